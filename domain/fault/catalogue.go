@@ -1,0 +1,174 @@
+package fault
+
+// Code names a kind of refusal; it is part of the public contract and never changes its meaning.
+type Code string
+
+// Codes that stand at the top of an error.
+const (
+	Unauthenticated      Code = "UNAUTHENTICATED"
+	TokenExpired         Code = "TOKEN_EXPIRED"
+	PermissionRevoked    Code = "PERMISSION_REVOKED"
+	Forbidden            Code = "FORBIDDEN"
+	NotEntitled          Code = "NOT_ENTITLED"
+	NotFound             Code = "NOT_FOUND"
+	InvalidArgument      Code = "INVALID_ARGUMENT"
+	ConfigInvalid        Code = "CONFIG_INVALID"
+	ManifestInvalid      Code = "MANIFEST_INVALID"
+	Incompatible         Code = "INCOMPATIBLE"
+	LimitExceeded        Code = "LIMIT_EXCEEDED"
+	Conflict             Code = "CONFLICT"
+	FailedPrecondition   Code = "FAILED_PRECONDITION"
+	IdempotencyKeyReused Code = "IDEMPOTENCY_KEY_REUSED"
+	StaleFence           Code = "STALE_FENCE"
+	CursorInvalid        Code = "CURSOR_INVALID"
+	CursorExpired        Code = "CURSOR_EXPIRED"
+	SlowConsumer         Code = "SLOW_CONSUMER"
+	DocumentInvalid      Code = "DOCUMENT_INVALID"
+	DocumentTooLarge     Code = "DOCUMENT_TOO_LARGE"
+	MessageTooLarge      Code = "MESSAGE_TOO_LARGE"
+	RequestInvalid       Code = "REQUEST_INVALID"
+	MethodNotAllowed     Code = "METHOD_NOT_ALLOWED"
+	NotAcceptable        Code = "NOT_ACCEPTABLE"
+	UnsupportedMediaType Code = "UNSUPPORTED_MEDIA_TYPE"
+	RateLimited          Code = "RATE_LIMITED"
+	CapacityExhausted    Code = "CAPACITY_EXHAUSTED"
+	Unavailable          Code = "UNAVAILABLE"
+	DeadlineExceeded     Code = "DEADLINE_EXCEEDED"
+	Canceled             Code = "CANCELED"
+	AdapterRejected      Code = "ADAPTER_REJECTED"
+	AdapterFailed        Code = "ADAPTER_FAILED"
+	AdapterInvalid       Code = "ADAPTER_INVALID"
+	AdapterUnavailable   Code = "ADAPTER_UNAVAILABLE"
+	DialRefused          Code = "DIAL_REFUSED"
+	ArtifactUnavailable  Code = "ARTIFACT_UNAVAILABLE"
+	EvidenceMissing      Code = "EVIDENCE_MISSING"
+	ReadinessFailed      Code = "READINESS_FAILED"
+	ResidueLeft          Code = "RESIDUE_LEFT"
+	NodeUnreachable      Code = "NODE_UNREACHABLE"
+	TaskFailed           Code = "TASK_FAILED"
+	Internal             Code = "INTERNAL"
+)
+
+// Codes that stand only in the reasons of another code.
+const (
+	Required               Code = "REQUIRED"
+	BadValue               Code = "BAD_VALUE"
+	UnknownField           Code = "UNKNOWN_FIELD"
+	UnknownValue           Code = "UNKNOWN_VALUE"
+	Duplicate              Code = "DUPLICATE"
+	TooLong                Code = "TOO_LONG"
+	TooDeep                Code = "TOO_DEEP"
+	NotPinned              Code = "NOT_PINNED"
+	SchemaInvalid          Code = "SCHEMA_INVALID"
+	KeyOutsideFamily       Code = "KEY_OUTSIDE_FAMILY"
+	CountOutOfBounds       Code = "COUNT_OUT_OF_BOUNDS"
+	UnknownComponent       Code = "UNKNOWN_COMPONENT"
+	ShapeUnsupported       Code = "SHAPE_UNSUPPORTED"
+	GPUCountTooLow         Code = "GPU_COUNT_TOO_LOW"
+	NodeNotExclusive       Code = "NODE_NOT_EXCLUSIVE"
+	NetworkSpanUnsupported Code = "NETWORK_SPAN_UNSUPPORTED"
+	CapacityMissing        Code = "CAPACITY_MISSING"
+	OperationInTheWay      Code = "OPERATION_IN_THE_WAY"
+	PermissionMissing      Code = "PERMISSION_MISSING"
+)
+
+// Entry is a code with what it means.
+type Entry struct {
+	// Code is the public name.
+	Code Code
+	// HTTP is the status of an HTTP answer that carries the code; 0 for codes that stand only in reasons.
+	HTTP int
+	// Retryable is the default word on whether the same request may succeed later, unchanged.
+	Retryable bool
+	// Text says what the code means and what the caller can do, in one sentence.
+	Text string
+}
+
+// catalogue is every code that may leave the platform, in the order of the documentation.
+var catalogue = []Entry{
+	{Unauthenticated, 401, false, "No credential, or one that is unknown or revoked: log in, or send the key in the Authorization header."},
+	{TokenExpired, 401, false, "The credential was good once and has expired: get a new one."},
+	{PermissionRevoked, 403, false, "The right that a live subscription was opened with is gone; the subscription has ended."},
+	{Forbidden, 403, false, "The caller sees the object but lacks the permission key that the message names."},
+	{NotEntitled, 403, false, "The project is not entitled to the app: ask a tenant admin to enable it."},
+	{NotFound, 404, false, "There is no such object, or the caller may not know of it."},
+	{InvalidArgument, 400, false, "A field of the input is malformed, unknown or out of range; the reasons name it."},
+	{ConfigInvalid, 422, false, "The configuration breaks the app's own JSON Schema; each reason names the field."},
+	{ManifestInvalid, 422, false, "The manifest or its lint failed; each reason names the field."},
+	{Incompatible, 422, false, "The app does not fit the allocations; each reason says why."},
+	{LimitExceeded, 422, false, "A count, size or quota is beyond its bound; the reason names bound and field."},
+	{Conflict, 409, true, "Something else is under way on the same object; the reason names the operation in the way."},
+	{FailedPrecondition, 412, false, "The object's state does not allow this; the message names the state."},
+	{IdempotencyKeyReused, 409, false, "The idempotency key was used before with other input: take a new key."},
+	{StaleFence, 409, false, "The writer was superseded by a newer claim or dispatch; nothing was written."},
+	{CursorInvalid, 400, false, "The cursor is not one that this feed or list gave out."},
+	{CursorExpired, 410, false, "The cursor is older than what is kept: start again without one."},
+	{SlowConsumer, 503, true, "The subscriber read too slowly and was cut off: resume from the cursor given."},
+	{DocumentInvalid, 400, false, "The GraphQL document does not parse or does not fit the schema."},
+	{DocumentTooLarge, 413, false, "The GraphQL document is beyond a limit on bytes, tokens, depth, aliases or cost."},
+	{MessageTooLarge, 413, false, "The request body or socket message is beyond its bound of bytes."},
+	{RequestInvalid, 400, false, "The HTTP request or socket message is malformed."},
+	{MethodNotAllowed, 405, false, "This HTTP method is not served here."},
+	{NotAcceptable, 406, false, "None of the media types that the request accepts can be produced."},
+	{UnsupportedMediaType, 415, false, "The request's content type is not one that is read here."},
+	{RateLimited, 429, true, "Too many requests: slow down."},
+	{CapacityExhausted, 503, true, "No node has room for this just now."},
+	{Unavailable, 503, true, "The platform or a part of it is starting, stopping or overloaded."},
+	{DeadlineExceeded, 504, true, "The work did not end before its deadline."},
+	{Canceled, 409, false, "The work was canceled."},
+	{AdapterRejected, 422, false, "The app's adapter refused this for a reason of safety, which the message gives."},
+	{AdapterFailed, 502, false, "The app's adapter tried and failed; the message is the adapter's."},
+	{AdapterInvalid, 502, false, "The app's adapter answered outside its contract."},
+	{AdapterUnavailable, 503, true, "The app's adapter cannot be reached just now."},
+	{DialRefused, 422, false, "The address is outside of what the operator allows to be dialled."},
+	{ArtifactUnavailable, 422, false, "An artifact is not in its registry under the pinned digest."},
+	{EvidenceMissing, 422, false, "The step or promotion lacks the evidence that it requires."},
+	{ReadinessFailed, 409, true, "The manifest's readiness probes, run by the node agents, do not pass."},
+	{ResidueLeft, 409, true, "The node agents still find processes, mounts or files of what was to be removed."},
+	{NodeUnreachable, 503, true, "The agent of a node that is needed is not connected."},
+	{TaskFailed, 422, false, "A node task ended without success; the message says how."},
+	{Internal, 500, false, "The platform failed; the correlation id finds the cause in its logs."},
+
+	{Required, 0, false, "The field must be given."},
+	{BadValue, 0, false, "The field's value has the wrong type, form or range."},
+	{UnknownField, 0, false, "There is no field of this name."},
+	{UnknownValue, 0, false, "The value is not one of those listed."},
+	{Duplicate, 0, false, "The value stands twice where it must be unique."},
+	{TooLong, 0, false, "The text, list or document is longer than its bound."},
+	{TooDeep, 0, false, "The document nests deeper than its bound."},
+	{NotPinned, 0, false, "The artifact is not pinned by a sha256 digest."},
+	{SchemaInvalid, 0, false, "The JSON Schema does not compile, or refers to something outside of itself."},
+	{KeyOutsideFamily, 0, false, "The permission key is not one of the manifest's permission family."},
+	{CountOutOfBounds, 0, false, "The number of members is outside of the component's bounds."},
+	{UnknownComponent, 0, false, "The manifest has no component of this key."},
+	{ShapeUnsupported, 0, false, "The app does not run on this capacity shape."},
+	{GPUCountTooLow, 0, false, "The allocation has fewer GPUs than the app needs."},
+	{NodeNotExclusive, 0, false, "The app needs the whole node, and this allocation shares it."},
+	{NetworkSpanUnsupported, 0, false, "The network of these allocations does not reach as far as the app needs."},
+	{CapacityMissing, 0, false, "No allocation was given, or there are fewer of them than the app needs."},
+	{OperationInTheWay, 0, true, "Another operation holds the object; the message names it."},
+	{PermissionMissing, 0, false, "The caller lacks this permission key in this scope."},
+}
+
+// Catalogue lists every code with its meaning, in the order of the documentation.
+func Catalogue() []Entry { return append([]Entry(nil), catalogue...) }
+
+// Lookup is the catalogue's entry of the code; a code that is not in it is treated as INTERNAL.
+func Lookup(code Code) Entry {
+	for _, entry := range catalogue {
+		if entry.Code == code {
+			return entry
+		}
+	}
+	return Entry{Code: code, HTTP: 500, Text: Lookup(Internal).Text}
+}
+
+// Known reports whether the code is in the catalogue.
+func (c Code) Known() bool {
+	for _, entry := range catalogue {
+		if entry.Code == c {
+			return true
+		}
+	}
+	return false
+}
