@@ -7,6 +7,7 @@
 package fault
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,7 +84,7 @@ func (f *Fault) CanRetry() bool {
 }
 
 // HTTPStatus is the status of an HTTP answer that carries this fault.
-func (f *Fault) HTTPStatus() int { return Lookup(f.Code).HTTP }
+func (f *Fault) HTTPStatus() int { return cmp.Or(Lookup(f.Code).HTTP, Lookup(Internal).HTTP) }
 
 // Error is for logs: code, message, the reasons' paths and the cause.
 func (f *Fault) Error() string {

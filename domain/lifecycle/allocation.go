@@ -1,0 +1,38 @@
+package lifecycle
+
+// AllocationStatus is where an allocation of capacity stands.
+type AllocationStatus string
+
+// The states of an allocation. FAILED is not the end: a failed allocation can still be released.
+const (
+	AllocationRequested AllocationStatus = "REQUESTED"
+	AllocationReady     AllocationStatus = "READY"
+	AllocationReleasing AllocationStatus = "RELEASING"
+	AllocationReleased  AllocationStatus = "RELEASED"
+	AllocationFailed    AllocationStatus = "FAILED"
+)
+
+var allocationMachine = table[AllocationStatus]{"allocation", AllocationRequested, []Move[AllocationStatus]{
+	{AllocationRequested, AllocationReady, "the platform bound it to a node"},
+	{AllocationRequested, AllocationReleasing, "released before it was bound"},
+	{AllocationRequested, AllocationFailed, "no node could be bound"},
+	{AllocationReady, AllocationReleasing, "release; instances that use it stop first"},
+	{AllocationReady, AllocationFailed, "its node is lost"},
+	{AllocationFailed, AllocationReleasing, "release of what a failed allocation still holds"},
+	{AllocationReleasing, AllocationReleased, "the agents prove no residue"},
+}}
+
+// CanMove refuses a step that the table does not hold, with FAILED_PRECONDITION naming both states.
+func (s AllocationStatus) CanMove(to AllocationStatus) error { return allocationMachine.check(s, to) }
+
+// Terminal reports whether no state follows: RELEASED.
+func (s AllocationStatus) Terminal() bool { return allocationMachine.terminal(s) }
+
+// CapacityShape is how much of a node an allocation takes.
+type CapacityShape string
+
+// The capacity shapes.
+const (
+	ShapeBaremetal CapacityShape = "BAREMETAL"
+	ShapeGPUSlice  CapacityShape = "GPU_SLICE"
+)

@@ -1,0 +1,76 @@
+package lifecycle
+
+// EventType names an entry of a timeline. It is stored and published as it stands, and only ever added to.
+type EventType string
+
+// The types of event. The first five are the domain events that other systems rely on.
+const (
+	EventInstanceRequested      EventType = "apps.instance.requested"
+	EventInstanceRunning        EventType = "apps.instance.running"
+	EventInstanceFailed         EventType = "apps.instance.failed"
+	EventInstanceDeleting       EventType = "apps.instance.deleting"
+	EventInstanceDeleted        EventType = "apps.instance.deleted"
+	EventInstanceStarting       EventType = "apps.instance.starting"
+	EventInstanceStartCompleted EventType = "apps.instance.start_completed"
+	EventInstanceHealthy        EventType = "apps.instance.healthy"
+	EventInstanceDegraded       EventType = "apps.instance.degraded"
+	EventInstanceUnhealthy      EventType = "apps.instance.unhealthy"
+	EventInstanceUpgraded       EventType = "apps.instance.upgraded"
+	EventInstanceRolledBack     EventType = "apps.instance.rolled_back"
+	EventMemberAdded            EventType = "apps.instance.member_added"
+	EventMemberDrained          EventType = "apps.instance.member_drained"
+	EventMemberRemoved          EventType = "apps.instance.member_removed"
+	EventMemberFailed           EventType = "apps.instance.member_failed"
+	EventMemberChanged          EventType = "apps.instance.member_changed"
+	EventActionInvoked          EventType = "apps.instance.action_invoked"
+	EventOperationAccepted      EventType = "apps.operation.accepted"
+	EventOperationStarted       EventType = "apps.operation.started"
+	EventOperationProgress      EventType = "apps.operation.progress"
+	EventOperationCanceling     EventType = "apps.operation.canceling"
+	EventOperationCompensating  EventType = "apps.operation.compensating"
+	EventOperationSucceeded     EventType = "apps.operation.succeeded"
+	EventOperationFailed        EventType = "apps.operation.failed"
+	EventOperationCanceled      EventType = "apps.operation.canceled"
+	EventAllocationRequested    EventType = "apps.allocation.requested"
+	EventAllocationReady        EventType = "apps.allocation.ready"
+	EventAllocationReleasing    EventType = "apps.allocation.releasing"
+	EventAllocationReleased     EventType = "apps.allocation.released"
+	EventAllocationFailed       EventType = "apps.allocation.failed"
+)
+
+// eventTypes lists every type, in the order above.
+var eventTypes = []EventType{
+	EventInstanceRequested, EventInstanceRunning, EventInstanceFailed, EventInstanceDeleting, EventInstanceDeleted,
+	EventInstanceStarting, EventInstanceStartCompleted, EventInstanceHealthy, EventInstanceDegraded,
+	EventInstanceUnhealthy, EventInstanceUpgraded, EventInstanceRolledBack,
+	EventMemberAdded, EventMemberDrained, EventMemberRemoved, EventMemberFailed, EventMemberChanged,
+	EventActionInvoked,
+	EventOperationAccepted, EventOperationStarted, EventOperationProgress, EventOperationCanceling,
+	EventOperationCompensating, EventOperationSucceeded, EventOperationFailed, EventOperationCanceled,
+	EventAllocationRequested, EventAllocationReady, EventAllocationReleasing, EventAllocationReleased,
+	EventAllocationFailed,
+}
+
+// EventTypes lists every type of event.
+func EventTypes() []EventType { return append([]EventType(nil), eventTypes...) }
+
+// OperationEvent is the event that an operation's arrival in the state is told by.
+func OperationEvent(state OperationState) EventType {
+	switch state {
+	case OperationPending:
+		return EventOperationAccepted
+	case OperationRunning:
+		return EventOperationStarted
+	case OperationCanceling:
+		return EventOperationCanceling
+	case OperationCompensating:
+		return EventOperationCompensating
+	case OperationSucceeded:
+		return EventOperationSucceeded
+	case OperationFailed:
+		return EventOperationFailed
+	case OperationCanceled:
+		return EventOperationCanceled
+	}
+	return EventOperationProgress
+}

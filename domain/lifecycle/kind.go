@@ -1,0 +1,92 @@
+package lifecycle
+
+// OperationKind is a change that an instance or its members can be asked to make.
+type OperationKind string
+
+// The kinds of operation.
+const (
+	InstanceCreate       OperationKind = "INSTANCE_CREATE"
+	InstanceDecommission OperationKind = "INSTANCE_DECOMMISSION"
+	InstanceUpgrade      OperationKind = "INSTANCE_UPGRADE"
+	InstanceRollback     OperationKind = "INSTANCE_ROLLBACK"
+	MembersAdd           OperationKind = "MEMBERS_ADD"
+	MemberDrain          OperationKind = "MEMBER_DRAIN"
+	MemberCordon         OperationKind = "MEMBER_CORDON"
+	MemberUncordon       OperationKind = "MEMBER_UNCORDON"
+	MemberLabel          OperationKind = "MEMBER_LABEL"
+	MemberRemove         OperationKind = "MEMBER_REMOVE"
+	MemberReplace        OperationKind = "MEMBER_REPLACE"
+	MemberRecover        OperationKind = "MEMBER_RECOVER"
+)
+
+// OperationScope is what an operation excludes while it is open.
+type OperationScope string
+
+// The scopes: an instance-wide operation excludes every other on the instance, one of a member only those on the
+// same member.
+const (
+	ScopeInstance OperationScope = "INSTANCE"
+	ScopeMember   OperationScope = "MEMBER"
+)
+
+// Effects is what is true of every operation of one kind.
+type Effects struct {
+	// Kind is the operation's kind.
+	Kind OperationKind
+	// Wire is its name in the adapter contract.
+	Wire string
+	// Scope is what it excludes.
+	Scope OperationScope
+	// Permission is the suffix of the key it asks for, below the manifest's permission family.
+	Permission string
+	// Accepted, Succeeded and Failed are the events written when it is accepted and when it ends so.
+	Accepted, Succeeded, Failed []EventType
+}
+
+// effects is the table of kinds, in the order of the adapter contract.
+var effects = []Effects{
+	{InstanceCreate, "instance.create", ScopeInstance, "instance.create",
+		events(EventInstanceRequested), events(EventInstanceStartCompleted, EventInstanceRunning), events(EventInstanceFailed)},
+	{InstanceDecommission, "instance.decommission", ScopeInstance, "instance.delete",
+		events(EventInstanceDeleting), events(EventInstanceDeleted), nil},
+	{InstanceUpgrade, "instance.upgrade", ScopeInstance, "instance.update", nil, events(EventInstanceUpgraded), nil},
+	{InstanceRollback, "instance.rollback", ScopeInstance, "instance.update", nil, events(EventInstanceRolledBack), nil},
+	{MembersAdd, "members.add", ScopeMember, "member.add", nil, events(EventMemberAdded), events(EventMemberFailed)},
+	{MemberDrain, "member.drain", ScopeMember, "node.operate", nil, events(EventMemberDrained), nil},
+	{MemberCordon, "member.cordon", ScopeMember, "node.operate", nil, events(EventMemberChanged), nil},
+	{MemberUncordon, "member.uncordon", ScopeMember, "node.operate", nil, events(EventMemberChanged), nil},
+	{MemberLabel, "member.label", ScopeMember, "node.operate", nil, events(EventMemberChanged), nil},
+	{MemberRemove, "member.remove", ScopeMember, "member.remove", nil, events(EventMemberRemoved), nil},
+	{MemberReplace, "member.replace", ScopeMember, "member.replace", nil,
+		events(EventMemberAdded, EventMemberRemoved), events(EventMemberFailed)},
+	{MemberRecover, "member.recover", ScopeMember, "member.recover", nil, events(EventMemberAdded), events(EventMemberFailed)},
+}
+
+// Kinds lists what is true of every kind, in the order of the adapter contract.
+func Kinds() []Effects { return append([]Effects(nil), effects...) }
+
+// Effects is what is true of the kind; of an unknown kind, nothing.
+func (k OperationKind) Effects() Effects {
+	for _, effect := range effects {
+		if effect.Kind == k {
+			return effect
+		}
+	}
+	return Effects{Kind: k}
+}
+
+// WireName is the kind in the adapter contract, such as "instance.create"; empty for an unknown kind.
+func (k OperationKind) WireName() string { return k.Effects().Wire }
+
+// KindFromWire finds the kind of a wire name such as "member.drain".
+func KindFromWire(wire string) (OperationKind, bool) {
+	for _, effect := range effects {
+		if effect.Wire == wire {
+			return effect.Kind, true
+		}
+	}
+	return "", false
+}
+
+// events spells a list in the table.
+func events(types ...EventType) []EventType { return types }

@@ -1,0 +1,84 @@
+package lifecycle
+
+// NodeStatus is where a node stands. Cordoned is a flag beside it.
+type NodeStatus string
+
+// The states of a node.
+const (
+	NodeEnrolled NodeStatus = "ENROLLED"
+	NodeOnline   NodeStatus = "ONLINE"
+	NodeOffline  NodeStatus = "OFFLINE"
+	NodeRetired  NodeStatus = "RETIRED"
+)
+
+var nodeMachine = table[NodeStatus]{"node", NodeEnrolled, []Move[NodeStatus]{
+	{NodeEnrolled, NodeOnline, "its agent connected for the first time"},
+	{NodeEnrolled, NodeRetired, "withdrawn before its agent connected"},
+	{NodeOnline, NodeOffline, "its agent's heartbeats stopped"},
+	{NodeOnline, NodeRetired, "withdrawn"},
+	{NodeOffline, NodeOnline, "its agent is back"},
+	{NodeOffline, NodeRetired, "withdrawn"},
+}}
+
+// CanMove refuses a step that the table does not hold, with FAILED_PRECONDITION naming both states.
+func (s NodeStatus) CanMove(to NodeStatus) error { return nodeMachine.check(s, to) }
+
+// Terminal reports whether no state follows: RETIRED.
+func (s NodeStatus) Terminal() bool { return nodeMachine.terminal(s) }
+
+// NodeTaskState is where a task on a node stands.
+type NodeTaskState string
+
+// The states of a node task.
+const (
+	TaskPending   NodeTaskState = "PENDING"
+	TaskRunning   NodeTaskState = "RUNNING"
+	TaskSucceeded NodeTaskState = "SUCCEEDED"
+	TaskFailed    NodeTaskState = "FAILED"
+	TaskTimedOut  NodeTaskState = "TIMED_OUT"
+	TaskCanceled  NodeTaskState = "CANCELED"
+)
+
+var taskMachine = table[NodeTaskState]{"node_task", TaskPending, []Move[NodeTaskState]{
+	{TaskPending, TaskRunning, "the agent took it"},
+	{TaskPending, TaskSucceeded, "done; the report of its start was lost"},
+	{TaskPending, TaskFailed, "the agent refused it, or the report of its start was lost"},
+	{TaskPending, TaskTimedOut, "no agent took it in time, or the report of its start was lost"},
+	{TaskPending, TaskCanceled, "canceled before it began"},
+	{TaskRunning, TaskSucceeded, "done"},
+	{TaskRunning, TaskFailed, "ended without success"},
+	{TaskRunning, TaskTimedOut, "killed at its timeout"},
+	{TaskRunning, TaskCanceled, "canceled while it ran"},
+}}
+
+// CanMove refuses a step that the table does not hold, with FAILED_PRECONDITION naming both states.
+func (s NodeTaskState) CanMove(to NodeTaskState) error { return taskMachine.check(s, to) }
+
+// Terminal reports whether no state follows: everything but PENDING and RUNNING.
+func (s NodeTaskState) Terminal() bool { return taskMachine.terminal(s) }
+
+// NodeTaskKind is what a task asks an agent to do in a member's sandbox.
+type NodeTaskKind string
+
+// The kinds of node task.
+const (
+	TaskRun            NodeTaskKind = "RUN"
+	TaskWriteFile      NodeTaskKind = "WRITE_FILE"
+	TaskStartProcess   NodeTaskKind = "START_PROCESS"
+	TaskStopProcess    NodeTaskKind = "STOP_PROCESS"
+	TaskInspectProcess NodeTaskKind = "INSPECT_PROCESS"
+	TaskProbe          NodeTaskKind = "PROBE"
+	TaskResidue        NodeTaskKind = "RESIDUE"
+	TaskTeardown       NodeTaskKind = "TEARDOWN"
+)
+
+// Health is the adapter's word on an instance or a member, beside the status. UNKNOWN is never read as good.
+type Health string
+
+// The healths.
+const (
+	HealthHealthy   Health = "HEALTHY"
+	HealthDegraded  Health = "DEGRADED"
+	HealthUnhealthy Health = "UNHEALTHY"
+	HealthUnknown   Health = "UNKNOWN"
+)

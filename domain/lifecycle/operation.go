@@ -1,0 +1,93 @@
+package lifecycle
+
+// OperationState is where a requested change stands.
+type OperationState string
+
+// The states of an operation.
+const (
+	OperationPending      OperationState = "PENDING"
+	OperationRunning      OperationState = "RUNNING"
+	OperationCanceling    OperationState = "CANCELING"
+	OperationCompensating OperationState = "COMPENSATING"
+	OperationSucceeded    OperationState = "SUCCEEDED"
+	OperationFailed       OperationState = "FAILED"
+	OperationCanceled     OperationState = "CANCELED"
+)
+
+var operationMachine = table[OperationState]{"operation", OperationPending, []Move[OperationState]{
+	{OperationPending, OperationRunning, "a worker claimed it"},
+	{OperationPending, OperationFailed, "its deadline passed before a claim"},
+	{OperationPending, OperationCanceled, "canceled before a claim"},
+	{OperationRunning, OperationSucceeded, "done, with evidence"},
+	{OperationRunning, OperationFailed, "failed with nothing to undo, or by its deadline"},
+	{OperationRunning, OperationCanceling, "cancel asked"},
+	{OperationRunning, OperationCompensating, "failed, effects are being undone"},
+	{OperationCanceling, OperationCanceled, "canceled with nothing to undo"},
+	{OperationCanceling, OperationCompensating, "canceled, effects are being undone"},
+	{OperationCanceling, OperationRunning, "the adapter says it is too late to cancel"},
+	{OperationCanceling, OperationSucceeded, "it was done before the cancel arrived"},
+	{OperationCanceling, OperationFailed, "it failed before the cancel arrived"},
+	{OperationCompensating, OperationFailed, "undone after a failure, or what is left is in the orphan list"},
+	{OperationCompensating, OperationCanceled, "undone after a cancel"},
+}}
+
+// CanMove refuses a step that the table does not hold, with FAILED_PRECONDITION naming both states.
+func (s OperationState) CanMove(to OperationState) error { return operationMachine.check(s, to) }
+
+// Terminal reports whether no state follows: SUCCEEDED, FAILED and CANCELED.
+func (s OperationState) Terminal() bool { return operationMachine.terminal(s) }
+
+// StepState is where one step of an operation stands.
+type StepState string
+
+// The states of a step.
+const (
+	StepPending   StepState = "PENDING"
+	StepRunning   StepState = "RUNNING"
+	StepSucceeded StepState = "SUCCEEDED"
+	StepFailed    StepState = "FAILED"
+	StepSkipped   StepState = "SKIPPED"
+	StepUndoing   StepState = "UNDOING"
+	StepUndone    StepState = "UNDONE"
+)
+
+var stepMachine = table[StepState]{"operation_step", StepPending, []Move[StepState]{
+	{StepPending, StepRunning, "its turn"},
+	{StepPending, StepSkipped, "nothing to do, or the operation ended before"},
+	{StepRunning, StepSucceeded, "done"},
+	{StepRunning, StepFailed, "tried and failed"},
+	{StepRunning, StepSkipped, "nothing to do"},
+	{StepRunning, StepUndoing, "interrupted; what it may have done is being undone"},
+	{StepFailed, StepRunning, "tried again after its backoff"},
+	{StepFailed, StepUndoing, "what it may have done is being undone"},
+	{StepSucceeded, StepUndoing, "compensation"},
+	{StepUndoing, StepUndone, "undone"},
+	{StepUndoing, StepFailed, "could not be undone: a row in the orphan list"},
+}}
+
+// CanMove refuses a step that the table does not hold, with FAILED_PRECONDITION naming both states.
+func (s StepState) CanMove(to StepState) error { return stepMachine.check(s, to) }
+
+// Terminal reports whether no state follows: SKIPPED and UNDONE.
+func (s StepState) Terminal() bool { return stepMachine.terminal(s) }
+
+// Outcome says how well a success is proved.
+type Outcome string
+
+// The outcomes of an operation that SUCCEEDED. FORCED and UNVERIFIED exist only where the caller asked for force.
+const (
+	OutcomeNormal     Outcome = "NORMAL"
+	OutcomeForced     Outcome = "FORCED"
+	OutcomeUnverified Outcome = "UNVERIFIED"
+)
+
+// Owner says who must act on an error or a blocker.
+type Owner string
+
+// The owners.
+const (
+	OwnerAdapter  Owner = "ADAPTER"
+	OwnerPlatform Owner = "PLATFORM"
+	OwnerUser     Owner = "USER"
+	OwnerNode     Owner = "NODE"
+)
