@@ -31,7 +31,7 @@ const (
 	NotAcceptable        Code = "NOT_ACCEPTABLE"
 	UnsupportedMediaType Code = "UNSUPPORTED_MEDIA_TYPE"
 	RateLimited          Code = "RATE_LIMITED"
-	CapacityExhausted    Code = "CAPACITY_EXHAUSTED"
+	CapacityUnavailable  Code = "CAPACITY_EXHAUSTED"
 	Unavailable          Code = "UNAVAILABLE"
 	DeadlineExceeded     Code = "DEADLINE_EXCEEDED"
 	Canceled             Code = "CANCELED"
@@ -112,7 +112,7 @@ var catalogue = []Entry{
 	{NotAcceptable, 406, false, "None of the media types that the request accepts can be produced."},
 	{UnsupportedMediaType, 415, false, "The request's content type is not one that is read here."},
 	{RateLimited, 429, true, "Too many requests: slow down."},
-	{CapacityExhausted, 503, true, "No node has room for this just now."},
+	{CapacityUnavailable, 503, true, "No node has room for this just now."},
 	{Unavailable, 503, true, "The platform or a part of it is starting, stopping or overloaded."},
 	{DeadlineExceeded, 504, true, "The work did not end before its deadline."},
 	{Canceled, 409, false, "The work was canceled."},

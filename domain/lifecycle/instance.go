@@ -35,3 +35,21 @@ func (s InstanceStatus) Terminal() bool { return instanceMachine.terminal(s) }
 func (s InstanceStatus) Live() bool {
 	return s == InstanceCreated || s == InstanceStarting || s == InstanceRunning
 }
+
+// OperatingMode is who runs an instance's control plane.
+type OperatingMode string
+
+// The operating modes.
+const (
+	ModeTenantDedicated OperatingMode = "TENANT_DEDICATED"
+	ModePlatformManaged OperatingMode = "PLATFORM_MANAGED"
+)
+
+// ControlPlaneScope is whom an instance's control plane serves.
+type ControlPlaneScope string
+
+// The control plane scopes.
+const (
+	ControlPlaneProject ControlPlaneScope = "PROJECT"
+	ControlPlaneTenant  ControlPlaneScope = "TENANT"
+)

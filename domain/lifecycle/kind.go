@@ -1,6 +1,6 @@
 package lifecycle
 
-// OperationKind is a change that an instance or its members can be asked to make.
+// OperationKind is a durable change that can be asked for.
 type OperationKind string
 
 // The kinds of operation.
@@ -17,27 +17,30 @@ const (
 	MemberRemove         OperationKind = "MEMBER_REMOVE"
 	MemberReplace        OperationKind = "MEMBER_REPLACE"
 	MemberRecover        OperationKind = "MEMBER_RECOVER"
+	AllocationRelease    OperationKind = "ALLOCATION_RELEASE"
 )
 
 // OperationScope is what an operation excludes while it is open.
 type OperationScope string
 
 // The scopes: an instance-wide operation excludes every other on the instance, one of a member only those on the
-// same member.
+// same member, one of an allocation only those on the same allocation.
 const (
-	ScopeInstance OperationScope = "INSTANCE"
-	ScopeMember   OperationScope = "MEMBER"
+	ScopeInstance   OperationScope = "INSTANCE"
+	ScopeMember     OperationScope = "MEMBER"
+	ScopeAllocation OperationScope = "ALLOCATION"
 )
 
 // Effects is what is true of every operation of one kind.
 type Effects struct {
 	// Kind is the operation's kind.
 	Kind OperationKind
-	// Wire is its name in the adapter contract.
+	// Wire is its name in the adapter contract; empty for the platform's own, which no adapter sees.
 	Wire string
 	// Scope is what it excludes.
 	Scope OperationScope
-	// Permission is the suffix of the key it asks for, below the manifest's permission family.
+	// Permission is the suffix of the key it asks for, below the manifest's permission family; for the platform's
+	// own kinds it is the whole key.
 	Permission string
 	// Accepted, Succeeded and Failed are the events written when it is accepted and when it ends so.
 	Accepted, Succeeded, Failed []EventType
@@ -60,6 +63,8 @@ var effects = []Effects{
 	{MemberReplace, "member.replace", ScopeMember, "member.replace", nil,
 		events(EventMemberAdded, EventMemberRemoved), events(EventMemberFailed)},
 	{MemberRecover, "member.recover", ScopeMember, "member.recover", nil, events(EventMemberAdded), events(EventMemberFailed)},
+	{AllocationRelease, "", ScopeAllocation, "allocation.release",
+		events(EventAllocationReleasing), events(EventAllocationReleased), nil},
 }
 
 // Kinds lists what is true of every kind, in the order of the adapter contract.
@@ -75,13 +80,13 @@ func (k OperationKind) Effects() Effects {
 	return Effects{Kind: k}
 }
 
-// WireName is the kind in the adapter contract, such as "instance.create"; empty for an unknown kind.
+// WireName is the kind in the adapter contract, such as "instance.create"; empty for a kind no adapter sees.
 func (k OperationKind) WireName() string { return k.Effects().Wire }
 
 // KindFromWire finds the kind of a wire name such as "member.drain".
 func KindFromWire(wire string) (OperationKind, bool) {
 	for _, effect := range effects {
-		if effect.Wire == wire {
+		if effect.Wire == wire && wire != "" {
 			return effect.Kind, true
 		}
 	}

@@ -3,21 +3,18 @@ package lifecycle
 // NodeStatus is where a node stands. Cordoned is a flag beside it.
 type NodeStatus string
 
-// The states of a node.
+// The states of a node. One that has just enrolled is OFFLINE until its agent is heard.
 const (
-	NodeEnrolled NodeStatus = "ENROLLED"
-	NodeOnline   NodeStatus = "ONLINE"
-	NodeOffline  NodeStatus = "OFFLINE"
-	NodeRetired  NodeStatus = "RETIRED"
+	NodeOnline  NodeStatus = "ONLINE"
+	NodeOffline NodeStatus = "OFFLINE"
+	NodeRetired NodeStatus = "RETIRED"
 )
 
-var nodeMachine = table[NodeStatus]{"node", NodeEnrolled, []Move[NodeStatus]{
-	{NodeEnrolled, NodeOnline, "its agent connected for the first time"},
-	{NodeEnrolled, NodeRetired, "withdrawn before its agent connected"},
+var nodeMachine = table[NodeStatus]{"node", NodeOffline, []Move[NodeStatus]{
+	{NodeOffline, NodeOnline, "its agent is heard"},
+	{NodeOffline, NodeRetired, "withdrawn"},
 	{NodeOnline, NodeOffline, "its agent's heartbeats stopped"},
 	{NodeOnline, NodeRetired, "withdrawn"},
-	{NodeOffline, NodeOnline, "its agent is back"},
-	{NodeOffline, NodeRetired, "withdrawn"},
 }}
 
 // CanMove refuses a step that the table does not hold, with FAILED_PRECONDITION naming both states.
@@ -81,4 +78,22 @@ const (
 	HealthDegraded  Health = "DEGRADED"
 	HealthUnhealthy Health = "UNHEALTHY"
 	HealthUnknown   Health = "UNKNOWN"
+)
+
+// NodeIsolation is how members are kept apart on a node.
+type NodeIsolation string
+
+// The isolations: PROCESS is the weaker one, and its evidence says so.
+const (
+	IsolationNamespace NodeIsolation = "NAMESPACE"
+	IsolationProcess   NodeIsolation = "PROCESS"
+)
+
+// OutputStream is which of a task's two streams a piece of output came from.
+type OutputStream string
+
+// The output streams.
+const (
+	StreamStdout OutputStream = "STDOUT"
+	StreamStderr OutputStream = "STDERR"
 )

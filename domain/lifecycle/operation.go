@@ -91,3 +91,13 @@ const (
 	OwnerUser     Owner = "USER"
 	OwnerNode     Owner = "NODE"
 )
+
+// ActionRisk is how risky an app action is; its adapter contract spelling is in lower case.
+type ActionRisk string
+
+// The risks: nothing changes, something changes, work can be lost.
+const (
+	RiskRead        ActionRisk = "READ"
+	RiskWrite       ActionRisk = "WRITE"
+	RiskDestructive ActionRisk = "DESTRUCTIVE"
+)

@@ -70,7 +70,7 @@ func (s *OperationState) UnmarshalGQL(v any) error { return readGQL(s, v) }
 
 // Values lists every OperationKind as it is stored and published.
 func (OperationKind) Values() []string {
-	return names(InstanceCreate, InstanceDecommission, InstanceUpgrade, InstanceRollback, MembersAdd, MemberDrain, MemberCordon, MemberUncordon, MemberLabel, MemberRemove, MemberReplace, MemberRecover)
+	return names(InstanceCreate, InstanceDecommission, InstanceUpgrade, InstanceRollback, MembersAdd, MemberDrain, MemberCordon, MemberUncordon, MemberLabel, MemberRemove, MemberReplace, MemberRecover, AllocationRelease)
 }
 
 // MarshalGQL writes the value to a GraphQL answer.
@@ -81,7 +81,7 @@ func (s *OperationKind) UnmarshalGQL(v any) error { return readGQL(s, v) }
 
 // Values lists every OperationScope as it is stored and published.
 func (OperationScope) Values() []string {
-	return names(ScopeInstance, ScopeMember)
+	return names(ScopeInstance, ScopeMember, ScopeAllocation)
 }
 
 // MarshalGQL writes the value to a GraphQL answer.
@@ -125,7 +125,7 @@ func (s *Owner) UnmarshalGQL(v any) error { return readGQL(s, v) }
 
 // Values lists every NodeStatus as it is stored and published.
 func (NodeStatus) Values() []string {
-	return names(NodeEnrolled, NodeOnline, NodeOffline, NodeRetired)
+	return names(NodeOnline, NodeOffline, NodeRetired)
 }
 
 // MarshalGQL writes the value to a GraphQL answer.
@@ -166,3 +166,58 @@ func (s Health) MarshalGQL(w io.Writer) { writeGQL(w, s) }
 
 // UnmarshalGQL reads a GraphQL enum value; it fails with INVALID_ARGUMENT, listing the values.
 func (s *Health) UnmarshalGQL(v any) error { return readGQL(s, v) }
+
+// Values lists every OperatingMode as it is stored and published.
+func (OperatingMode) Values() []string {
+	return names(ModeTenantDedicated, ModePlatformManaged)
+}
+
+// MarshalGQL writes the value to a GraphQL answer.
+func (s OperatingMode) MarshalGQL(w io.Writer) { writeGQL(w, s) }
+
+// UnmarshalGQL reads a GraphQL enum value; it fails with INVALID_ARGUMENT, listing the values.
+func (s *OperatingMode) UnmarshalGQL(v any) error { return readGQL(s, v) }
+
+// Values lists every ControlPlaneScope as it is stored and published.
+func (ControlPlaneScope) Values() []string {
+	return names(ControlPlaneProject, ControlPlaneTenant)
+}
+
+// MarshalGQL writes the value to a GraphQL answer.
+func (s ControlPlaneScope) MarshalGQL(w io.Writer) { writeGQL(w, s) }
+
+// UnmarshalGQL reads a GraphQL enum value; it fails with INVALID_ARGUMENT, listing the values.
+func (s *ControlPlaneScope) UnmarshalGQL(v any) error { return readGQL(s, v) }
+
+// Values lists every NodeIsolation as it is stored and published.
+func (NodeIsolation) Values() []string {
+	return names(IsolationNamespace, IsolationProcess)
+}
+
+// MarshalGQL writes the value to a GraphQL answer.
+func (s NodeIsolation) MarshalGQL(w io.Writer) { writeGQL(w, s) }
+
+// UnmarshalGQL reads a GraphQL enum value; it fails with INVALID_ARGUMENT, listing the values.
+func (s *NodeIsolation) UnmarshalGQL(v any) error { return readGQL(s, v) }
+
+// Values lists every OutputStream as it is stored and published.
+func (OutputStream) Values() []string {
+	return names(StreamStdout, StreamStderr)
+}
+
+// MarshalGQL writes the value to a GraphQL answer.
+func (s OutputStream) MarshalGQL(w io.Writer) { writeGQL(w, s) }
+
+// UnmarshalGQL reads a GraphQL enum value; it fails with INVALID_ARGUMENT, listing the values.
+func (s *OutputStream) UnmarshalGQL(v any) error { return readGQL(s, v) }
+
+// Values lists every ActionRisk as it is stored and published.
+func (ActionRisk) Values() []string {
+	return names(RiskRead, RiskWrite, RiskDestructive)
+}
+
+// MarshalGQL writes the value to a GraphQL answer.
+func (s ActionRisk) MarshalGQL(w io.Writer) { writeGQL(w, s) }
+
+// UnmarshalGQL reads a GraphQL enum value; it fails with INVALID_ARGUMENT, listing the values.
+func (s *ActionRisk) UnmarshalGQL(v any) error { return readGQL(s, v) }
