@@ -1,0 +1,129 @@
+package prereq
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	policyPath  = "/usr/sbin/policy-rc.d"
+	policyAside = policyPath + ".app-platform-saved"
+	policyMark  = "# app-platform: no service starts while packages are installed"
+	clusterConf = "/etc/postgresql-common/createcluster.d/app-platform.conf"
+)
+
+// install brings the packages in without starting or creating anything, and takes its own two settings away again.
+func install(ctx context.Context, out io.Writer, lack Lack) (err error) {
+	fmt.Fprintf(out, "installing %s: apt-get install %s\n", strings.Join(lack.What, ", "), strings.Join(lack.Packages, " "))
+	restore, err := holdServices(ctx)
+	if err != nil {
+		return fmt.Errorf("keep services from starting: %w", err)
+	}
+	defer func() { err = errors.Join(err, restore()) }()
+	if err := writeClusterConf(); err != nil {
+		return fmt.Errorf("keep PostgreSQL from creating a cluster: %w", err)
+	}
+	defer os.Remove(clusterConf)
+	// A package run that was killed earlier makes apt-get refuse everything until this is done.
+	if err := run(ctx, "dpkg", "--configure", "-a"); err != nil {
+		return err
+	}
+	if err := run(ctx, "apt-get", aptArgs("update")...); err != nil {
+		return err
+	}
+	args := append(aptArgs("install"), "-y", "--no-install-recommends")
+	return run(ctx, "apt-get", append(args, lack.Packages...)...)
+}
+
+func aptArgs(verb string) []string {
+	return []string{
+		verb, "-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3",
+		"-o", "Dpkg::Options::=--force-confold", "-o", "Dpkg::Options::=--force-confdef",
+	}
+}
+
+// run runs a package tool to its end. It is in a process group of its own, so that Ctrl-C at the terminal does not cut dpkg
+// in the middle of a package; ctx asks it to end and waits.
+func run(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "NEEDRESTART_MODE=l", "UCF_FORCE_CONFFOLD=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second
+	output := &tailBuffer{}
+	cmd.Stdout, cmd.Stderr = output, output
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s %s: %w: %s", name, args[0], err, bytes.TrimSpace(output.data))
+	}
+	return nil
+}
+
+// tailBuffer keeps the last 4 KiB written to it: what a failed package run said at the end.
+type tailBuffer struct{ data []byte }
+
+func (b *tailBuffer) Write(p []byte) (int, error) {
+	b.data = append(b.data, p...)
+	if extra := len(b.data) - 4096; extra > 0 {
+		b.data = append(b.data[:0], b.data[extra:]...)
+	}
+	return len(p), nil
+}
+
+// holdServices puts a policy in place that forbids starting services, unless the machine's own policy forbids it already. The
+// answered function puts the machine's policy back. One that a killed run left behind is put right first.
+func holdServices(ctx context.Context) (restore func() error, err error) {
+	if err := recoverPolicy(); err != nil {
+		return nil, err
+	}
+	if forbids(ctx) {
+		return func() error { return nil }, nil
+	}
+	if err := os.Rename(policyPath, policyAside); err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	script := "#!/bin/sh\n" + policyMark + "\nexit 101\n"
+	if err := os.WriteFile(policyPath, []byte(script), 0o755); err != nil {
+		return nil, err
+	}
+	return recoverPolicy, nil
+}
+
+// recoverPolicy removes our policy and puts back the one it stood in for. It does nothing when ours is not there.
+func recoverPolicy() error {
+	data, err := os.ReadFile(policyPath)
+	if err == nil && bytes.Contains(data, []byte(policyMark)) {
+		if err := os.Remove(policyPath); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(policyPath); err == nil {
+		return nil
+	}
+	if err := os.Rename(policyAside, policyPath); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return nil
+}
+
+// forbids asks the machine's own policy, the way invoke-rc.d does.
+func forbids(ctx context.Context) bool {
+	err := exec.CommandContext(ctx, policyPath, "postgresql", "start").Run()
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == 101
+}
+
+func writeClusterConf() error {
+	if err := os.MkdirAll(filepath.Dir(clusterConf), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(clusterConf, []byte("create_main_cluster = false\n"), 0o644)
+}

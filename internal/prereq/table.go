@@ -1,0 +1,98 @@
+package prereq
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/gpuaas/app-platform/internal/postgres"
+)
+
+// Feature is something the platform can do once the machine has certain programs.
+type Feature string
+
+// The features.
+const (
+	Postgres Feature = "postgres" // the embedded database server
+	Lab      Feature = "lab"      // local nodes in namespaces
+	Slurm    Feature = "slurm"    // real Slurm clusters on local nodes
+	Browser  Feature = "browser"  // the console driven in a real browser
+)
+
+// need is one row of the table: a thing to look for, and what brings it.
+type need struct {
+	what     string   // for people
+	packages []string // Debian packages
+	probe    func(ctx context.Context) bool
+}
+
+// table says what each feature needs. A package stands where its program is probed, so that a machine that has most of a
+// feature installs only the rest.
+var table = map[Feature][]need{
+	Postgres: {
+		{"PostgreSQL server 15 or newer", []string{"postgresql"}, hasPostgres},
+	},
+	Lab: {
+		{"ip", []string{"iproute2"}, program("ip")},
+		{"mount", []string{"mount"}, program("mount")},
+		{"nsenter and setpriv", []string{"util-linux"}, program("nsenter", "setpriv")},
+	},
+	Slurm: {
+		{"slurmctld", []string{"slurmctld"}, program("slurmctld")},
+		{"slurmd", []string{"slurmd"}, program("slurmd")},
+		{"sinfo and srun", []string{"slurm-client"}, program("sinfo", "srun", "sbatch", "scontrol")},
+		{"munged", []string{"munge"}, program("munged")},
+	},
+	Browser: {
+		{"Chromium", []string{"chromium"}, anyProgram("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")},
+		{"fonts", []string{"fonts-dejavu-core", "fonts-liberation"}, file("/usr/share/fonts/truetype/*/*.ttf")},
+	},
+}
+
+func hasPostgres(ctx context.Context) bool {
+	_, err := postgres.Find(ctx)
+	return err == nil
+}
+
+// program finds every one of names on PATH or in the administrators' folders, which a plain user's PATH often lacks.
+func program(names ...string) func(context.Context) bool {
+	return func(context.Context) bool {
+		for _, name := range names {
+			if !found(name) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func anyProgram(names ...string) func(context.Context) bool {
+	return func(context.Context) bool {
+		for _, name := range names {
+			if found(name) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func found(name string) bool {
+	if _, err := exec.LookPath(name); err == nil {
+		return true
+	}
+	for _, dir := range []string{"/usr/local/sbin", "/usr/sbin", "/sbin"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode()&0o111 != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func file(pattern string) func(context.Context) bool {
+	return func(context.Context) bool {
+		hits, err := filepath.Glob(pattern)
+		return err == nil && len(hits) > 0
+	}
+}
