@@ -92,6 +92,14 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	defer l.close()
+	server, err := l.bringUp(ctx)
+	if err != nil && cfg.SocketDir == "" {
+		_ = os.Remove(l.socketDir)
+	}
+	return server, err
+}
+
+func (l *launch) bringUp(ctx context.Context) (*Server, error) {
 	if err := l.initdb(ctx); err != nil {
 		return nil, err
 	}
@@ -100,7 +108,7 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	if err := server.awaitReady(ctx); err != nil {
-		_ = server.Stop()
+		_ = server.end()
 		return nil, fmt.Errorf("start postgres: %w%s", err, l.logTail())
 	}
 	return server, nil
