@@ -147,3 +147,9 @@ func Prefixed(prefix string, reasons []Reason) []Reason {
 	}
 	return out
 }
+
+// NoSuch is the one NOT_FOUND of the platform. Its text is the same whether the object does not exist or is
+// hidden from the caller, so that the answer cannot tell the two apart.
+func NoSuch() *Fault {
+	return New(NotFound, "there is no such object, or the caller may not know of it")
+}

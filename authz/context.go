@@ -1,0 +1,59 @@
+package authz
+
+import "context"
+
+// RequestInfo is what ties a request to its traces: it goes into logs, audit, events, adapters and agents.
+type RequestInfo struct {
+	// CorrelationID is the request's id: 1 to 64 of [A-Za-z0-9._-].
+	CorrelationID string
+	// Origin is the caller's network address, without a port.
+	Origin string
+}
+
+type (
+	actorKey   struct{}
+	requestKey struct{}
+)
+
+// WithActor is ctx with the authenticated actor.
+func WithActor(ctx context.Context, actor *Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
+}
+
+// FromContext is the authenticated actor; nil when there is none, which Require refuses.
+func FromContext(ctx context.Context) *Actor {
+	actor, _ := ctx.Value(actorKey{}).(*Actor)
+	return actor
+}
+
+// WithRequest is ctx with what is known of the request.
+func WithRequest(ctx context.Context, info RequestInfo) context.Context {
+	return context.WithValue(ctx, requestKey{}, info)
+}
+
+// Request is what is known of the request; zero when nothing is.
+func Request(ctx context.Context) RequestInfo {
+	info, _ := ctx.Value(requestKey{}).(RequestInfo)
+	return info
+}
+
+// maxCorrelationID bounds a correlation id, in bytes.
+const maxCorrelationID = 64
+
+// ValidCorrelationID reports whether a correlation id from outside is fit to be logged and passed on.
+func ValidCorrelationID(id string) bool {
+	if id == "" || len(id) > maxCorrelationID {
+		return false
+	}
+	for i := range len(id) {
+		if !correlationChar(id[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// correlationChar reports whether c is one of [A-Za-z0-9._-].
+func correlationChar(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-'
+}

@@ -1,0 +1,64 @@
+package authz
+
+import (
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+)
+
+// RequireGrant refuses an actor that may not give, or take away, the role in the scope: it must hold the key
+// BindingGrant there, and every key of the role, as nobody gives what they lack. Who holds BindingGrant at platform scope may
+// give any role: that is the root all authority comes from. The faults are those of Require; a key that is
+// lacking is named.
+func RequireGrant(actor *Actor, role Role, tenantID, projectID ids.ID) error {
+	scope := Binding{TenantID: tenantID, ProjectID: projectID}.Scope()
+	if err := role.BindableAt(scope); err != nil {
+		return err
+	}
+	if err := Require(actor, BindingGrant, tenantID, projectID); err != nil {
+		return err
+	}
+	return mayDelegate(actor, RoleMask(role), tenantID, projectID)
+}
+
+// RequireDelegate checks the allow-list that an actor gives a service account of the project: every name must be
+// a key below the ceiling of service accounts (INVALID_ARGUMENT, naming the index) and held by the actor itself
+// (FORBIDDEN), unless the actor holds BindingGrant at platform scope.
+func RequireDelegate(actor *Actor, names []string, tenantID, projectID ids.ID) error {
+	ceiling := RoleMask(ceilingServiceAccount)
+	var asked Mask
+	for i, name := range names {
+		key, err := ParseKey(name)
+		if err != nil {
+			return err
+		}
+		if !ceiling.Has(key) {
+			return fault.New(fault.InvalidArgument, "a service account cannot hold %s (entry %d)", name, i)
+		}
+		asked.add(key)
+	}
+	return mayDelegate(actor, asked, tenantID, projectID)
+}
+
+// DelegableKeys lists the keys a service account can hold at most.
+func DelegableKeys() []Key { return RoleMask(ceilingServiceAccount).Keys() }
+
+// OperationKeys narrows the keys asked for to what an operation's or call's token can hold at most, by name.
+func OperationKeys(keys ...Key) []string {
+	return MaskOf(keys...).Intersect(RoleMask(ceilingOperation)).Names()
+}
+
+// mayDelegate refuses keys that the actor does not hold in the scope.
+func mayDelegate(actor *Actor, keys Mask, tenantID, projectID ids.ID) error {
+	if actor.Allows(BindingGrant, "", "") {
+		return nil
+	}
+	lacking := keys.Minus(actor.Holds(tenantID, projectID)).Keys()
+	if len(lacking) == 0 {
+		return nil
+	}
+	f := fault.New(fault.Forbidden, "nobody can give a permission they lack, such as %s", lacking[0])
+	for _, key := range lacking {
+		f = f.With(fault.Reason{Code: fault.PermissionMissing, Message: key.String()})
+	}
+	return f
+}

@@ -1,0 +1,267 @@
+package authz
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+)
+
+// Key is a permission key, as its place in the catalogue; the zero Key is none and never held. Places may change
+// between builds: what is stored and published is the key's name.
+type Key uint8
+
+// The permission keys.
+const (
+	_ Key = iota
+	TenantCreate
+	TenantRead
+	TenantUpdate
+	ProjectCreate
+	ProjectRead
+	ProjectUpdate
+	UserCreate
+	UserRead
+	UserUpdate
+	ServiceAccountCreate
+	ServiceAccountRead
+	ServiceAccountUpdate
+	ServiceAccountDelete
+	ServiceAccountKeyCreate
+	ServiceAccountKeyRevoke
+	BindingRead
+	BindingGrant
+	BindingRevoke
+	LoginLinkCreate
+	AllocationRead
+	AllocationCreate
+	AllocationRelease
+	EntitlementRead
+	EntitlementManage
+	AppManage
+	ArtifactRead
+	ArtifactPublish
+	ArtifactPromote
+	ManifestRead
+	ManifestPublish
+	ManifestSmoke
+	ManifestPromote
+	AdapterRead
+	AdapterRegister
+	NodeEnrol
+	NodeRead
+	NodeOperate
+	NodeJoin
+	NodeReport
+	TaskRun
+	TaskRead
+	TaskExecute
+	OperationRead
+	OperationCancel
+	OperationRetry
+	OperationReport
+	AuditRead
+	PolicyRead
+	PolicyManage
+	UsageRead
+	BillingRead
+	AppsCatalogRead
+	AppsInstanceRead
+	AppsInstanceCreate
+	AppsInstanceUpdate
+	AppsInstanceDelete
+	AppsQueueSubmit
+	AppsQueueRead
+	AppsQueueCancel
+	AppsNodeRead
+	AppsNodeOperate
+	AppsMemberAdd
+	AppsMemberRemove
+	AppsMemberReplace
+	AppsMemberRecover
+	SchedulerCatalogRead
+	SchedulerInstanceRead
+	SchedulerInstanceCreate
+	SchedulerInstanceUpdate
+	SchedulerInstanceDelete
+	SchedulerQueueSubmit
+	SchedulerQueueRead
+	SchedulerQueueCancel
+	SchedulerNodeRead
+	SchedulerNodeOperate
+	SchedulerMemberAdd
+	SchedulerMemberRemove
+	SchedulerMemberReplace
+	SchedulerMemberRecover
+)
+
+// KeyEntry describes a key of the catalogue.
+type KeyEntry struct {
+	// Name is the key, such as "apps.instance.create".
+	Name string
+	// Description says what it allows, in one sentence.
+	Description string
+}
+
+// catalogue is every key by its place.
+var catalogue = [...]KeyEntry{
+	TenantCreate:            {"tenant.create", "Create a tenant."},
+	TenantRead:              {"tenant.read", "See a tenant."},
+	TenantUpdate:            {"tenant.update", "Change a tenant's name and settings."},
+	ProjectCreate:           {"project.create", "Create a project in a tenant."},
+	ProjectRead:             {"project.read", "See a project and its activity."},
+	ProjectUpdate:           {"project.update", "Change a project's name and settings."},
+	UserCreate:              {"identity.user.create", "Add a person."},
+	UserRead:                {"identity.user.read", "See the people of a tenant."},
+	UserUpdate:              {"identity.user.update", "Change or disable a person."},
+	ServiceAccountCreate:    {"identity.service_account.create", "Create a service account with keys the creator holds."},
+	ServiceAccountRead:      {"identity.service_account.read", "See service accounts and when their keys were used."},
+	ServiceAccountUpdate:    {"identity.service_account.update", "Change what a service account may do."},
+	ServiceAccountDelete:    {"identity.service_account.delete", "Delete a service account with its keys."},
+	ServiceAccountKeyCreate: {"identity.service_account.key.create", "Make a key of a service account."},
+	ServiceAccountKeyRevoke: {"identity.service_account.key.revoke", "Revoke a key of a service account."},
+	BindingRead:             {"identity.binding.read", "See who holds which role."},
+	BindingGrant:            {"identity.binding.grant", "Give a role; at platform scope, the root of all authority."},
+	BindingRevoke:           {"identity.binding.revoke", "Take a role away."},
+	LoginLinkCreate:         {"identity.login_link.create", "Make a one-time login link for a person."},
+	AllocationRead:          {"allocation.read", "See the allocations of a project."},
+	AllocationCreate:        {"allocation.create", "Rent capacity."},
+	AllocationRelease:       {"allocation.release", "Give capacity back."},
+	EntitlementRead:         {"entitlement.read", "See which apps a project may launch."},
+	EntitlementManage:       {"entitlement.manage", "Enable or disable an app for a project."},
+	AppManage:               {"app.manage", "Create an app and change its catalog entry."},
+	ArtifactRead:            {"artifact.read", "See artifacts and their stage."},
+	ArtifactPublish:         {"artifact.publish", "Publish a digest-pinned artifact."},
+	ArtifactPromote:         {"artifact.promote", "Move an artifact to another stage."},
+	ManifestRead:            {"manifest.read", "See manifests of every stage."},
+	ManifestPublish:         {"manifest.publish", "Publish a manifest."},
+	ManifestSmoke:           {"manifest.smoke", "Record a smoke launch as evidence for a manifest."},
+	ManifestPromote:         {"manifest.promote", "Move a manifest to another stage."},
+	AdapterRead:             {"adapter.read", "See registered adapters."},
+	AdapterRegister:         {"adapter.register", "Register an adapter's name and address."},
+	NodeEnrol:               {"node.enrol", "Make a one-time enrolment token for a node."},
+	NodeRead:                {"node.read", "See the platform's nodes."},
+	NodeOperate:             {"node.operate", "Cordon or retire a node of the platform."},
+	NodeJoin:                {"node.join", "Turn an enrolment token into a node's credential."},
+	NodeReport:              {"node.report", "Report a node's own heartbeat and renew its credential."},
+	TaskRun:                 {"task.run", "Ask for tasks in the members of one's own instance."},
+	TaskRead:                {"task.read", "See node tasks with their output."},
+	TaskExecute:             {"task.execute", "Take and report the tasks of one's own node."},
+	OperationRead:           {"operation.read", "See operations with steps and evidence."},
+	OperationCancel:         {"operation.cancel", "Ask a running operation to stop."},
+	OperationRetry:          {"operation.retry", "Send an operation to its adapter again."},
+	OperationReport:         {"operation.report", "Report the progress of one's own operation."},
+	AuditRead:               {"audit.read", "Read the audit log of the scope."},
+	PolicyRead:              {"policy.read", "See policy overlays."},
+	PolicyManage:            {"policy.manage", "Change policy overlays."},
+	UsageRead:               {"usage.read", "See metered usage."},
+	BillingRead:             {"billing.read", "See costs."},
+	AppsCatalogRead:         {"apps.catalog.read", "See the family's apps in the catalog."},
+	AppsInstanceRead:        {"apps.instance.read", "See instances, members, their timeline and health."},
+	AppsInstanceCreate:      {"apps.instance.create", "Launch an instance."},
+	AppsInstanceUpdate:      {"apps.instance.update", "Upgrade or roll back an instance."},
+	AppsInstanceDelete:      {"apps.instance.delete", "Decommission an instance."},
+	AppsQueueSubmit:         {"apps.queue.submit", "Submit work to an app's queue."},
+	AppsQueueRead:           {"apps.queue.read", "See an app's queue."},
+	AppsQueueCancel:         {"apps.queue.cancel", "Cancel work in an app's queue."},
+	AppsNodeRead:            {"apps.node.read", "See what an app says of its members."},
+	AppsNodeOperate:         {"apps.node.operate", "Drain, cordon, uncordon or label members."},
+	AppsMemberAdd:           {"apps.member.add", "Add members."},
+	AppsMemberRemove:        {"apps.member.remove", "Remove a member."},
+	AppsMemberReplace:       {"apps.member.replace", "Replace a member."},
+	AppsMemberRecover:       {"apps.member.recover", "Bootstrap a failed member again."},
+	SchedulerCatalogRead:    {"scheduler.catalog.read", "See the family's apps in the catalog."},
+	SchedulerInstanceRead:   {"scheduler.instance.read", "See instances, members, their timeline and health."},
+	SchedulerInstanceCreate: {"scheduler.instance.create", "Launch an instance."},
+	SchedulerInstanceUpdate: {"scheduler.instance.update", "Upgrade or roll back an instance."},
+	SchedulerInstanceDelete: {"scheduler.instance.delete", "Decommission an instance."},
+	SchedulerQueueSubmit:    {"scheduler.queue.submit", "Submit work to an app's queue."},
+	SchedulerQueueRead:      {"scheduler.queue.read", "See an app's queue."},
+	SchedulerQueueCancel:    {"scheduler.queue.cancel", "Cancel work in an app's queue."},
+	SchedulerNodeRead:       {"scheduler.node.read", "See what an app says of its members."},
+	SchedulerNodeOperate:    {"scheduler.node.operate", "Drain, cordon, uncordon or label members."},
+	SchedulerMemberAdd:      {"scheduler.member.add", "Add members."},
+	SchedulerMemberRemove:   {"scheduler.member.remove", "Remove a member."},
+	SchedulerMemberReplace:  {"scheduler.member.replace", "Replace a member."},
+	SchedulerMemberRecover:  {"scheduler.member.recover", "Bootstrap a failed member again."},
+}
+
+// Families are the permission families a manifest may name. Verbs and actions of an app ask for keys of its family.
+var families = []string{"apps", "scheduler"}
+
+// byName finds a key by its name.
+var byName = func() map[string]Key {
+	index := make(map[string]Key, len(catalogue))
+	for _, key := range Keys() {
+		index[key.String()] = key
+	}
+	return index
+}()
+
+// String is the key's name; the zero Key is "none".
+func (k Key) String() string {
+	if k == 0 || int(k) >= len(catalogue) {
+		return "none"
+	}
+	return catalogue[k].Name
+}
+
+// Description says what the key allows.
+func (k Key) Description() string {
+	if int(k) >= len(catalogue) {
+		return ""
+	}
+	return catalogue[k].Description
+}
+
+// Keys lists every key in the order of the catalogue.
+func Keys() []Key {
+	keys := make([]Key, 0, len(catalogue)-1)
+	for key := 1; key < len(catalogue); key++ {
+		keys = append(keys, Key(key))
+	}
+	return keys
+}
+
+// ParseKey finds a key by its name; it fails with INVALID_ARGUMENT.
+func ParseKey(name string) (Key, error) {
+	if key, ok := byName[name]; ok {
+		return key, nil
+	}
+	return 0, fault.New(fault.InvalidArgument, "%.80q is not a permission key", name)
+}
+
+// Families lists the permission families a manifest may name.
+func Families() []string { return slices.Clone(families) }
+
+// FamilyKey is the key of a family and a suffix, such as "scheduler" and "queue.submit". It fails with
+// INVALID_ARGUMENT when the family or the suffix is unknown.
+func FamilyKey(family, suffix string) (Key, error) {
+	if !slices.Contains(families, family) {
+		return 0, fault.New(fault.InvalidArgument, "%.40q is not a permission family: want %s", family, strings.Join(families, " or "))
+	}
+	return ParseKey(family + "." + suffix)
+}
+
+// FamilyKeys is the keys of a suffix in every family: any of them lets a caller see what is of no one family.
+// It is empty for an unknown suffix.
+func FamilyKeys(suffix string) []Key {
+	var keys []Key
+	for _, family := range families {
+		if key, ok := byName[family+"."+suffix]; ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// readKeys are the keys that let an actor know that things exist in a scope.
+var readKeys = func() Mask {
+	var mask Mask
+	for _, key := range Keys() {
+		if strings.HasSuffix(key.String(), ".read") {
+			mask.add(key)
+		}
+	}
+	return mask
+}()

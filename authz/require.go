@@ -1,0 +1,198 @@
+package authz
+
+import (
+	"slices"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+)
+
+// Object is where a thing stands: what a decision needs to know of it. Empty ids do not apply.
+type Object struct {
+	// TenantID and ProjectID own it; both are empty for what belongs to the platform.
+	TenantID, ProjectID ids.ID
+	// InstanceID is the app instance that it is, or is part of.
+	InstanceID ids.ID
+	// NodeID is the node that it is, or is work for.
+	NodeID ids.ID
+}
+
+// Allows reports whether the actor holds the key in the scope: the platform when both ids are empty, the tenant
+// when only projectID is, else the project of that tenant. It allocates nothing. It does not look at what an
+// operation's token or a node is confined to: AllowsOn does.
+func (a *Actor) Allows(key Key, tenantID, projectID ids.ID) bool {
+	if a == nil {
+		return false
+	}
+	if a.platform.Has(key) {
+		return true
+	}
+	if projectID != "" {
+		if keys, ok := a.projects[projectID]; ok && keys.Has(key) {
+			return true
+		}
+	}
+	if tenantID == "" {
+		return false
+	}
+	keys, ok := a.tenants[tenantID]
+	return ok && keys.Has(key)
+}
+
+// AllowsOn reports whether the actor holds the key on the object. An operation's token reaches only its own
+// instance, and a node's credential only its own node: an object that names none is beyond their reach.
+func (a *Actor) AllowsOn(key Key, object Object) bool {
+	return a.Allows(key, object.TenantID, object.ProjectID) && a.reaches(object)
+}
+
+// AllowsAnywhere reports whether the actor holds the key in any scope at all. It is the rule for what belongs to
+// no tenant but is not for everyone, such as the catalog.
+func (a *Actor) AllowsAnywhere(key Key) bool { return a != nil && a.anywhere.Has(key) }
+
+// Holds is the set of keys the actor holds in the scope.
+func (a *Actor) Holds(tenantID, projectID ids.ID) Mask {
+	if a == nil {
+		return Mask{}
+	}
+	held := a.platform
+	if tenantID != "" {
+		held = held.Union(a.tenants[tenantID])
+	}
+	if projectID != "" {
+		held = held.Union(a.projects[projectID])
+	}
+	return held
+}
+
+// Reach is where an actor holds a key: what a list shows and what row-level security is told.
+type Reach struct {
+	// Platform is true when it holds the key everywhere; the lists are empty then.
+	Platform bool
+	// Tenants are those it holds the key in, with all their projects, sorted.
+	Tenants []ids.ID
+	// Projects are those it holds the key in by themselves, sorted.
+	Projects []ids.ID
+}
+
+// Reach is where the actor holds any of the keys; with none given, where it holds anything at all.
+func (a *Actor) Reach(keys ...Key) Reach {
+	wanted := MaskOf(keys...)
+	if len(keys) == 0 {
+		wanted = MaskOf(Keys()...)
+	}
+	switch {
+	case a == nil:
+		return Reach{}
+	case !a.platform.Intersect(wanted).Empty():
+		return Reach{Platform: true}
+	}
+	return Reach{Tenants: holding(a.tenants, wanted), Projects: holding(a.projects, wanted)}
+}
+
+// holding lists the scopes whose keys meet the wanted ones.
+func holding(grants map[ids.ID]Mask, wanted Mask) []ids.ID {
+	var found []ids.ID
+	for id, keys := range grants {
+		if !keys.Intersect(wanted).Empty() {
+			found = append(found, id)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// Require refuses an actor that lacks the key in the scope (see Allows): UNAUTHENTICATED when there is no actor,
+// FORBIDDEN naming the key when it may read anything in the scope, else NOT_FOUND, so that nobody learns of what
+// is not theirs. For what belongs to the platform it is always FORBIDDEN. An operation's token or a node's
+// credential is refused as well: what they may touch goes through RequireOn.
+func Require(actor *Actor, key Key, tenantID, projectID ids.ID) error {
+	return RequireOn(actor, key, Object{TenantID: tenantID, ProjectID: projectID})
+}
+
+// RequireOn is Require for an object that may be, or be part of, an instance or a node: an operation's token gets
+// NOT_FOUND for every instance but its own, and a node for every node but itself.
+func RequireOn(actor *Actor, key Key, object Object) error {
+	switch {
+	case actor == nil:
+		return fault.New(fault.Unauthenticated, "a credential is required")
+	case actor.AllowsOn(key, object):
+		return nil
+	case actor.sees(object):
+		return missing(key)
+	}
+	return fault.NoSuch()
+}
+
+// RequireAnywhere refuses an actor that holds none of the keys in any scope: UNAUTHENTICATED or FORBIDDEN.
+func RequireAnywhere(actor *Actor, keys ...Key) error {
+	if actor == nil {
+		return fault.New(fault.Unauthenticated, "a credential is required")
+	}
+	if slices.ContainsFunc(keys, actor.AllowsAnywhere) {
+		return nil
+	}
+	return missing(keys...)
+}
+
+// RequireAny is RequireOn satisfied by any of the keys, as for what is of no one permission family. The refusal
+// names them all.
+func RequireAny(actor *Actor, object Object, keys ...Key) error {
+	var err error
+	for _, key := range keys {
+		if err = RequireOn(actor, key, object); err == nil {
+			return nil
+		}
+	}
+	if fault.Is(err, fault.Forbidden) {
+		return missing(keys...)
+	}
+	return err
+}
+
+// reaches reports whether what the actor is confined to, if anything, is the object's.
+func (a *Actor) reaches(object Object) bool {
+	switch a.Kind {
+	case KindOperation:
+		return a.InstanceID != "" && object.InstanceID == a.InstanceID
+	case KindNode:
+		return a.NodeID != "" && object.NodeID == a.NodeID
+	}
+	return true
+}
+
+// sees reports whether the actor may know that the object exists: it reads something in the same scope. What a
+// project binding gives on the tenant does not open the tenant's other projects.
+func (a *Actor) sees(object Object) bool {
+	switch {
+	case object == (Object{}):
+		return true
+	case !a.reaches(object):
+		return false
+	}
+	held := a.Holds(object.TenantID, "")
+	if object.ProjectID != "" {
+		held = held.Minus(tenantRead).Union(a.Holds("", object.ProjectID))
+	}
+	return !held.Intersect(readKeys).Empty()
+}
+
+// missing is the refusal that names the keys, any one of which would do.
+func missing(keys ...Key) *fault.Fault {
+	f := fault.New(fault.Forbidden, "the permission %s is needed", list(keys))
+	for _, key := range keys {
+		f = f.With(fault.Reason{Code: fault.PermissionMissing, Message: key.String()})
+	}
+	return f
+}
+
+// list joins keys for a message.
+func list(keys []Key) string {
+	text := ""
+	for i, key := range keys {
+		if i > 0 {
+			text += " or "
+		}
+		text += key.String()
+	}
+	return text
+}
