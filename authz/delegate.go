@@ -1,6 +1,8 @@
 package authz
 
 import (
+	"strconv"
+
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 )
@@ -21,18 +23,16 @@ func RequireGrant(actor *Actor, role Role, tenantID, projectID ids.ID) error {
 }
 
 // RequireDelegate checks the allow-list that an actor gives a service account of the project: every name must be
-// a key below the ceiling of service accounts (INVALID_ARGUMENT, naming the index) and held by the actor itself
+// a key below the ceiling of service accounts (INVALID_ARGUMENT, at permissionKeys.INDEX) and held by the actor itself
 // (FORBIDDEN), unless the actor holds BindingGrant at platform scope.
 func RequireDelegate(actor *Actor, names []string, tenantID, projectID ids.ID) error {
 	ceiling := RoleMask(ceilingServiceAccount)
 	var asked Mask
 	for i, name := range names {
-		key, err := ParseKey(name)
-		if err != nil {
-			return err
-		}
-		if !ceiling.Has(key) {
-			return fault.New(fault.InvalidArgument, "a service account cannot hold %s (entry %d)", name, i)
+		key, ok := byName[name]
+		if !ok || !ceiling.Has(key) {
+			return fault.New(fault.InvalidArgument, "a service account cannot hold %.80q", name).
+				At("permissionKeys." + strconv.Itoa(i))
 		}
 		asked.add(key)
 	}
