@@ -1,0 +1,90 @@
+package client
+
+// The platform's catalogue of codes; a code never changes its meaning. Codes that stand only in reasons are listed
+// in the platform's documentation.
+const (
+	// CodeUnauthenticated: no credential, or one that is unknown or revoked: log in, or send the key in the Authorization header.
+	CodeUnauthenticated = "UNAUTHENTICATED"
+	// CodeTokenExpired: the credential was good once and has expired: get a new one.
+	CodeTokenExpired = "TOKEN_EXPIRED"
+	// CodePermissionRevoked: the right that a live subscription was opened with is gone; the subscription has ended.
+	CodePermissionRevoked = "PERMISSION_REVOKED"
+	// CodeForbidden: the caller sees the object but lacks the permission key that the message names.
+	CodeForbidden = "FORBIDDEN"
+	// CodeNotEntitled: the project is not entitled to the app: ask a tenant admin to enable it.
+	CodeNotEntitled = "NOT_ENTITLED"
+	// CodeNotFound: there is no such object, or the caller may not know of it.
+	CodeNotFound = "NOT_FOUND"
+	// CodeInvalidArgument: a field of the input is malformed, unknown or out of range; the reasons name it.
+	CodeInvalidArgument = "INVALID_ARGUMENT"
+	// CodeConfigInvalid: the configuration breaks the app's own JSON Schema; each reason names the field.
+	CodeConfigInvalid = "CONFIG_INVALID"
+	// CodeManifestInvalid: the manifest or its lint failed; each reason names the field.
+	CodeManifestInvalid = "MANIFEST_INVALID"
+	// CodeIncompatible: the app does not fit the allocations; each reason says why.
+	CodeIncompatible = "INCOMPATIBLE"
+	// CodeLimitExceeded: a count, size or quota is beyond its bound; the reason names bound and field.
+	CodeLimitExceeded = "LIMIT_EXCEEDED"
+	// CodeConflict: something else is under way on the same object; the reason names the operation in the way.
+	CodeConflict = "CONFLICT"
+	// CodeFailedPrecondition: the object's state does not allow this; the message names the state.
+	CodeFailedPrecondition = "FAILED_PRECONDITION"
+	// CodeIdempotencyKeyReused: the idempotency key was used before with other input: take a new key.
+	CodeIdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED"
+	// CodeStaleFence: the writer was superseded by a newer claim or dispatch; nothing was written.
+	CodeStaleFence = "STALE_FENCE"
+	// CodeCursorInvalid: the cursor is not one that this feed or list gave out.
+	CodeCursorInvalid = "CURSOR_INVALID"
+	// CodeCursorExpired: the cursor is older than what is kept: start again without one.
+	CodeCursorExpired = "CURSOR_EXPIRED"
+	// CodeSlowConsumer: the subscriber read too slowly and was cut off: resume from the cursor given.
+	CodeSlowConsumer = "SLOW_CONSUMER"
+	// CodeDocumentInvalid: the GraphQL document does not parse or does not fit the schema.
+	CodeDocumentInvalid = "DOCUMENT_INVALID"
+	// CodeDocumentTooLarge: the GraphQL document is beyond a limit on bytes, tokens, depth, aliases or cost.
+	CodeDocumentTooLarge = "DOCUMENT_TOO_LARGE"
+	// CodeMessageTooLarge: the request body or socket message is beyond its bound of bytes.
+	CodeMessageTooLarge = "MESSAGE_TOO_LARGE"
+	// CodeRequestInvalid: the HTTP request or socket message is malformed.
+	CodeRequestInvalid = "REQUEST_INVALID"
+	// CodeMethodNotAllowed: this HTTP method is not served here.
+	CodeMethodNotAllowed = "METHOD_NOT_ALLOWED"
+	// CodeNotAcceptable: none of the media types that the request accepts can be produced.
+	CodeNotAcceptable = "NOT_ACCEPTABLE"
+	// CodeUnsupportedMediaType: the request's content type is not one that is read here.
+	CodeUnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE"
+	// CodeRateLimited: too many requests: slow down.
+	CodeRateLimited = "RATE_LIMITED"
+	// CodeCapacityUnavailable: no node has room for this just now.
+	CodeCapacityUnavailable = "CAPACITY_EXHAUSTED"
+	// CodeUnavailable: the platform or a part of it is starting, stopping or overloaded.
+	CodeUnavailable = "UNAVAILABLE"
+	// CodeDeadlineExceeded: the work did not end before its deadline.
+	CodeDeadlineExceeded = "DEADLINE_EXCEEDED"
+	// CodeCanceled: the work was canceled.
+	CodeCanceled = "CANCELED"
+	// CodeAdapterRejected: the app's adapter refused this for a reason of safety, which the message gives.
+	CodeAdapterRejected = "ADAPTER_REJECTED"
+	// CodeAdapterFailed: the app's adapter tried and failed; the message is the adapter's.
+	CodeAdapterFailed = "ADAPTER_FAILED"
+	// CodeAdapterInvalid: the app's adapter answered outside its contract.
+	CodeAdapterInvalid = "ADAPTER_INVALID"
+	// CodeAdapterUnavailable: the app's adapter cannot be reached just now.
+	CodeAdapterUnavailable = "ADAPTER_UNAVAILABLE"
+	// CodeDialRefused: the address is outside of what the operator allows to be dialled.
+	CodeDialRefused = "DIAL_REFUSED"
+	// CodeArtifactUnavailable: an artifact is not in its registry under the pinned digest.
+	CodeArtifactUnavailable = "ARTIFACT_UNAVAILABLE"
+	// CodeEvidenceMissing: the step or promotion lacks the evidence that it requires.
+	CodeEvidenceMissing = "EVIDENCE_MISSING"
+	// CodeReadinessFailed: the manifest's readiness probes, run by the node agents, do not pass.
+	CodeReadinessFailed = "READINESS_FAILED"
+	// CodeResidueLeft: the node agents still find processes, mounts or files of what was to be removed.
+	CodeResidueLeft = "RESIDUE_LEFT"
+	// CodeNodeUnreachable: the agent of a node that is needed is not connected.
+	CodeNodeUnreachable = "NODE_UNREACHABLE"
+	// CodeTaskFailed: a node task ended without success; the message says how.
+	CodeTaskFailed = "TASK_FAILED"
+	// CodeInternal: the platform failed; the correlation id finds the cause in its logs.
+	CodeInternal = "INTERNAL"
+)
