@@ -1,0 +1,94 @@
+// Package schema is the storage schema, written by hand: one Go type per table, from which Ent
+// writes its client and the versioned migrations are diffed.
+//
+// Two decisions shape every table. Ids are typed, prefixed text (domain/ids), so that one value
+// serves the database, the API and the logs. And there are no Ent edges: references are plain id
+// columns, and their foreign keys, which carry the tenant so that no row can point into another
+// tenant, stand in the hand-written migrations beside the row-level security policies.
+package schema
+
+import (
+	"encoding/json"
+	"time"
+
+	"entgo.io/ent"
+	"entgo.io/ent/dialect"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"entgo.io/ent/schema/mixin"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+)
+
+// table names the table as the schema names it: singular, no plural guessed by Ent.
+func table(name string) []schema.Annotation {
+	return []schema.Annotation{entsql.Annotation{Table: name}}
+}
+
+// text is the one string type of the database.
+var text = map[string]string{dialect.Postgres: "text"}
+
+// now is when a row was made, in the microseconds that PostgreSQL keeps: a nanosecond more in
+// memory would make cursors that skip rows.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// id is a required reference to another row.
+func id(name, comment string) ent.Field {
+	return field.String(name).GoType(ids.ID("")).SchemaType(text).Comment(comment)
+}
+
+// optionalID is a reference that may be missing.
+func optionalID(name, comment string) ent.Field {
+	return field.String(name).GoType(ids.ID("")).SchemaType(text).Optional().Nillable().Comment(comment)
+}
+
+// str is a required string that defaults to empty.
+func str(name, comment string) ent.Field {
+	return field.String(name).SchemaType(text).Default("").Comment(comment)
+}
+
+// jsonb is an optional JSON document.
+func jsonb(name, comment string) ent.Field {
+	return field.JSON(name, json.RawMessage{}).Optional().Comment(comment)
+}
+
+// instant is an optional point in time.
+func instant(name, comment string) ent.Field {
+	return field.Time(name).Optional().Nillable().Comment(comment)
+}
+
+// created is when the row was made.
+func created() ent.Field {
+	return field.Time("created_at").Default(now).Immutable().Comment("when the row was made")
+}
+
+// identified gives a table its typed, prefixed id.
+type identified struct{ mixin.Schema }
+
+// Fields of every table: the id.
+func (identified) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("id").GoType(ids.ID("")).SchemaType(text).Unique().Immutable().Comment("typed, prefixed id"),
+	}
+}
+
+// owned gives a table the tenant and project it belongs to: what row-level security asks for.
+type owned struct{ mixin.Schema }
+
+// Fields that name the owner.
+func (owned) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("tenant_id").GoType(ids.ID("")).SchemaType(text).Immutable().Comment("owning tenant"),
+		field.String("project_id").GoType(ids.ID("")).SchemaType(text).Immutable().Comment("owning project"),
+	}
+}
+
+// referred adds what foreign keys with the tenant in them refer to.
+type referred struct{ mixin.Schema }
+
+// Indexes of the key that carries the tenant.
+func (referred) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("id", "tenant_id").Unique()}
+}

@@ -1,0 +1,211 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// Tenant is a customer of the platform.
+type Tenant struct{ ent.Schema }
+
+// Annotations of the table.
+func (Tenant) Annotations() []schema.Annotation { return table("tenant") }
+
+// Mixin of the table.
+func (Tenant) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (Tenant) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("slug").SchemaType(text).Unique().Comment("short name"),
+		str("display_name", "name for people"),
+		created(),
+	}
+}
+
+// Project is where a tenant's allocations and instances live.
+type Project struct{ ent.Schema }
+
+// Annotations of the table.
+func (Project) Annotations() []schema.Annotation { return table("project") }
+
+// Mixin of the table.
+func (Project) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (Project) Fields() []ent.Field {
+	return []ent.Field{
+		id("tenant_id", "owning tenant"),
+		field.String("slug").SchemaType(text).Comment("short name, unique in the tenant"),
+		str("display_name", "name for people"),
+		created(),
+	}
+}
+
+// Indexes of the table.
+func (Project) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("tenant_id", "slug").Unique(),
+		index.Fields("id", "tenant_id").Unique(),
+	}
+}
+
+// User is a person.
+type User struct{ ent.Schema }
+
+// Annotations of the table.
+func (User) Annotations() []schema.Annotation { return table("person") }
+
+// Mixin of the table.
+func (User) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (User) Fields() []ent.Field {
+	return []ent.Field{
+		optionalID("tenant_id", "the person's tenant; none for platform staff"),
+		field.String("email").SchemaType(text).Unique().Comment("names the person; no authority"),
+		str("display_name", "name for people"),
+		created(),
+	}
+}
+
+// Indexes of the table.
+func (User) Indexes() []ent.Index { return []ent.Index{index.Fields("tenant_id", "id")} }
+
+// Session is a person's login.
+type Session struct{ ent.Schema }
+
+// Annotations of the table.
+func (Session) Annotations() []schema.Annotation { return table("session") }
+
+// Mixin of the table.
+func (Session) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (Session) Fields() []ent.Field {
+	return []ent.Field{
+		id("user_id", "who logged in"),
+		field.Bytes("secret_hash").Comment("SHA-256 of the token's secret"),
+		field.Time("expires_at").Comment("when it ends"),
+		instant("revoked_at", "when it was ended early"),
+		created(),
+	}
+}
+
+// Indexes of the table.
+func (Session) Indexes() []ent.Index { return []ent.Index{index.Fields("user_id")} }
+
+// LoginCode is a one-time login of a person, for development and for the first operator.
+type LoginCode struct{ ent.Schema }
+
+// Annotations of the table.
+func (LoginCode) Annotations() []schema.Annotation { return table("login_code") }
+
+// Mixin of the table.
+func (LoginCode) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (LoginCode) Fields() []ent.Field {
+	return []ent.Field{
+		id("user_id", "who may log in"),
+		field.Bytes("secret_hash").Comment("SHA-256 of the code's secret"),
+		field.Time("expires_at").Comment("when it stops working"),
+		instant("used_at", "when it was used"),
+		created(),
+	}
+}
+
+// ServiceAccount is an automation identity of one project.
+type ServiceAccount struct{ ent.Schema }
+
+// Annotations of the table.
+func (ServiceAccount) Annotations() []schema.Annotation { return table("service_account") }
+
+// Mixin of the table.
+func (ServiceAccount) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}, referred{}} }
+
+// Fields of the table.
+func (ServiceAccount) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("name").SchemaType(text).Comment("unique in the project"),
+		field.Strings("permission_keys").Comment("the keys it may use"),
+		created(),
+	}
+}
+
+// Indexes of the table.
+func (ServiceAccount) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("project_id", "name").Unique()}
+}
+
+// ServiceAccountKey is a secret of a service account; only its hash is kept.
+type ServiceAccountKey struct{ ent.Schema }
+
+// Annotations of the table.
+func (ServiceAccountKey) Annotations() []schema.Annotation { return table("service_account_key") }
+
+// Mixin of the table.
+func (ServiceAccountKey) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
+
+// Fields of the table.
+func (ServiceAccountKey) Fields() []ent.Field {
+	return []ent.Field{
+		id("service_account_id", "whom it speaks for"),
+		field.Bytes("secret_hash").Comment("SHA-256 of the secret"),
+		instant("expires_at", "when it stops working"),
+		instant("revoked_at", "when it was revoked"),
+		instant("last_used_at", "when it was last used, to the minute"),
+		created(),
+	}
+}
+
+// Indexes of the table.
+func (ServiceAccountKey) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("service_account_id")}
+}
+
+// RoleBinding gives a person a role at the platform, a tenant or a project.
+type RoleBinding struct{ ent.Schema }
+
+// Annotations of the table.
+func (RoleBinding) Annotations() []schema.Annotation { return table("role_binding") }
+
+// Mixin of the table.
+func (RoleBinding) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (RoleBinding) Fields() []ent.Field {
+	return []ent.Field{
+		id("user_id", "who holds the role"),
+		field.String("role").SchemaType(text).Comment("role name"),
+		optionalID("tenant_id", "limit; none at platform scope"),
+		optionalID("project_id", "limit; none at platform or tenant scope"),
+		instant("expires_at", "when it ends"),
+		instant("revoked_at", "when it was taken away"),
+		str("granted_by", "who gave it"),
+		created(),
+	}
+}
+
+// Indexes of the table.
+func (RoleBinding) Indexes() []ent.Index { return []ent.Index{index.Fields("user_id")} }
+
+// Idempotency remembers what a key was used for: caller, project and verb make its scope.
+type Idempotency struct{ ent.Schema }
+
+// Annotations of the table.
+func (Idempotency) Annotations() []schema.Annotation { return table("idempotency") }
+
+// Fields of the table.
+func (Idempotency) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("id").SchemaType(text).Immutable().Comment("SHA-256 of caller, scope, verb and key"),
+		field.Bytes("input_digest").Comment("SHA-256 of the input"),
+		jsonb("result", "ids of what was made, or the stored answer"),
+		optionalID("tenant_id", "owning tenant, if any"),
+		optionalID("project_id", "owning project, if any"),
+		created(),
+	}
+}

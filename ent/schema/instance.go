@@ -1,0 +1,140 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+)
+
+// Instance is a launched app. Its row carries its own read model: revision, counts by component,
+// health and last operation, so that a list reads one table.
+type Instance struct{ ent.Schema }
+
+// Annotations of the table.
+func (Instance) Annotations() []schema.Annotation { return table("instance") }
+
+// Mixin of the table.
+func (Instance) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}, referred{}} }
+
+// Fields of the table.
+func (Instance) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("name").SchemaType(text).Comment("unique among the project's live instances"),
+		field.String("app_slug").SchemaType(text),
+		field.String("app_version").SchemaType(text),
+		field.String("permission_family").SchemaType(text).Comment("whose keys its verbs ask for"),
+		id("manifest_id", "the manifest"),
+		field.Enum("status").GoType(lifecycle.InstanceStatus("")),
+		field.Enum("health").GoType(lifecycle.Health("")).Default(string(lifecycle.HealthUnknown)),
+		str("health_message", "what the adapter says"),
+		field.Int("revision").Default(0).Comment("number of its newest event"),
+		jsonb("config", "config with defaults"),
+		jsonb("roles", "read model: desired, current and healthy by component"),
+		field.Enum("bound_capacity_shape").GoType(lifecycle.CapacityShape("")),
+		field.String("operating_mode").SchemaType(text).Default("TENANT_DEDICATED"),
+		field.String("control_plane_scope").SchemaType(text).Default("PROJECT"),
+		field.String("runtime_backend").SchemaType(text).Comment("the adapter's name"),
+		field.Bool("smoke").Default(false),
+		str("failure_code", "why it failed"),
+		str("failure_message", "why it failed, for a person"),
+		str("failure_owner", "who can mend it"),
+		field.Bool("failure_retryable").Default(false),
+		optionalID("last_operation_id", "newest operation"),
+		field.String("correlation_id").SchemaType(text),
+		created(),
+		field.Time("updated_at").Default(now),
+		instant("released_at", "when nothing of it was left"),
+	}
+}
+
+// Indexes of the table.
+func (Instance) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("project_id", "name").Unique().StorageKey("instance_name_live").
+			Annotations(entsql.IndexWhere("released_at IS NULL")),
+		index.Fields("project_id", "id"),
+		index.Fields("manifest_id").Annotations(entsql.IndexWhere("released_at IS NULL")),
+		index.Fields("runtime_backend").Annotations(entsql.IndexWhere("released_at IS NULL")),
+	}
+}
+
+// Member is one realised member of a component.
+type Member struct{ ent.Schema }
+
+// Annotations of the table.
+func (Member) Annotations() []schema.Annotation { return table("member") }
+
+// Mixin of the table.
+func (Member) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}, referred{}} }
+
+// Fields of the table.
+func (Member) Fields() []ent.Field {
+	return []ent.Field{
+		id("instance_id", "the instance"),
+		field.String("component_key").SchemaType(text).Comment("the adapter's word"),
+		field.Int("ordinal").Comment("number in the component, from 0"),
+		field.Enum("status").GoType(lifecycle.MemberStatus("")),
+		field.Bool("cordoned").Default(false),
+		field.Enum("health").GoType(lifecycle.Health("")).Default(string(lifecycle.HealthUnknown)),
+		str("health_message", "what the adapter says"),
+		optionalID("allocation_id", "the allocation it lives in"),
+		optionalID("node_id", "the node it is bound to"),
+		optionalID("last_operation_id", "last operation that touched it"),
+		str("correlation_id", "of that operation"),
+		jsonb("adapter_detail", "the adapter's own detail"),
+		created(),
+		field.Time("updated_at").Default(now),
+	}
+}
+
+// Indexes of the table.
+func (Member) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("instance_id", "component_key", "ordinal").Unique().StorageKey("member_ordinal_live").
+			Annotations(entsql.IndexWhere("((status)::text <> 'REMOVED'::text)")),
+		index.Fields("instance_id", "id"),
+		index.Fields("allocation_id"),
+	}
+}
+
+// Event is something that happened to an instance: append only, numbered without gaps.
+type Event struct{ ent.Schema }
+
+// Annotations of the table.
+func (Event) Annotations() []schema.Annotation { return table("app_instance_event") }
+
+// Mixin of the table.
+func (Event) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
+
+// Fields of the table.
+func (Event) Fields() []ent.Field {
+	return []ent.Field{
+		id("instance_id", "the instance"),
+		field.Int("seq").Comment("number in the instance, from 1, no gaps"),
+		field.Int64("xid").Annotations(entsql.DefaultExpr("(pg_current_xact_id()::text)::bigint")).
+			Comment("the transaction that wrote it: with position, the project feed's commit-safe order"),
+		field.Int64("position").Annotations(entsql.DefaultExpr("nextval('event_position'::regclass)")).
+			Comment("order within a transaction"),
+		field.String("type").SchemaType(text),
+		field.String("app_slug").SchemaType(text),
+		field.String("permission_family").SchemaType(text),
+		optionalID("operation_id", "cause"),
+		optionalID("member_id", "about"),
+		str("message", "for a person"),
+		jsonb("payload", "details"),
+		field.String("correlation_id").SchemaType(text),
+		field.Time("occurred_at").Default(now),
+	}
+}
+
+// Indexes of the table.
+func (Event) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("instance_id", "seq").Unique(),
+		index.Fields("project_id", "xid", "position"),
+	}
+}

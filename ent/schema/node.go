@@ -1,0 +1,172 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+)
+
+// ComputeNode is an enrolled machine.
+type ComputeNode struct{ ent.Schema }
+
+// Annotations of the table.
+func (ComputeNode) Annotations() []schema.Annotation { return table("compute_node") }
+
+// Mixin of the table.
+func (ComputeNode) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (ComputeNode) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("name").SchemaType(text).Unique().Comment("host name"),
+		field.String("address").SchemaType(text).Comment("where other nodes reach it"),
+		field.Enum("status").GoType(lifecycle.NodeStatus("")),
+		str("region", "where it is"),
+		str("sku", "what it is sold as"),
+		field.Int("cpus"),
+		field.Int("memory_mib"),
+		field.Int("gpus"),
+		str("gpu_model", "GPU model"),
+		field.Bool("gpus_simulated").Default(false),
+		field.String("isolation").SchemaType(text).Comment("NAMESPACE or PROCESS"),
+		field.String("sealing_key").SchemaType(text).Comment("X25519 public key, base64"),
+		str("agent_version", "agent's version"),
+		str("boot_id", "changes with every boot"),
+		str("kernel", "kernel release"),
+		jsonb("labels", "free labels"),
+		instant("last_seen_at", "when its agent was last heard"),
+		created(),
+	}
+}
+
+// NodeCredential is a secret of a node's agent; only its hash is kept.
+type NodeCredential struct{ ent.Schema }
+
+// Annotations of the table.
+func (NodeCredential) Annotations() []schema.Annotation { return table("node_credential") }
+
+// Mixin of the table.
+func (NodeCredential) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (NodeCredential) Fields() []ent.Field {
+	return []ent.Field{
+		id("node_id", "the node"),
+		field.Bytes("secret_hash").Comment("SHA-256 of the secret"),
+		field.Time("expires_at").Comment("when it stops working"),
+		instant("first_used_at", "when it was first used, which ends the earlier ones"),
+		instant("revoked_at", "when it was ended"),
+		created(),
+	}
+}
+
+// Indexes of the table.
+func (NodeCredential) Indexes() []ent.Index { return []ent.Index{index.Fields("node_id")} }
+
+// NodeEnrolment is a one-time right to enrol a node.
+type NodeEnrolment struct{ ent.Schema }
+
+// Annotations of the table.
+func (NodeEnrolment) Annotations() []schema.Annotation { return table("node_enrolment") }
+
+// Mixin of the table.
+func (NodeEnrolment) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (NodeEnrolment) Fields() []ent.Field {
+	return []ent.Field{
+		str("name", "the host name it is bound to; empty for any"),
+		field.Bytes("secret_hash").Comment("SHA-256 of the secret"),
+		field.Time("expires_at").Comment("when it stops working"),
+		instant("used_at", "when it was used"),
+		optionalID("node_id", "the node it made"),
+		created(),
+	}
+}
+
+// Allocation is capacity that a project rents.
+type Allocation struct{ ent.Schema }
+
+// Annotations of the table.
+func (Allocation) Annotations() []schema.Annotation { return table("allocation") }
+
+// Mixin of the table.
+func (Allocation) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}, referred{}} }
+
+// Fields of the table.
+func (Allocation) Fields() []ent.Field {
+	return []ent.Field{
+		str("name", "name for people"),
+		field.Enum("shape").GoType(lifecycle.CapacityShape("")),
+		field.Int("gpu_count").Comment("GPUs it holds"),
+		str("sku", "what is rented; empty for any"),
+		str("region", "where it is"),
+		field.Enum("status").GoType(lifecycle.AllocationStatus("")),
+		optionalID("node_id", "the node it is bound to"),
+		optionalID("instance_id", "the instance that uses it"),
+		str("scheduler_type", "integration metadata"),
+		jsonb("integration_metadata", "integration metadata"),
+		optionalID("release_operation_id", "the operation that releases it"),
+		created(),
+		instant("released_at", "when it was proved gone"),
+	}
+}
+
+// Indexes of the table.
+func (Allocation) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("project_id", "id"),
+		index.Fields("instance_id").Annotations(entsql.IndexWhere("instance_id IS NOT NULL")),
+		index.Fields("node_id").Annotations(entsql.IndexWhere("released_at IS NULL")),
+	}
+}
+
+// NodeTask is a piece of work for a node's agent.
+type NodeTask struct{ ent.Schema }
+
+// Annotations of the table.
+func (NodeTask) Annotations() []schema.Annotation { return table("node_task") }
+
+// Mixin of the table.
+func (NodeTask) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
+
+// Fields of the table.
+func (NodeTask) Fields() []ent.Field {
+	return []ent.Field{
+		id("instance_id", "the instance"),
+		id("member_id", "the member it acts in"),
+		id("node_id", "the node that does it"),
+		optionalID("operation_id", "the operation it belongs to"),
+		field.Enum("kind").GoType(lifecycle.NodeTaskKind("")),
+		jsonb("spec", "its details; secrets are sealed"),
+		field.Bytes("spec_digest").Comment("SHA-256 of kind, spec and timeout"),
+		field.Int("fence").Default(1).Comment("raised by every deliberate new dispatch"),
+		field.Enum("state").GoType(lifecycle.NodeTaskState("")),
+		field.Bool("cancel_requested").Default(false),
+		field.Int("timeout_seconds"),
+		field.Int("exit_code").Optional().Nillable(),
+		jsonb("result", "what it found"),
+		str("message", "for a person"),
+		str("stdout", "first 64 KiB"),
+		str("stderr", "first 64 KiB"),
+		field.String("idempotency_key").SchemaType(text),
+		created(),
+		instant("started_at", "when the agent began"),
+		instant("ended_at", "when it ended"),
+	}
+}
+
+// Indexes of the table.
+func (NodeTask) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("member_id", "idempotency_key").Unique(),
+		index.Fields("member_id", "id"),
+		index.Fields("node_id", "id").StorageKey("node_task_open").
+			Annotations(entsql.IndexWhere("ended_at IS NULL")),
+		index.Fields("operation_id").Annotations(entsql.IndexWhere("operation_id IS NOT NULL")),
+	}
+}

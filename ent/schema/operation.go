@@ -1,0 +1,156 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+)
+
+// Operation is a durable piece of work, and its own queue row.
+type Operation struct{ ent.Schema }
+
+// Annotations of the table.
+func (Operation) Annotations() []schema.Annotation { return table("operation") }
+
+// Mixin of the table.
+func (Operation) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}, referred{}} }
+
+// Fields of the table.
+func (Operation) Fields() []ent.Field {
+	return []ent.Field{
+		optionalID("instance_id", "the instance it changes"),
+		optionalID("allocation_id", "the allocation it changes"),
+		field.Enum("kind").GoType(lifecycle.OperationKind("")),
+		field.Enum("state").GoType(lifecycle.OperationState("")),
+		field.Enum("outcome").GoType(lifecycle.Outcome("")).Optional().Nillable(),
+		str("adapter_name", "the adapter it is sent to"),
+		str("phase", "which part of the work"),
+		field.Int("percent").Default(0),
+		str("message", "for a person"),
+		field.String("requester_kind").SchemaType(text),
+		id("requester_id", "who asked"),
+		str("requester_name", "who asked, by name"),
+		str("reason", "why"),
+		field.String("correlation_id").SchemaType(text),
+		jsonb("desired_change", "what it was asked to change"),
+		jsonb("evidence", "what proves its end"),
+		str("error_code", "why it failed"),
+		str("error_message", "why it failed, for a person"),
+		str("error_owner", "who can mend it"),
+		field.Bool("error_retryable").Default(false),
+		field.Int("dispatch_attempt").Default(0).Comment("fence of the adapter's reports"),
+		jsonb("adapter_status", "the last status the adapter gave for this attempt"),
+		field.Int("claim_epoch").Default(0).Comment("fence of workers' writes"),
+		optionalID("claimed_by", "the worker process that holds it now"),
+		field.Int("failures").Default(0).Comment("tries of the current step that failed; for backoff"),
+		field.Time("next_run_at").Default(now).Comment("when a worker should look at it again"),
+		field.Time("deadline"),
+		created(),
+		instant("started_at", "first claim"),
+		instant("ended_at", "end"),
+	}
+}
+
+// Indexes of the table: the queue, the lists, and the one-at-a-time rule.
+func (Operation) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("next_run_at", "id").StorageKey("operation_due").
+			Annotations(entsql.IndexWhere("ended_at IS NULL AND claimed_by IS NULL")),
+		index.Fields("claimed_by").StorageKey("operation_claimed").
+			Annotations(entsql.IndexWhere("claimed_by IS NOT NULL")),
+		index.Fields("instance_id").StorageKey("operation_open_by_instance").
+			Annotations(entsql.IndexWhere("ended_at IS NULL AND instance_id IS NOT NULL")),
+		index.Fields("instance_id", "id"),
+		index.Fields("project_id", "id"),
+		index.Fields("adapter_name").StorageKey("operation_open_by_adapter").
+			Annotations(entsql.IndexWhere("ended_at IS NULL")),
+	}
+}
+
+// OperationStep is a step of an operation.
+type OperationStep struct{ ent.Schema }
+
+// Annotations of the table.
+func (OperationStep) Annotations() []schema.Annotation { return table("operation_step") }
+
+// Mixin of the table.
+func (OperationStep) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
+
+// Fields of the table.
+func (OperationStep) Fields() []ent.Field {
+	return []ent.Field{
+		id("operation_id", "the operation"),
+		field.String("name").SchemaType(text),
+		field.Int("ordinal").Comment("place, from 0"),
+		field.Enum("state").GoType(lifecycle.StepState("")),
+		field.Int("attempt").Default(0),
+		str("message", "for a person"),
+		jsonb("evidence", "what proves its end"),
+		instant("started_at", "first try"),
+		instant("ended_at", "end"),
+	}
+}
+
+// Indexes of the table.
+func (OperationStep) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("operation_id", "ordinal").Unique()}
+}
+
+// WorkerProcess is one running worker: its heartbeat is the lease of everything it has claimed.
+type WorkerProcess struct{ ent.Schema }
+
+// Annotations of the table.
+func (WorkerProcess) Annotations() []schema.Annotation { return table("worker_process") }
+
+// Mixin of the table.
+func (WorkerProcess) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (WorkerProcess) Fields() []ent.Field {
+	return []ent.Field{
+		str("host", "host name and process id"),
+		field.Time("heartbeat_at").Comment("last sign of life, by the database's clock"),
+		created(),
+	}
+}
+
+// AuditEntry is a privileged attempt, allowed or denied: append only.
+type AuditEntry struct{ ent.Schema }
+
+// Annotations of the table.
+func (AuditEntry) Annotations() []schema.Annotation { return table("audit_entry") }
+
+// Mixin of the table.
+func (AuditEntry) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (AuditEntry) Fields() []ent.Field {
+	return []ent.Field{
+		optionalID("tenant_id", "owning tenant of the object"),
+		optionalID("project_id", "owning project of the object"),
+		field.String("actor_kind").SchemaType(text),
+		str("actor_id", "who"),
+		str("actor_name", "who, by name"),
+		field.String("permission_key").SchemaType(text),
+		field.String("action").SchemaType(text).Comment("the field that was called"),
+		field.Bool("allowed"),
+		str("object_id", "the object"),
+		jsonb("before", "what it was"),
+		jsonb("after", "what it became"),
+		str("reason", "why"),
+		str("code", "code of the refusal"),
+		field.Int("repeats").Default(1).Comment("how often the same refusal came while the row was open"),
+		field.String("correlation_id").SchemaType(text),
+		str("origin", "address it came from"),
+		created(),
+	}
+}
+
+// Indexes of the table.
+func (AuditEntry) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("project_id", "id")}
+}

@@ -1,0 +1,61 @@
+package migrations_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/pgtest"
+	"github.com/gpuaas/app-platform/migrations"
+)
+
+func connect(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func TestUpIsHarmlessWhenRepeated(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	require.NoError(t, migrations.Up(context.Background(), db.AdminDSN()))
+}
+
+func TestTheDatabaseKnowsExactlyTheTransitionsOfTheDomain(t *testing.T) {
+	t.Parallel()
+	rows, err := connect(t, pgtest.New(t).OwnerDSN()).Query(context.Background(),
+		`SELECT machine || ' ' || from_state || ' ' || to_state FROM lifecycle_transition`)
+	require.NoError(t, err)
+	stored, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	var known []string
+	for _, move := range lifecycle.Transitions() {
+		known = append(known, move.Machine+" "+move.From+" "+move.To)
+	}
+	require.ElementsMatch(t, known, stored)
+}
+
+func TestEveryTableIsUnderForcedRowLevelSecurity(t *testing.T) {
+	t.Parallel()
+	rows, err := connect(t, pgtest.New(t).OwnerDSN()).Query(context.Background(), `
+		SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+		AND NOT (relrowsecurity AND relforcerowsecurity) AND relname NOT IN ('goose_db_version', 'lifecycle_transition')`)
+	require.NoError(t, err)
+	open, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Empty(t, open)
+}
+
+func TestNoLoginRoleMayBypassPolicies(t *testing.T) {
+	t.Parallel()
+	var bypassing int
+	err := connect(t, pgtest.New(t).OwnerDSN()).QueryRow(context.Background(),
+		`SELECT count(*) FROM pg_roles WHERE rolname LIKE 'app\_%' AND (rolbypassrls OR rolsuper)`).Scan(&bypassing)
+	require.NoError(t, err)
+	require.Zero(t, bypassing)
+}
