@@ -59,11 +59,11 @@ func (Operation) Fields() []ent.Field {
 func (Operation) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("next_run_at", "id").StorageKey("operation_due").
-			Annotations(entsql.IndexWhere("ended_at IS NULL AND claimed_by IS NULL")),
+			Annotations(entsql.IndexWhere("((ended_at IS NULL) AND (claimed_by IS NULL))")),
 		index.Fields("claimed_by").StorageKey("operation_claimed").
 			Annotations(entsql.IndexWhere("claimed_by IS NOT NULL")),
 		index.Fields("instance_id").StorageKey("operation_open_by_instance").
-			Annotations(entsql.IndexWhere("ended_at IS NULL AND instance_id IS NOT NULL")),
+			Annotations(entsql.IndexWhere("((ended_at IS NULL) AND (instance_id IS NOT NULL))")),
 		index.Fields("instance_id", "id"),
 		index.Fields("project_id", "id"),
 		index.Fields("adapter_name").StorageKey("operation_open_by_adapter").

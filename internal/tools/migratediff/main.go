@@ -119,9 +119,13 @@ func keepHandWritten(next schema.Differ) schema.Differ {
 func withoutDroppedKeys(changes []atlas.Change) []atlas.Change {
 	var kept []atlas.Change
 	for _, change := range changes {
-		switch change.(type) {
+		switch change := change.(type) {
 		case *atlas.DropForeignKey, *atlas.DropCheck:
 			continue
+		case *atlas.ModifyColumn:
+			if change.Change == atlas.ChangeDefault && change.To.Name == "position" {
+				continue // the sequence's default reads back in another spelling
+			}
 		}
 		kept = append(kept, change)
 	}

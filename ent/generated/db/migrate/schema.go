@@ -609,7 +609,7 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{OperationColumns[28], OperationColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "ended_at IS NULL AND claimed_by IS NULL",
+					Where: "((ended_at IS NULL) AND (claimed_by IS NULL))",
 				},
 			},
 			{
@@ -625,7 +625,7 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{OperationColumns[3]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "ended_at IS NULL AND instance_id IS NOT NULL",
+					Where: "((ended_at IS NULL) AND (instance_id IS NOT NULL))",
 				},
 			},
 			{
