@@ -1,0 +1,96 @@
+package transport
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// SessionCookie is the name of the browser's HttpOnly session cookie.
+const SessionCookie = "gpuaas_session"
+
+// Source says where a credential came from.
+type Source string
+
+const (
+	// SourceNone: the request carries no credential.
+	SourceNone Source = ""
+	// SourceBearer: the Authorization header.
+	SourceBearer Source = "bearer"
+	// SourceCookie: the session cookie of a browser.
+	SourceCookie Source = "cookie"
+	// SourceInit: the payload of connection_init.
+	SourceInit Source = "init"
+)
+
+// Credential is what a caller presented, not yet checked. Raw is a secret: never log it.
+type Credential struct {
+	Raw    string
+	Source Source
+}
+
+// maxCredential bounds a presented token, in bytes.
+const maxCredential = 8 << 10
+
+// Bearer takes the token out of an Authorization value. ok is false when the value is
+// anything else than "Bearer <token>".
+func Bearer(value string) (token string, ok bool) {
+	scheme, token, found := strings.Cut(value, " ")
+	token = strings.TrimSpace(token)
+	if !found || !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxCredential {
+		return "", false
+	}
+	return token, !strings.ContainsAny(token, " \t\r\n")
+}
+
+// RequestCredential reads the Authorization header, else the session cookie. A header
+// that is present but malformed is refused, never passed over in favour of a cookie.
+func RequestCredential(r *http.Request) (Credential, *Error) {
+	if values := r.Header.Values("Authorization"); len(values) > 0 {
+		token, ok := Bearer(values[0])
+		if !ok || len(values) > 1 {
+			return Credential{}, Refuse(CodeUnauthenticated, "the Authorization header must be: Bearer <token>")
+		}
+		return Credential{Raw: token, Source: SourceBearer}, nil
+	}
+	cookies := r.CookiesNamed(SessionCookie)
+	if len(cookies) == 0 {
+		return Credential{}, nil
+	}
+	if len(cookies) > 1 || cookies[0].Value == "" || len(cookies[0].Value) > maxCredential {
+		return Credential{}, Refuse(CodeUnauthenticated, "the session cookie is malformed")
+	}
+	return Credential{Raw: cookies[0].Value, Source: SourceCookie}, nil
+}
+
+// OriginAllowed tells whether a browser on this page may talk to us: the page's origin is
+// the host that was asked, or is on the allow-list ("https://console.example:8443").
+// Without an Origin header it returns absent.
+func OriginAllowed(r *http.Request, allowed []string, absent bool) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return absent
+	}
+	if len(origins) > 1 {
+		return false
+	}
+	if slices.Contains(allowed, origins[0]) {
+		return true
+	}
+	u, err := url.Parse(origins[0])
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
+// SameOrigin tells whether a cookie may authenticate this request: the browser must say,
+// in Sec-Fetch-Site or Origin, that our own page sent it. Each that is there must agree.
+func SameOrigin(r *http.Request, allowed []string) bool {
+	if origin := r.Header.Get("Origin"); origin != "" && slices.Contains(allowed, origin) {
+		return OriginAllowed(r, allowed, false)
+	}
+	site := r.Header.Get("Sec-Fetch-Site")
+	if site != "" && site != "same-origin" {
+		return false
+	}
+	return OriginAllowed(r, allowed, site == "same-origin")
+}
