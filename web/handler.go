@@ -1,0 +1,183 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+)
+
+// consolePolicy allows the console what it needs and no more: scripts and connections of its own origin only.
+// Inline styles are allowed because the component library sets its variables by style elements.
+const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+	"font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// graphiqlPolicy also allows what GraphiQL's editor needs: workers of the same origin and a font in a data URL.
+const graphiqlPolicy = "default-src 'none'; script-src 'self'; worker-src 'self' blob:; style-src 'self' 'unsafe-inline'; " +
+	"img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// minGzip is the size in bytes below which a file is not worth compressing.
+const minGzip = 1024
+
+// notBuilt is what is served when the console was not built into the binary.
+const notBuilt = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Console not built</title>
+<body style="font-family:sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem;line-height:1.5">
+<h1>The console is not built</h1><p>This binary was compiled without it. Run
+<code>cd web &amp;&amp; npm ci &amp;&amp; npm run build</code>, then build the server again. The API is served at <code>/graphql</code>.</p></body></html>`
+
+// Handler serves the console: its files by path, and index.html for every other path, so that the router in the
+// page finds it. Only GET and HEAD are answered. A path below /assets/ that does not exist is 404, never the index.
+func Handler() http.Handler { return newSite(built(), "index.html", consolePolicy) }
+
+// GraphiQL serves the GraphiQL page at whatever path it is mounted on. Its assets are served by Handler.
+func GraphiQL() http.Handler { return newPage(built(), "graphiql.html", graphiqlPolicy) }
+
+// site serves a tree of files with an index for what is not a file.
+type site struct {
+	files  map[string]*file
+	index  string
+	policy string
+}
+
+// file is one file ready to be sent; its compressed form is made when it is first asked for.
+type file struct {
+	name      string
+	body      []byte
+	etag      string
+	mediaType string
+	once      sync.Once
+	gzipped   []byte
+}
+
+// newSite reads the tree once; what it holds is bounded by the binary that embeds it.
+func newSite(tree fs.FS, index, policy string) *site {
+	files := map[string]*file{}
+	_ = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".") {
+			return nil //nolint:nilerr // an unreadable entry is not served
+		}
+		if body, err := fs.ReadFile(tree, name); err == nil {
+			files[name] = newFile(name, body)
+		}
+		return nil
+	})
+	return &site{files: files, index: index, policy: policy}
+}
+
+// newPage is a site that answers every path with the one page.
+func newPage(tree fs.FS, page, policy string) *site {
+	body, err := fs.ReadFile(tree, page)
+	if err != nil {
+		return &site{files: map[string]*file{}, index: page, policy: policy}
+	}
+	return &site{files: map[string]*file{page: newFile(page, body)}, index: page, policy: policy}
+}
+
+// newFile names the file's media type and its strong tag.
+func newFile(name string, body []byte) *file {
+	sum := sha256.Sum256(body)
+	return &file{
+		name:      name,
+		body:      body,
+		etag:      `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`,
+		mediaType: mediaType(name),
+	}
+}
+
+// mediaType goes by the name alone and not by the machine's tables, so that every machine serves the same.
+func mediaType(name string) string {
+	known := map[string]string{
+		".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+		".svg": "image/svg+xml", ".json": "application/json", ".ttf": "font/ttf", ".woff2": "font/woff2", ".png": "image/png",
+	}
+	if found, ok := known[path.Ext(name)]; ok {
+		return found
+	}
+	if found := mime.TypeByExtension(path.Ext(name)); found != "" {
+		return found
+	}
+	return "application/octet-stream"
+}
+
+// ServeHTTP answers with the file of the path, or with the index.
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.secure(w.Header())
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
+	if found, ok := s.files[name]; ok {
+		found.serve(w, r)
+		return
+	}
+	if strings.HasPrefix(name, "assets/") {
+		http.Error(w, "not found", http.StatusNotFound)
+		return
+	}
+	s.serveIndex(w, r)
+}
+
+// serveIndex answers with the index, or says that nothing was built.
+func (s *site) serveIndex(w http.ResponseWriter, r *http.Request) {
+	if found, ok := s.files[s.index]; ok {
+		found.serve(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = w.Write([]byte(notBuilt))
+}
+
+// secure sets the headers that every answer carries.
+func (s *site) secure(h http.Header) {
+	h.Set("Content-Security-Policy", s.policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+}
+
+// serve sends the file, compressed where the client takes it, or 304 when the client has it.
+func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", f.mediaType)
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("Cache-Control", "no-cache")
+	if strings.HasPrefix(f.name, "assets/") { // its name holds a hash of its content
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	body, etag := f.body, f.etag
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && f.compressed() != nil {
+		body, etag = f.gzipped, strings.TrimSuffix(f.etag, `"`)+`-gzip"`
+		h.Set("Content-Encoding", "gzip")
+	}
+	h.Set("ETag", etag)
+	http.ServeContent(w, r, f.name, time.Time{}, bytes.NewReader(body))
+}
+
+// compressed is the file under gzip, or nil where that gains nothing; made once.
+func (f *file) compressed() []byte {
+	f.once.Do(func() {
+		if len(f.body) < minGzip || strings.HasPrefix(f.mediaType, "font/woff2") || strings.HasPrefix(f.mediaType, "image/png") {
+			return
+		}
+		var out bytes.Buffer
+		zip := gzip.NewWriter(&out)
+		if _, err := zip.Write(f.body); err != nil || zip.Close() != nil || out.Len() >= len(f.body) {
+			return
+		}
+		f.gzipped = out.Bytes()
+	})
+	return f.gzipped
+}

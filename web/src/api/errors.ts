@@ -1,0 +1,132 @@
+// One language of failure: whatever went wrong, in the GraphQL envelope or on the way, becomes a Problem.
+import type { CombinedError } from '@urql/core';
+
+/** A cause of a refusal, with the path of the input field where there is one. */
+export interface Reason {
+  readonly code: string;
+  readonly message: string;
+  readonly path: string;
+}
+
+/** What went wrong, ready to be shown. correlationId is empty when the request never reached the platform. */
+export interface Problem {
+  readonly code: string;
+  readonly message: string;
+  readonly correlationId: string;
+  readonly retryable: boolean;
+  readonly reasons: readonly Reason[];
+}
+
+/** A GraphQL error as it stands in an answer or in a subscription's error message. */
+interface RawError {
+  readonly message: string;
+  readonly extensions?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** Codes that mean: log in again. */
+const loginCodes: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'TOKEN_EXPIRED']);
+
+/** Whether only a new login helps. */
+export function needsLogin(problem: Problem): boolean {
+  return loginCodes.has(problem.code);
+}
+
+/** Whether the platform could not be reached at all, as during a restart. */
+export function isUnreachable(problem: Problem): boolean {
+  return problem.code === 'NETWORK';
+}
+
+/** The problem behind a failed query or mutation. */
+export function problemOf(error: CombinedError): Problem {
+  const first = error.graphQLErrors[0];
+  if (first !== undefined) return problemOfGraphQL(first);
+  const response = error.response as Response | undefined;
+  const correlationId = response?.headers.get('x-correlation-id') ?? '';
+  if (response?.status === 401) return plain('UNAUTHENTICATED', 'You are not logged in, or the login has expired.', correlationId);
+  if (response !== undefined && response.status >= 400 && response.status < 500) {
+    return plain('REQUEST_REFUSED', `The platform refused the request (HTTP ${response.status}).`, correlationId);
+  }
+  return { ...plain('NETWORK', 'The platform cannot be reached just now.', correlationId), retryable: true };
+}
+
+/** The problem behind one error of the GraphQL envelope. */
+export function problemOfGraphQL(error: RawError): Problem {
+  const extensions = error.extensions ?? {};
+  return {
+    code: text(extensions['code']) || 'INTERNAL',
+    message: sentence(error.message),
+    correlationId: text(extensions['correlation_id']),
+    retryable: extensions['retryable'] === true,
+    reasons: Array.isArray(extensions['reasons']) ? extensions['reasons'].map(reasonOf) : [],
+  };
+}
+
+/** The problem behind whatever a subscription ended with: a list of GraphQL errors, a close event or an Error. */
+export function problemOfSubscription(cause: unknown): Problem {
+  if (Array.isArray(cause) && cause.length > 0) return problemOfGraphQL(cause[0] as RawError);
+  const code = (cause as { code?: unknown } | null)?.code;
+  if (code === 4401 || code === 4403) return plain('UNAUTHENTICATED', 'The session has ended.', '');
+  return { ...plain('NETWORK', 'The live connection was lost.', ''), retryable: true };
+}
+
+/** A problem without reasons that is not worth retrying unchanged. */
+export function plain(code: string, message: string, correlationId: string): Problem {
+  return { code, message, correlationId, retryable: false, reasons: [] };
+}
+
+/** The segments of a path in any of its spellings: `input.config.a[0]`, `/config/a/0`. */
+export function pathSegments(path: string): string[] {
+  if (path.startsWith('/')) {
+    return path.slice(1).split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+  }
+  return path.replaceAll(/\[(\d+)\]/g, '.$1').split('.').filter((part) => part !== '');
+}
+
+/** Messages by field, and the reasons that belong to no field of the form. */
+export interface PlacedReasons {
+  readonly fields: ReadonlyMap<string, string>;
+  readonly rest: readonly Reason[];
+}
+
+/**
+ * Places reasons on a form's fields. A path's leading `input` is dropped; `known` says whether the form has a
+ * field of that dotted path, and the longest known prefix of a path gets the message, so that a complaint about
+ * a list's element shows at the list when elements have no field of their own.
+ */
+export function placeReasons(reasons: readonly Reason[], known: (path: string) => boolean): PlacedReasons {
+  const fields = new Map<string, string>();
+  const rest: Reason[] = [];
+  for (const reason of reasons) {
+    const field = fieldOf(reason.path, known);
+    if (field === undefined) rest.push(reason);
+    else fields.set(field, [fields.get(field), sentence(reason.message)].filter(Boolean).join(' '));
+  }
+  return { fields, rest };
+}
+
+function fieldOf(path: string, known: (path: string) => boolean): string | undefined {
+  const segments = pathSegments(path);
+  if (segments[0] === 'input') segments.shift();
+  for (let length = segments.length; length > 0; length--) {
+    const candidate = segments.slice(0, length).join('.');
+    if (known(candidate)) return candidate;
+  }
+  return undefined;
+}
+
+function reasonOf(raw: unknown): Reason {
+  const reason = (raw ?? {}) as Record<string, unknown>;
+  return { code: text(reason['code']), message: text(reason['message']), path: text(reason['path']) };
+}
+
+/** The server's messages are lower case without a full stop; a page shows sentences. */
+function sentence(message: string): string {
+  const trimmed = message.trim();
+  if (trimmed === '') return '';
+  const capital = trimmed.charAt(0).toUpperCase() + trimmed.slice(1);
+  return /[.!?…]$/.test(capital) ? capital : `${capital}.`;
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

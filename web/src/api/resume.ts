@@ -1,0 +1,113 @@
+// Live feeds that survive: a subscription that reads on from its last cursor whenever the connection, the server
+// or the subscription itself ends, and that starts over when its cursor has become too old.
+import type { Sink } from 'graphql-ws';
+import type { Problem } from './errors';
+import { needsLogin, problemOfSubscription } from './errors';
+
+/** The part of a graphql-ws client that feeds need. */
+export interface Transport {
+  subscribe<Data>(payload: { query: string; variables: Record<string, unknown> }, sink: Sink<{ data?: Data | null; errors?: unknown }>): () => void;
+}
+
+/** What to read and whom to tell. */
+export interface Feed<Data> {
+  readonly query: string;
+  readonly variables: Readonly<Record<string, unknown>>;
+  /** The cursor of an item; undefined for feeds without one, which then begin again each time. */
+  readonly cursorOf?: (data: Data) => string | undefined;
+  readonly onData: (data: Data) => void;
+  /** The feed starts over: what was shown is to be thrown away. */
+  readonly onRestart?: () => void;
+  /** The feed is over for good, such as for want of the right. */
+  readonly onEnd: (problem: Problem) => void;
+  /** Whether an orderly completion is the end (an operation that has ended), or to be resumed (a timeline). */
+  readonly completes?: boolean;
+  /** Called on an orderly completion, when `completes` is set. */
+  readonly onComplete?: () => void;
+}
+
+/** Codes after which asking again is of no use. */
+const finalCodes: ReadonlySet<string> = new Set([
+  'FORBIDDEN', 'NOT_FOUND', 'PERMISSION_REVOKED', 'INVALID_ARGUMENT', 'DOCUMENT_INVALID', 'DOCUMENT_TOO_LARGE',
+]);
+
+/** Codes after which the feed starts from its beginning. */
+const startOverCodes: ReadonlySet<string> = new Set(['CURSOR_EXPIRED', 'CURSOR_INVALID']);
+
+/** Milliseconds before attempt n, from 0: doubling from 300 to at most 10,000, each lengthened by up to a half. */
+export function backoff(attempt: number, random: () => number = Math.random): number {
+  return Math.min(10_000, 300 * 2 ** Math.min(attempt, 10)) * (1 + random() / 2);
+}
+
+/**
+ * Follows a feed until the returned function is called. The client re-sends a subscription after a reconnect; the
+ * variables are read anew each time it does, so that it asks for what came after the newest item seen.
+ */
+export function follow<Data>(transport: Transport, feed: Feed<Data>): () => void {
+  let stopped = false;
+  let after: string | undefined;
+  let failures = 0;
+  let release: () => void = () => undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  const payload = {
+    query: feed.query,
+    get variables(): Record<string, unknown> {
+      return after === undefined ? { ...feed.variables } : { ...feed.variables, after };
+    },
+  };
+
+  const again = (delay: number) => {
+    if (!stopped) timer = setTimeout(start, delay);
+  };
+
+  const fail = (cause: unknown) => {
+    if (stopped) return;
+    const problem = problemOfSubscription(cause);
+    if (startOverCodes.has(problem.code)) {
+      after = undefined;
+      feed.onRestart?.();
+    } else if (needsLogin(problem) || finalCodes.has(problem.code)) {
+      stopped = true;
+      feed.onEnd(problem);
+      return;
+    }
+    again(backoff(failures++));
+  };
+
+  const start = () => {
+    let ended = false; // an error inside an item ends this attempt; what follows of it is not ours any more
+    const end = (act: () => void) => {
+      if (ended || stopped) return;
+      ended = true;
+      act();
+    };
+    release = transport.subscribe<Data>(payload, {
+      next: (item) => {
+        if (ended || stopped) return;
+        if (item.errors !== undefined) {
+          end(() => fail(item.errors));
+          release();
+        } else if (item.data !== null && item.data !== undefined) {
+          failures = 0;
+          after = feed.cursorOf?.(item.data) ?? after;
+          feed.onData(item.data);
+        }
+      },
+      error: (cause) => end(() => fail(cause)),
+      complete: () => end(() => {
+        if (feed.completes === true) {
+          stopped = true;
+          feed.onComplete?.();
+        } else again(backoff(failures++));
+      }),
+    });
+  };
+
+  start();
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+    release();
+  };
+}

@@ -1,0 +1,77 @@
+// Words and numbers for people.
+
+const minute = 60_000;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+/** How long ago an instant was, in one unit, such as `3 min ago`. */
+export function ago(instant: string, now: number): string {
+  const passed = now - Date.parse(instant);
+  if (Number.isNaN(passed)) return '';
+  if (passed < 5_000) return 'just now';
+  if (passed < minute) return `${Math.floor(passed / 1000)} s ago`;
+  if (passed < hour) return `${Math.floor(passed / minute)} min ago`;
+  if (passed < day) return `${Math.floor(passed / hour)} h ago`;
+  return `${Math.floor(passed / day)} d ago`;
+}
+
+/** A length of time in its two largest units, such as `2 min 5 s`; milliseconds in. */
+export function duration(milliseconds: number): string {
+  if (!Number.isFinite(milliseconds) || milliseconds < 0) return '';
+  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
+  const seconds = Math.floor(milliseconds / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}
+
+/** The time between two instants; the second left out means now. */
+export function between(from: string | null, to: string | null, now: number): string {
+  if (from === null) return '';
+  return duration((to === null ? now : Date.parse(to)) - Date.parse(from));
+}
+
+/** An instant in the reader's own time zone and manner. */
+export function fullTime(instant: string): string {
+  const date = new Date(instant);
+  return Number.isNaN(date.getTime()) ? instant : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+}
+
+/** The clock time of an instant, with seconds. */
+export function clockTime(instant: string): string {
+  const date = new Date(instant);
+  return Number.isNaN(date.getTime()) ? instant : date.toLocaleTimeString(undefined, { hour12: false });
+}
+
+/** A count of bytes in binary units. */
+export function bytes(count: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let value = count;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${value >= 10 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit] ?? ''}`;
+}
+
+/** An enum's value as words: `INSTANCE_CREATE` becomes `Instance create`. */
+export function words(value: string): string {
+  const lower = value.replaceAll(/[_-]+/g, ' ').replaceAll('.', ' ').trim().toLowerCase();
+  return lower.charAt(0).toUpperCase() + lower.slice(1);
+}
+
+/** A key such as `partitionName` or `node_count` as a label. */
+export function labelOf(key: string): string {
+  return words(key.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2'));
+}
+
+/** A digest or id shortened in the middle. */
+export function shorten(value: string, head = 14, tail = 6): string {
+  return value.length <= head + tail + 1 ? value : `${value.slice(0, head)}…${value.slice(-tail)}`;
+}
+
+/** `1 member`, `2 members`. */
+export function plural(count: number, singular: string, many = `${singular}s`): string {
+  return `${count} ${count === 1 ? singular : many}`;
+}

@@ -1,0 +1,33 @@
+import { resolve } from 'node:path';
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vitest/config';
+
+// GPUAAS_API is where the development server finds the API: the stand-in of dev/ or a real server.
+const api = process.env['GPUAAS_API'] ?? 'http://127.0.0.1:8090';
+
+export default defineConfig({
+  plugins: [react()],
+  build: {
+    // No inlined assets and no source maps: the console's content security policy allows no data: scripts, and
+    // what is built here is embedded into the server's binary.
+    assetsInlineLimit: 0,
+    sourcemap: false,
+    modulePreload: { polyfill: false },
+    chunkSizeWarningLimit: 8192,
+    rollupOptions: {
+      input: { index: resolve(import.meta.dirname, 'index.html'), graphiql: resolve(import.meta.dirname, 'graphiql.html') },
+    },
+  },
+  worker: { format: 'es' },
+  server: {
+    proxy: {
+      '/graphql': { target: api, ws: true },
+      '/auth': { target: api },
+    },
+  },
+  test: {
+    include: ['src/**/*.test.ts'],
+    environment: 'node',
+    server: { deps: { inline: ['graphql', 'graphql-ws'] } }, // else the tests' server gets a second copy of graphql
+  },
+});
