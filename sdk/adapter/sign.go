@@ -198,11 +198,19 @@ func (v *Verifier) check(claims RequestClaims, method, target string, body []byt
 
 // VerifyRequest checks the Authorization header of a request whose body has been read as body.
 func (v *Verifier) VerifyRequest(req *http.Request, body []byte) error {
+	claims, err := v.openRequest(req)
+	if err != nil {
+		return err
+	}
+	return v.check(claims, req.Method, req.URL.RequestURI(), body)
+}
+
+func (v *Verifier) openRequest(req *http.Request) (RequestClaims, error) {
 	scheme, token, found := strings.Cut(req.Header.Get("Authorization"), " ")
 	if !found || !strings.EqualFold(scheme, "bearer") {
-		return refuse("no bearer token")
+		return RequestClaims{}, refuse("no bearer token")
 	}
-	return v.Verify(req.Context(), token, req.Method, req.URL.RequestURI(), body)
+	return v.open(req.Context(), token)
 }
 
 func refuse(format string, args ...any) error {

@@ -1,0 +1,254 @@
+package adapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+const (
+	// reportPause is the shortest time between two pushed reports of one run.
+	reportPause = 500 * time.Millisecond
+	// reportTimeout bounds one pushed report.
+	reportTimeout = 5 * time.Second
+)
+
+// startLocked begins or resumes a run. The operation is locked.
+func (k *Kit) startLocked(op *operation) {
+	d := op.dispatch
+	log := k.config.Log.With("operation", op.id, "kind", d.Kind, "instance", d.Instance.ID, "correlation_id", d.CorrelationID)
+	ctx, cancel := context.WithCancelCause(k.ctx)
+	run := &Run{
+		kit: k, op: op, log: log, dispatch: d, generation: op.generation,
+		client: NewClient(d.Platform, d.CorrelationID, log),
+		cancel: cancel, done: make(chan struct{}), poke: make(chan struct{}, 1),
+	}
+	run.setDeadline(d.Deadline)
+	if op.canceled {
+		cancel(ErrCanceled)
+	}
+	op.run = run
+	k.runs.Go(func() { k.execute(runContext{Context: ctx, run: run}, run) })
+}
+
+// runContext is a context whose deadline a new attempt can move.
+type runContext struct {
+	context.Context
+	run *Run
+}
+
+// Deadline returns the deadline of the newest attempt.
+func (c runContext) Deadline() (time.Time, bool) {
+	c.run.mu.Lock()
+	defer c.run.mu.Unlock()
+	return c.run.deadline, true
+}
+
+func (r *Run) setDeadline(deadline time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deadline = deadline
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.timer = time.AfterFunc(time.Until(deadline), func() { r.cancel(context.DeadlineExceeded) })
+}
+
+// extend takes over the token and the deadline of a higher attempt.
+func (r *Run) extend(d Dispatch) {
+	r.client.SetPlatform(d.Platform)
+	r.setDeadline(d.Deadline)
+}
+
+// execute runs one operation to its end.
+func (k *Kit) execute(ctx runContext, run *Run) {
+	defer close(run.done)
+	defer run.release()
+	select {
+	case k.slots <- struct{}{}:
+		defer func() { <-k.slots }()
+	case <-ctx.Done():
+		k.endWaiting(ctx, run)
+		return
+	}
+	reports, stopReports := context.WithCancel(ctx)
+	k.runs.Go(func() { run.report(reports) })
+	err := k.call(ctx, run)
+	stopReports()
+	if errors.Is(context.Cause(ctx), errStopping) {
+		return
+	}
+	k.finish(ctx, run, err)
+}
+
+// endWaiting ends a run that got no slot before it was canceled or its deadline passed. One that
+// ran in an earlier process may have left things behind, so its function still gets its say.
+func (k *Kit) endWaiting(ctx context.Context, run *Run) {
+	if errors.Is(context.Cause(ctx), errStopping) {
+		return
+	}
+	run.op.mu.Lock()
+	began := run.op.status.State != StateAccepted
+	run.op.mu.Unlock()
+	err := context.Cause(ctx)
+	if began {
+		err = k.call(ctx, run)
+	}
+	k.finish(ctx, run, err)
+}
+
+// release frees the timer and unhooks the run.
+func (r *Run) release() {
+	r.mu.Lock()
+	r.timer.Stop()
+	r.mu.Unlock()
+	r.cancel(nil)
+	r.op.mu.Lock()
+	if r.op.run == r {
+		r.op.run = nil
+	}
+	r.op.mu.Unlock()
+}
+
+// call runs the author's function and turns a panic into a failure.
+func (k *Kit) call(ctx context.Context, run *Run) (err error) {
+	defer func() {
+		if thrown := recover(); thrown != nil {
+			run.log.Error("operation panicked", "panic", thrown, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", thrown)
+		}
+	}()
+	app, ok := k.apps[run.dispatch.Instance.App]
+	if !ok || app.Operations[run.dispatch.Kind] == nil {
+		return Fail(CodeUnsupported, OwnerAdapter, false, "this build does not support %s of %s", run.dispatch.Kind, run.dispatch.Instance.App)
+	}
+	if err := k.update(run.op, true, func(s *Status) { s.State = StateRunning }); err != nil {
+		return err
+	}
+	run.log.Info("operation running", "attempt", run.dispatch.Attempt)
+	return app.Operations[run.dispatch.Kind](ctx, run)
+}
+
+// finish writes the terminal status. Success counts even when a cancel came in the meantime: the
+// function decided that it was done.
+func (k *Kit) finish(ctx context.Context, run *Run, err error) {
+	cause := context.Cause(ctx)
+	change := func(s *Status) { s.State, s.Percent, s.Phase = StateSucceeded, 100, "done" }
+	switch {
+	case err == nil:
+		if run.dispatch.Kind == InstanceDecommission {
+			k.forgetInstance(run.dispatch.Instance.ID)
+		}
+	case errors.Is(cause, ErrCanceled):
+		change = func(s *Status) {
+			s.State = StateCanceled
+			s.Error = &OperationError{Code: CodeCanceled, Message: "canceled on request", Owner: OwnerUser}
+		}
+	default:
+		failure := operationError(deadlineFirst(cause, err))
+		change = func(s *Status) { s.State, s.Error, s.Message = StateFailed, failure, failure.Message }
+	}
+	if writeErr := k.update(run.op, true, change); writeErr != nil {
+		// Nothing was published: the run is not over, and the next start will resume it.
+		run.log.Error("end of operation not journalled", "error", writeErr)
+		return
+	}
+	run.log.Info("operation ended", "error", err)
+}
+
+// deadlineFirst names the deadline as the reason when it is why the function returned a plain error.
+func deadlineFirst(cause, err error) error {
+	var own OperationError
+	if errors.Is(cause, context.DeadlineExceeded) && !errors.As(err, &own) {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+// report pushes the status after changes. A push that fails is not repeated: the platform reads
+// the feed as well, and an adapter that cannot push must still complete.
+func (r *Run) report(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.poke:
+		}
+		r.reportOnce(ctx)
+		if pause(ctx, reportPause) != nil {
+			return
+		}
+	}
+}
+
+func (r *Run) reportOnce(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	r.op.mu.Lock()
+	status := r.op.status
+	r.op.mu.Unlock()
+	err := r.client.Report(ctx, Report{
+		OperationID: status.OperationID, Attempt: status.Attempt, Phase: status.Phase,
+		Percent: status.Percent, Message: status.Message, Members: status.Members,
+	})
+	if err != nil && ctx.Err() == nil {
+		r.log.Debug("report not taken", "error", err)
+	}
+}
+
+// cancelWait is how long an answer to a cancel waits for the run to end.
+const cancelWait = 10 * time.Second
+
+// cancelOperation asks a run to stop, if that is still safe, and says what came of it.
+func (k *Kit) cancelOperation(ctx context.Context, id string, attempt int) (CancelResult, error) {
+	op, ok := k.find(id)
+	if !ok {
+		return CancelResult{Outcome: CancelUnknown, Message: "no such operation has been dispatched"}, nil
+	}
+	op.mu.Lock()
+	if attempt < op.dispatch.Attempt {
+		defer op.mu.Unlock()
+		return CancelResult{}, staleFence(op.dispatch.Attempt)
+	}
+	if op.status.State.Terminal() || op.committed {
+		defer op.mu.Unlock()
+		return cancelOutcome(op), nil
+	}
+	if err := k.recordLocked(op, record{Canceled: true}, true); err != nil {
+		op.mu.Unlock()
+		return CancelResult{}, err
+	}
+	run := op.run
+	op.mu.Unlock()
+	if run != nil {
+		run.cancel(ErrCanceled)
+		awaitEnd(ctx, run.done)
+	}
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	return cancelOutcome(op), nil
+}
+
+func awaitEnd(ctx context.Context, done <-chan struct{}) {
+	timer := time.NewTimer(cancelWait)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func cancelOutcome(op *operation) CancelResult {
+	switch {
+	case op.status.State == StateCanceled:
+		return CancelResult{Outcome: CancelDone, Message: "the operation was stopped"}
+	case op.status.State.Terminal():
+		return CancelResult{Outcome: CancelTooLate, Message: "the operation has " + string(op.status.State)}
+	case op.committed:
+		return CancelResult{Outcome: CancelTooLate, Message: "the operation can no longer be stopped safely"}
+	}
+	return CancelResult{Outcome: CancelUnknown, Message: "the operation was asked to stop and has not ended yet"}
+}

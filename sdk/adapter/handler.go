@@ -1,0 +1,271 @@
+package adapter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// maxPlatformToken bounds the platform token read from a header, in bytes.
+const maxPlatformToken = 8 << 10
+
+// correlationPattern is what an accepted correlation id looks like.
+var correlationPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// Handler returns the HTTP handler of every route of the contract. Nothing is answered without a
+// valid request token. Bodies are bounded both ways by [MaxBody].
+func (k *Kit) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/adapter", k.serve(k.describe))
+	mux.HandleFunc("GET /v1/operations", k.serve(k.changes))
+	mux.HandleFunc("PUT /v1/operations/{id}", k.serve(k.dispatch))
+	mux.HandleFunc("GET /v1/operations/{id}", k.serve(k.status))
+	mux.HandleFunc("POST /v1/operations/{id}/cancel", k.serve(k.cancel))
+	mux.HandleFunc("GET /v1/instances/{id}", k.serve(k.observe))
+	mux.HandleFunc("POST /v1/instances/{id}/actions/{name}", k.serve(k.action))
+	mux.HandleFunc("GET /v1/instances/{id}/usage", k.serve(k.usage))
+	mux.HandleFunc("/", k.serve(notFound))
+	return mux
+}
+
+// request is a verified request with its body.
+type request struct {
+	*http.Request
+	body []byte
+	log  *slog.Logger
+}
+
+// answer is a response: a status and a value to encode.
+type answer struct {
+	status int
+	body   any
+}
+
+type endpoint func(ctx context.Context, r request) (answer, error)
+
+// serve verifies a request before anything else: the signature of its token before its body is
+// read, so that strangers cannot make the adapter hold bodies.
+func (k *Kit) serve(next endpoint) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		log := k.config.Log.With("method", r.Method, "path", r.URL.Path)
+		if id := r.Header.Get(HeaderCorrelation); correlationPattern.MatchString(id) {
+			w.Header().Set(HeaderCorrelation, id)
+			log = log.With("correlation_id", id)
+		}
+		result, err := k.handle(w, r, log, next)
+		if err != nil {
+			result = refusal(err, log)
+		}
+		write(w, result, log)
+		log.Debug("request", "status", result.status, "duration", time.Since(began))
+	}
+}
+
+func (k *Kit) handle(w http.ResponseWriter, r *http.Request, log *slog.Logger, next endpoint) (answer, error) {
+	claims, err := k.verifier.openRequest(r)
+	if err != nil {
+		return answer{}, err
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err != nil {
+		return answer{}, err
+	}
+	if err := k.verifier.check(claims, r.Method, r.URL.RequestURI(), body); err != nil {
+		return answer{}, err
+	}
+	if !k.enter() {
+		return answer{}, ErrorBody{Code: CodeUnavailable, Message: "the adapter is not running", Retryable: true}
+	}
+	defer k.runs.Done()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(k.ctx, cancel)()
+	return next(ctx, request{Request: r, body: body, log: log})
+}
+
+// decode reads a JSON body into out. Unknown fields are let pass: a newer platform may send them.
+func (r request) decode(out any) error {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return ErrorBody{Code: CodeInvalid, Message: "Content-Type must be application/json", Path: "Content-Type"}
+	}
+	err := json.Unmarshal(r.body, out)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return invalid(wrong.Field, "must not be a JSON %s", wrong.Value)
+	}
+	if err != nil {
+		return ErrorBody{Code: CodeInvalid, Message: "the body is not JSON"}
+	}
+	return nil
+}
+
+func (k *Kit) describe(context.Context, request) (answer, error) {
+	return answer{http.StatusOK, k.Describe()}, nil
+}
+
+func (k *Kit) changes(ctx context.Context, r request) (answer, error) {
+	query := r.URL.Query()
+	seconds, err := strconv.Atoi(query.Get("wait"))
+	if query.Get("wait") != "" && (err != nil || seconds < 0 || time.Duration(seconds)*time.Second > MaxWait) {
+		return answer{}, invalid("wait", "must be 0 to %d seconds", MaxWait/time.Second)
+	}
+	page, err := k.feed.wait(ctx, query.Get("after"), time.Duration(seconds)*time.Second)
+	return answer{http.StatusOK, page}, err
+}
+
+func (k *Kit) dispatch(ctx context.Context, r request) (answer, error) {
+	var d Dispatch
+	if err := r.decode(&d); err != nil {
+		return answer{}, err
+	}
+	if d.OperationID != r.PathValue("id") {
+		return answer{}, invalid("operationId", "is not the id of the path")
+	}
+	if err := d.Validate(); err != nil {
+		return answer{}, err
+	}
+	result, err := k.take(ctx, d)
+	if err != nil {
+		return answer{}, err
+	}
+	if result.done {
+		return answer{http.StatusOK, result.status}, nil
+	}
+	return answer{http.StatusAccepted, result.status}, nil
+}
+
+// take begins, repeats or refuses a valid dispatch.
+func (k *Kit) take(ctx context.Context, d Dispatch) (dispatchResult, error) {
+	hash, err := d.SpecHash()
+	if err != nil {
+		return dispatchResult{}, err
+	}
+	if _, known := k.find(d.OperationID); !known {
+		if err := k.admit(ctx, d); err != nil {
+			return dispatchResult{}, err
+		}
+	}
+	op, fresh := k.place(d.OperationID)
+	if fresh {
+		return k.begin(op, d, hash)
+	}
+	return k.repeat(op, d, hash)
+}
+
+// admit decides whether a new operation may begin: the app, the kind, the config, the author's word.
+func (k *Kit) admit(ctx context.Context, d Dispatch) error {
+	app, ok := k.apps[d.Instance.App]
+	if !ok {
+		return unprocessable{ErrorBody{Code: CodeUnsupported, Message: "this adapter does not run the app", Path: "instance.app"}}
+	}
+	if app.Operations[d.Kind] == nil {
+		return unprocessable{ErrorBody{Code: CodeUnsupported, Message: "this adapter does not support the operation kind", Path: "kind"}}
+	}
+	if err := app.config.check(d.Instance.Config, CodeConfigInvalid, "instance.config"); err != nil {
+		return refused(err)
+	}
+	if app.Check == nil {
+		return nil
+	}
+	return refused(app.Check(ctx, d))
+}
+
+func (k *Kit) status(_ context.Context, r request) (answer, error) {
+	status, ok := k.feed.get(r.PathValue("id"))
+	if !ok {
+		return answer{}, missing("operation")
+	}
+	return answer{http.StatusOK, status}, nil
+}
+
+func (k *Kit) cancel(ctx context.Context, r request) (answer, error) {
+	var body CancelRequest
+	if err := r.decode(&body); err != nil {
+		return answer{}, err
+	}
+	if body.Attempt < 1 {
+		return answer{}, invalid("attempt", "must be at least 1")
+	}
+	result, err := k.cancelOperation(ctx, r.PathValue("id"), body.Attempt)
+	return answer{http.StatusOK, result}, err
+}
+
+func notFound(context.Context, request) (answer, error) { return answer{}, missing("route") }
+
+func missing(what string) error {
+	return ErrorBody{Code: CodeNotFound, Message: "no such " + what}
+}
+
+// unprocessable is an error answered 422: understood, and refused.
+type unprocessable struct{ ErrorBody }
+
+// refused marks an author's refusal as such; other errors pass.
+func refused(err error) error {
+	var body ErrorBody
+	if errors.As(err, &body) {
+		return unprocessable{body}
+	}
+	return err
+}
+
+// refusal turns an error into an answer. What the error says beyond the contract is only logged.
+func refusal(err error, log *slog.Logger) answer {
+	var understood unprocessable
+	var body ErrorBody
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.Is(err, ErrSignature):
+		log.Warn("request refused", "error", err)
+		return answer{http.StatusUnauthorized, ErrorBody{Code: CodeUnauthorized, Message: "the request's token was refused"}}
+	case errors.As(err, &tooLarge):
+		return answer{http.StatusRequestEntityTooLarge, ErrorBody{Code: CodeTooLarge, Message: "the body is larger than 1 MiB"}}
+	case errors.As(err, &understood):
+		return answer{http.StatusUnprocessableEntity, understood.ErrorBody}
+	case errors.As(err, &body):
+		return answer{statusOf(body.Code), body}
+	}
+	log.Error("request failed", "error", err)
+	return answer{http.StatusInternalServerError, ErrorBody{Code: CodeInternal, Message: "the adapter met an internal error", Retryable: true}}
+}
+
+func statusOf(code string) int {
+	switch code {
+	case CodeNotFound:
+		return http.StatusNotFound
+	case CodeBodyMismatch, CodeStaleFence, CodeKeyReused:
+		return http.StatusConflict
+	case CodeUnavailable:
+		return http.StatusServiceUnavailable
+	case CodeInvalid:
+		return http.StatusBadRequest
+	}
+	return http.StatusUnprocessableEntity
+}
+
+func write(w http.ResponseWriter, result answer, log *slog.Logger) {
+	raw, err := json.Marshal(result.body)
+	if err == nil && len(raw) > MaxBody {
+		err = errors.New("answer is larger than 1 MiB")
+	}
+	if err != nil {
+		log.Error("answer not written", "error", err)
+		result.status, raw = http.StatusInternalServerError, []byte(`{"code":"INTERNAL","message":"the answer could not be written"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if result.status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.WriteHeader(result.status)
+	if _, err := w.Write(raw); err != nil {
+		log.Debug("answer not read", "error", err)
+	}
+}
