@@ -46,6 +46,8 @@ const (
 	Session          Kind = "ses"
 	LoginLink        Kind = "lnk"
 	NodeEnrolment    Kind = "enr"
+	NodeCredential   Kind = "ncr"
+	Worker           Kind = "wrk"
 	OrphanedResource Kind = "orp"
 )
 
@@ -56,7 +58,8 @@ var kindNames = map[Kind]string{
 	Artifact: "artifact", Adapter: "adapter", Entitlement: "entitlement", Allocation: "allocation",
 	Node: "node", NodeTask: "node task", Instance: "instance", Member: "member", Operation: "operation",
 	OperationStep: "operation step", Event: "event", Audit: "audit entry", Session: "session",
-	LoginLink: "login link", NodeEnrolment: "node enrolment", OrphanedResource: "orphaned resource",
+	LoginLink: "login link", NodeEnrolment: "node enrolment", NodeCredential: "node credential",
+	Worker: "worker process", OrphanedResource: "orphaned resource",
 }
 
 const (
@@ -170,4 +173,10 @@ func clip(s string) string {
 		return s
 	}
 	return fmt.Sprintf("%s…", strings.ToValidUTF8(s[:MaxLen], ""))
+}
+
+// Suffix is the id without its kind's prefix and underscore: what a secret carries of its row's id.
+func (id ID) Suffix() string {
+	_, suffix, _ := strings.Cut(string(id), "_")
+	return suffix
 }

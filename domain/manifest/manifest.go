@@ -1,0 +1,207 @@
+package manifest
+
+import (
+	_ "embed"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/semver"
+)
+
+// SchemaV1 is the value of a manifest's member "schema".
+const SchemaV1 = "gpuaas.app/manifest/v1"
+
+//go:embed manifest.schema.json
+var documentSchema []byte
+
+// DocumentSchema is the JSON Schema of a manifest document, for tools that write them. It covers shape and
+// bounds; Parse also holds the parts against each other.
+func DocumentSchema() []byte { return slices.Clone(documentSchema) }
+
+// Manifest is a parsed manifest, which Parse has found to hold together.
+type Manifest struct {
+	// Schema is SchemaV1.
+	Schema string `json:"schema"`
+	// App is the app's slug in the catalog.
+	App string `json:"app"`
+	// Version is a semantic version without a leading v.
+	Version string `json:"version"`
+	// DisplayName and Summary are for people.
+	DisplayName string `json:"displayName"`
+	Summary     string `json:"summary"`
+	// Icon is a data URL of a PNG, WebP or SVG picture; empty for none.
+	Icon string `json:"icon,omitempty"`
+	// ArtifactKind is "oci", "launchable" or "controller".
+	ArtifactKind string `json:"artifactKind"`
+	// Artifacts are pinned by digest, at least one.
+	Artifacts []Artifact `json:"artifacts"`
+	// Adapter is the registered name of the adapter that runs the app.
+	Adapter string `json:"adapter"`
+	// PermissionFamily is one of Families: verbs and actions ask for keys below it.
+	PermissionFamily string `json:"permissionFamily"`
+	// Compatibility says what capacity an instance needs.
+	Compatibility Compatibility `json:"compatibility"`
+	// Components are the app's logical parts, at least one, by the adapter's own words.
+	Components []Component `json:"components"`
+	// ConfigSchema is the JSON Schema of an instance's configuration, an object.
+	ConfigSchema json.RawMessage `json:"configSchema"`
+	// Actions are what the app can be asked to do.
+	Actions []Action `json:"actions"`
+	// Readiness are the probes that must pass, on every member of their component, before an instance is running.
+	Readiness []Readiness `json:"readiness"`
+	// SecretPurposes are the purposes that secrets may be issued for.
+	SecretPurposes []string `json:"secretPurposes"`
+	// UsageDimensions are what the app's use is metered in.
+	UsageDimensions []UsageDimension `json:"usageDimensions"`
+	// RuntimeProfile is the adapter's own; the platform reads no meaning into it.
+	RuntimeProfile json.RawMessage `json:"runtimeProfile,omitempty"`
+	// Docs is Markdown for people.
+	Docs string `json:"docs"`
+}
+
+// Artifact is something in an OCI registry, pinned by digest.
+type Artifact struct {
+	// Name is unique in the manifest.
+	Name string `json:"name"`
+	// MediaType is what it holds.
+	MediaType string `json:"mediaType"`
+	// Ref is host/repository@digest.
+	Ref string `json:"ref"`
+	// Digest is "sha256:" and 64 hexadecimal digits, the same as in Ref.
+	Digest string `json:"digest"`
+}
+
+// Component is one logical part of an app with its bounds on members.
+type Component struct {
+	// Key is the adapter's name for it, unique in the manifest.
+	Key string `json:"key"`
+	// DisplayName is for people.
+	DisplayName string `json:"displayName"`
+	// Min, Max and Default count members: 0 <= Min <= Default <= Max <= 1000, and Max >= 1.
+	Min     int `json:"min"`
+	Max     int `json:"max"`
+	Default int `json:"default"`
+}
+
+// Action is something an app can be asked to do, passed through to its adapter.
+type Action struct {
+	// Name is unique in the manifest, such as "queue.submit".
+	Name string `json:"name"`
+	// DisplayName is for people.
+	DisplayName string `json:"displayName"`
+	// PermissionKey is a key of the manifest's family.
+	PermissionKey string `json:"permissionKey"`
+	// Risk is "read", "write" or "destructive".
+	Risk string `json:"risk"`
+	// InputSchema and OutputSchema are JSON Schemas.
+	InputSchema  json.RawMessage `json:"inputSchema"`
+	OutputSchema json.RawMessage `json:"outputSchema"`
+}
+
+// Readiness is a probe that the node agents run on every member of a component.
+type Readiness struct {
+	// ComponentKey is one of the manifest's components.
+	ComponentKey string `json:"componentKey"`
+	// Name is unique in the component.
+	Name string `json:"name"`
+	// Probe is what is run.
+	Probe Probe `json:"probe"`
+}
+
+// Probe is a check with its patience; exactly one of Exec, TCP and HTTP is set. Its JSON is the spec of a node
+// task of kind PROBE.
+type Probe struct {
+	// Exec runs a command in the member; exit code 0 passes.
+	Exec *ExecProbe `json:"exec,omitempty"`
+	// TCP connects to a port.
+	TCP *TCPProbe `json:"tcp,omitempty"`
+	// HTTP asks for a path.
+	HTTP *HTTPProbe `json:"http,omitempty"`
+	// Attempts is how often it is tried, 1 to 120.
+	Attempts int `json:"attempts"`
+	// IntervalSeconds is the pause between tries, 1 to 60.
+	IntervalSeconds int `json:"intervalSeconds"`
+	// TimeoutSeconds bounds one try, 1 to 60.
+	TimeoutSeconds int `json:"timeoutSeconds"`
+}
+
+// ExecProbe is a command.
+type ExecProbe struct {
+	// Command is the program and its arguments.
+	Command []string `json:"command"`
+}
+
+// TCPProbe is a connection.
+type TCPProbe struct {
+	// Port is 1 to 65535.
+	Port int `json:"port"`
+	// Host is empty for the member itself.
+	Host string `json:"host,omitempty"`
+}
+
+// HTTPProbe is a GET request.
+type HTTPProbe struct {
+	// Port is 1 to 65535.
+	Port int `json:"port"`
+	// Path begins with a slash.
+	Path string `json:"path"`
+	// Host is empty for the member itself.
+	Host string `json:"host,omitempty"`
+	// ExpectStatus is the status that passes; 0 for any of 200 to 299.
+	ExpectStatus int `json:"expectStatus,omitempty"`
+}
+
+// UsageDimension is something the app's use is metered in.
+type UsageDimension struct {
+	// Name is unique in the manifest.
+	Name string `json:"name"`
+	// Unit is the unit of a record's quantity.
+	Unit string `json:"unit"`
+}
+
+// Component finds a component by its key.
+func (m *Manifest) Component(key string) (Component, bool) {
+	for _, component := range m.Components {
+		if component.Key == key {
+			return component, true
+		}
+	}
+	return Component{}, false
+}
+
+// Action finds an action by its name.
+func (m *Manifest) Action(name string) (Action, bool) {
+	for _, action := range m.Actions {
+		if action.Name == name {
+			return action, true
+		}
+	}
+	return Action{}, false
+}
+
+// families are the permission families that a manifest may name, and suffixes the keys that each has. The
+// catalogue of keys holds each of them in each family, which a test there proves.
+var (
+	families = []string{"apps", "scheduler"}
+	suffixes = []string{
+		"catalog.read", "instance.read", "instance.create", "instance.update", "instance.delete",
+		"queue.submit", "queue.read", "queue.cancel", "node.read", "node.operate",
+		"member.add", "member.remove", "member.replace", "member.recover",
+	}
+)
+
+// Families lists the permission families that a manifest may name.
+func Families() []string { return slices.Clone(families) }
+
+// FamilySuffixes lists what may follow a family's name in a permission key.
+func FamilySuffixes() []string { return slices.Clone(suffixes) }
+
+// inFamily reports whether the key is one of the family's.
+func inFamily(family, key string) bool {
+	suffix, ok := strings.CutPrefix(key, family+".")
+	return ok && slices.Contains(suffixes, suffix)
+}
+
+// CompareVersions orders two semantic versions: negative when a comes first, 0 when neither does.
+func CompareVersions(a, b string) int { return semver.Compare("v"+a, "v"+b) }
