@@ -1,0 +1,105 @@
+package memberinit
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// The hidden first arguments under which the agent's binary becomes a part of a member.
+const (
+	// ArgBoot builds the member's root and becomes init.
+	ArgBoot = "member-boot"
+	// ArgInit serves the member.
+	ArgInit = "member-init"
+	// ArgShim runs one command.
+	ArgShim = "member-shim"
+	// ArgProbe builds a root in a scratch directory and exits: can this node make namespaces?
+	ArgProbe = "member-probe"
+)
+
+// The descriptors that boot and init are started with.
+const (
+	fdStatus = 3 // a line is written here when the member is ready, or why it is not
+	fdListen = 4 // the unix socket
+	fdState  = 5 // the state directory
+)
+
+// Dispatch runs the hidden command that args ask for and exits the process; it returns when they ask
+// for none. Every program that uses package sandbox calls it first, tests included.
+func Dispatch(args []string) {
+	if len(args) < 2 {
+		return
+	}
+	var err error
+	switch args[1] {
+	case ArgBoot:
+		err = boot(args[2:])
+	case ArgInit:
+		err = serve()
+	case ArgProbe:
+		err = probe(args[2:])
+	case ArgShim:
+		os.Exit(shim())
+	default:
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Settings is what the agent tells a member's init, in SettingsFile; it holds no secret.
+type Settings struct {
+	// Dir is the member's directory on the node.
+	Dir string `json:"dir"`
+	// MemberID and InstanceID are handed to every command in its environment.
+	MemberID   string `json:"memberId"`
+	InstanceID string `json:"instanceId"`
+	// Epoch tells this life of the member's init from others.
+	Epoch string `json:"epoch"`
+	// Mode is namespace or process.
+	Mode string `json:"mode"`
+	// Root is the directory that is the member's filesystem: / in a namespace.
+	Root string `json:"root"`
+	// Hide lists paths of the node that the member must not see.
+	Hide []string `json:"hide,omitempty"`
+}
+
+// The modes of isolation.
+const (
+	ModeNamespace = "namespace"
+	ModeProcess   = "process"
+)
+
+// The environment by which a member's processes know, and are known by, their member.
+const (
+	EnvMember   = "GPUAAS_MEMBER_ID"
+	EnvInstance = "GPUAAS_INSTANCE_ID"
+	// EnvRoot is the directory that stands for / in paths of tasks: empty in a namespace.
+	EnvRoot = "GPUAAS_MEMBER_ROOT"
+)
+
+// The names in a member's directory on the node.
+const (
+	DirFS        = "fs"        // overlay upper and work, perhaps on a tmpfs
+	DirRoot      = "root"      // mount point of the root, or the root itself without namespaces
+	DirRun       = "run"       // the socket
+	DirState     = "state"     // results, logs
+	SocketName   = "init.sock" // in DirRun
+	dirResults   = "results"   // in DirState
+	dirProcesses = "processes" // in DirState
+	initLog      = "init.log"  // in DirState
+	// SettingsFile in DirState is written by the agent before it starts the init.
+	SettingsFile = "settings.json"
+)
+
+// MountSource is the source under which a member's overlay is mounted, so that it is found in any
+// mount table. It tells members of several agents on one machine apart without naming a path.
+func MountSource(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return fmt.Sprintf("gpuaas:%s:%x", filepath.Base(dir), sum[:6])
+}

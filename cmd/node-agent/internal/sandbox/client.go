@@ -1,0 +1,163 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+)
+
+// helloPatience bounds how long a living init may take to answer.
+const helloPatience = 10 * time.Second
+
+// Client talks to one life of one member's init. It holds no connection and needs no closing.
+type Client struct {
+	dir   string
+	known record
+}
+
+// Epoch names the life of the init that this client talks to.
+func (c *Client) Epoch() string { return c.known.Epoch }
+
+// connect checks that the init answers and speaks this protocol.
+func connect(ctx context.Context, dir string, known record) (*Client, error) {
+	c := &Client{dir: dir, known: known}
+	ctx, cancel := context.WithTimeout(ctx, helloPatience)
+	defer cancel()
+	answer, err := c.call(ctx, wire.Request{Op: wire.OpHello})
+	if err != nil {
+		return nil, err
+	}
+	if answer.Hello == nil || answer.Hello.Version != wire.Version {
+		return nil, wire.Errorf(wire.CodeProtocolUnknown, "the member's init speaks another protocol than %d; tear the member down", wire.Version)
+	}
+	return c, nil
+}
+
+// dial reaches the socket through its directory's descriptor: a socket's path may not be long.
+func (c *Client) dial(ctx context.Context) (net.Conn, error) {
+	dir, err := os.Open(filepath.Join(c.dir, memberinit.DirRun))
+	if err != nil {
+		return nil, c.lost(err)
+	}
+	defer dir.Close()
+	path := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), memberinit.SocketName)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, c.lost(err)
+	}
+	return conn, nil
+}
+
+// lost makes an error honest: a broken connection to a dead init is a lost sandbox.
+func (c *Client) lost(err error) error {
+	if !c.known.alive() {
+		return wire.Errorf(wire.CodeSandboxLost, "the member's init is gone, and all that ran in the member with it")
+	}
+	return wire.Errorf(wire.CodeSandboxFailed, "the member's init does not answer: %v", err)
+}
+
+// call is one request with one answer.
+func (c *Client) call(ctx context.Context, request wire.Request) (wire.Response, error) {
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return wire.Response{}, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	var answer wire.Response
+	if err = wire.Write(conn, request); err == nil {
+		err = wire.Read(conn, &answer)
+	}
+	if err != nil {
+		return answer, errors.Join(context.Cause(ctx), c.lost(err))
+	}
+	if answer.Error != nil {
+		return answer, answer.Error
+	}
+	return answer, nil
+}
+
+// Run starts the run or attaches to it and gives its result; output is handed on as it comes, each
+// stream from its beginning, at most wire.StreamCap bytes of it. When ctx ends, the run goes on.
+func (c *Client) Run(ctx context.Context, run wire.Run, output func(wire.Output)) (wire.RunResult, error) {
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return wire.RunResult{}, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if err := wire.Write(conn, wire.Request{Op: wire.OpRun, Run: &run}); err != nil {
+		return wire.RunResult{}, c.lost(err)
+	}
+	for {
+		var answer wire.Response
+		if err := wire.Read(conn, &answer); err != nil {
+			return wire.RunResult{}, errors.Join(context.Cause(ctx), c.lost(err))
+		}
+		switch {
+		case answer.Error != nil:
+			return wire.RunResult{}, answer.Error
+		case answer.Result != nil:
+			return *answer.Result, nil
+		case answer.Output != nil:
+			output(*answer.Output)
+		}
+	}
+}
+
+// Cancel kills a run; its result says so. A run that is not known is no error.
+func (c *Client) Cancel(ctx context.Context, key string) error {
+	_, err := c.call(ctx, wire.Request{Op: wire.OpCancel, Key: key})
+	return err
+}
+
+// Ack lets the init forget a result.
+func (c *Client) Ack(ctx context.Context, key string) error {
+	_, err := c.call(ctx, wire.Request{Op: wire.OpAck, Key: key})
+	return err
+}
+
+// WriteFile writes one file in the member's root.
+func (c *Client) WriteFile(ctx context.Context, file wire.File) error {
+	_, err := c.call(ctx, wire.Request{Op: wire.OpWrite, File: &file})
+	return err
+}
+
+// StartProcess makes sure that a supervised process runs.
+func (c *Client) StartProcess(ctx context.Context, spec wire.ProcessSpec) (wire.Process, error) {
+	return c.process(ctx, wire.Request{Op: wire.OpStart, Process: &spec})
+}
+
+// StopProcess stops a supervised process and waits for its end.
+func (c *Client) StopProcess(ctx context.Context, name string) (wire.Process, error) {
+	return c.process(ctx, wire.Request{Op: wire.OpStop, Name: name})
+}
+
+// InspectProcess tells the state of a supervised process.
+func (c *Client) InspectProcess(ctx context.Context, name string) (wire.Process, error) {
+	return c.process(ctx, wire.Request{Op: wire.OpInspect, Name: name})
+}
+
+func (c *Client) process(ctx context.Context, request wire.Request) (wire.Process, error) {
+	answer, err := c.call(ctx, request)
+	if err != nil {
+		return wire.Process{}, err
+	}
+	if answer.Process == nil {
+		return wire.Process{}, wire.Errorf(wire.CodeProtocolUnknown, "the member's init gave no process")
+	}
+	return *answer.Process, nil
+}
+
+// exit tells the init to stop everything within grace and end.
+func (c *Client) exit(ctx context.Context, grace time.Duration) error {
+	_, err := c.call(ctx, wire.Request{Op: wire.OpExit, GraceMillis: grace.Milliseconds()})
+	return err
+}

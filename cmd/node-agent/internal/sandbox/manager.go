@@ -1,0 +1,191 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/durable"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+)
+
+const (
+	membersDir = "members"
+	recordFile = "sandbox.json"
+	errorFile  = "init.err"
+)
+
+var idForm = regexp.MustCompile(`^[a-z]{1,8}_[0-9a-z]{1,64}$`)
+
+// Manager owns the members directory of one agent.
+type Manager struct {
+	dir       string
+	isolation Isolation
+	hide      []string
+	log       *slog.Logger
+
+	mu    sync.Mutex
+	locks map[string]*sync.Mutex
+}
+
+// Options say where members live and what they must not see.
+type Options struct {
+	// StateDir is the agent's state directory; members are below it and cannot see it.
+	StateDir string
+	// Hide lists further paths of the node that members must not see.
+	Hide []string
+	// ForceProcess asks for plain processes even where namespaces are possible.
+	ForceProcess bool
+	Log          *slog.Logger
+}
+
+// record is sandbox.json.
+type record struct {
+	MemberID   string `json:"memberId"`
+	InstanceID string `json:"instanceId"`
+	Epoch      string `json:"epoch"`
+	Mode       string `json:"mode"`
+	// InitPID and InitStart identify the init among the node's processes.
+	InitPID   int    `json:"initPid"`
+	InitStart uint64 `json:"initStart"`
+	// PIDNamespace is the inode of the member's PID namespace while its init lives.
+	PIDNamespace uint64    `json:"pidNamespace,omitempty"`
+	CreatedAt    time.Time `json:"createdAt"`
+}
+
+// NewManager makes the members directory and finds out, by trying, how members can be isolated here.
+func NewManager(ctx context.Context, options Options) (*Manager, error) {
+	state, err := filepath.Abs(options.StateDir)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	dir := filepath.Join(state, membersDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make members directory: %w", err)
+	}
+	hide := []string{state}
+	for _, path := range options.Hide {
+		if path, err = filepath.Abs(path); err == nil {
+			hide = append(hide, path)
+		}
+	}
+	m := &Manager{dir: dir, hide: hide, log: options.Log, locks: map[string]*sync.Mutex{}}
+	m.isolation = Isolation{Mode: memberinit.ModeProcess, Reason: "asked for"}
+	if !options.ForceProcess {
+		m.isolation = m.detect(ctx)
+	}
+	return m, nil
+}
+
+// Isolation tells how members are isolated.
+func (m *Manager) Isolation() Isolation { return m.isolation }
+
+// memberDir gives the member's directory; an id that could lead elsewhere is refused.
+func (m *Manager) memberDir(memberID string) (string, error) {
+	if !idForm.MatchString(memberID) {
+		return "", wire.Errorf(wire.CodeSpecInvalid, "memberId: %q is not an id", memberID)
+	}
+	return filepath.Join(m.dir, memberID), nil
+}
+
+// lock serialises creation and removal of one member.
+func (m *Manager) lock(memberID string) (unlock func()) {
+	m.mu.Lock()
+	held, ok := m.locks[memberID]
+	if !ok {
+		held = &sync.Mutex{}
+		m.locks[memberID] = held
+	}
+	m.mu.Unlock()
+	held.Lock()
+	return held.Unlock
+}
+
+// Ensure gives a client of the member's init, creating the sandbox when there is none. A sandbox whose
+// init died is started again on its files with a new epoch. It refuses a sandbox of another instance.
+func (m *Manager) Ensure(ctx context.Context, memberID, instanceID string) (*Client, error) {
+	dir, err := m.memberDir(memberID)
+	if err != nil {
+		return nil, err
+	}
+	defer m.lock(memberID)()
+	known, err := m.load(dir)
+	if err != nil {
+		return nil, err
+	}
+	if known != nil && known.InstanceID != instanceID {
+		return nil, wire.Errorf(wire.CodeSandboxForeign, "the member's sandbox belongs to instance %s", known.InstanceID)
+	}
+	if known != nil && known.alive() {
+		return connect(ctx, dir, *known)
+	}
+	return m.create(ctx, dir, memberID, instanceID)
+}
+
+// Lookup gives a client only if the member's init lives; else an error with CodeSandboxLost, or nil and
+// no error when there is no sandbox at all.
+func (m *Manager) Lookup(ctx context.Context, memberID string) (*Client, error) {
+	dir, err := m.memberDir(memberID)
+	if err != nil {
+		return nil, err
+	}
+	known, err := m.load(dir)
+	if err != nil || known == nil {
+		return nil, err
+	}
+	if !known.alive() {
+		return nil, wire.Errorf(wire.CodeSandboxLost, "the member's init is gone, and all that ran in the member with it")
+	}
+	return connect(ctx, dir, *known)
+}
+
+// StoredResult reads the result of a run that a dead init left; false when there is none.
+func (m *Manager) StoredResult(memberID, key string) (wire.RunResult, bool) {
+	dir, err := m.memberDir(memberID)
+	if err != nil {
+		return wire.RunResult{}, false
+	}
+	result, err := memberinit.StoredResult(dir, key)
+	return result, err == nil
+}
+
+// LostProcess tells what is known of a supervised process of a member without a living init.
+func (m *Manager) LostProcess(memberID, name string) (wire.Process, error) {
+	dir, err := m.memberDir(memberID)
+	if err != nil {
+		return wire.Process{}, err
+	}
+	return memberinit.LostProcess(dir, name)
+}
+
+func (r record) alive() bool { return procfs.Running(r.InitPID, r.InitStart) }
+
+// load gives nil when the member has no sandbox.
+func (m *Manager) load(dir string) (*record, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, recordFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read sandbox record: %w", err)
+	}
+	var known record
+	if err := json.Unmarshal(raw, &known); err != nil {
+		return nil, fmt.Errorf("read sandbox record: %w", err)
+	}
+	return &known, nil
+}
+
+func (m *Manager) store(dir string, known record) error {
+	return durable.WriteJSON(filepath.Join(dir, recordFile), known)
+}

@@ -1,0 +1,347 @@
+package sandbox_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+)
+
+const (
+	memberID   = "mem_0000000000000000000000test"
+	instanceID = "ins_0000000000000000000000test"
+	patience   = 15 * time.Second
+)
+
+func TestMain(m *testing.M) {
+	memberinit.Dispatch(os.Args)
+	os.Exit(m.Run())
+}
+
+// bundle is one manager on a state directory of its own; what it started is torn down at the end.
+type bundle struct {
+	*sandbox.Manager
+	dir string
+}
+
+func setup(t *testing.T, forceProcess bool) bundle {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		forceProcess = true
+	}
+	dir := t.TempDir()
+	manager, err := sandbox.NewManager(t.Context(), sandbox.Options{StateDir: dir, ForceProcess: forceProcess, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		left, err := manager.Teardown(context.Background(), memberID)
+		require.NoError(t, err)
+		require.True(t, left.Empty(), "teardown left %+v", left)
+	})
+	return bundle{Manager: manager, dir: dir}
+}
+
+// bothModes runs the test with namespaces, where root allows it, and with plain processes.
+func bothModes(t *testing.T, test func(t *testing.T, b bundle)) {
+	t.Helper()
+	for _, mode := range []string{memberinit.ModeNamespace, memberinit.ModeProcess} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			if mode == memberinit.ModeNamespace && os.Geteuid() != 0 {
+				t.Skip("namespaces need root")
+			}
+			b := setup(t, mode == memberinit.ModeProcess)
+			require.Equal(t, mode, b.Isolation().Mode, b.Isolation().Reason)
+			test(t, b)
+		})
+	}
+}
+
+func (b bundle) ensure(t *testing.T) *sandbox.Client {
+	t.Helper()
+	client, err := b.Ensure(t.Context(), memberID, instanceID)
+	require.NoError(t, err)
+	return client
+}
+
+func shell(key, script string) wire.Run {
+	return wire.Run{Key: key, Fence: 1, Command: []string{"/bin/sh", "-c", script}, TimeoutMillis: 20_000}
+}
+
+func runs(t *testing.T, client *sandbox.Client, run wire.Run) wire.RunResult {
+	t.Helper()
+	result, err := client.Run(t.Context(), run, func(wire.Output) {})
+	require.NoError(t, err)
+	return result
+}
+
+func eventually(t *testing.T, condition func() bool, what string, args ...any) {
+	t.Helper()
+	require.Eventually(t, condition, patience, 10*time.Millisecond, fmt.Sprintf(what, args...))
+}
+
+func TestRunGivesExitCodeAndBothStreams(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, b bundle) {
+		result := runs(t, b.ensure(t), shell("tsk_a", "echo out; echo err >&2; exit 3"))
+		require.Equal(t, 3, result.ExitCode)
+		require.Equal(t, "out\n", string(result.Stdout))
+		require.Equal(t, "err\n", string(result.Stderr))
+		require.False(t, result.Truncated)
+	})
+}
+
+func TestRunHasStdinEnvironmentAndItsMember(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, b bundle) {
+		run := shell("tsk_a", `cat; echo "$GREETING $GPUAAS_MEMBER_ID $GPUAAS_INSTANCE_ID"; env | wc -l`)
+		run.Stdin, run.Env = []byte("typed\n"), []string{"GREETING=hello", "PATH=/bin:/usr/bin"}
+		result := runs(t, b.ensure(t), run)
+		require.True(t, strings.HasPrefix(string(result.Stdout), "typed\nhello "+memberID+" "+instanceID+"\n"), string(result.Stdout))
+	})
+}
+
+func TestNamespaceMemberIsAloneAndCannotSeeTheAgentsState(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("namespaces need root")
+	}
+	b := setup(t, false)
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "credential"), []byte("secret"), 0o600))
+	result := runs(t, b.ensure(t), shell("tsk_a", "test ! -e "+b.dir+" && echo hidden; ls /proc | grep -c '^[0-9]'; cat /proc/1/comm; touch /etc/of-member; ls -l /proc/1/fd/5/../../"))
+	require.Contains(t, string(result.Stdout), "hidden\n")
+	require.NotContains(t, string(result.Stdout), "etc", "the way up from init's descriptors leads to the node")
+	require.NoFileExists(t, "/etc/of-member")
+	require.Less(t, strings.Index(string(result.Stdout), "member-init")+1, len(result.Stdout))
+	require.Contains(t, string(result.Stdout), "member-init")
+}
+
+func TestRunAsAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("another user needs root")
+	}
+	b := setup(t, false)
+	run := shell("tsk_a", "id -un; echo $HOME")
+	run.User = "nobody"
+	result := runs(t, b.ensure(t), run)
+	require.Equal(t, "nobody\n/nonexistent\n", string(result.Stdout))
+	run = shell("tsk_b", "true")
+	run.User = "no-such-user"
+	_, err := b.ensure(t).Run(t.Context(), run, func(wire.Output) {})
+	require.True(t, wire.HasCode(err, wire.CodeUserUnknown), "%v", err)
+}
+
+func TestMissingProgramIsNamed(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, b bundle) {
+		_, err := b.ensure(t).Run(t.Context(), wire.Run{Key: "tsk_a", Command: []string{"no-such-program"}, TimeoutMillis: 1000}, nil)
+		require.True(t, wire.HasCode(err, wire.CodeStartFailed), "%v", err)
+		require.ErrorContains(t, err, "no-such-program")
+	})
+}
+
+func TestOutputIsCappedAndItsTailKept(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, b bundle) {
+		var streamed int
+		result, err := b.ensure(t).Run(t.Context(), shell("tsk_a", "head -c 3000000 /dev/zero | tr '\\0' x; echo end"), func(o wire.Output) {
+			require.Equal(t, int64(streamed), o.Offset)
+			streamed += len(o.Data)
+		})
+		require.NoError(t, err)
+		require.Equal(t, wire.StreamCap, streamed)
+		require.True(t, result.Truncated)
+		require.Len(t, result.Stdout, wire.StreamCap)
+		require.True(t, strings.HasSuffix(string(result.Stdout), "xend\n"))
+	})
+}
+
+func TestTimeoutKillsGrandchildrenInSessionsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, b bundle) {
+		client := b.ensure(t)
+		run := shell("tsk_a", "setsid sh -c 'setsid sleep 7771 & sleep 7772' & (env -i sleep 7773 &) ; sleep 7774")
+		run.TimeoutMillis = 700
+		result := runs(t, client, run)
+		require.True(t, result.TimedOut)
+		left, err := b.Residue(memberID)
+		require.NoError(t, err)
+		require.NotContains(t, fmt.Sprint(left.Processes), "sleep 777")
+	})
+}
+
+func TestCancelKillsTheRun(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, b bundle) {
+		client := b.ensure(t)
+		result, err := client.Run(t.Context(), shell("tsk_a", "echo started; sleep 7775"), func(wire.Output) {
+			require.NoError(t, client.Cancel(t.Context(), "tsk_a"))
+		})
+		require.NoError(t, err)
+		require.True(t, result.Canceled)
+	})
+}
+
+func TestSameKeyAttachesAndRunsOnce(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, b bundle) {
+		client := b.ensure(t)
+		run := shell("tsk_a", "echo once >> $GPUAAS_MEMBER_ROOT/var/log/count; wc -l < $GPUAAS_MEMBER_ROOT/var/log/count")
+		first, again := runs(t, client, run), runs(t, client, run)
+		require.Equal(t, first, again)
+		require.Equal(t, "1", strings.TrimSpace(string(again.Stdout)))
+
+		stale := run
+		stale.Fence = 0
+		_, err := client.Run(t.Context(), stale, nil)
+		require.True(t, wire.HasCode(err, wire.CodeStaleFence), "%v", err)
+
+		higher := run
+		higher.Fence = 2
+		require.Equal(t, "2", strings.TrimSpace(string(runs(t, client, higher).Stdout)))
+
+		require.NoError(t, client.Ack(t.Context(), "tsk_a"))
+		higher.AttachOnly = true
+		_, err = client.Run(t.Context(), higher, nil)
+		require.True(t, wire.HasCode(err, wire.CodeUnknownRun), "%v", err)
+	})
+}
+
+func TestHigherFenceReplacesTheRunThatGoesOn(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, b bundle) {
+		client := b.ensure(t)
+		started := make(chan struct{})
+		old := make(chan wire.RunResult, 1)
+		go func() {
+			result, _ := client.Run(context.Background(), shell("tsk_a", "echo up; sleep 7776"), func(wire.Output) { close(started) })
+			old <- result
+		}()
+		<-started
+		newer := shell("tsk_a", "echo new")
+		newer.Fence = 2
+		require.Equal(t, "new\n", string(runs(t, client, newer).Stdout))
+		require.True(t, (<-old).Canceled)
+	})
+}
+
+func TestDeadInitIsTold(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, b bundle) {
+		client := b.ensure(t)
+		runs(t, client, shell("tsk_kept", "echo kept"))
+		_, err := client.StartProcess(t.Context(), wire.ProcessSpec{Name: "daemon", Command: []string{"sh", "-c", "echo last words; sleep 7777"}, Policy: "never"})
+		require.NoError(t, err)
+		eventually(t, func() bool {
+			process, err := client.InspectProcess(t.Context(), "daemon")
+			return err == nil && process.LogTail == "last words\n"
+		}, "the log shows what was printed")
+		died := make(chan error, 1)
+		go func() {
+			_, err := client.Run(context.Background(), shell("tsk_lost", "echo up; sleep 7778"), func(wire.Output) { killInit(t, b) })
+			died <- err
+		}()
+		require.True(t, wire.HasCode(<-died, wire.CodeSandboxLost))
+		_, err = b.Lookup(t.Context(), memberID)
+		require.True(t, wire.HasCode(err, wire.CodeSandboxLost), "%v", err)
+		process, err := b.LostProcess(memberID, "daemon")
+		require.NoError(t, err)
+		require.Equal(t, "failed", process.State)
+		require.Equal(t, "last words\n", process.LogTail)
+		kept, ok := b.StoredResult(memberID, "tsk_kept")
+		require.True(t, ok)
+		require.Equal(t, "kept\n", string(kept.Stdout))
+		again := b.ensure(t)
+		require.NotEqual(t, client.Epoch(), again.Epoch())
+		require.NotContains(t, commands(t, b), "sleep 777", "what the dead init left was not removed")
+	})
+}
+
+func killInit(t *testing.T, b bundle) {
+	t.Helper()
+	left, err := b.Residue(memberID)
+	require.NoError(t, err)
+	for _, process := range left.Processes {
+		if strings.HasPrefix(process.Command, "member-init") {
+			require.NoError(t, unix.Kill(process.PID, unix.SIGKILL))
+			return
+		}
+	}
+	t.Errorf("no init among %v", left.Processes)
+	runtime.Goexit()
+}
+
+func commands(t *testing.T, b bundle) string {
+	t.Helper()
+	left, err := b.Residue(memberID)
+	require.NoError(t, err)
+	return fmt.Sprint(left.Processes)
+}
+
+func TestResidueFindsDaemonsAndTeardownLeavesNothing(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, b bundle) {
+		client := b.ensure(t)
+		script := `(setsid sleep 7781 >/dev/null 2>&1 &); setsid sh -c 'setsid env -i /bin/sleep 7782 >/dev/null 2>&1 & exit 0'
+			trap '' TERM HUP INT; sh -c 'trap "" TERM HUP; while :; do sleep 7783; done' >/dev/null 2>&1 &
+			echo data > $GPUAAS_MEMBER_ROOT/var/lib/left; mkdir -m 000 $GPUAAS_MEMBER_ROOT/var/lib/closed`
+		require.Equal(t, 0, runs(t, client, shell("tsk_a", script)).ExitCode)
+		_, err := client.StartProcess(t.Context(), wire.ProcessSpec{Name: "stubborn", Policy: "always",
+			Command: []string{"sh", "-c", `trap "" TERM; while :; do sleep 7784; done`}, StopTimeoutMillis: 100})
+		require.NoError(t, err)
+		eventually(t, func() bool {
+			found := commands(t, b)
+			return strings.Contains(found, "7781") && strings.Contains(found, "7782") && strings.Contains(found, "7783") && strings.Contains(found, "7784")
+		}, "residue shows every daemon")
+		before, err := b.Residue(memberID)
+		require.NoError(t, err)
+		require.True(t, before.Sandbox)
+		require.Contains(t, strings.Join(before.Names, "\n"), "var/lib/left")
+		if b.Isolation().Mode == memberinit.ModeNamespace {
+			require.NotEmpty(t, before.Mounts)
+		}
+
+		left, err := b.Teardown(t.Context(), memberID)
+		require.NoError(t, err)
+		require.True(t, left.Empty(), "%+v", left)
+		require.NoDirExists(t, filepath.Join(b.dir, "members", memberID))
+		for _, process := range before.Processes {
+			stat, err := procfs.ReadStat(process.PID)
+			require.True(t, err != nil || stat.Dead(), "process %v survived", process)
+		}
+		require.NotContains(t, strings.Join(procfs.MountInfo(0), "\n"), memberID)
+	})
+}
+
+func TestResidueOfAMemberNeverSeenIsEmpty(t *testing.T) {
+	t.Parallel()
+	b := setup(t, true)
+	left, err := b.Residue("mem_neverseen")
+	require.NoError(t, err)
+	require.True(t, left.Empty())
+	_, err = b.Residue("../../etc")
+	require.True(t, wire.HasCode(err, wire.CodeSpecInvalid), "%v", err)
+	_, err = b.Teardown(t.Context(), "mem_neverseen")
+	require.NoError(t, err)
+}
+
+func TestSandboxOfAnotherInstanceIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t, true)
+	b.ensure(t)
+	_, err := b.Ensure(t.Context(), memberID, "ins_other")
+	require.True(t, wire.HasCode(err, wire.CodeSandboxForeign), "%v", err)
+}

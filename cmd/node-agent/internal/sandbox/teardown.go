@@ -1,0 +1,86 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
+)
+
+const (
+	// stopGrace is how long supervised processes may take to stop before they are killed.
+	stopGrace = 10 * time.Second
+	// killPatience bounds how long the kernel may take to end what was killed.
+	killPatience = 10 * time.Second
+)
+
+// Teardown stops everything of the member, removes its mounts and its directory, and reports what is
+// left, which must be nothing. It may be called again, and for a member that was never here.
+func (m *Manager) Teardown(ctx context.Context, memberID string) (Residue, error) {
+	dir, err := m.memberDir(memberID)
+	if err != nil {
+		return Residue{}, err
+	}
+	defer m.lock(memberID)()
+	failed := remove(ctx, dir)
+	left, err := m.Residue(memberID)
+	if failed = errors.Join(failed, err); failed == nil {
+		m.log.Info("sandbox removed", "member", memberID)
+	}
+	return left, failed
+}
+
+// remove goes on after a failure: each step that works leaves less behind.
+func remove(ctx context.Context, dir string) error {
+	if known := readRecord(dir); known != nil && known.alive() {
+		endInit(ctx, dir, *known)
+	}
+	err := killStrays(dir)
+	err = errors.Join(err, unmountBelow(dir))
+	return errors.Join(err, removeTree(dir))
+}
+
+// removeTree also removes directories that their owner may not enter, which only root could otherwise.
+func removeTree(dir string) error {
+	err := os.RemoveAll(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, _ error) error {
+			if entry != nil && entry.IsDir() {
+				_ = os.Chmod(path, 0o700)
+			}
+			return nil
+		})
+		err = os.RemoveAll(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("remove the member's directory: %w", err)
+	}
+	return nil
+}
+
+// endInit asks first, then kills. With the init of a PID namespace the kernel kills all in it.
+func endInit(ctx context.Context, dir string, known record) {
+	client := &Client{dir: dir, known: known}
+	ctx, cancel := context.WithTimeout(ctx, stopGrace)
+	defer cancel()
+	if err := client.exit(ctx, stopGrace); err == nil && procfs.WaitGone(known.InitPID, known.InitStart, stopGrace+killPatience) {
+		return
+	}
+	if known.alive() {
+		_ = unix.Kill(known.InitPID, unix.SIGKILL)
+	}
+	procfs.WaitGone(known.InitPID, known.InitStart, killPatience)
+}
+
+// killStrays kills whatever process of the member is still found. A living init of a plain directory is
+// among them.
+func killStrays(dir string) error {
+	return procfs.KillUntilGone(func() ([]int, error) { return processesOf(dir) }, killPatience)
+}

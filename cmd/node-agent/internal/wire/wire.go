@@ -1,0 +1,175 @@
+// Package wire is the protocol between the node agent and a member's init process: one request a
+// connection on a unix socket, answered by one or more responses, each a JSON document behind a
+// four-byte big-endian length. A frame is at most MaxFrame bytes in either direction.
+package wire
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+const (
+	// Version is the protocol's number. A member's init outlives the agent that started it, so an
+	// upgraded agent may meet an older one and must be able to tell.
+	Version = 1
+	// MaxFrame bounds a frame, in bytes.
+	MaxFrame = 8 << 20
+	// StreamCap bounds what is kept of each output stream of a run, in bytes.
+	StreamCap = 64 << 10
+)
+
+// Op names what a request asks for.
+type Op string
+
+// The operations a member's init answers.
+const (
+	OpHello   Op = "hello"
+	OpRun     Op = "run"
+	OpCancel  Op = "cancel"
+	OpAck     Op = "ack"
+	OpWrite   Op = "write"
+	OpStart   Op = "start"
+	OpStop    Op = "stop"
+	OpInspect Op = "inspect"
+	OpExit    Op = "exit"
+)
+
+// Request is what the agent sends; the field that belongs to Op is set.
+type Request struct {
+	Op      Op           `json:"op"`
+	Run     *Run         `json:"run,omitempty"`
+	Key     string       `json:"key,omitempty"`
+	File    *File        `json:"file,omitempty"`
+	Process *ProcessSpec `json:"process,omitempty"`
+	Name    string       `json:"name,omitempty"`
+	// GraceMillis is how long OpExit waits for processes to stop by themselves.
+	GraceMillis int64 `json:"graceMillis,omitempty"`
+}
+
+// Run asks to execute a command once. Key identifies it for ever: the same key and fence attach to the
+// run that exists or to its stored result.
+type Run struct {
+	Key     string   `json:"key"`
+	Fence   int64    `json:"fence"`
+	Command []string `json:"command"`
+	Env     []string `json:"env,omitempty"`
+	WorkDir string   `json:"workDir,omitempty"`
+	User    string   `json:"user,omitempty"`
+	Stdin   []byte   `json:"stdin,omitempty"`
+	// TimeoutMillis is counted from the start of the command, whoever watches.
+	TimeoutMillis int64 `json:"timeoutMillis"`
+	// AttachOnly refuses with CodeUnknownRun instead of starting a run that is not known.
+	AttachOnly bool `json:"attachOnly,omitempty"`
+}
+
+// RunResult is how a run ended. Stdout and Stderr hold everything when it fits StreamCap, else the tail.
+type RunResult struct {
+	Key       string `json:"key"`
+	Fence     int64  `json:"fence"`
+	ExitCode  int    `json:"exitCode"`
+	Stdout    []byte `json:"stdout"`
+	Stderr    []byte `json:"stderr"`
+	Truncated bool   `json:"truncated"`
+	TimedOut  bool   `json:"timedOut,omitempty"`
+	Canceled  bool   `json:"canceled,omitempty"`
+}
+
+// File asks to write one file atomically inside the member's root.
+type File struct {
+	Path     string `json:"path"`
+	Mode     uint32 `json:"mode"`
+	Owner    string `json:"owner,omitempty"`
+	Content  []byte `json:"content"`
+	MakeDirs bool   `json:"makeDirs,omitempty"`
+}
+
+// ProcessSpec describes a supervised process.
+type ProcessSpec struct {
+	Name    string   `json:"name"`
+	Command []string `json:"command"`
+	Env     []string `json:"env,omitempty"`
+	WorkDir string   `json:"workDir,omitempty"`
+	User    string   `json:"user,omitempty"`
+	// Policy is never, on_failure or always.
+	Policy string `json:"policy"`
+	// MaxRestarts of 0 means no bound.
+	MaxRestarts       int    `json:"maxRestarts,omitempty"`
+	BackoffMillis     int64  `json:"backoffMillis,omitempty"`
+	StopSignal        string `json:"stopSignal,omitempty"`
+	StopTimeoutMillis int64  `json:"stopTimeoutMillis,omitempty"`
+}
+
+// Process is what is known of a supervised process. State is running, exited, failed or absent; PID is
+// the number inside the member.
+type Process struct {
+	Name      string `json:"name"`
+	State     string `json:"state"`
+	PID       int    `json:"pid,omitempty"`
+	Restarts  int    `json:"restarts"`
+	ExitCode  *int   `json:"exitCode,omitempty"`
+	StartedAt string `json:"startedAt,omitempty"`
+	LogTail   string `json:"logTail,omitempty"`
+}
+
+// Hello tells who answers.
+type Hello struct {
+	Version int    `json:"version"`
+	Epoch   string `json:"epoch"`
+	Mode    string `json:"mode"`
+}
+
+// Output is a piece of a run's output; Offset counts raw bytes from the stream's start.
+type Output struct {
+	Stream string `json:"stream"`
+	Offset int64  `json:"offset"`
+	Data   []byte `json:"data"`
+}
+
+// Response answers a request: Output frames while a run goes on, then exactly one of the others.
+type Response struct {
+	Error   *Error     `json:"error,omitempty"`
+	Hello   *Hello     `json:"hello,omitempty"`
+	Output  *Output    `json:"output,omitempty"`
+	Result  *RunResult `json:"result,omitempty"`
+	Process *Process   `json:"process,omitempty"`
+	Done    bool       `json:"done,omitempty"`
+}
+
+// Write sends one frame. It fails when the document is larger than MaxFrame or the writer fails.
+func Write(w io.Writer, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode frame: %w", err)
+	}
+	if len(body) > MaxFrame {
+		return fmt.Errorf("frame of %d bytes is over the limit of %d", len(body), MaxFrame)
+	}
+	frame := make([]byte, 4, 4+len(body))
+	binary.BigEndian.PutUint32(frame, uint32(len(body)))
+	if _, err := w.Write(append(frame, body...)); err != nil {
+		return fmt.Errorf("send frame: %w", err)
+	}
+	return nil
+}
+
+// Read receives one frame into v. The error wraps io.EOF when the peer closed between frames.
+func Read(r io.Reader, v any) error {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return fmt.Errorf("receive frame: %w", err)
+	}
+	size := binary.BigEndian.Uint32(head[:])
+	if size > MaxFrame {
+		return fmt.Errorf("frame of %d bytes is over the limit of %d", size, MaxFrame)
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return fmt.Errorf("receive frame: %w", err)
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("decode frame: %w", err)
+	}
+	return nil
+}
