@@ -10,9 +10,9 @@ import (
 const pageSize = 100
 
 // All reads a connection page by page, up to limit nodes, and ends with the first error. fetch gets how many to ask
-// for and the cursor to read on after:
+// for and the cursor to read on after; the node type is named, the rest is inferred:
 //
-//	for app, err := range client.All(1000, func(first int, after string) (*gql.AppPage, error) {
+//	for app, err := range client.All[gql.App](1000, func(first int, after string) (*gql.AppPage, error) {
 //		answer, err := gql.ListApps(ctx, c, "", first, after)
 //		if err != nil {
 //			return nil, err
