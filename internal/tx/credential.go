@@ -1,0 +1,72 @@
+package tx
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+)
+
+// Credential is what a caller showed, read but not yet looked up.
+type Credential struct {
+	kind   string // platform.enter's word
+	id     ids.ID
+	hash   []byte
+	claims token.Claims // of a signed token
+}
+
+// ParseCredential reads what came in `Authorization: Bearer …`: a secret or a signed token.
+// UNAUTHENTICATED when it is neither.
+func ParseCredential(text string, ring *token.Keyring, now time.Time) (Credential, error) {
+	if strings.HasPrefix(text, "gpu_") {
+		return fromSecret(text)
+	}
+	claims, err := ring.Verify(text, now)
+	if err != nil {
+		return Credential{}, err
+	}
+	if claims.Operation != "" {
+		return Credential{kind: "operation", id: claims.Operation, claims: claims}, nil
+	}
+	return Credential{kind: "instance", id: claims.Instance, claims: claims}, nil
+}
+
+func fromSecret(text string) (Credential, error) {
+	secret, err := token.ParseSecret(text)
+	if err != nil {
+		return Credential{}, err
+	}
+	kinds := map[token.Kind]string{token.Session: "session", token.Key: "key", token.Node: "node", token.Enrolment: "enrolment"}
+	kind, ok := kinds[secret.Kind]
+	if !ok {
+		return Credential{}, fault.New(fault.Unauthenticated, "this credential cannot call the API")
+	}
+	return Credential{kind: kind, id: secret.ID, hash: secret.Hash}, nil
+}
+
+// ID names the credential, for logs and for telling callers apart; it is no secret.
+func (c Credential) ID() string {
+	if c.claims.ID != "" {
+		return c.claims.ID
+	}
+	return string(c.id)
+}
+
+// Hash is the SHA-256 of a secret; nil for a signed token.
+func (c Credential) Hash() []byte { return c.hash }
+
+type credentialKey struct{}
+
+// WithCredential is ctx with what the caller showed.
+func WithCredential(ctx context.Context, credential Credential) context.Context {
+	return context.WithValue(ctx, credentialKey{}, credential)
+}
+
+// CredentialFrom is what the caller showed, and whether it showed anything.
+func CredentialFrom(ctx context.Context) (Credential, bool) {
+	credential, ok := ctx.Value(credentialKey{}).(Credential)
+	return credential, ok
+}

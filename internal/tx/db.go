@@ -1,0 +1,180 @@
+package tx
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/migrations"
+)
+
+// Bounds of every transaction: no statement, no wait for a lock and no pause between statements
+// may hold back the commit-ordered feeds for longer.
+const (
+	statementTimeout = "15s"
+	lockTimeout      = "10s"
+	idleTimeout      = "15s"
+)
+
+// maxHints bounds how many callers are remembered to have platform scope.
+const maxHints = 10_000
+
+// Hints tells live readers and workers, after a commit, that something changed. It must not block.
+type Hints interface{ Wake(topics ...string) }
+
+// Denials takes refusals for the audit; it must not block.
+type Denials interface{ Denied(Denial) }
+
+// Denial is a refused privileged attempt.
+type Denial struct {
+	Actor             *authz.Actor
+	Request           authz.RequestInfo
+	Action, Key, Code string
+	ObjectID          string
+	TenantID, Project ids.ID
+	Reason            string
+	At                time.Time
+}
+
+// Options of a database.
+type Options struct {
+	// Connections is the most connections of each login role's pool; 0 means 16.
+	Connections int
+	// Hints and Denials may be nil: then they are dropped.
+	Hints   Hints
+	Denials Denials
+	// Now is the clock; nil means the system's.
+	Now func() time.Time
+}
+
+// DB is the database with a pool for each of its login roles.
+type DB struct {
+	api, operator, node, worker *pool
+	options                     Options
+	hints                       sync.Map // credential id → true: the caller was last seen with platform scope
+	hinted                      int
+	hintLock                    sync.Mutex
+	actors                      actorCache
+}
+
+// pool is one login role's connections, for pgx and for Ent.
+type pool struct {
+	*pgxpool.Pool
+	std *sql.DB
+}
+
+// Open connects to the migrated database at dsn, an administrator's address, as each login role.
+func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
+	if options.Connections == 0 {
+		options.Connections = 16
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	db := &DB{options: options}
+	for role, into := range map[string]**pool{
+		"app_api": &db.api, "app_operator": &db.operator, "app_node": &db.node, "app_worker": &db.worker,
+	} {
+		opened, err := openPool(ctx, dsn, role, options.Connections)
+		if err != nil {
+			db.Close()
+			return nil, err
+		}
+		*into = opened
+	}
+	return db, nil
+}
+
+func openPool(ctx context.Context, dsn, role string, connections int) (*pool, error) {
+	address, err := migrations.RoleDSN(dsn, role)
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("database address: %w", err)
+	}
+	config.MaxConns = int32(connections)
+	config.ConnConfig.RuntimeParams["statement_timeout"] = statementTimeout
+	config.ConnConfig.RuntimeParams["lock_timeout"] = lockTimeout
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = idleTimeout
+	config.ConnConfig.RuntimeParams["application_name"] = "app-platform " + role
+	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	connected, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect as %s: %w", role, err)
+	}
+	return &pool{Pool: connected, std: stdlib.OpenDBFromPool(connected)}, nil
+}
+
+// Ping says whether the database answers.
+func (db *DB) Ping(ctx context.Context) error { return db.api.Ping(ctx) }
+
+// Worker is the workers' pool, for the claim loop and feeds, which see every tenant.
+func (db *DB) Worker() *pgxpool.Pool { return db.worker.Pool }
+
+// API is the callers' pool, for the few calls that come before a caller is known.
+func (db *DB) API() *pgxpool.Pool { return db.api.Pool }
+
+// Now is the clock of the database's user.
+func (db *DB) Now() time.Time { return db.options.Now().UTC().Truncate(time.Microsecond) }
+
+// Wake sends hints at once, for changes made outside Write.
+func (db *DB) Wake(topics ...string) {
+	if db.options.Hints != nil && len(topics) > 0 {
+		db.options.Hints.Wake(topics...)
+	}
+}
+
+// Deny records a refusal.
+func (db *DB) Deny(denial Denial) {
+	if db.options.Denials != nil {
+		db.options.Denials.Denied(denial)
+	}
+}
+
+// Close ends every connection; safe when Open failed half-way.
+func (db *DB) Close() {
+	for _, p := range []*pool{db.api, db.operator, db.node, db.worker} {
+		if p != nil {
+			_ = p.std.Close()
+			p.Pool.Close()
+		}
+	}
+}
+
+// poolFor is where a credential's transactions run. A tenant's caller starts as app_api; whoever
+// turns out to have platform scope is remembered and starts as app_operator from then on.
+func (db *DB) poolFor(credential Credential) *pool {
+	switch credential.kind {
+	case "node", "enrolment":
+		return db.node
+	}
+	if _, platform := db.hints.Load(credential.ID()); platform {
+		return db.operator
+	}
+	return db.api
+}
+
+// remember notes whether a credential has platform scope. The table is emptied when it is full:
+// a forgotten caller costs one more round trip.
+func (db *DB) remember(credential Credential, platform bool) {
+	db.hintLock.Lock()
+	defer db.hintLock.Unlock()
+	if !platform {
+		db.hints.Delete(credential.ID())
+		return
+	}
+	if db.hinted++; db.hinted > maxHints {
+		db.hints.Clear()
+		db.hinted = 1
+	}
+	db.hints.Store(credential.ID(), true)
+}

@@ -1,0 +1,147 @@
+package tx
+
+import (
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+)
+
+// enterSQL learns who is calling and sets the scope that the policies read.
+const enterSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project, bindings, allow, expires
+	FROM platform.enter($1, $2, $3)`
+
+// errUnknown is the one answer to a credential that is unknown, revoked or over.
+func errUnknown() error {
+	return fault.New(fault.Unauthenticated, "the credential is unknown, revoked or over")
+}
+
+// entered is what platform.enter answers.
+type entered struct {
+	kind, id, name, tenant, project *string
+	bindings, allow                 []byte
+	expires                         *time.Time
+}
+
+func (e *entered) scan(row pgx.Row) error {
+	return row.Scan(&e.kind, &e.id, &e.name, &e.tenant, &e.project, &e.bindings, &e.allow, &e.expires)
+}
+
+// actor is the caller with its rights; UNAUTHENTICATED when the credential named nobody.
+func (e *entered) actor(credential Credential, cache *actorCache, now time.Time) (*authz.Actor, error) {
+	if e.kind == nil {
+		return nil, errUnknown()
+	}
+	if actor := cache.get(credential, e, now); actor != nil {
+		return actor, nil
+	}
+	subject := e.subject(credential)
+	bindings, err := parseBindings(e.bindings)
+	if err != nil {
+		return nil, err
+	}
+	allow := credential.claims.Keys
+	if e.allow != nil {
+		if err := json.Unmarshal(e.allow, &allow); err != nil {
+			return nil, err
+		}
+	}
+	actor := authz.NewActor(subject, bindings, allow, now)
+	cache.put(credential, e, actor)
+	return actor, nil
+}
+
+func (e *entered) subject(credential Credential) authz.Subject {
+	subject := authz.Subject{
+		Kind: authz.Kind(*e.kind), ID: ids.ID(*e.id), Name: deref(e.name), CredentialID: credential.ID(),
+		TenantID: ids.ID(deref(e.tenant)), ProjectID: ids.ID(deref(e.project)),
+		InstanceID: credential.claims.Instance, ExpiresAt: credential.claims.ExpiresAt,
+	}
+	if e.expires != nil {
+		subject.ExpiresAt = *e.expires
+	}
+	switch subject.Kind {
+	case authz.KindNode:
+		subject.NodeID = subject.ID
+	case authz.KindEnrolment: // platform.enter answers the id its node will have
+		subject.NodeID, subject.ProjectID = subject.ProjectID, ""
+	}
+	return subject
+}
+
+// platform says whether the caller holds a role at platform scope.
+func platform(actor *authz.Actor) bool {
+	return actor.Kind == authz.KindUser && actor.Reach().Platform
+}
+
+func parseBindings(raw []byte) ([]authz.Binding, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var rows []struct {
+		Role    authz.Role `json:"role"`
+		Tenant  ids.ID     `json:"tenant"`
+		Project ids.ID     `json:"project"`
+		Expires *time.Time `json:"expires"`
+	}
+	if err := json.Unmarshal(raw, &rows); err != nil {
+		return nil, err
+	}
+	bindings := make([]authz.Binding, len(rows))
+	for i, row := range rows {
+		bindings[i] = authz.Binding{Role: row.Role, TenantID: row.Tenant, ProjectID: row.Project}
+		if row.Expires != nil {
+			bindings[i].ExpiresAt = *row.Expires
+		}
+	}
+	return bindings, nil
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// maxActors bounds the cache of compiled actors.
+const maxActors = 4_096
+
+// actorCache keeps compiled actors. It never decides anything: an entry is used only when the
+// rows just fetched are byte for byte those it was compiled from.
+type actorCache struct {
+	mu      sync.RWMutex
+	entries map[string]cachedActor
+}
+
+type cachedActor struct {
+	bindings, allow string
+	actor           *authz.Actor
+}
+
+func (c *actorCache) get(credential Credential, e *entered, now time.Time) *authz.Actor {
+	c.mu.RLock()
+	entry, ok := c.entries[credential.ID()]
+	c.mu.RUnlock()
+	if !ok || entry.bindings != string(e.bindings) || entry.allow != string(e.allow) || entry.actor.Name != deref(e.name) {
+		return nil
+	}
+	if at := entry.actor.RefreshAt(); !at.IsZero() && !now.Before(at) {
+		return nil
+	}
+	return entry.actor
+}
+
+func (c *actorCache) put(credential Credential, e *entered, actor *authz.Actor) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil || len(c.entries) >= maxActors {
+		c.entries = make(map[string]cachedActor)
+	}
+	c.entries[credential.ID()] = cachedActor{bindings: string(e.bindings), allow: string(e.allow), actor: actor}
+}

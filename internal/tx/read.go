@@ -1,0 +1,91 @@
+package tx
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+)
+
+// Query is one statement of a Read, with what takes its rows. Scan may be called again when the
+// read moves to another login role, so it must start over.
+type Query struct {
+	SQL  string
+	Args []any
+	Scan func(rows pgx.Rows) error
+}
+
+// Read runs the queries as the caller of ctx in one pipelined round trip and one implicit
+// transaction, and answers who the caller is. The rows are what row-level security lets through:
+// the caller of Read still has to ask for the permission key before it lets them out.
+// UNAUTHENTICATED when there is no credential or it is not valid.
+func (db *DB) Read(ctx context.Context, queries ...Query) (*authz.Actor, error) {
+	credential, ok := CredentialFrom(ctx)
+	if !ok {
+		return nil, fault.New(fault.Unauthenticated, "a credential is required")
+	}
+	from := db.poolFor(credential)
+	actor, err := db.readFrom(ctx, from, credential, queries)
+	if err != nil {
+		return nil, err
+	}
+	right := db.rightPool(credential, actor, from)
+	if right == from {
+		return actor, nil
+	}
+	return db.readFrom(ctx, right, credential, queries)
+}
+
+// rightPool is the pool the actor belongs to, remembered for the next time.
+func (db *DB) rightPool(credential Credential, actor *authz.Actor, used *pool) *pool {
+	if used == db.node {
+		return used
+	}
+	if platform(actor) {
+		if used != db.operator {
+			db.remember(credential, true)
+		}
+		return db.operator
+	}
+	if used == db.operator {
+		db.remember(credential, false)
+	}
+	return db.api
+}
+
+func (db *DB) readFrom(ctx context.Context, from *pool, credential Credential, queries []Query) (*authz.Actor, error) {
+	batch := &pgx.Batch{}
+	var caller entered
+	batch.Queue(enterSQL, credential.kind, string(credential.id), credential.hash).QueryRow(caller.scan)
+	for _, query := range queries {
+		batch.Queue(query.SQL, query.Args...).Query(func(rows pgx.Rows) error { return query.Scan(rows) })
+	}
+	if err := from.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	return caller.actor(credential, &db.actors, db.Now())
+}
+
+// Rows makes a Query that collects every row into a slice, with scan for each.
+func Rows[T any](into *[]T, scan func(row pgx.CollectableRow) (T, error), sql string, args ...any) Query {
+	return Query{SQL: sql, Args: args, Scan: func(rows pgx.Rows) error {
+		collected, err := pgx.CollectRows(rows, scan)
+		*into = collected
+		return err
+	}}
+}
+
+// Row makes a Query for at most one row; into stays nil when there is none.
+func Row[T any](into **T, scan func(row pgx.CollectableRow) (*T, error), sql string, args ...any) Query {
+	return Query{SQL: sql, Args: args, Scan: func(rows pgx.Rows) error {
+		collected, err := pgx.CollectRows(rows, scan)
+		*into = nil
+		if len(collected) > 0 {
+			*into = collected[0]
+		}
+		return err
+	}}
+}

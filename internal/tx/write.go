@@ -1,0 +1,178 @@
+package tx
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+)
+
+// maxTries bounds how often a verb is begun anew after a deadlock.
+const maxTries = 3
+
+// Tx is one verb's transaction: the caller, an Ent client and plain SQL on one connection.
+type Tx struct {
+	// Client is Ent on this transaction.
+	*db.Client
+	// Actor is who is calling.
+	Actor *authz.Actor
+	// Request is what ties the call to its traces.
+	Request authz.RequestInfo
+	// Now is the transaction's one moment, in the microseconds that the database keeps.
+	Now time.Time
+
+	database *DB
+	conn     *pgx.Conn
+	topics   []string
+}
+
+// Exec runs a statement.
+func (t *Tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	return t.conn.Exec(ctx, sql, args...)
+}
+
+// Query runs a query.
+func (t *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return t.conn.Query(ctx, sql, args...)
+}
+
+// QueryRow runs a query for one row.
+func (t *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return t.conn.QueryRow(ctx, sql, args...)
+}
+
+// SendBatch pipelines statements.
+func (t *Tx) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
+	return t.conn.SendBatch(ctx, batch)
+}
+
+// Wake hints at topics once the transaction has committed.
+func (t *Tx) Wake(topics ...string) { t.topics = append(t.topics, topics...) }
+
+// Deny records a refusal apart from this transaction, which is about to be rolled back.
+func (t *Tx) Deny(denial Denial) { t.database.Deny(denial) }
+
+// Write runs fn as the caller of ctx in one transaction, and commits when fn returns nil. After a
+// deadlock fn is run again from the start, so it must not act outside the transaction.
+// UNAUTHENTICATED when there is no credential or it is not valid.
+func (d *DB) Write(ctx context.Context, fn func(ctx context.Context, t *Tx) error) error {
+	credential, ok := CredentialFrom(ctx)
+	if !ok {
+		return fault.New(fault.Unauthenticated, "a credential is required")
+	}
+	return d.retry(func() error {
+		from := d.poolFor(credential)
+		err := d.writeFrom(ctx, from, credential, fn)
+		var moved *wrongPool
+		if errors.As(err, &moved) {
+			err = d.writeFrom(ctx, moved.right, credential, fn)
+		}
+		return err
+	})
+}
+
+// As runs fn in one transaction as the platform itself, under the workers' login role.
+func (d *DB) As(ctx context.Context, actor *authz.Actor, fn func(ctx context.Context, t *Tx) error) error {
+	return d.retry(func() error {
+		return d.inTx(ctx, d.worker, "BEGIN", func(ctx context.Context, t *Tx) error {
+			t.Actor = actor
+			return fn(ctx, t)
+		})
+	})
+}
+
+// wrongPool says that the caller belongs to another login role.
+type wrongPool struct{ right *pool }
+
+func (*wrongPool) Error() string { return "the caller belongs to another login role" }
+
+func (d *DB) writeFrom(ctx context.Context, from *pool, credential Credential, fn func(context.Context, *Tx) error) error {
+	return d.inTx(ctx, from, "BEGIN", func(ctx context.Context, t *Tx) error {
+		var caller entered
+		if err := caller.scan(t.conn.QueryRow(ctx, enterSQL, credential.kind, string(credential.id), credential.hash)); err != nil {
+			return fmt.Errorf("enter: %w", err)
+		}
+		actor, err := caller.actor(credential, &d.actors, t.Now)
+		if err != nil {
+			return err
+		}
+		if right := d.rightPool(credential, actor, from); right != from {
+			return &wrongPool{right: right}
+		}
+		t.Actor = actor
+		return fn(ctx, t)
+	})
+}
+
+// inTx reserves a connection, begins, runs fn and commits or rolls back; hints go out after the
+// commit.
+func (d *DB) inTx(ctx context.Context, from *pool, begin string, fn func(context.Context, *Tx) error) error {
+	reserved, err := from.std.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("reserve a connection: %w", err)
+	}
+	defer func() { _ = reserved.Close() }()
+	var topics []string
+	err = reserved.Raw(func(driver any) error {
+		conn := driver.(*stdlib.Conn).Conn()
+		if _, err := conn.Exec(ctx, begin); err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t := d.newTx(ctx, reserved)
+	if err := fn(ctx, t); err != nil {
+		// A rollback must reach the server even when the caller has gone.
+		_, rollbackErr := t.conn.Exec(context.WithoutCancel(ctx), "ROLLBACK")
+		return errors.Join(err, rollbackErr)
+	}
+	if _, err := t.conn.Exec(ctx, "COMMIT"); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	topics = t.topics
+	d.Wake(topics...)
+	return nil
+}
+
+func (d *DB) newTx(ctx context.Context, reserved *sql.Conn) *Tx {
+	t := &Tx{Request: authz.Request(ctx), Now: d.Now(), database: d}
+	_ = reserved.Raw(func(driver any) error {
+		t.conn = driver.(*stdlib.Conn).Conn()
+		return nil
+	})
+	t.Client = db.NewClient(db.Driver(entsql.NewDriver(dialect.Postgres, entsql.Conn{ExecQuerier: reserved})))
+	return t
+}
+
+// retry runs a transaction again after a deadlock or a serialization failure.
+func (d *DB) retry(run func() error) error {
+	var err error
+	for range maxTries {
+		err = run()
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || (refused.Code != "40P01" && refused.Code != "40001") {
+			return err
+		}
+	}
+	return err
+}
+
+// Violates says whether err is a violation of the named constraint or unique index.
+func Violates(err error, constraint string) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.ConstraintName == constraint
+}
