@@ -15,6 +15,8 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/manifest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -343,5 +345,33 @@ func TestCorrelationIDsFromOutsideAreChecked(t *testing.T) {
 	}
 	for _, bad := range []string{"", "a b", "a\nb", "é", "a/b", strings.Repeat("x", 65)} {
 		require.False(t, ValidCorrelationID(bad), bad)
+	}
+}
+
+func TestManifestsFamiliesAreTheCatalogues(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, manifest.Families(), Families())
+	for _, suffix := range manifest.FamilySuffixes() {
+		require.Len(t, FamilyKeys(suffix), len(Families()), suffix)
+	}
+	inFamilies := 0
+	for _, key := range Keys() {
+		family, _, _ := strings.Cut(key.String(), ".")
+		if slices.Contains(Families(), family) {
+			inFamilies++
+		}
+	}
+	require.Equal(t, len(manifest.Families())*len(manifest.FamilySuffixes()), inFamilies)
+}
+
+func TestEveryOperationKindAsksForAKeyThatExists(t *testing.T) {
+	t.Parallel()
+	for _, effects := range lifecycle.Kinds() {
+		if effects.Wire == "" {
+			_, err := ParseKey(effects.Permission)
+			require.NoError(t, err)
+			continue
+		}
+		require.Len(t, FamilyKeys(effects.Permission), len(Families()), effects.Kind)
 	}
 }

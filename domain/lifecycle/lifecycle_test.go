@@ -1,0 +1,249 @@
+package lifecycle
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares got with the file, or writes it with -update.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "run go test ./domain/lifecycle -update and read the difference")
+}
+
+func TestMachinesAreTheGoldenOnes(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	for _, machine := range Machines() {
+		fmt.Fprintf(&out, "%s, begins as %s\n", machine.Name, machine.Initial)
+		for _, row := range Transitions() {
+			if row.Machine == machine.Name {
+				fmt.Fprintf(&out, "  %-12s → %-12s  %s\n", row.From, row.To, row.Why)
+			}
+		}
+	}
+	golden(t, "machines.golden", out.String())
+}
+
+func TestOperationKindsAreTheGoldenOnes(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	for _, e := range Kinds() {
+		fmt.Fprintf(&out, "%s (%s), scope %s, key %s\n  accepted %v, succeeded %v, failed %v\n",
+			e.Kind, e.Wire, e.Scope, e.Permission, e.Accepted, e.Succeeded, e.Failed)
+	}
+	golden(t, "kinds.golden", out.String())
+}
+
+// checkable is any state machine's state.
+type checkable interface {
+	~string
+	Values() []string
+	Terminal() bool
+}
+
+// machine holds one state type against its rows: check is its CanMove.
+func machine[S checkable](t *testing.T, name string, check func(from, to S) error) {
+	t.Helper()
+	var states S
+	values := states.Values()
+	allowed, reached := map[string]bool{}, map[string]bool{}
+	var initial string
+	for _, m := range Machines() {
+		if m.Name == name {
+			initial = m.Initial
+		}
+	}
+	for _, row := range Transitions() {
+		if row.Machine != name {
+			continue
+		}
+		require.Contains(t, values, row.From)
+		require.Contains(t, values, row.To)
+		require.NotEqual(t, row.From, row.To)
+		if name != "node" { // whose beginning is being offline
+			require.NotEqual(t, initial, row.To, "nothing returns to the beginning")
+		}
+		require.NotEmpty(t, row.Why)
+		require.False(t, allowed[row.From+row.To], "the move stands twice")
+		allowed[row.From+row.To], reached[row.To] = true, true
+	}
+	for _, from := range values {
+		require.True(t, from == initial || reached[from], "%s %s cannot be reached", name, from)
+		leaves := false
+		for _, to := range values {
+			err := check(S(from), S(to))
+			require.Equal(t, allowed[from+to], err == nil, "%s → %s", from, to)
+			leaves = leaves || err == nil
+			if err != nil {
+				require.True(t, fault.Is(err, fault.FailedPrecondition))
+				require.ErrorContains(t, err, from)
+				require.ErrorContains(t, err, to)
+			}
+		}
+		require.Equal(t, !leaves, S(from).Terminal(), from)
+	}
+}
+
+func TestEveryMachineAllowsItsMovesAndRefusesAllOthers(t *testing.T) {
+	t.Parallel()
+	machine(t, "instance", InstanceStatus.CanMove)
+	machine(t, "allocation", AllocationStatus.CanMove)
+	machine(t, "member", MemberStatus.CanMove)
+	machine(t, "artifact", Stage.CanMove)
+	machine(t, "manifest", Stage.CanMove)
+	machine(t, "operation", OperationState.CanMove)
+	machine(t, "operation_step", StepState.CanMove)
+	machine(t, "node_task", NodeTaskState.CanMove)
+	machine(t, "node", NodeStatus.CanMove)
+	require.Len(t, Machines(), 9, "a new machine is checked here as well")
+}
+
+func TestTerminalStatesAreTheDesigns(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"STOPPED", "FAILED"}, ends[InstanceStatus]())
+	require.Equal(t, []string{"RELEASED"}, ends[AllocationStatus]())
+	require.Equal(t, []string{"REMOVED"}, ends[MemberStatus]())
+	require.Equal(t, []string{"RETIRED"}, ends[Stage]())
+	require.Equal(t, []string{"SUCCEEDED", "FAILED", "CANCELED"}, ends[OperationState]())
+	require.Equal(t, []string{"SKIPPED", "UNDONE"}, ends[StepState]())
+	require.Equal(t, []string{"SUCCEEDED", "FAILED", "TIMED_OUT", "CANCELED"}, ends[NodeTaskState]())
+	require.Equal(t, []string{"RETIRED"}, ends[NodeStatus]())
+}
+
+// ends lists the terminal states.
+func ends[S checkable]() []string {
+	var none S
+	return slices.DeleteFunc(none.Values(), func(value string) bool { return !S(value).Terminal() })
+}
+
+func TestLiveAndLaunchableStates(t *testing.T) {
+	t.Parallel()
+	require.True(t, InstanceCreated.Live() && InstanceStarting.Live() && InstanceRunning.Live())
+	require.False(t, InstanceStopping.Live() || InstanceStopped.Live() || InstanceFailed.Live())
+	require.True(t, MemberPending.Live() && MemberRemoving.Live())
+	require.False(t, MemberRemoved.Live() || MemberFailed.Live())
+	require.True(t, StageActive.Launchable())
+	require.False(t, StageDeprecated.Launchable() || StageDraft.Launchable())
+}
+
+// value is any word of the closed lists, through its pointer.
+type value[S any] interface {
+	*S
+	MarshalGQL(w io.Writer)
+	UnmarshalGQL(v any) error
+}
+
+// list holds a closed list against its own GraphQL and wire spelling.
+func list[S word, P value[S]](t *testing.T) {
+	t.Helper()
+	form := regexp.MustCompile(`^[A-Z]+(_[A-Z]+)*$`)
+	var none S
+	require.NotEmpty(t, none.Values())
+	for _, name := range none.Values() {
+		require.Regexp(t, form, name)
+		var got S
+		require.NoError(t, P(&got).UnmarshalGQL(name))
+		require.Equal(t, S(name), got)
+		var out bytes.Buffer
+		P(&got).MarshalGQL(&out)
+		require.Equal(t, `"`+name+`"`, out.String())
+		wired, err := FromWire[S](Wire(got))
+		require.NoError(t, err)
+		require.Equal(t, got, wired)
+		_, err = FromWire[S](name)
+		require.True(t, fault.Is(err, fault.InvalidArgument), "the wire form is in lower case only")
+	}
+	for _, bad := range []any{"", "nonsense", nil, 3, strings.Repeat("A", 1<<16)} {
+		var got S
+		err := P(&got).UnmarshalGQL(bad)
+		require.True(t, fault.Is(err, fault.InvalidArgument))
+		require.Less(t, len(err.Error()), 600)
+		require.Empty(t, got)
+	}
+}
+
+func TestEveryListOfWordsReadsAndWritesItself(t *testing.T) {
+	t.Parallel()
+	list[InstanceStatus](t)
+	list[AllocationStatus](t)
+	list[CapacityShape](t)
+	list[MemberStatus](t)
+	list[Stage](t)
+	list[OperationState](t)
+	list[OperationKind](t)
+	list[OperationScope](t)
+	list[StepState](t)
+	list[Outcome](t)
+	list[Owner](t)
+	list[NodeStatus](t)
+	list[NodeTaskState](t)
+	list[NodeTaskKind](t)
+	list[Health](t)
+	list[OperatingMode](t)
+	list[ControlPlaneScope](t)
+	list[NodeIsolation](t)
+	list[OutputStream](t)
+	list[ActionRisk](t)
+}
+
+func TestEveryKindHasItsEffects(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, effects := range Kinds() {
+		names = append(names, string(effects.Kind))
+		require.Equal(t, effects, effects.Kind.Effects())
+		require.NotEmpty(t, effects.Permission)
+		for _, event := range slices.Concat(effects.Accepted, effects.Succeeded, effects.Failed) {
+			require.Contains(t, EventTypes(), event)
+		}
+		kind, ok := KindFromWire(effects.Wire)
+		require.Equal(t, effects.Wire != "", ok)
+		if ok {
+			require.Equal(t, effects.Kind, kind)
+			require.Equal(t, effects.Wire, kind.WireName())
+		}
+	}
+	require.Equal(t, InstanceCreate.Values(), names)
+	require.Equal(t, Effects{Kind: "NONE"}, OperationKind("NONE").Effects())
+	_, ok := KindFromWire("instance.fly")
+	require.False(t, ok)
+}
+
+func TestEventTypesAreUniqueAndNamedAlike(t *testing.T) {
+	t.Parallel()
+	form := regexp.MustCompile(`^apps\.(instance|operation|allocation)\.[a-z]+(_[a-z]+)*$`)
+	types := EventTypes()
+	for _, event := range types {
+		require.Regexp(t, form, string(event))
+	}
+	slices.Sort(types)
+	require.Len(t, slices.Compact(types), len(EventTypes()))
+	source, err := os.ReadFile("event.go")
+	require.NoError(t, err)
+	require.Len(t, EventTypes(), strings.Count(string(source), `EventType = "`), "every constant is listed")
+	for _, state := range OperationPending.Values() {
+		require.NotEqual(t, EventOperationProgress, OperationEvent(OperationState(state)), state)
+	}
+	require.Equal(t, EventOperationProgress, OperationEvent(""))
+}
