@@ -1,0 +1,83 @@
+// Package audit records every privileged attempt, allowed or denied. What is allowed is written in
+// the verb's own transaction, so that it stands if and only if the change does; what is denied is
+// written apart by Denials, since the verb's transaction is rolled back.
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// Entry is an allowed attempt. Before and After are what changed, without secrets.
+type Entry struct {
+	Action        string
+	Key           authz.Key
+	Object        authz.Object
+	ObjectID      ids.ID
+	Before, After any
+	Reason        string
+}
+
+// Require asks for the permission key on the object and records a refusal. The faults are those
+// of authz.RequireOn.
+func Require(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID) error {
+	err := authz.RequireOn(t.Actor, key, object)
+	if err != nil {
+		t.Deny(denial(t, action, key, object, objectID, fault.From(err).Code))
+	}
+	return err
+}
+
+// Missing records an attempt at an object that the caller cannot see, and answers NOT_FOUND.
+func Missing(t *tx.Tx, action string, key authz.Key, objectID ids.ID) error {
+	t.Deny(denial(t, action, key, authz.Object{}, objectID, fault.NotFound))
+	return fault.NoSuch()
+}
+
+func denial(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, code fault.Code) tx.Denial {
+	return tx.Denial{
+		Actor: t.Actor, Request: t.Request, Action: action, Key: key.String(), Code: string(code),
+		ObjectID: string(objectID), TenantID: object.TenantID, Project: object.ProjectID, At: t.Now,
+	}
+}
+
+// insert writes one row; the columns are those of both ways in.
+const insert = `INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action,
+	allowed, object_id, before, after, reason, code, repeats, correlation_id, origin, created_at)
+	VALUES ($1, nullif($2, ''), nullif($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
+
+// Write records an allowed attempt in the verb's transaction.
+func Write(ctx context.Context, t *tx.Tx, entry Entry) error {
+	before, err := document(entry.Before)
+	if err != nil {
+		return err
+	}
+	after, err := document(entry.After)
+	if err != nil {
+		return err
+	}
+	_, err = t.Exec(ctx, insert, ids.New(ids.Audit), entry.Object.TenantID, entry.Object.ProjectID,
+		t.Actor.Kind, t.Actor.ID, t.Actor.Name, entry.Key.String(), entry.Action, true, entry.ObjectID,
+		before, after, entry.Reason, "", 1, t.Request.CorrelationID, t.Request.Origin, t.Now)
+	if err != nil {
+		return fmt.Errorf("write the audit: %w", err)
+	}
+	return nil
+}
+
+func document(value any) ([]byte, error) {
+	if value == nil {
+		return nil, nil
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encode for the audit: %w", err)
+	}
+	return encoded, nil
+}

@@ -1,0 +1,99 @@
+// Package event is the ledger of what happens to instances, and its feeds.
+//
+// An event is appended in the transaction that causes it. Within an instance its number has no
+// gaps, because the instance's row, which the verb has locked anyway, hands the numbers out. Across
+// a project the order is that of commits: see Feed.
+package event
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// Draft is an event before it has its number.
+type Draft struct {
+	Type lifecycle.EventType
+	// OperationID is the cause and MemberID what it is about; empty for none.
+	OperationID, MemberID ids.ID
+	// Message is for a person; Payload holds details, never secrets.
+	Message string
+	Payload map[string]any
+	// CorrelationID is the cause's; empty for the instance's own.
+	CorrelationID string
+}
+
+// Append numbers the drafts and writes them to the instance's timeline, in order, and wakes its
+// readers after the commit. It raises instance.Revision.
+func Append(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draft) error {
+	if len(drafts) == 0 {
+		return nil
+	}
+	var last int
+	err := t.QueryRow(ctx, `UPDATE instance SET revision = revision + $2, updated_at = $3 WHERE id = $1 RETURNING revision`,
+		instance.ID, len(drafts), t.Now).Scan(&last)
+	if err != nil {
+		return fmt.Errorf("number events of %s: %w", instance.ID, err)
+	}
+	batch := &pgx.Batch{}
+	for i, draft := range drafts {
+		if err := draft.queue(batch, t, instance, last-len(drafts)+1+i); err != nil {
+			return err
+		}
+	}
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("append events of %s: %w", instance.ID, err)
+	}
+	instance.Revision, instance.UpdatedAt = last, t.Now
+	t.Wake(InstanceTopic(instance.ID), ProjectTopic(instance.ProjectID))
+	return nil
+}
+
+const insert = `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug, permission_family,
+	operation_id, member_id, message, payload, correlation_id, occurred_at)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9, ''), nullif($10, ''), $11, $12, $13, $14)`
+
+func (d Draft) queue(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, seq int) error {
+	payload := d.Payload
+	if payload == nil {
+		payload = map[string]any{}
+	}
+	encoded, err := json.Marshal(payload)
+	if err != nil {
+		return fmt.Errorf("encode an event: %w", err)
+	}
+	correlation := d.CorrelationID
+	if correlation == "" {
+		correlation = instance.CorrelationID
+	}
+	batch.Queue(insert, ids.New(ids.Event), instance.TenantID, instance.ProjectID, instance.ID, seq, string(d.Type),
+		instance.AppSlug, instance.PermissionFamily, d.OperationID, d.MemberID, d.Message, encoded, correlation, t.Now)
+	return nil
+}
+
+// Topics name what a reader may wait for.
+
+// InstanceTopic is woken by every event of an instance.
+func InstanceTopic(id ids.ID) string { return "i:" + string(id) }
+
+// ProjectTopic is woken by every event in a project.
+func ProjectTopic(id ids.ID) string { return "p:" + string(id) }
+
+// OperationTopic is woken by every change of an operation.
+func OperationTopic(id ids.ID) string { return "o:" + string(id) }
+
+// NodeTopic is woken when a node has something new to do.
+func NodeTopic(id ids.ID) string { return "n:" + string(id) }
+
+// TaskTopic is woken by every change of a node task.
+func TaskTopic(id ids.ID) string { return "t:" + string(id) }
+
+// QueueTopic is woken when an operation became due.
+const QueueTopic = "q"
