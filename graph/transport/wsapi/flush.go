@@ -18,12 +18,16 @@ type flusher struct {
 	ready []*socket
 	wake  chan struct{} // capacity 1
 
-	buf   []byte
-	spare []*socket
+	buf     []byte
+	spare   []*socket
+	attempt attempt
+	write   func(fd uintptr) bool // attempt.write, made once so that a write allocates nothing
 }
 
 func newFlusher() *flusher {
-	return &flusher{wake: make(chan struct{}, 1), buf: make([]byte, 0, flushBytes)}
+	f := &flusher{wake: make(chan struct{}, 1), buf: make([]byte, 0, flushBytes)}
+	f.write = f.attempt.write
+	return f
 }
 
 // push puts a socket on the ready list; its scheduled flag keeps it there once.
@@ -76,7 +80,7 @@ func (f *flusher) flush(s *socket) {
 			go s.writeSlowly(append([]byte(nil), f.buf...), last)
 			return
 		}
-		n, err := s.writeNow(f.buf)
+		n, err := f.writeNow(s.raw)
 		if err == nil && n < len(f.buf) {
 			go s.writeSlowly(append([]byte(nil), f.buf[n:]...), last)
 			return
@@ -91,8 +95,7 @@ func (f *flusher) flush(s *socket) {
 	}
 }
 
-// attempt is one non-blocking write. The function given to the raw connection is made
-// once a socket, so that a write allocates nothing.
+// attempt is one non-blocking write.
 type attempt struct {
 	data []byte
 	n    int
@@ -107,13 +110,13 @@ func (a *attempt) write(fd uintptr) bool {
 	return true
 }
 
-// writeNow writes what the kernel takes at once.
-func (s *socket) writeNow(data []byte) (int, error) {
-	a := attempt{data: data}
-	if err := s.raw.Write(a.write); err != nil {
+// writeNow writes as much of buf as the kernel takes at once.
+func (f *flusher) writeNow(raw syscall.RawConn) (int, error) {
+	f.attempt.data = f.buf
+	if err := raw.Write(f.write); err != nil {
 		return 0, err
 	}
-	return max(a.n, 0), a.err
+	return max(f.attempt.n, 0), f.attempt.err
 }
 
 // writeSlowly finishes a write that the kernel did not take at once, then goes on with
