@@ -1,17 +1,13 @@
 package lab_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -130,104 +126,6 @@ func TestMemberSandboxOnANodeHasAnOverlayRootOfItsOwn(t *testing.T) {
 	require.Equal(t, "node\nmember\n1\nnode\nmember", out)
 }
 
-func TestNodesTalkToEachOtherAndNotToTheMachine(t *testing.T) {
-	t.Parallel()
-	n := network(t)
-	a, b := node(t, n, lab.NodeConfig{Name: "a"}), node(t, n, lab.NodeConfig{Name: "b"})
-	require.Contains(t, run(t, a, "ip -br link; ip route"), "10.77.0.0/24")
-	require.Empty(t, run(t, a, "ip route show default"))
-
-	outside, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer outside.Close()
-	_, err = a.Exec(t.Context(), "bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/127.0.0.1/%d", outside.Addr().(*net.TCPAddr).Port))
-	require.ErrorContains(t, err, "Connection refused")
-
-	serve(t, b, "hello from b")
-	require.Equal(t, "hello from b", run(t, a, "bash -c 'exec 3<>/dev/tcp/"+b.Addr().String()+"/7000; cat <&3'"))
-}
-
-// serve answers every connection to port 7000 of the node with a line, by a perl program: the shells cannot listen.
-func serve(t *testing.T, node *lab.Node, line string) {
-	t.Helper()
-	child, err := node.Start(supervise.Spec{Name: "server", Command: []string{"perl", "-MIO::Socket::INET", "-e",
-		`my $s = IO::Socket::INET->new(Listen => 5, LocalPort => 7000, ReuseAddr => 1) or die $!; while (my $c = $s->accept) { print $c "` + line + `"; close $c }`}})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = child.Stop() })
-	require.Eventually(t, func() bool {
-		_, err := node.Exec(t.Context(), "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/7000")
-		return err == nil
-	}, waitFor, tick)
-}
-
-func TestLabProcessListensAndDialsInsideTheSwitch(t *testing.T) {
-	t.Parallel()
-	n := network(t)
-	a := node(t, n, lab.NodeConfig{Name: "a"})
-	listener, err := n.Listen(":8443")
-	require.NoError(t, err)
-	defer listener.Close()
-	require.Equal(t, "10.77.0.254:8443", listener.Addr().String())
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = conn.Write([]byte("platform\n"))
-			_ = conn.Close()
-		}
-	}()
-	require.Equal(t, "platform", run(t, a, "bash -c 'exec 3<>/dev/tcp/10.77.0.254/8443; cat <&3'"))
-
-	serve(t, a, "node\n")
-	conn, err := n.DialContext(t.Context(), "tcp", a.Addr().String()+":7000")
-	require.NoError(t, err)
-	defer conn.Close()
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "node\n", line)
-
-	_, err = n.DialContext(t.Context(), "tcp", "localhost:7000")
-	require.Error(t, err)
-}
-
-func TestListenerFileServesAChildProcess(t *testing.T) {
-	t.Parallel()
-	n := network(t)
-	a := node(t, n, lab.NodeConfig{Name: "a"})
-	file, addr, err := n.ListenFile(":0")
-	require.NoError(t, err)
-	child, err := supervise.Start(supervise.Spec{Name: "heir", ExtraFiles: []*os.File{file}, Command: []string{"perl", "-MIO::Socket::INET", "-e",
-		`my $s = IO::Socket::INET->new_from_fd(3, "r+"); my $c = $s->accept; print $c "inherited"; close $c`}})
-	require.NoError(t, err)
-	require.NoError(t, file.Close())
-	t.Cleanup(func() { _ = child.Stop() })
-	port := addr.(*net.TCPAddr).Port
-	require.Equal(t, "inherited", run(t, a, fmt.Sprintf("bash -c 'exec 3<>/dev/tcp/10.77.0.254/%d; cat <&3'", port)))
-}
-
-func TestCutNetworkSilencesANodeUntilRestored(t *testing.T) {
-	t.Parallel()
-	n := network(t)
-	a := node(t, n, lab.NodeConfig{Name: "a"})
-	serve(t, a, "alive\n")
-	dial := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		conn, err := n.DialContext(ctx, "tcp", a.Addr().String()+":7000")
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err
-	}
-	require.NoError(t, dial())
-	require.NoError(t, a.CutNetwork(t.Context()))
-	require.Error(t, dial())
-	require.NoError(t, a.RestoreNetwork(t.Context()))
-	require.Eventually(t, func() bool { return dial() == nil }, waitFor, tick)
-}
-
 func TestKillingTheAgentLeavesTheNodeAndStartsTheAgentAgain(t *testing.T) {
 	t.Parallel()
 	a := node(t, network(t), lab.NodeConfig{Name: "a"})
@@ -330,70 +228,4 @@ func TestKilledNodeTakesItsProgramsAlong(t *testing.T) {
 	_, err = a.Exec(t.Context(), "true")
 	require.ErrorIs(t, err, lab.ErrNodeGone)
 	require.Empty(t, n.Nodes())
-}
-
-func TestPlainNodeEndsEverythingThatItsProgramsStarted(t *testing.T) {
-	t.Parallel()
-	plain, err := lab.NewPlain("local")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, plain.Kill()) })
-	require.Equal(t, "127.0.0.1", plain.Addr().String())
-	file := filepath.Join(t.TempDir(), "pid")
-	run(t, plain, "setsid sh -c 'echo $$ > "+file+"; setsid sleep 999 & exec sleep 1000' &")
-	require.Eventually(t, func() bool { data, err := os.ReadFile(file); return err == nil && len(data) > 1 }, waitFor, tick)
-	data, err := os.ReadFile(file)
-	require.NoError(t, err)
-	daemon, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	require.NoError(t, err)
-	require.True(t, running(daemon))
-	require.ErrorContains(t, plain.CutNetwork(t.Context()), "no network of its own")
-	require.NoError(t, plain.Kill())
-	require.False(t, running(daemon))
-}
-
-// TestKilledLabLeavesOnlyAFolderThatSweepRemoves re-runs this test program as a lab that kills itself.
-func TestKilledLabLeavesOnlyAFolderThatSweepRemoves(t *testing.T) {
-	t.Parallel()
-	const env = "LAB_TEST_REPORT"
-	live := network(t) // says why where labs cannot be
-	if path := os.Getenv(env); path != "" {
-		a := node(t, live, lab.NodeConfig{Name: "a"})
-		_, err := a.Start(supervise.Spec{Name: "agent", Command: []string{"sleep", "1000"}})
-		require.NoError(t, err)
-		plain, err := lab.NewPlain("local")
-		require.NoError(t, err)
-		run(t, plain, "setsid sleep 1000 &")
-		require.NoError(t, os.WriteFile(path, []byte(fmt.Sprint(a.PID(), plain.PID(), stateDir(t, a))), 0o600))
-		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGKILL))
-		select {}
-	}
-	path := filepath.Join(t.TempDir(), "report")
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledLabLeavesOnlyAFolderThatSweepRemoves$")
-	cmd.Env = append(os.Environ(), env+"="+path)
-	require.ErrorContains(t, cmd.Run(), "signal: killed")
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
-	var nodeInit, plainInit int
-	var dir string
-	_, err = fmt.Sscan(string(data), &nodeInit, &plainInit, &dir)
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return !running(nodeInit) && !running(plainInit) }, waitFor, tick)
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	require.NoError(t, err)
-	require.NotContains(t, string(mounts), dir)
-
-	survivor := node(t, live, lab.NodeConfig{Name: "survivor"})
-	require.DirExists(t, dir)
-	require.NoError(t, lab.Sweep())
-	require.NoDirExists(t, dir)
-	require.DirExists(t, stateDir(t, survivor), "a live lab is left alone")
-	require.Equal(t, "survivor", run(t, survivor, "hostname"))
-}
-
-// stateDir is the folder of the node's lab: argument 1 of the node's init.
-func stateDir(t *testing.T, node *lab.Node) string {
-	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", node.PID()))
-	require.NoError(t, err)
-	return strings.Split(string(data), "\x00")[1]
 }

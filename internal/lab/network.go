@@ -92,7 +92,7 @@ func makeStateDir() (string, *filelock.Lock, error) {
 	return dir, lock, nil
 }
 
-// lockState keeps Sweep from a folder that is just being made.
+// lockState keeps Sweep and those who make and remove folders apart.
 func lockState() (*filelock.Lock, error) {
 	if err := os.MkdirAll(stateRoot, 0o755); err != nil {
 		return nil, err
@@ -211,7 +211,17 @@ func (n *Network) Close() error {
 	if n.ns != nil {
 		failed = append(failed, n.ns.Close())
 	}
-	failed = append(failed, os.RemoveAll(n.dir))
-	n.lock.Release()
+	failed = append(failed, n.removeDir())
 	return errors.Join(failed...)
+}
+
+// removeDir keeps Sweep from meeting a folder that is half removed.
+func (n *Network) removeDir() error {
+	state, err := lockState()
+	if err != nil {
+		return err
+	}
+	defer state.Release()
+	defer n.lock.Release()
+	return os.RemoveAll(n.dir)
 }

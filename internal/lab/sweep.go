@@ -60,7 +60,8 @@ func sweepOne(dir string) error {
 	if errors.Is(err, filelock.ErrBusy) {
 		return nil
 	}
-	if err != nil {
+	// A lab that was killed while it removed its folder has no lock file any more.
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("sweep %s: %w", dir, err)
 	}
 	defer lock.Release()

@@ -18,6 +18,7 @@ const (
 	Owner    = "app_owner"
 	API      = "app_api"
 	Operator = "app_operator"
+	Node     = "app_node"
 	Worker   = "app_worker"
 )
 
@@ -92,6 +93,9 @@ func (db *DB) APIDSN() string { return db.RoleDSN(API) }
 
 // OperatorDSN connects as the role that serves platform operators' requests.
 func (db *DB) OperatorDSN() string { return db.RoleDSN(Operator) }
+
+// NodeDSN connects as the role that serves node agents.
+func (db *DB) NodeDSN() string { return db.RoleDSN(Node) }
 
 // WorkerDSN connects as the role of the workers.
 func (db *DB) WorkerDSN() string { return db.RoleDSN(Worker) }

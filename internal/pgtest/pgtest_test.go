@@ -92,3 +92,17 @@ func TestTemplateIsBuiltOnceForManyTests(t *testing.T) {
 	})
 	require.Equal(t, int32(1), built.Load())
 }
+
+func TestProductDatabaseHasEveryRoleAndTheMigratedTables(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	for want, dsn := range map[string]string{
+		"postgres": db.AdminDSN(), pgtest.Owner: db.OwnerDSN(), pgtest.API: db.APIDSN(),
+		pgtest.Operator: db.OperatorDSN(), pgtest.Node: db.NodeDSN(), pgtest.Worker: db.WorkerDSN(),
+	} {
+		conn := connect(t, dsn)
+		require.Equal(t, want, one[string](t, conn, "select current_user"))
+		require.Equal(t, db.Name, one[string](t, conn, "select current_database()"))
+	}
+	require.NotZero(t, one[int](t, connect(t, db.AdminDSN()), "select count(*) from goose_db_version"))
+}
