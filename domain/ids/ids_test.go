@@ -86,9 +86,9 @@ func TestGraphQLReadsIDsAndNothingElse(t *testing.T) {
 	require.NoError(t, got.UnmarshalGQL(want.String()))
 	require.Equal(t, want, got)
 	for _, bad := range []any{nil, 7, "7", "mem_", []string{want.String()}} {
-		require.True(t, fault.Is(got.UnmarshalGQL(bad), fault.InvalidArgument), "%v", bad)
-		require.Empty(t, got)
-		got = want
+		var none ID
+		require.True(t, fault.Is(none.UnmarshalGQL(bad), fault.InvalidArgument), "%v", bad)
+		require.Empty(t, none)
 	}
 }
 
