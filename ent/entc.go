@@ -16,7 +16,7 @@ func main() {
 		Package:  "github.com/gpuaas/app-platform/ent/generated/db",
 		Features: []gen.Feature{gen.FeatureVersionedMigration, gen.FeatureLock},
 	}
-	if err := entc.Generate("./ent/schema", config); err != nil {
+	if err := entc.Generate("./ent/schema", config, entc.TemplateDir("./ent/template")); err != nil {
 		log.Fatal("ent: ", err)
 	}
 }

@@ -1,0 +1,34 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/graph/generated/exec"
+	"github.com/gpuaas/app-platform/graph/generated/model"
+)
+
+func (r *queryResolver) Node(ctx context.Context, id ids.ID) (model.Node, error) {
+	panic(fmt.Errorf("not implemented: Node - node"))
+}
+
+func (r *reasonResolver) Code(ctx context.Context, obj *fault.Reason) (string, error) {
+	panic(fmt.Errorf("not implemented: Code - code"))
+}
+
+func (r *Resolver) Mutation() exec.MutationResolver { return &mutationResolver{r} }
+
+func (r *Resolver) Query() exec.QueryResolver { return &queryResolver{r} }
+
+func (r *Resolver) Reason() exec.ReasonResolver { return &reasonResolver{r} }
+
+func (r *Resolver) Subscription() exec.SubscriptionResolver { return &subscriptionResolver{r} }
+
+type (
+	mutationResolver     struct{ *Resolver }
+	queryResolver        struct{ *Resolver }
+	reasonResolver       struct{ *Resolver }
+	subscriptionResolver struct{ *Resolver }
+)

@@ -1,0 +1,226 @@
+package event
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	channel     = "app_platform_wake" // PostgreSQL's NOTIFY channel
+	maxPayload  = 7_900               // bytes of a notification; PostgreSQL's limit is 8,000
+	maxQueued   = 8_192               // topics held between two notifications; beyond it all are woken
+	coalesce    = 5 * time.Millisecond
+	reconnect   = time.Second
+	wakeAll     = "*"
+	notifyLimit = 5 * time.Second
+)
+
+// Hub is the wake-up of everything that waits, in this process and, through NOTIFY, in every other
+// one. A wake-up is only a hint: it says "look again", the tables are the truth, and whoever waits
+// also looks by itself now and then. NOTIFY is sent after the commit and outside its transaction,
+// in which it would serialise commits; the first goes at once, those that follow are joined.
+type Hub struct {
+	pool *pgxpool.Pool
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	waiters map[string]map[*Waiter]struct{}
+	queued  map[string]struct{}
+	signal  chan struct{}
+}
+
+// Waiter is told when one of its topics was woken.
+type Waiter struct {
+	// C holds at most one wake-up: it says that something happened since it was last read.
+	C      chan struct{}
+	hub    *Hub
+	topics []string
+}
+
+// NewHub makes a hub over the workers' pool; without Run it serves this process alone.
+func NewHub(pool *pgxpool.Pool, log *slog.Logger) *Hub {
+	return &Hub{
+		pool: pool, log: log, waiters: make(map[string]map[*Waiter]struct{}),
+		queued: make(map[string]struct{}), signal: make(chan struct{}, 1),
+	}
+}
+
+// Wait registers for topics. The caller must Close the waiter.
+func (h *Hub) Wait(topics ...string) *Waiter {
+	w := &Waiter{C: make(chan struct{}, 1), hub: h, topics: topics}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, topic := range topics {
+		if h.waiters[topic] == nil {
+			h.waiters[topic] = make(map[*Waiter]struct{})
+		}
+		h.waiters[topic][w] = struct{}{}
+	}
+	return w
+}
+
+// Close ends the waiter; it may be called twice.
+func (w *Waiter) Close() {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	for _, topic := range w.topics {
+		delete(w.hub.waiters[topic], w)
+		if len(w.hub.waiters[topic]) == 0 {
+			delete(w.hub.waiters, topic)
+		}
+	}
+}
+
+// Wake tells every waiter of the topics, here at once and in other processes soon. It never blocks.
+func (h *Hub) Wake(topics ...string) {
+	h.mu.Lock()
+	h.local(topics)
+	if len(h.queued)+len(topics) > maxQueued {
+		h.queued = map[string]struct{}{wakeAll: {}}
+	} else {
+		for _, topic := range topics {
+			h.queued[topic] = struct{}{}
+		}
+	}
+	h.mu.Unlock()
+	select {
+	case h.signal <- struct{}{}:
+	default:
+	}
+}
+
+// local wakes this process's waiters; the lock is held.
+func (h *Hub) local(topics []string) {
+	for _, topic := range topics {
+		if topic == wakeAll {
+			for _, waiters := range h.waiters {
+				wakeSet(waiters)
+			}
+			return
+		}
+		wakeSet(h.waiters[topic])
+	}
+}
+
+func wakeSet(waiters map[*Waiter]struct{}) {
+	for w := range waiters {
+		select {
+		case w.C <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Run sends and hears notifications until ctx ends.
+func (h *Hub) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	running.Go(func() { h.listen(ctx) })
+	running.Go(func() { h.notify(ctx) })
+	running.Wait()
+	return nil
+}
+
+// notify sends what was woken: the first at once, what comes within the pause after it together.
+func (h *Hub) notify(ctx context.Context) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.signal:
+		}
+		if err := h.send(ctx); err != nil && ctx.Err() == nil {
+			h.log.Warn("other processes could not be woken; they look again by themselves", "error", err)
+		}
+		pause.Reset(coalesce)
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+func (h *Hub) send(ctx context.Context) error {
+	h.mu.Lock()
+	taken := h.queued
+	h.queued = make(map[string]struct{})
+	h.mu.Unlock()
+	if len(taken) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, notifyLimit)
+	defer cancel()
+	batch := &pgx.Batch{}
+	for _, payload := range payloads(taken) {
+		batch.Queue(`SELECT pg_notify($1, $2)`, channel, payload)
+	}
+	return h.pool.SendBatch(ctx, batch).Close()
+}
+
+// payloads packs topics into as few notifications as their size allows.
+func payloads(topics map[string]struct{}) []string {
+	var packed []string
+	var line strings.Builder
+	for topic := range topics {
+		if line.Len() > 0 && line.Len()+1+len(topic) > maxPayload {
+			packed = append(packed, line.String())
+			line.Reset()
+		}
+		if line.Len() > 0 {
+			line.WriteByte(',')
+		}
+		line.WriteString(topic)
+	}
+	return append(packed, line.String())
+}
+
+// listen hears other processes. After each new connection everything is woken, since what was
+// sent in between is lost.
+func (h *Hub) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := h.hear(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		h.log.Warn("the wake-up connection was lost", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(reconnect):
+		}
+	}
+}
+
+func (h *Hub) hear(ctx context.Context) error {
+	pooled, err := h.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	conn := pooled.Hijack() // a listening connection must not go back to the pool
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return err
+	}
+	h.wakeHere(wakeAll)
+	for {
+		notification, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return errors.Join(errors.New("listen"), err)
+		}
+		h.wakeHere(strings.Split(notification.Payload, ",")...)
+	}
+}
+
+func (h *Hub) wakeHere(topics ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.local(topics)
+}
