@@ -25,6 +25,7 @@ func crowded(tb testing.TB) (*Actor, []Binding) {
 	return user(bindings...), bindings
 }
 
+// It does not run beside others, whose allocations would be counted as its own.
 func TestDecisionAllocatesNothingAtAHundredThousandBindings(t *testing.T) {
 	actor, bindings := crowded(t)
 	i, allowed := 0, 0

@@ -186,7 +186,7 @@ var catalogue = [...]KeyEntry{
 	SchedulerMemberRecover:  {"scheduler.member.recover", "Bootstrap a failed member again."},
 }
 
-// Families are the permission families a manifest may name. Verbs and actions of an app ask for keys of its family.
+// families are the permission families a manifest may name. Verbs and actions of an app ask for keys of its family.
 var families = []string{"apps", "scheduler"}
 
 // byName finds a key by its name.
