@@ -112,3 +112,26 @@ func TestCutNetworkSilencesANodeUntilRestored(t *testing.T) {
 	require.NoError(t, a.RestoreNetwork(t.Context()))
 	require.Eventually(t, func() bool { return dial() == nil }, waitFor, tick)
 }
+
+func TestLabProcessServesANodeOnTheNodesOwnLoopback(t *testing.T) {
+	t.Parallel()
+	a := node(t, network(t), lab.NodeConfig{Name: "a"})
+	listener, err := a.Listen("127.0.0.1:5000")
+	require.NoError(t, err)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("registry"))
+			_ = conn.Close()
+		}
+	}()
+	require.Equal(t, "registry", run(t, a, "bash -c 'exec 3<>/dev/tcp/127.0.0.1/5000; cat <&3'"))
+	require.NoError(t, a.Kill())
+	_, err = listener.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = a.Listen("127.0.0.1:5001")
+	require.Error(t, err)
+}

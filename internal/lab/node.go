@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -65,6 +66,9 @@ type Node struct {
 	number  int      // host number in the subnet
 	kill    sync.Once
 	killed  error
+
+	mu        sync.Mutex
+	listeners []net.Listener // inside the node's network, closed with the node
 }
 
 // AddNode boots a node and answers when its root and its network are ready.
@@ -173,6 +177,40 @@ func (node *Node) Exec(ctx context.Context, command ...string) (string, error) {
 	return out.String(), nil
 }
 
+// Listen opens a TCP listener of the lab process inside the node's network, for example on the node's loopback, so that one
+// address means the same service on every node and on the machine. It is closed when the node is killed.
+func (node *Node) Listen(addr string) (net.Listener, error) {
+	if node.network == nil {
+		return nil, fmt.Errorf("lab: plain node %s has no network of its own", node.name)
+	}
+	own, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", node.PID()))
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", node.name, err)
+	}
+	defer own.Close()
+	var listener net.Listener
+	err = inNetNS(own, func() (err error) {
+		listener, err = net.Listen("tcp4", addr)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", node.name, err)
+	}
+	node.mu.Lock()
+	defer node.mu.Unlock()
+	node.listeners = append(node.listeners, listener)
+	return listener, nil
+}
+
+// hangUp closes the listeners: an open one would keep the node's network in being.
+func (node *Node) hangUp() {
+	node.mu.Lock()
+	defer node.mu.Unlock()
+	for _, listener := range node.listeners {
+		_ = listener.Close()
+	}
+}
+
 // boundedBuffer keeps the first maxExecOutput bytes.
 type boundedBuffer struct{ data []byte }
 
@@ -203,6 +241,7 @@ func (node *Node) Kill() error {
 }
 
 func (node *Node) end() error {
+	node.hangUp()
 	if node.network == nil {
 		_ = node.control.conn.Close() // the init ends its descendants, then itself
 	} else {

@@ -1,0 +1,214 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gpuaas/app-platform/internal/filelock"
+	"github.com/gpuaas/app-platform/internal/lab"
+	"github.com/gpuaas/app-platform/internal/ociregistry"
+	"github.com/gpuaas/app-platform/internal/postgres"
+	"github.com/gpuaas/app-platform/internal/prereq"
+	"github.com/gpuaas/app-platform/internal/supervise"
+)
+
+// ErrInUse is returned by Up for a data folder that another rig holds.
+var ErrInUse = errors.New("another process is running on this data folder")
+
+// Config describes an installation.
+type Config struct {
+	Dir         string           // the data folder; made when absent. Required
+	DatabaseURL string           // a superuser's URL of a server to use instead of an embedded one
+	Registry    string           // "127.0.0.1:PORT" of the registry; empty: the port of the last time, or a free one
+	Throwaway   bool             // for tests: the database need not survive a crash
+	Plain       bool             // local nodes without namespaces even as root
+	Features    []prereq.Feature // what the machine needs beyond what the rig itself does
+	Out         io.Writer        // what a person should read; nil: dropped
+}
+
+// Rig is a running installation.
+type Rig struct {
+	cfg      Config
+	stack    supervise.Stack
+	adminDSN string
+	registry *http.Server
+	address  string       // of the registry
+	network  *lab.Network // nil without namespaces
+	failed   chan error   // the first program that ended by itself
+}
+
+// Up brings the ground of an installation up. What was up already is taken down again when it fails. The caller's main (or
+// TestMain) has called lab.MaybeRunInit.
+func Up(ctx context.Context, cfg Config) (*Rig, error) {
+	r := &Rig{cfg: cfg, failed: make(chan error, 1)}
+	if r.cfg.Out == nil {
+		r.cfg.Out = io.Discard
+	}
+	steps := []struct {
+		name string
+		do   func(ctx context.Context) error
+	}{
+		{"data folder", r.takeDir},
+		{"prerequisites", r.prerequisites},
+		{"local network", r.startNetwork},
+		{"database", r.startDatabase},
+		{"registry", r.startRegistry},
+	}
+	for _, step := range steps {
+		if err := step.do(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", step.name, err), r.Close())
+		}
+	}
+	return r, nil
+}
+
+// AdminDSN is the superuser's URL of the database "app_platform".
+func (r *Rig) AdminDSN() string { return r.adminDSN }
+
+// RegistryAddr is "127.0.0.1:PORT": the registry's address on the machine and on every node.
+func (r *Rig) RegistryAddr() string { return r.address }
+
+// Network is the lab's switch; nil when nodes are plain.
+func (r *Rig) Network() *lab.Network { return r.network }
+
+// Close takes everything down, last first. Safe to call twice.
+func (r *Rig) Close() error { return r.stack.Close() }
+
+// Wait answers nil when ctx ends, and an error when a program that should run ends by itself.
+func (r *Rig) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-r.failed:
+		return err
+	}
+}
+
+func (r *Rig) say(format string, args ...any) { fmt.Fprintf(r.cfg.Out, format+"\n", args...) }
+
+func (r *Rig) path(elements ...string) string {
+	return filepath.Join(append([]string{r.cfg.Dir}, elements...)...)
+}
+
+func (r *Rig) takeDir(context.Context) error {
+	if r.cfg.Dir == "" {
+		return errors.New("Dir is empty")
+	}
+	abs, err := filepath.Abs(r.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	r.cfg.Dir = abs
+	// The database server's account walks through the folder, nobody reads it.
+	if err := os.MkdirAll(abs, 0o711); err != nil {
+		return err
+	}
+	lock, err := filelock.Try(r.path("lock"), filelock.Exclusive)
+	if errors.Is(err, filelock.ErrBusy) {
+		return fmt.Errorf("%s: %w", abs, ErrInUse)
+	}
+	if err != nil {
+		return err
+	}
+	r.stack.Push("lock", func() error { lock.Release(); return nil })
+	return nil
+}
+
+// prerequisites installs what is missing. Without root the lab's own needs fall away, because nodes are plain then.
+func (r *Rig) prerequisites(ctx context.Context) error {
+	features := r.cfg.Features
+	if r.cfg.DatabaseURL == "" {
+		features = append(features, prereq.Postgres)
+	}
+	if r.isolates() {
+		features = append(features, prereq.Lab)
+	}
+	return prereq.EnsureTo(ctx, r.cfg.Out, features...)
+}
+
+func (r *Rig) isolates() bool { return os.Geteuid() == 0 && !r.cfg.Plain }
+
+func (r *Rig) startNetwork(ctx context.Context) error {
+	if !r.isolates() {
+		return nil
+	}
+	if err := lab.Sweep(); err != nil {
+		return err
+	}
+	if err := lab.Supported(ctx); err != nil {
+		r.say("local nodes are plain processes here: %v", err)
+		return nil
+	}
+	network, err := lab.New(ctx, lab.Config{})
+	if err != nil {
+		return err
+	}
+	r.network = network
+	r.stack.Push("local network", network.Close)
+	return nil
+}
+
+func (r *Rig) startDatabase(ctx context.Context) error {
+	if r.cfg.DatabaseURL != "" {
+		r.adminDSN = r.cfg.DatabaseURL
+		return nil
+	}
+	cfg := postgres.Config{DataDir: r.path("postgres"), DieWithParent: true}
+	if r.cfg.Throwaway {
+		cfg.Profile = postgres.Throwaway
+	}
+	server, err := postgres.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	r.stack.Push("database", server.Stop)
+	if err := ensureDatabase(ctx, server.DSN("postgres")); err != nil {
+		return err
+	}
+	r.adminDSN = server.DSN(Database)
+	return nil
+}
+
+func (r *Rig) startRegistry(context.Context) error {
+	handler, err := ociregistry.New(r.path("registry"))
+	if err != nil {
+		return err
+	}
+	listener, err := r.registryListener()
+	if err != nil {
+		return err
+	}
+	r.address = listener.Addr().String()
+	r.registry = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	r.stack.Push("registry", r.registry.Close)
+	r.serveRegistry(listener)
+	return nil
+}
+
+// serveRegistry serves one more listener until the registry or the listener is closed.
+func (r *Rig) serveRegistry(listener net.Listener) {
+	go func() { _ = r.registry.Serve(listener) }()
+}
+
+// registryListener takes the port of the last time: artifacts are pinned by a reference that holds it.
+func (r *Rig) registryListener() (net.Listener, error) {
+	address, file := r.cfg.Registry, r.path("registry", "address")
+	if data, err := os.ReadFile(file); err == nil && address == "" {
+		address = string(data)
+	}
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	listener, err := net.Listen("tcp4", address)
+	if err != nil {
+		return nil, err
+	}
+	return listener, os.WriteFile(file, []byte(listener.Addr().String()), 0o644)
+}
