@@ -16,7 +16,6 @@ import (
 
 const (
 	policyPath  = "/usr/sbin/policy-rc.d"
-	policyAside = policyPath + ".app-platform-saved"
 	policyMark  = "# app-platform: no service starts while packages are installed"
 	clusterConf = "/etc/postgresql-common/createcluster.d/app-platform.conf"
 )
@@ -24,7 +23,7 @@ const (
 // install brings the packages in without starting or creating anything, and takes its own two settings away again.
 func install(ctx context.Context, out io.Writer, lack Lack) (err error) {
 	fmt.Fprintf(out, "installing %s: apt-get install %s\n", strings.Join(lack.What, ", "), strings.Join(lack.Packages, " "))
-	restore, err := holdServices(ctx)
+	restore, err := policy{policyPath}.hold(ctx)
 	if err != nil {
 		return fmt.Errorf("keep services from starting: %w", err)
 	}
@@ -78,45 +77,51 @@ func (b *tailBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// holdServices puts a policy in place that forbids starting services, unless the machine's own policy forbids it already. The
-// answered function puts the machine's policy back. One that a killed run left behind is put right first.
-func holdServices(ctx context.Context) (restore func() error, err error) {
-	if err := recoverPolicy(); err != nil {
+// policy is the place of Debian's policy-rc.d: a program that package scripts ask before they start a service.
+type policy struct{ path string }
+
+func (p policy) aside() string { return p.path + ".app-platform-saved" }
+
+// hold puts a policy in place that forbids starting services, unless the machine's own forbids it already. The answered
+// function puts the machine's policy back. One that a killed run left set aside is put right first.
+func (p policy) hold(ctx context.Context) (restore func() error, err error) {
+	if err := p.restore(); err != nil {
 		return nil, err
 	}
-	if forbids(ctx) {
+	if p.forbids(ctx) {
 		return func() error { return nil }, nil
 	}
-	if err := os.Rename(policyPath, policyAside); err != nil && !os.IsNotExist(err) {
+	if err := os.Rename(p.path, p.aside()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	script := "#!/bin/sh\n" + policyMark + "\nexit 101\n"
-	if err := os.WriteFile(policyPath, []byte(script), 0o755); err != nil {
+	if err := os.WriteFile(p.path, []byte(script), 0o755); err != nil {
 		return nil, err
 	}
-	return recoverPolicy, nil
+	return p.restore, nil
 }
 
-// recoverPolicy removes our policy and puts back the one it stood in for. It does nothing when ours is not there.
-func recoverPolicy() error {
-	data, err := os.ReadFile(policyPath)
-	if err == nil && bytes.Contains(data, []byte(policyMark)) {
-		if err := os.Remove(policyPath); err != nil {
+// restore removes our policy and puts back the one it stood in for. It does nothing when the machine's own is in place.
+func (p policy) restore() error {
+	data, err := os.ReadFile(p.path)
+	ours := err == nil && bytes.Contains(data, []byte(policyMark))
+	if err == nil && !ours {
+		return nil
+	}
+	if ours {
+		if err := os.Remove(p.path); err != nil {
 			return err
 		}
 	}
-	if _, err := os.Stat(policyPath); err == nil {
-		return nil
-	}
-	if err := os.Rename(policyAside, policyPath); err != nil && !os.IsNotExist(err) {
+	if err := os.Rename(p.aside(), p.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// forbids asks the machine's own policy, the way invoke-rc.d does.
-func forbids(ctx context.Context) bool {
-	err := exec.CommandContext(ctx, policyPath, "postgresql", "start").Run()
+// forbids asks the policy in place, the way invoke-rc.d does.
+func (p policy) forbids(ctx context.Context) bool {
+	err := exec.CommandContext(ctx, p.path, "postgresql", "start").Run()
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && exit.ExitCode() == 101
 }
