@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+func (t *tool) adminCommand() *cobra.Command {
+	return group("admin", "Verbs of operators, tenant admins, publishers and their automation",
+		group("tenant", "Tenants", t.tenantCreate()),
+		group("project", "Projects", t.projectCreate()),
+		group("user", "People", t.userList(), t.userCreate(), t.userLoginLink()),
+		group("service-account", "Automation identities of a project", t.serviceAccountList(), t.serviceAccountCreate()),
+		group("key", "Keys of service accounts", t.keyCreate(), t.keyRevoke()),
+		t.grantCommand(), t.revokeCommand(), t.entitleCommand(), t.unentitleCommand(),
+		group("app", "Apps of the catalog", t.appCreate()),
+		group("artifact", "Digest-pinned artifacts", t.artifactList(), t.artifactPublish(), t.artifactPromote()),
+		group("manifest", "Versions of apps", t.manifestLint(), t.manifestPublish(), t.manifestPromote()),
+		group("adapter", "Adapters that the platform may call", t.adapterList(), t.adapterRegister()),
+		group("node", "Nodes", t.nodeEnrol()),
+	)
+}
+
+// showSecret shows what cannot be shown again: with --quiet the secret alone, for scripts that keep it.
+func (t *tool) showSecret(answer any, secret string, pairs ...string) error {
+	err := t.show(view{json: answer, ids: []string{secret}, page: func(p *render.Page) { p.Fields(pairs...) }})
+	t.remark("keep it now: it is not stored and cannot be shown again")
+	return err
+}
+
+// showOne shows an object by its id and a few fields.
+func (t *tool) showOne(answer any, id string, pairs ...string) error {
+	return t.show(view{json: answer, ids: []string{id}, page: func(p *render.Page) {
+		p.Fields(append([]string{"Id", id}, pairs...)...)
+	}})
+}
+
+// instant reads a time, or a duration from now; nil when empty.
+func instant(flag, text string) (*time.Time, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return &at, nil
+	}
+	ahead, err := time.ParseDuration(text)
+	if err != nil || ahead <= 0 {
+		return nil, usagef("--%s %q: must be a time such as 2026-12-31T00:00:00Z, or a duration such as 720h", flag, text)
+	}
+	at := time.Now().Add(ahead).UTC()
+	return &at, nil
+}
+
+func (t *tool) nodeEnrol() *cobra.Command {
+	var input gql.CreateNodeEnrolmentInput
+	var ttl time.Duration
+	enrol := t.command("enrol [NAME]", "Mint a one-time token for a node's agent", cobra.MaximumNArgs(1),
+		func(ctx context.Context, args []string) error {
+			if ttl < time.Minute || ttl%time.Minute != 0 {
+				return usagef("--ttl %s: must be whole minutes", ttl)
+			}
+			if len(args) == 1 {
+				input.Name = args[0]
+			}
+			input.TtlMinutes = int(ttl / time.Minute)
+			c, err := t.connect()
+			if err != nil {
+				return err
+			}
+			answer, err := gql.CreateNodeEnrolment(ctx, c, input)
+			if err != nil {
+				return err
+			}
+			made := answer.CreateNodeEnrolment
+			return t.showSecret(made, made.Token, "Enrolment token", made.Token, "Works until", render.Time(&made.ExpiresAt))
+		})
+	enrol.Flags().DurationVar(&ttl, "ttl", time.Hour, "how long it can be used, 1m to 24h")
+	return enrol
+}
+
+func (t *tool) entitleCommand() *cobra.Command {
+	entitle := t.command("entitle APP", "Let the project launch an app", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
+		c, project, err := t.scope(ctx)
+		if err != nil {
+			return err
+		}
+		answer, err := gql.GrantEntitlement(ctx, c, project, args[0])
+		if err != nil {
+			return err
+		}
+		return t.showEntitlement(answer.GrantEntitlement)
+	})
+	entitle.ValidArgsFunction = t.completeApps
+	return entitle
+}
+
+func (t *tool) unentitleCommand() *cobra.Command {
+	var reason string
+	unentitle := t.command("unentitle APP", "Stop the project from launching an app; what runs goes on", cobra.ExactArgs(1),
+		func(ctx context.Context, args []string) error {
+			c, project, err := t.scope(ctx)
+			if err != nil {
+				return err
+			}
+			answer, err := gql.RevokeEntitlement(ctx, c, project, args[0], reason)
+			if err != nil {
+				return err
+			}
+			return t.showEntitlement(answer.RevokeEntitlement)
+		})
+	unentitle.Flags().StringVar(&reason, "reason", "", "why, kept in the audit")
+	unentitle.ValidArgsFunction = t.completeApps
+	return unentitle
+}
+
+func (t *tool) showEntitlement(made gql.Entitlement) error {
+	return t.showOne(made, made.Id, "Project", made.ProjectId, "App", made.AppSlug, "Given by", made.GrantedBy,
+		"Since", render.Time(&made.CreatedAt), "Revoked", render.Time(made.RevokedAt))
+}
+
+// stageText is how far something is trusted, and whether anything proves it.
+func stageText(stage gql.Stage, evidence []byte) string {
+	if len(evidence) == 0 || string(evidence) == "null" {
+		return string(stage)
+	}
+	return fmt.Sprintf("%s, with evidence", stage)
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
+	"github.com/gpuaas/app-platform/sdk/client"
+)
+
+// Exit codes, each with one meaning for scripts.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitDenied      = 4
+	exitConflict    = 5
+	exitInvalid     = 6
+	exitUnavailable = 7
+	exitInterrupted = 130
+)
+
+const exitCodesHelp = `appctl ends with one of these codes:
+
+  0    it worked
+  1    the operation or action was run and failed, or the platform failed
+  2    the command line is wrong: unknown command or flag, missing argument, no server or project known
+  3    there is no such object, or the caller may not know of it
+  4    not logged in, or the right is lacking
+  5    the object's state stands in the way: a conflict, a precondition, a reused idempotency key, missing evidence
+  6    the input is wrong: a field, the configuration, a manifest, an allocation that does not fit, a limit
+  7    the platform, an adapter, a node or capacity is away just now, or --timeout is over: trying again may help
+  130  interrupted
+
+With -o json an error is one JSON document on standard error:
+
+  {"error":{"code":"…","message":"…","correlationId":"…","retryable":false,"reasons":[{"code","message","path"}]},"exitCode":6}`
+
+// exitOf is the exit code of each code of the platform's catalogue; what is not listed is a failure.
+var exitOf = map[string]int{
+	client.CodeUnauthenticated: exitDenied, client.CodeTokenExpired: exitDenied, client.CodePermissionRevoked: exitDenied,
+	client.CodeForbidden: exitDenied, client.CodeNotEntitled: exitDenied,
+	client.CodeNotFound: exitNotFound,
+
+	client.CodeConflict: exitConflict, client.CodeFailedPrecondition: exitConflict, client.CodeIdempotencyKeyReused: exitConflict,
+	client.CodeStaleFence: exitConflict, client.CodeEvidenceMissing: exitConflict, client.CodeReadinessFailed: exitConflict,
+	client.CodeResidueLeft: exitConflict, client.CodeAdapterRejected: exitConflict, client.CodeCanceled: exitConflict,
+
+	client.CodeInvalidArgument: exitInvalid, client.CodeConfigInvalid: exitInvalid, client.CodeManifestInvalid: exitInvalid,
+	client.CodeIncompatible: exitInvalid, client.CodeLimitExceeded: exitInvalid, client.CodeCursorInvalid: exitInvalid,
+	client.CodeCursorExpired: exitInvalid, client.CodeDocumentInvalid: exitInvalid, client.CodeDocumentTooLarge: exitInvalid,
+	client.CodeMessageTooLarge: exitInvalid, client.CodeRequestInvalid: exitInvalid, client.CodeDialRefused: exitInvalid,
+	client.CodeArtifactUnavailable: exitInvalid,
+
+	client.CodeSlowConsumer: exitUnavailable, client.CodeRateLimited: exitUnavailable, client.CodeCapacityUnavailable: exitUnavailable,
+	client.CodeUnavailable: exitUnavailable, client.CodeDeadlineExceeded: exitUnavailable,
+	client.CodeAdapterUnavailable: exitUnavailable, client.CodeNodeUnreachable: exitUnavailable,
+
+	client.CodeMethodNotAllowed: exitFailed, client.CodeNotAcceptable: exitFailed, client.CodeUnsupportedMediaType: exitFailed,
+	client.CodeAdapterFailed: exitFailed, client.CodeAdapterInvalid: exitFailed, client.CodeTaskFailed: exitFailed,
+	client.CodeInternal: exitFailed,
+}
+
+// usageError is a command line that cannot be run.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// invalidf is input that is wrong before it is sent, in the platform's own words.
+func invalidf(format string, args ...any) error {
+	return &client.Error{Code: client.CodeInvalidArgument, Message: fmt.Sprintf(format, args...)}
+}
+
+func notFoundf(format string, args ...any) error {
+	return &client.Error{Code: client.CodeNotFound, Message: fmt.Sprintf(format, args...)}
+}
+
+// failedError is an operation that ended badly; it fails the command whatever its code.
+type failedError struct{ error }
+
+// Unwrap gives the client's error for its parts.
+func (e failedError) Unwrap() error { return e.error }
+
+// exitCode is the code for an error.
+func exitCode(err error) int {
+	var usage usageError
+	var failed failedError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &failed):
+		return exitFailed
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitUnavailable
+	}
+	if found, ok := client.AsError(err); ok {
+		if code, known := exitOf[found.Code]; known {
+			return code
+		}
+	}
+	return exitFailed
+}
+
+// problem is an error as JSON.
+type problem struct {
+	Code          string          `json:"code"`
+	Message       string          `json:"message"`
+	CorrelationID string          `json:"correlationId"`
+	Retryable     bool            `json:"retryable"`
+	Reasons       []client.Reason `json:"reasons"`
+}
+
+// describe puts any error into the platform's form.
+func describe(err error) problem {
+	if found, ok := client.AsError(err); ok {
+		return problem{found.Code, found.Message, found.CorrelationID, found.Retryable, append([]client.Reason{}, found.Reasons...)}
+	}
+	known := problem{Code: "FAILED", Message: err.Error(), Reasons: []client.Reason{}}
+	var usage usageError
+	switch {
+	case errors.As(err, &usage):
+		known.Code = "USAGE"
+	case errors.Is(err, context.Canceled):
+		known.Code, known.Message = client.CodeCanceled, "interrupted"
+	case errors.Is(err, context.DeadlineExceeded):
+		known.Code, known.Retryable = client.CodeDeadlineExceeded, true
+	}
+	return known
+}
+
+// report writes an error for a person or, as JSON, for a script.
+func report(w io.Writer, err error, asJSON bool) {
+	known := describe(err)
+	if asJSON {
+		_ = render.JSONLine(w, map[string]any{"error": known, "exitCode": exitCode(err)})
+		return
+	}
+	fmt.Fprintf(w, "error: %s: %s\n", known.Code, render.Clean(known.Message))
+	for _, reason := range known.Reasons {
+		line := render.Clean(reason.Message) + " (" + render.Clean(reason.Code) + ")"
+		if reason.Path != "" {
+			line = render.Clean(reason.Path) + ": " + line
+		}
+		fmt.Fprintln(w, "  "+line)
+	}
+	if known.CorrelationID != "" {
+		fmt.Fprintln(w, "  correlation id: "+render.Clean(known.CorrelationID))
+	}
+}

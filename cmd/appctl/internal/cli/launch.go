@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/values"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+type launchFlags struct {
+	input       gql.LaunchInstanceInput
+	allocations []string
+	components  []string
+	set         []string
+	config      string
+	deadline    time.Duration
+	wait        waitFlags
+}
+
+func (t *tool) launchCommand() *cobra.Command {
+	var flags launchFlags
+	cmd := t.command("launch APP", "Launch an app into allocations of the project", cobra.ExactArgs(1),
+		func(ctx context.Context, args []string) error { return t.launch(ctx, args[0], &flags) })
+	cmd.Example = `  appctl launch hello --name demo --allocation alc-1 --component worker=2 --set greeting=hi --wait
+  id=$(appctl launch hello --name demo --allocation alc-1 -o json | jq -r .instance.id)`
+	set := cmd.Flags()
+	set.StringVar(&flags.input.Name, "name", "", "name of the instance: 2 to 40 lower-case letters, digits and hyphens")
+	set.StringSliceVar(&flags.allocations, "allocation", nil, "allocation by id or name; repeat or separate by commas")
+	set.StringArrayVar(&flags.components, "component", nil, "members of a component, key=count; repeat for more")
+	set.StringArrayVar(&flags.set, "set", nil, "a value of the config, path.to.key=value; repeat for more")
+	set.StringVar(&flags.config, "config", "", `JSON file with the config; "-" reads standard input`)
+	set.StringVar(&flags.input.Version, "version", "", "version; the active one if not given")
+	set.DurationVar(&flags.deadline, "deadline", 0, "time after which the launch counts as failed, 30s to 24h; 15m if not given")
+	set.BoolVar(&flags.input.Smoke, "smoke", false, "test a manifest that is not active yet")
+	set.StringVar(&flags.input.Reason, "reason", "", "why, kept in the audit")
+	flags.wait.register(cmd)
+	keyFlag(cmd, &flags.input.IdempotencyKey)
+	_ = cmd.MarkFlagRequired("name")
+	_ = cmd.MarkFlagRequired("allocation")
+	cmd.ValidArgsFunction = t.completeApps
+	return cmd
+}
+
+func (t *tool) launch(ctx context.Context, app string, flags *launchFlags) error {
+	input := &flags.input
+	var err error
+	if input.Components, err = components(flags.components); err != nil {
+		return err
+	}
+	if input.Config, err = t.document("--config", flags.config, flags.set); err != nil {
+		return err
+	}
+	if input.DeadlineSeconds, err = seconds(flags.deadline); err != nil {
+		return err
+	}
+	c, project, err := t.scope(ctx)
+	if err != nil {
+		return err
+	}
+	if input.AllocationIds, err = t.allocationIDs(ctx, c, flags.allocations); err != nil {
+		return err
+	}
+	input.ProjectId, input.AppSlug, input.IdempotencyKey = project, app, key(input.IdempotencyKey)
+	answer, err := gql.LaunchInstance(ctx, c, *input)
+	if err != nil {
+		return err
+	}
+	started := answer.LaunchInstance
+	what := fmt.Sprintf("launch of %s (%s)", started.Instance.Name, started.Instance.Id)
+	return t.finish(ctx, c, flags.wait, started.Operation, started, what)
+}
+
+// components reads key=count pairs.
+func components(pairs []string) ([]gql.ComponentInput, error) {
+	var found []gql.ComponentInput
+	for _, pair := range pairs {
+		name, text, _ := strings.Cut(pair, "=")
+		count, err := strconv.Atoi(text)
+		if err != nil || name == "" {
+			return nil, usagef("--component %q: must be key=count", pair)
+		}
+		found = append(found, gql.ComponentInput{Key: name, Count: count})
+	}
+	return found, nil
+}
+
+// document builds JSON from a file and key=value pairs; nil when neither was given.
+func (t *tool) document(flag, path string, pairs []string) ([]byte, error) {
+	var base []byte
+	if path != "" {
+		text, err := values.ReadFile(path, t.env.Stdin)
+		if err != nil {
+			return nil, usagef("%s: %w", flag, err)
+		}
+		if base, err = values.Document(path, text); err != nil {
+			return nil, invalidf("%s", err)
+		}
+	}
+	built, err := values.Build(base, pairs)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return built, nil
+}
+
+// seconds is a duration in whole seconds; 0 leaves it to the platform.
+func seconds(deadline time.Duration) (int, error) {
+	if deadline < 0 || deadline%time.Second != 0 {
+		return 0, usagef("--deadline %s: must be whole seconds", deadline)
+	}
+	return int(deadline / time.Second), nil
+}
