@@ -213,7 +213,7 @@ GRANT SELECT ON project TO app_worker;
 GRANT SELECT (id, tenant_id, project_id, service_account_id, expires_at, revoked_at, last_used_at, created_at),
   INSERT, UPDATE (revoked_at) ON service_account_key TO app_api, app_operator;
 GRANT INSERT ON login_code TO app_operator;
-GRANT SELECT, INSERT ON idempotency TO app_api, app_operator;
+GRANT SELECT, INSERT, UPDATE (result) ON idempotency TO app_api, app_operator;
 GRANT SELECT ON app, artifact, manifest, manifest_artifact, adapter TO app_api;
 GRANT SELECT, INSERT, UPDATE ON app, artifact, manifest, manifest_artifact, adapter TO app_operator;
 GRANT SELECT, UPDATE ON adapter TO app_worker;

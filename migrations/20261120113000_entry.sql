@@ -141,6 +141,14 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- A launch holds its manifest against promotion until it commits; callers may not lock the row.
+-- +goose StatementBegin
+CREATE FUNCTION platform.hold_manifest(wanted text) RETURNS text
+  LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  SELECT stage FROM manifest WHERE id = wanted FOR SHARE
+$$;
+-- +goose StatementEnd
+
 -- A node's report wakes the operation that waits for it, though the node may not see the operation.
 -- +goose StatementBegin
 CREATE FUNCTION platform.wake_operation(operation_id text) RETURNS void
@@ -151,7 +159,8 @@ $$;
 
 REVOKE ALL ON FUNCTION platform.bindings_of(text), platform.enter(text, text, bytea),
   platform.redeem_login(text, bytea, text, bytea, timestamptz), platform.end_session(text, bytea),
-  platform.pick_node(text, bigint, text, text), platform.wake_operation(text) FROM PUBLIC;
+  platform.pick_node(text, bigint, text, text), platform.wake_operation(text), platform.hold_manifest(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION platform.hold_manifest(text) TO app_api, app_operator;
 GRANT EXECUTE ON FUNCTION platform.enter(text, text, bytea) TO app_api, app_operator, app_node;
 GRANT EXECUTE ON FUNCTION platform.redeem_login(text, bytea, text, bytea, timestamptz), platform.end_session(text, bytea) TO app_api;
 GRANT EXECUTE ON FUNCTION platform.pick_node(text, bigint, text, text) TO app_api, app_operator;

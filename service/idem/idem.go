@@ -107,3 +107,15 @@ func rowID(t *tx.Tx, key Key) string {
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
+
+// Store replaces what a claimed key remembers, for calls whose answer comes after the claim.
+func Store(ctx context.Context, t *tx.Tx, key Key, result any) error {
+	encoded, err := json.Marshal(result)
+	if err != nil {
+		return fmt.Errorf("encode the result: %w", err)
+	}
+	if _, err := t.Exec(ctx, `UPDATE idempotency SET result = $2 WHERE id = $1`, rowID(t, key), encoded); err != nil {
+		return fmt.Errorf("store under an idempotency key: %w", err)
+	}
+	return nil
+}

@@ -11,6 +11,8 @@ import (
 // View is an instance as it is shown.
 type View struct {
 	*db.Instance
+	// Loaded are neighbours that were read along with it; nil when it was read alone.
+	Loaded *Loaded
 }
 
 // Role is the read model of one component: how many members are asked for, there, and healthy.

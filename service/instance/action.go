@@ -1,0 +1,218 @@
+package instance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbadapter "github.com/gpuaas/app-platform/ent/generated/db/adapter"
+	dbnode "github.com/gpuaas/app-platform/ent/generated/db/computenode"
+	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
+	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/idem"
+)
+
+// maxActionInput bounds an action's input, in bytes.
+const maxActionInput = 256 << 10
+
+// ActionInput names an action and gives its input.
+type ActionInput struct {
+	InstanceID     ids.ID
+	Action         string
+	Input          json.RawMessage
+	IdempotencyKey string
+}
+
+// ActionOutput is what the adapter answered.
+type ActionOutput struct {
+	Action        string
+	Output        json.RawMessage
+	CorrelationID string
+}
+
+// answered is what an idempotency key remembers of an action: nothing until the adapter answered.
+type answered struct {
+	Output json.RawMessage `json:"output,omitempty"`
+}
+
+// preparedAction is an accepted action on its way out.
+type preparedAction struct {
+	call   ActionCall
+	spec   manifest.Action
+	key    authz.Key
+	claim  idem.Key
+	answer answered
+}
+
+// InvokeAction passes an action that the manifest declares to the adapter. It asks for the key the
+// action declares. The call to the adapter lies between two transactions: one accepts and audits
+// it, one stores the answer; a repeat with the same key gets the stored answer, or asks the
+// adapter again under the same key if none was stored.
+//
+// Faults: NOT_FOUND (instance, action), FORBIDDEN, FAILED_PRECONDITION when the instance does not
+// run, INVALID_ARGUMENT with the input's path, ADAPTER_REJECTED, ADAPTER_UNAVAILABLE,
+// ADAPTER_INVALID, IDEMPOTENCY_KEY_REUSED.
+func (s *Service) InvokeAction(ctx context.Context, in ActionInput) (*ActionOutput, error) {
+	if len(in.Input) > maxActionInput {
+		return nil, fault.New(fault.InvalidArgument, "the input may have at most %d bytes", maxActionInput).At("input.input")
+	}
+	var prepared *preparedAction
+	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
+		prepared, err = s.acceptAction(ctx, t, in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &ActionOutput{Action: in.Action, Output: prepared.answer.Output, CorrelationID: prepared.call.CorrelationID}
+	if out.Output != nil {
+		return out, nil
+	}
+	out.Output, err = s.callAdapter(ctx, prepared)
+	if err != nil {
+		return nil, err
+	}
+	return out, s.storeAnswer(ctx, prepared, out.Output)
+}
+
+func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*preparedAction, error) {
+	const verb = "invokeAction"
+	row, err := t.Instance.Query().Where(dbinstance.ID(in.InstanceID)).Only(ctx)
+	if db.IsNotFound(err) {
+		return nil, audit.Missing(t, verb, authz.FamilyKeys("instance.read")[0], in.InstanceID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load instance %s: %w", in.InstanceID, err)
+	}
+	p, err := specOf(ctx, t, row, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := audit.Require(t, verb, p.key, object(row), row.ID); err != nil {
+		return nil, err
+	}
+	if row.Status != lifecycle.InstanceRunning {
+		return nil, fault.New(fault.FailedPrecondition, "instance %s is %s, not running", row.ID, row.Status).At("input.instanceId")
+	}
+	if reasons := manifest.Validate(p.spec.InputSchema, in.Input, "input.input"); len(reasons) > 0 {
+		return nil, fault.New(fault.InvalidArgument, "the input does not fit the action's schema").With(reasons...)
+	}
+	p.claim = idem.Key{Verb: verb, TenantID: row.TenantID, ProjectID: row.ProjectID, Value: in.IdempotencyKey, Input: in}
+	repeated, err := idem.Claim(ctx, t, p.claim, &p.answer)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.prepare(ctx, t, row, in); err != nil || repeated {
+		return p, err
+	}
+	return p, audit.Write(ctx, t, audit.Entry{
+		Action: verb + " " + in.Action, Key: p.key, Object: object(row), ObjectID: row.ID,
+		After: map[string]any{"action": in.Action, "risk": p.spec.Risk},
+	})
+}
+
+// specOf finds the action in the manifest. Someone who may not even read the instance is not told
+// which actions there are.
+func specOf(ctx context.Context, t *tx.Tx, row *db.Instance, in ActionInput) (*preparedAction, error) {
+	document, err := manifestOf(ctx, t, row)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(document.Actions, func(a manifest.Action) bool { return a.Name == in.Action })
+	if at < 0 {
+		read, err := authz.FamilyKey(row.PermissionFamily, "instance.read")
+		if err != nil {
+			return nil, err
+		}
+		if err := audit.Require(t, "invokeAction", read, object(row), row.ID); err != nil {
+			return nil, err
+		}
+		return nil, fault.New(fault.NotFound, "app %q has no action %q", row.AppSlug, in.Action).At("input.action")
+	}
+	key, err := authz.ParseKey(document.Actions[at].PermissionKey)
+	return &preparedAction{spec: document.Actions[at], key: key}, err
+}
+
+// prepare gathers what the adapter is sent.
+func (p *preparedAction) prepare(ctx context.Context, t *tx.Tx, row *db.Instance, in ActionInput) error {
+	adapter, err := t.Adapter.Query().Where(dbadapter.Name(row.RuntimeBackend)).Only(ctx)
+	if err != nil {
+		return fmt.Errorf("load adapter %s: %w", row.RuntimeBackend, err)
+	}
+	members, err := t.Member.Query().Where(dbmember.InstanceID(row.ID), dbmember.StatusNEQ(lifecycle.MemberRemoved)).
+		Order(db.Asc(dbmember.FieldID)).All(ctx)
+	if err != nil {
+		return fmt.Errorf("load the members of %s: %w", row.ID, err)
+	}
+	nodes, err := nodesOf(ctx, t, members)
+	if err != nil {
+		return err
+	}
+	input := in.Input
+	if len(input) == 0 {
+		input = json.RawMessage("{}")
+	}
+	p.call = ActionCall{
+		AdapterName: adapter.Name, AdapterURL: adapter.URL, Action: in.Action, Input: input, IdempotencyKey: in.IdempotencyKey,
+		Requester: t.Actor.Ref(), CorrelationID: t.Request.CorrelationID, Instance: row, Members: members, Nodes: nodes,
+	}
+	return nil
+}
+
+func nodesOf(ctx context.Context, t *tx.Tx, members []*db.Member) (map[ids.ID]*db.ComputeNode, error) {
+	nodes := make(map[ids.ID]*db.ComputeNode)
+	var wanted []ids.ID
+	for _, member := range members {
+		if member.NodeID != nil && !slices.Contains(wanted, *member.NodeID) {
+			wanted = append(wanted, *member.NodeID)
+		}
+	}
+	found, err := t.ComputeNode.Query().Where(dbnode.IDIn(wanted...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load the nodes: %w", err)
+	}
+	for _, node := range found {
+		nodes[node.ID] = node
+	}
+	return nodes, nil
+}
+
+func (s *Service) callAdapter(ctx context.Context, p *preparedAction) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	output, err := s.Actions.Invoke(ctx, p.call)
+	if err != nil {
+		return nil, err
+	}
+	if reasons := manifest.Validate(p.spec.OutputSchema, output, "output"); len(reasons) > 0 {
+		return nil, fault.New(fault.AdapterInvalid, "the adapter's answer does not fit the action's schema").With(reasons...)
+	}
+	return output, nil
+}
+
+// storeAnswer remembers the answer for repeats, and tells the timeline of actions that change
+// something.
+func (s *Service) storeAnswer(ctx context.Context, p *preparedAction, output json.RawMessage) error {
+	return s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		if err := idem.Store(ctx, t, p.claim, answered{Output: output}); err != nil {
+			return err
+		}
+		if p.spec.Risk == "read" {
+			return nil
+		}
+		return event.Append(ctx, t, p.call.Instance, event.Draft{
+			Type: lifecycle.EventActionInvoked, Message: p.spec.DisplayName, CorrelationID: t.Request.CorrelationID,
+			Payload: map[string]any{"action": p.spec.Name, "by": t.Actor.Name},
+		})
+	})
+}

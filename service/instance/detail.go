@@ -1,0 +1,168 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/rows"
+)
+
+// The detail's queries. Each finds its rows from the instance's id alone, so that all of them go
+// out in one pipeline before any has answered.
+const (
+	instanceSQL = `SELECT ` + rows.InstanceColumns + ` FROM instance WHERE id = $1`
+	membersSQL  = `SELECT ` + rows.MemberColumns + ` FROM member
+		WHERE instance_id = $1 AND id > $2 ORDER BY id LIMIT $3`
+	lastOperationSQL = `SELECT ` + rows.OperationColumns + ` FROM operation
+		WHERE id = (SELECT last_operation_id FROM instance WHERE id = $1)`
+	lastStepsSQL = `SELECT ` + rows.OperationStepColumns + ` FROM operation_step
+		WHERE operation_id = (SELECT last_operation_id FROM instance WHERE id = $1) ORDER BY ordinal`
+	nodesSQL = `SELECT ` + rows.ComputeNodeColumns + ` FROM compute_node
+		WHERE id IN (SELECT node_id FROM member WHERE instance_id = $1) LIMIT 256`
+	allocationsSQL = `SELECT ` + rows.AllocationColumns + ` FROM allocation
+		WHERE id IN (SELECT allocation_id FROM member WHERE instance_id = $1) ORDER BY id LIMIT 256`
+	manifestSQL = `SELECT ` + rows.ManifestColumns + ` FROM manifest
+		WHERE id = (SELECT manifest_id FROM instance WHERE id = $1)`
+)
+
+// detail is one read of an instance with its neighbours.
+type detail struct {
+	id          ids.ID
+	want        Want
+	view        *View
+	members     []*db.Member
+	events      []*event.Event
+	last        *operation.View
+	steps       []*db.OperationStep
+	nodes       []*db.ComputeNode
+	allocations []*db.Allocation
+	manifest    *db.Manifest
+}
+
+func (d *detail) queries() ([]tx.Query, error) {
+	queries := []tx.Query{tx.Row(&d.view, scan, instanceSQL, d.id)}
+	if args := d.want.Members; args != nil {
+		var after ids.ID
+		if err := args.Decode(members, &after); err != nil {
+			return nil, err
+		}
+		queries = append(queries, tx.Rows(&d.members, rows.Member, membersSQL, d.id, after, args.First+1))
+	}
+	if args := d.want.Events; args != nil {
+		after, err := event.ParseInstanceCursor(args.After)
+		if err != nil {
+			return nil, err
+		}
+		queries = append(queries, event.Timeline(&d.events, d.id, after, args.First+1))
+	}
+	if d.want.LastOperation {
+		queries = append(queries, tx.Row(&d.last, operation.Scan, lastOperationSQL, d.id))
+	}
+	if d.want.Steps {
+		queries = append(queries, tx.Rows(&d.steps, rows.OperationStep, lastStepsSQL, d.id))
+	}
+	if d.want.Nodes {
+		queries = append(queries, tx.Rows(&d.nodes, rows.ComputeNode, nodesSQL, d.id))
+	}
+	if d.want.Allocations {
+		queries = append(queries, tx.Rows(&d.allocations, rows.Allocation, allocationsSQL, d.id))
+	}
+	if d.want.Manifest {
+		queries = append(queries, tx.Row(&d.manifest, rows.Manifest, manifestSQL, d.id))
+	}
+	return queries, nil
+}
+
+func (d *detail) loaded() *Loaded {
+	loaded := &Loaded{LastOperation: d.last, Manifest: d.manifest}
+	if args := d.want.Members; args != nil {
+		loaded.Members, loaded.MembersArgs = cutMembers(*args, d.members), *args
+	}
+	if args := d.want.Events; args != nil {
+		loaded.Events, loaded.EventsArgs = cutEvents(*args, d.events), *args
+	}
+	if d.want.Steps {
+		loaded.Steps = orEmpty(d.steps)
+	}
+	if d.want.Nodes {
+		loaded.Nodes = make(map[ids.ID]*db.ComputeNode, len(d.nodes))
+		for _, node := range d.nodes {
+			loaded.Nodes[node.ID] = node
+		}
+	}
+	if d.want.Allocations {
+		loaded.Allocations = orEmpty(d.allocations)
+	}
+	return loaded
+}
+
+func orEmpty[T any](rows []T) []T {
+	if rows == nil {
+		return []T{}
+	}
+	return rows
+}
+
+func cutMembers(args page.Args, found []*db.Member) *page.Page[*db.Member] {
+	return page.Cut(args, found, func(m *db.Member) string { return page.Cursor(members, m.ID) })
+}
+
+func cutEvents(args page.Args, found []*event.Event) *page.Page[*event.Event] {
+	return page.Cut(args, found, func(e *event.Event) string { return e.Cursor })
+}
+
+// Members reads the members of an instance that the caller has read, by id: the order in which
+// they were asked for. It asks for <family>.instance.read.
+func (s *Service) Members(ctx context.Context, id ids.ID, args page.Args) (*page.Page[*db.Member], error) {
+	view, err := s.Get(ctx, id, Want{Members: &args})
+	if err != nil {
+		return nil, err
+	}
+	return view.Loaded.Members, nil
+}
+
+// Events reads the timeline of an instance, oldest first. It asks for <family>.instance.read.
+func (s *Service) Events(ctx context.Context, id ids.ID, args page.Args) (*page.Page[*event.Event], error) {
+	view, err := s.Get(ctx, id, Want{Events: &args})
+	if err != nil {
+		return nil, err
+	}
+	return view.Loaded.Events, nil
+}
+
+// Allocations reads the allocations of an instance. It asks for <family>.instance.read.
+func (s *Service) Allocations(ctx context.Context, id ids.ID) ([]*db.Allocation, error) {
+	view, err := s.Get(ctx, id, Want{Allocations: true})
+	if err != nil {
+		return nil, err
+	}
+	return view.Loaded.Allocations, nil
+}
+
+// Member reads a member. It asks for <family>.node.read of its instance.
+func (s *Service) Member(ctx context.Context, id ids.ID) (*db.Member, error) {
+	var member *db.Member
+	var of *View
+	actor, err := s.DB.Read(ctx,
+		tx.Row(&member, rows.Member, `SELECT `+rows.MemberColumns+` FROM member WHERE id = $1`, id),
+		tx.Row(&of, scan, `SELECT `+rows.InstanceColumns+` FROM instance WHERE id = (SELECT instance_id FROM member WHERE id = $1)`, id))
+	if err != nil {
+		return nil, err
+	}
+	if member == nil || of == nil {
+		return nil, fault.NoSuch()
+	}
+	key, err := authz.FamilyKey(of.PermissionFamily, "node.read")
+	if err != nil {
+		return nil, fmt.Errorf("member %s: %w", id, err)
+	}
+	return member, authz.RequireOn(actor, key, object(of.Instance))
+}

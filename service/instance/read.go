@@ -1,0 +1,192 @@
+package instance
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/rows"
+)
+
+const (
+	list    = "instances" // names the cursors of instance lists
+	members = "members"   // names the cursors of member lists
+)
+
+// Want says which neighbours of an instance a detail read brings along in its one round trip.
+type Want struct {
+	Members       *page.Args
+	Events        *page.Args
+	LastOperation bool
+	Steps         bool
+	Nodes         bool
+	Allocations   bool
+	Manifest      bool
+}
+
+// Loaded are neighbours that came with an instance; nil means that they did not come.
+type Loaded struct {
+	Members       *page.Page[*db.Member]
+	MembersArgs   page.Args
+	Events        *page.Page[*event.Event]
+	EventsArgs    page.Args
+	LastOperation *operation.View
+	Steps         []*db.OperationStep
+	Nodes         map[ids.ID]*db.ComputeNode
+	Allocations   []*db.Allocation
+	Manifest      *db.Manifest
+}
+
+// scan reads a row of rows.InstanceColumns.
+func scan(row pgx.CollectableRow) (*View, error) {
+	stored, err := rows.Instance(row)
+	return &View{Instance: stored}, err
+}
+
+// readable says whether the actor may read the instance, by its family's key.
+func readable(actor *authz.Actor, row *db.Instance) error {
+	key, err := authz.FamilyKey(row.PermissionFamily, "instance.read")
+	if err != nil {
+		return err
+	}
+	return authz.RequireOn(actor, key, object(row))
+}
+
+// Get reads an instance with the neighbours wanted, in one round trip. It asks for
+// <family>.instance.read. NOT_FOUND when it is missing or hidden.
+func (s *Service) Get(ctx context.Context, id ids.ID, want Want) (*View, error) {
+	d := detail{id: id, want: want}
+	queries, err := d.queries()
+	if err != nil {
+		return nil, err
+	}
+	actor, err := s.DB.Read(ctx, queries...)
+	if err != nil {
+		return nil, err
+	}
+	if d.view == nil {
+		return nil, fault.NoSuch()
+	}
+	if err := readable(actor, d.view.Instance); err != nil {
+		return nil, err
+	}
+	d.view.Loaded = d.loaded()
+	return d.view, nil
+}
+
+// Many reads instances by id; those missing or hidden are left out.
+func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*View, error) {
+	var found []*View
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scan,
+		`SELECT `+rows.InstanceColumns+` FROM instance WHERE id = ANY ($1)`, wanted))
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[ids.ID]*View, len(found))
+	for _, view := range visible(actor, found) {
+		byID[view.ID] = view
+	}
+	return byID, nil
+}
+
+// Filter chooses instances of a project; empty fields choose all.
+type Filter struct {
+	Statuses []lifecycle.InstanceStatus
+	AppSlug  string
+	Search   string // part of the name, at most 100 characters
+}
+
+// List reads the instances of a project, newest first; those of families that the caller may not
+// read are left out. NOT_FOUND when the project is missing or hidden, FORBIDDEN when no family may
+// be read in it, INVALID_ARGUMENT at filter.search.
+func (s *Service) List(ctx context.Context, projectID ids.ID, filter Filter, args page.Args) (*page.Page[*View], error) {
+	var after ids.ID
+	if err := args.Decode(list, &after); err != nil {
+		return nil, err
+	}
+	if len(filter.Search) > 100 {
+		return nil, fault.New(fault.InvalidArgument, "at most 100 characters").At("filter.search")
+	}
+	var project *db.Project
+	var found []*View
+	actor, err := s.DB.Read(ctx,
+		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
+		listQuery(&found, projectID, filter, after, args.First+1))
+	if err != nil {
+		return nil, err
+	}
+	if project == nil {
+		return nil, fault.NoSuch()
+	}
+	where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
+	if err := authz.RequireAny(actor, where, authz.FamilyKeys("instance.read")...); err != nil {
+		return nil, err
+	}
+	cut := page.Cut(args, found, func(v *View) string { return page.Cursor(list, v.ID) })
+	return keepVisible(actor, cut), nil
+}
+
+// listQuery names only the filters that are set, so that every list has a plan of its own.
+func listQuery(into *[]*View, projectID ids.ID, filter Filter, after ids.ID, limit int) tx.Query {
+	sql := strings.Builder{}
+	sql.WriteString(`SELECT ` + rows.InstanceColumns + ` FROM instance WHERE project_id = $1`)
+	args := []any{projectID, limit}
+	add := func(condition string, value any) {
+		args = append(args, value)
+		sql.WriteString(" AND " + strings.ReplaceAll(condition, "?", "$"+string(rune('0'+len(args)))))
+	}
+	if after != "" {
+		add("id < ?", after)
+	}
+	if len(filter.Statuses) > 0 {
+		add("status = ANY (?)", lifecycleNames(filter.Statuses))
+	}
+	if filter.AppSlug != "" {
+		add("app_slug = ?", filter.AppSlug)
+	}
+	if filter.Search != "" {
+		add("strpos(name, ?) > 0", filter.Search)
+	}
+	sql.WriteString(` ORDER BY id DESC LIMIT $2`)
+	return tx.Rows(into, scan, sql.String(), args...)
+}
+
+func lifecycleNames(statuses []lifecycle.InstanceStatus) []string {
+	names := make([]string, len(statuses))
+	for i, status := range statuses {
+		names[i] = string(status)
+	}
+	return names
+}
+
+func visible(actor *authz.Actor, found []*View) []*View {
+	kept := make([]*View, 0, len(found))
+	for _, view := range found {
+		if readable(actor, view.Instance) == nil {
+			kept = append(kept, view)
+		}
+	}
+	return kept
+}
+
+// keepVisible drops rows after the cut, so that the cursor still says where the list stands.
+func keepVisible(actor *authz.Actor, cut *page.Page[*View]) *page.Page[*View] {
+	rows, cursors := cut.Rows, cut.Cursors
+	cut.Rows, cut.Cursors = nil, nil
+	for i, view := range rows {
+		if readable(actor, view.Instance) == nil {
+			cut.Rows, cut.Cursors = append(cut.Rows, view), append(cut.Cursors, cursors[i])
+		}
+	}
+	return cut
+}

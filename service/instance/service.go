@@ -1,0 +1,92 @@
+package instance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+)
+
+// Service holds the verbs on instances.
+type Service struct {
+	DB *tx.DB
+	// Actions passes app actions to adapters.
+	Actions Invoker
+}
+
+// Invoker asks an adapter to act.
+type Invoker interface {
+	// Invoke sends one action; the faults are ADAPTER_REJECTED, ADAPTER_UNAVAILABLE and ADAPTER_INVALID.
+	Invoke(ctx context.Context, call ActionCall) (json.RawMessage, error)
+}
+
+// ActionCall is an app action on its way to the adapter.
+type ActionCall struct {
+	AdapterName, AdapterURL string
+	Action                  string
+	Input                   json.RawMessage
+	IdempotencyKey          string
+	Requester               authz.Ref
+	CorrelationID           string
+	Instance                *db.Instance
+	Members                 []*db.Member
+	Nodes                   map[ids.ID]*db.ComputeNode
+}
+
+// Bounds of what callers write.
+const (
+	maxAllocations = 256
+	maxReason      = 1_000
+	callTimeout    = 30 * time.Second // an action's answer
+)
+
+// namePattern is what a name may be: it becomes part of host and file names.
+var namePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,38}[a-z0-9]$`)
+
+// object is what authorisation looks at in an instance.
+func object(row *db.Instance) authz.Object {
+	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.ID}
+}
+
+// lock loads an instance for change and asks for the key of its family.
+func (s *Service) lock(ctx context.Context, t *tx.Tx, action, suffix string, id ids.ID) (*db.Instance, error) {
+	row, err := t.Instance.Query().Where(dbinstance.ID(id)).ForUpdate().Only(ctx)
+	if db.IsNotFound(err) {
+		return nil, audit.Missing(t, action, authz.FamilyKeys(suffix)[0], id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load instance %s: %w", id, err)
+	}
+	key, err := authz.FamilyKey(row.PermissionFamily, suffix)
+	if err != nil {
+		return nil, err
+	}
+	return row, audit.Require(t, action, key, object(row), id)
+}
+
+// manifestOf parses the manifest that an instance was launched from.
+func manifestOf(ctx context.Context, t *tx.Tx, row *db.Instance) (*manifest.Manifest, error) {
+	stored, err := t.Manifest.Get(ctx, row.ManifestID)
+	if err != nil {
+		return nil, fmt.Errorf("load manifest %s: %w", row.ManifestID, err)
+	}
+	return manifest.Parse(stored.Document)
+}
+
+// checkReason refuses a reason that is too long.
+func checkReason(reason string) error {
+	if len(reason) > maxReason {
+		return fault.New(fault.InvalidArgument, "the reason may have at most %d characters", maxReason).At("input.reason")
+	}
+	return nil
+}

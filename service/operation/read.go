@@ -1,0 +1,135 @@
+package operation
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/rows"
+)
+
+// list names the cursors of operation lists.
+const list = "operations"
+
+// Scan reads a row of rows.OperationColumns.
+func Scan(row pgx.CollectableRow) (*View, error) {
+	stored, err := rows.Operation(row)
+	return &View{Operation: stored}, err
+}
+
+// object is what authorisation looks at in an operation.
+func (v *View) object() authz.Object {
+	object := authz.Object{TenantID: v.TenantID, ProjectID: v.ProjectID}
+	if v.InstanceID != nil {
+		object.InstanceID = *v.InstanceID
+	}
+	return object
+}
+
+// Get reads an operation. It asks for operation.read. NOT_FOUND when it is missing or hidden.
+func Get(ctx context.Context, database *tx.DB, id ids.ID) (*View, error) {
+	found, err := Many(ctx, database, []ids.ID{id})
+	if err != nil {
+		return nil, err
+	}
+	if found[id] == nil {
+		return nil, fault.NoSuch()
+	}
+	return found[id], nil
+}
+
+// Many reads operations by id; those missing or hidden are left out. It asks for operation.read.
+func Many(ctx context.Context, database *tx.DB, wanted []ids.ID) (map[ids.ID]*View, error) {
+	var found []*View
+	actor, err := database.Read(ctx, tx.Rows(&found, Scan,
+		`SELECT `+rows.OperationColumns+` FROM operation WHERE id = ANY ($1)`, wanted))
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[ids.ID]*View, len(found))
+	for _, view := range found {
+		if actor.AllowsOn(authz.OperationRead, view.object()) {
+			byID[view.ID] = view
+		} else if len(wanted) == 1 {
+			return nil, authz.RequireOn(actor, authz.OperationRead, view.object())
+		}
+	}
+	return byID, nil
+}
+
+// Steps reads the steps of operations, in order. The caller has authorised the operations.
+func Steps(ctx context.Context, database *tx.DB, wanted []ids.ID) (map[ids.ID][]*db.OperationStep, error) {
+	var found []*db.OperationStep
+	_, err := database.Read(ctx, tx.Rows(&found, rows.OperationStep,
+		`SELECT `+rows.OperationStepColumns+` FROM operation_step WHERE operation_id = ANY ($1) ORDER BY operation_id, ordinal`, wanted))
+	if err != nil {
+		return nil, err
+	}
+	byOperation := make(map[ids.ID][]*db.OperationStep, len(wanted))
+	for _, step := range found {
+		byOperation[step.OperationID] = append(byOperation[step.OperationID], step)
+	}
+	return byOperation, nil
+}
+
+// Filter chooses operations of a list; empty fields choose all.
+type Filter struct {
+	ProjectID  ids.ID
+	InstanceID ids.ID
+	States     []lifecycle.OperationState
+}
+
+// List reads operations of a project or an instance, newest first. It asks for operation.read on
+// each one's project; NOT_FOUND when a project is named that the caller cannot see.
+func List(ctx context.Context, database *tx.DB, filter Filter, args page.Args) (*page.Page[*View], error) {
+	var after ids.ID
+	if err := args.Decode(list, &after); err != nil {
+		return nil, err
+	}
+	var found []*View
+	var project *db.Project
+	actor, err := database.Read(ctx,
+		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, filter.ProjectID),
+		tx.Rows(&found, Scan, `SELECT `+rows.OperationColumns+` FROM operation
+			WHERE ($1 = '' OR project_id = $1) AND ($2 = '' OR instance_id = $2) AND ($3 = '' OR id < $3)
+			AND (cardinality($4::text[]) = 0 OR state = ANY ($4)) ORDER BY id DESC LIMIT $5`,
+			filter.ProjectID, filter.InstanceID, after, states(filter.States), args.First+1))
+	if err != nil {
+		return nil, err
+	}
+	if filter.ProjectID != "" {
+		if project == nil {
+			return nil, fault.NoSuch()
+		}
+		if err := authz.RequireOn(actor, authz.OperationRead, authz.Object{TenantID: project.TenantID, ProjectID: project.ID}); err != nil {
+			return nil, err
+		}
+	}
+	found = visible(actor, found)
+	return page.Cut(args, found, func(v *View) string { return page.Cursor(list, v.ID) }), nil
+}
+
+func visible(actor *authz.Actor, found []*View) []*View {
+	kept := found[:0]
+	for _, view := range found {
+		if actor.AllowsOn(authz.OperationRead, view.object()) {
+			kept = append(kept, view)
+		}
+	}
+	return kept
+}
+
+func states(wanted []lifecycle.OperationState) []string {
+	names := make([]string, len(wanted))
+	for i, state := range wanted {
+		names[i] = string(state)
+	}
+	return names
+}

@@ -1,0 +1,157 @@
+// Package rows reads table rows into Ent's types for the hand-written, pipelined reads: one list of
+// columns and one scan function a table, so that no read forgets a column.
+package rows
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/ent/generated/db"
+)
+
+// Columns of each table, in the order its scan function expects, qualified by the table's name.
+const (
+	InstanceColumns = `instance.id, instance.tenant_id, instance.project_id, instance.name, instance.app_slug,
+		instance.app_version, instance.permission_family, instance.manifest_id, instance.status,
+		instance.health, instance.health_message, instance.revision, instance.config, instance.roles,
+		instance.bound_capacity_shape, instance.operating_mode, instance.control_plane_scope,
+		instance.runtime_backend, instance.smoke, instance.failure_code, instance.failure_message,
+		instance.failure_owner, instance.failure_retryable, instance.last_operation_id,
+		instance.correlation_id, instance.created_at, instance.updated_at, instance.released_at`
+	MemberColumns = `member.id, member.tenant_id, member.project_id, member.instance_id, member.component_key,
+		member.ordinal, member.status, member.cordoned, member.health, member.health_message,
+		member.allocation_id, member.node_id, member.last_operation_id, member.correlation_id,
+		member.adapter_detail, member.created_at, member.updated_at`
+	OperationColumns = `operation.id, operation.tenant_id, operation.project_id, operation.instance_id,
+		operation.allocation_id, operation.kind, operation.state, operation.outcome,
+		operation.adapter_name, operation.phase, operation.percent, operation.message,
+		operation.requester_kind, operation.requester_id, operation.requester_name, operation.reason,
+		operation.correlation_id, operation.desired_change, operation.evidence, operation.error_code,
+		operation.error_message, operation.error_owner, operation.error_retryable,
+		operation.dispatch_attempt, operation.claim_epoch, operation.deadline, operation.created_at,
+		operation.started_at, operation.ended_at`
+	OperationStepColumns = `operation_step.id, operation_step.tenant_id, operation_step.project_id,
+		operation_step.operation_id, operation_step.name, operation_step.ordinal, operation_step.state,
+		operation_step.attempt, operation_step.message, operation_step.evidence,
+		operation_step.started_at, operation_step.ended_at`
+	EventColumns = `app_instance_event.id, app_instance_event.tenant_id, app_instance_event.project_id,
+		app_instance_event.instance_id, app_instance_event.seq, app_instance_event.xid,
+		app_instance_event."position", app_instance_event.type, app_instance_event.app_slug,
+		app_instance_event.permission_family, app_instance_event.operation_id,
+		app_instance_event.member_id, app_instance_event.message, app_instance_event.payload,
+		app_instance_event.correlation_id, app_instance_event.occurred_at`
+	AllocationColumns = `allocation.id, allocation.tenant_id, allocation.project_id, allocation.name, allocation.shape,
+		allocation.gpu_count, allocation.sku, allocation.region, allocation.status, allocation.node_id,
+		allocation.instance_id, allocation.scheduler_type, allocation.integration_metadata,
+		allocation.release_operation_id, allocation.created_at, allocation.released_at`
+	ComputeNodeColumns = `compute_node.id, compute_node.name, compute_node.address, compute_node.status,
+		compute_node.region, compute_node.sku, compute_node.cpus, compute_node.memory_mib,
+		compute_node.gpus, compute_node.gpu_model, compute_node.gpus_simulated, compute_node.isolation,
+		compute_node.sealing_key, compute_node.agent_version, compute_node.boot_id, compute_node.kernel,
+		compute_node.labels, compute_node.last_seen_at, compute_node.created_at`
+	NodeTaskColumns = `node_task.id, node_task.tenant_id, node_task.project_id, node_task.instance_id,
+		node_task.member_id, node_task.node_id, node_task.operation_id, node_task.kind, node_task.spec,
+		node_task.spec_digest, node_task.fence, node_task.state, node_task.cancel_requested,
+		node_task.timeout_seconds, node_task.exit_code, node_task.result, node_task.message,
+		node_task.stdout, node_task.stderr, node_task.idempotency_key, node_task.created_at,
+		node_task.started_at, node_task.ended_at`
+	ManifestColumns = `manifest.id, manifest.app_id, manifest.app_slug, manifest.version, manifest.display_name,
+		manifest.summary, manifest.stage, manifest.digest, manifest.document, manifest.adapter_name,
+		manifest.evidence, manifest.created_at`
+	ArtifactColumns = `artifact.id, artifact.name, artifact.media_type, artifact.ref, artifact.digest,
+		artifact.size_bytes, artifact.stage, artifact.evidence, artifact.created_at`
+	AppColumns = `app.id, app.slug, app.display_name, app.summary, app.permission_family, app.created_at`
+)
+
+// Instance scans a row of InstanceColumns.
+func Instance(row pgx.CollectableRow) (*db.Instance, error) {
+	x := new(db.Instance)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.Name, &x.AppSlug, &x.AppVersion, &x.PermissionFamily,
+		&x.ManifestID, &x.Status, &x.Health, &x.HealthMessage, &x.Revision, &x.Config, &x.Roles,
+		&x.BoundCapacityShape, &x.OperatingMode, &x.ControlPlaneScope, &x.RuntimeBackend, &x.Smoke,
+		&x.FailureCode, &x.FailureMessage, &x.FailureOwner, &x.FailureRetryable, &x.LastOperationID,
+		&x.CorrelationID, &x.CreatedAt, &x.UpdatedAt, &x.ReleasedAt)
+}
+
+// Member scans a row of MemberColumns.
+func Member(row pgx.CollectableRow) (*db.Member, error) {
+	x := new(db.Member)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.InstanceID, &x.ComponentKey, &x.Ordinal, &x.Status,
+		&x.Cordoned, &x.Health, &x.HealthMessage, &x.AllocationID, &x.NodeID, &x.LastOperationID,
+		&x.CorrelationID, &x.AdapterDetail, &x.CreatedAt, &x.UpdatedAt)
+}
+
+// Operation scans a row of OperationColumns.
+func Operation(row pgx.CollectableRow) (*db.Operation, error) {
+	x := new(db.Operation)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.InstanceID, &x.AllocationID, &x.Kind, &x.State, &x.Outcome,
+		&x.AdapterName, &x.Phase, &x.Percent, &x.Message, &x.RequesterKind, &x.RequesterID,
+		&x.RequesterName, &x.Reason, &x.CorrelationID, &x.DesiredChange, &x.Evidence, &x.ErrorCode,
+		&x.ErrorMessage, &x.ErrorOwner, &x.ErrorRetryable, &x.DispatchAttempt, &x.ClaimEpoch,
+		&x.Deadline, &x.CreatedAt, &x.StartedAt, &x.EndedAt)
+}
+
+// OperationStep scans a row of OperationStepColumns.
+func OperationStep(row pgx.CollectableRow) (*db.OperationStep, error) {
+	x := new(db.OperationStep)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.OperationID, &x.Name, &x.Ordinal, &x.State, &x.Attempt,
+		&x.Message, &x.Evidence, &x.StartedAt, &x.EndedAt)
+}
+
+// Event scans a row of EventColumns.
+func Event(row pgx.CollectableRow) (*db.Event, error) {
+	x := new(db.Event)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.InstanceID, &x.Seq, &x.Xid, &x.Position, &x.Type,
+		&x.AppSlug, &x.PermissionFamily, &x.OperationID, &x.MemberID, &x.Message, &x.Payload,
+		&x.CorrelationID, &x.OccurredAt)
+}
+
+// Allocation scans a row of AllocationColumns.
+func Allocation(row pgx.CollectableRow) (*db.Allocation, error) {
+	x := new(db.Allocation)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.Name, &x.Shape, &x.GpuCount, &x.Sku, &x.Region, &x.Status,
+		&x.NodeID, &x.InstanceID, &x.SchedulerType, &x.IntegrationMetadata, &x.ReleaseOperationID,
+		&x.CreatedAt, &x.ReleasedAt)
+}
+
+// ComputeNode scans a row of ComputeNodeColumns.
+func ComputeNode(row pgx.CollectableRow) (*db.ComputeNode, error) {
+	x := new(db.ComputeNode)
+	return x, row.Scan(&x.ID, &x.Name, &x.Address, &x.Status, &x.Region, &x.Sku, &x.Cpus, &x.MemoryMib, &x.Gpus,
+		&x.GpuModel, &x.GpusSimulated, &x.Isolation, &x.SealingKey, &x.AgentVersion, &x.BootID,
+		&x.Kernel, &x.Labels, &x.LastSeenAt, &x.CreatedAt)
+}
+
+// NodeTask scans a row of NodeTaskColumns.
+func NodeTask(row pgx.CollectableRow) (*db.NodeTask, error) {
+	x := new(db.NodeTask)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.InstanceID, &x.MemberID, &x.NodeID, &x.OperationID,
+		&x.Kind, &x.Spec, &x.SpecDigest, &x.Fence, &x.State, &x.CancelRequested, &x.TimeoutSeconds,
+		&x.ExitCode, &x.Result, &x.Message, &x.Stdout, &x.Stderr, &x.IdempotencyKey, &x.CreatedAt,
+		&x.StartedAt, &x.EndedAt)
+}
+
+// Manifest scans a row of ManifestColumns.
+func Manifest(row pgx.CollectableRow) (*db.Manifest, error) {
+	x := new(db.Manifest)
+	return x, row.Scan(&x.ID, &x.AppID, &x.AppSlug, &x.Version, &x.DisplayName, &x.Summary, &x.Stage, &x.Digest,
+		&x.Document, &x.AdapterName, &x.Evidence, &x.CreatedAt)
+}
+
+// Artifact scans a row of ArtifactColumns.
+func Artifact(row pgx.CollectableRow) (*db.Artifact, error) {
+	x := new(db.Artifact)
+	return x, row.Scan(&x.ID, &x.Name, &x.MediaType, &x.Ref, &x.Digest, &x.SizeBytes, &x.Stage, &x.Evidence,
+		&x.CreatedAt)
+}
+
+// App scans a row of AppColumns.
+func App(row pgx.CollectableRow) (*db.App, error) {
+	x := new(db.App)
+	return x, row.Scan(&x.ID, &x.Slug, &x.DisplayName, &x.Summary, &x.PermissionFamily, &x.CreatedAt)
+}
+
+// ProjectRef scans id and tenant_id of a project: what authorisation needs of it.
+func ProjectRef(row pgx.CollectableRow) (*db.Project, error) {
+	x := new(db.Project)
+	return x, row.Scan(&x.ID, &x.TenantID)
+}
