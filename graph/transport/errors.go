@@ -166,7 +166,7 @@ func withoutValues(err *gqlerror.Error) string {
 		return err.Message
 	}
 	message := err.Message
-	for _, mark := range []string{", found ", " value: ", " Did you mean"} {
+	for _, mark := range []string{", found ", ": ", " Did you mean"} {
 		if cut := strings.Index(message, mark); cut >= 0 {
 			message = message[:cut]
 		}

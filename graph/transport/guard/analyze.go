@@ -19,6 +19,9 @@ func New(schema *ast.Schema, limits Limits) *Guard {
 // Limits returns the bounds in force.
 func (g *Guard) Limits() Limits { return g.limits }
 
+// Schema returns the schema that costs are counted on.
+func (g *Guard) Schema() *ast.Schema { return g.schema }
+
 // Analyze bounds what a parsed document expands to. It runs before validation, so it
 // must not rely on the document being valid. The plan it returns prices an operation.
 func (g *Guard) Analyze(doc *ast.QueryDocument) (*Plan, *Error) {
