@@ -122,8 +122,16 @@ func (t *tool) allocationsRelease() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			started := answer.ReleaseAllocation
-			return t.finish(ctx, c, wait, started.Operation, started, "release of "+started.Allocation.Name)
+			made := answer.ReleaseAllocation
+			return t.finish(ctx, c, wait, started{
+				operation: made.Operation, json: made, id: made.Operation.Id, what: "release of " + made.Allocation.Name,
+				ended: func(_ context.Context, op *gql.OperationDetail) (view, error) {
+					return view{
+						json: map[string]any{"allocation": made.Allocation, "operation": op}, ids: []string{op.Id},
+						page: func(p *render.Page) { pageOperation(p, op) },
+					}, nil
+				},
+			})
 		})
 	release.Flags().StringVar(&input.Reason, "reason", "", "why, kept in the audit")
 	wait.register(release)

@@ -32,9 +32,12 @@ func (t *tool) decommissionCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			started := answer.DecommissionInstance
-			what := fmt.Sprintf("decommission of %s (%s)", started.Instance.Name, started.Instance.Id)
-			return t.finish(ctx, c, wait, started.Operation, started, what)
+			made := answer.DecommissionInstance
+			return t.finish(ctx, c, wait, started{
+				operation: made.Operation, json: made, id: made.Operation.Id,
+				what:  fmt.Sprintf("decommission of %s (%s)", made.Instance.Name, made.Instance.Id),
+				ended: endedInstance(c, made.Instance.Id, made.Operation.Id),
+			})
 		})
 	cmd.Flags().StringVar(&input.Reason, "reason", "", "why, kept in the audit")
 	cmd.Flags().DurationVar(&deadline, "deadline", 0, "time after which the teardown counts as failed, 30s to 24h; 15m if not given")

@@ -28,7 +28,7 @@ func (t *tool) launchCommand() *cobra.Command {
 	cmd := t.command("launch APP", "Launch an app into allocations of the project", cobra.ExactArgs(1),
 		func(ctx context.Context, args []string) error { return t.launch(ctx, args[0], &flags) })
 	cmd.Example = `  appctl launch hello --name demo --allocation alc-1 --component worker=2 --set greeting=hi --wait
-  id=$(appctl launch hello --name demo --allocation alc-1 -o json | jq -r .instance.id)`
+  instance=$(appctl launch hello --name demo --allocation alc-1 --wait --quiet)`
 	set := cmd.Flags()
 	set.StringVar(&flags.input.Name, "name", "", "name of the instance: 2 to 40 lower-case letters, digits and hyphens")
 	set.StringSliceVar(&flags.allocations, "allocation", nil, "allocation by id or name; repeat or separate by commas")
@@ -71,9 +71,12 @@ func (t *tool) launch(ctx context.Context, app string, flags *launchFlags) error
 	if err != nil {
 		return err
 	}
-	started := answer.LaunchInstance
-	what := fmt.Sprintf("launch of %s (%s)", started.Instance.Name, started.Instance.Id)
-	return t.finish(ctx, c, flags.wait, started.Operation, started, what)
+	made := answer.LaunchInstance
+	return t.finish(ctx, c, flags.wait, started{
+		operation: made.Operation, json: made, id: made.Instance.Id,
+		what:  fmt.Sprintf("launch of %s (%s)", made.Instance.Name, made.Instance.Id),
+		ended: endedInstance(c, made.Instance.Id, made.Instance.Id),
+	})
 }
 
 // components reads key=count pairs.

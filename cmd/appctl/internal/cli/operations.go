@@ -121,24 +121,26 @@ func (t *tool) watch(ctx context.Context, id string, timeout time.Duration) erro
 }
 
 func (t *tool) showOperation(op *gql.OperationDetail) error {
-	return t.show(view{json: op, ids: []string{op.Id}, page: func(p *render.Page) {
-		outcome, problem := "", ""
-		if op.Outcome != nil {
-			outcome = string(*op.Outcome)
-		}
-		if op.Error != nil {
-			problem = fmt.Sprintf("%s (%s): %s", op.Error.Code, op.Error.Owner, op.Error.Message)
-		}
-		p.Fields("Operation", op.Id, "Kind", string(op.Kind), "State", fmt.Sprintf("%s, %d%%", op.State, op.Percent), "Outcome", outcome,
-			"Phase", op.Phase, "Message", op.Message, "Error", problem, "Instance", render.Text(op.InstanceId),
-			"Allocation", render.Text(op.AllocationId), "Requester", op.Requester.Name, "Reason", op.Reason,
-			"Correlation id", op.CorrelationId, "Created", render.Time(&op.CreatedAt), "Started", render.Time(op.StartedAt),
-			"Ended", render.Time(op.EndedAt), "Deadline", render.Time(&op.Deadline))
-		var rows [][]string
-		for _, step := range op.Steps {
-			rows = append(rows, []string{step.Name, string(step.State), fmt.Sprint(step.Attempt), step.Message})
-		}
-		p.Section("Steps")
-		p.Table([]string{"STEP", "STATE", "TRIES", "MESSAGE"}, rows)
-	}})
+	return t.show(view{json: op, ids: []string{op.Id}, page: func(p *render.Page) { pageOperation(p, op) }})
+}
+
+func pageOperation(p *render.Page, op *gql.OperationDetail) {
+	outcome, problem := "", ""
+	if op.Outcome != nil {
+		outcome = string(*op.Outcome)
+	}
+	if op.Error != nil {
+		problem = fmt.Sprintf("%s (%s): %s", op.Error.Code, op.Error.Owner, op.Error.Message)
+	}
+	p.Fields("Operation", op.Id, "Kind", string(op.Kind), "State", fmt.Sprintf("%s, %d%%", op.State, op.Percent), "Outcome", outcome,
+		"Phase", op.Phase, "Message", op.Message, "Error", problem, "Instance", render.Text(op.InstanceId),
+		"Allocation", render.Text(op.AllocationId), "Requester", op.Requester.Name, "Reason", op.Reason,
+		"Correlation id", op.CorrelationId, "Created", render.Time(&op.CreatedAt), "Started", render.Time(op.StartedAt),
+		"Ended", render.Time(op.EndedAt), "Deadline", render.Time(&op.Deadline))
+	var rows [][]string
+	for _, step := range op.Steps {
+		rows = append(rows, []string{step.Name, string(step.State), fmt.Sprint(step.Attempt), step.Message})
+	}
+	p.Section("Steps")
+	p.Table([]string{"STEP", "STATE", "TRIES", "MESSAGE"}, rows)
 }

@@ -24,23 +24,54 @@ func (w *waitFlags) register(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&w.timeout, "timeout", time.Hour, "stop waiting after this time (exit code 7); the operation goes on")
 }
 
-// finish shows an operation that was started, or follows it to its end when --wait is given. started is the whole
-// answer, for scripts.
-func (t *tool) finish(ctx context.Context, c *client.Client, wait waitFlags, op gql.Operation, started any, what string) error {
+// started is what a command has set off.
+type started struct {
+	operation gql.Operation
+	// json is the whole answer, for scripts that do not wait.
+	json any
+	// id is what --quiet writes.
+	id string
+	// what names it for a person.
+	what string
+	// ended is the answer for those who waited.
+	ended func(context.Context, *gql.OperationDetail) (view, error)
+}
+
+// finish shows what was started, or follows it to its end when --wait is given. An operation that ended badly is
+// shown like one that ended well, and then is the command's error.
+func (t *tool) finish(ctx context.Context, c *client.Client, wait waitFlags, s started) error {
 	if !wait.wait {
-		return t.show(view{json: started, ids: []string{op.Id}, page: func(p *render.Page) {
-			p.Line(fmt.Sprintf("%s: operation %s is %s", what, op.Id, op.State))
-			p.Line("follow it with: appctl ops watch " + op.Id)
+		return t.show(view{json: s.json, ids: []string{s.id}, page: func(p *render.Page) {
+			p.Line(fmt.Sprintf("%s: operation %s is %s", s.what, s.operation.Id, s.operation.State))
+			p.Line("follow it with: appctl ops watch " + s.operation.Id)
 		}})
 	}
-	ended, err := t.follow(ctx, c, op.Id, wait.timeout, t.progress())
+	op, err := t.follow(ctx, c, s.operation.Id, wait.timeout, t.progress())
 	if err != nil {
 		return err
 	}
-	if err := t.showOperation(ended); err != nil {
+	shown, err := s.ended(ctx, op)
+	if err != nil {
 		return err
 	}
-	return failure(ended)
+	if err := t.show(shown); err != nil {
+		return err
+	}
+	return failure(op)
+}
+
+// endedInstance shows an instance as its operation has left it.
+func endedInstance(c *client.Client, instanceID, id string) func(context.Context, *gql.OperationDetail) (view, error) {
+	return func(ctx context.Context, op *gql.OperationDetail) (view, error) {
+		answer, err := gql.GetInstance(ctx, c, instanceID)
+		if err != nil {
+			return view{}, err
+		}
+		return view{
+			json: map[string]any{"instance": answer.Instance, "operation": op}, ids: []string{id},
+			page: func(p *render.Page) { pageInstance(p, &answer.Instance) },
+		}, nil
+	}
 }
 
 // observer sees an operation change; done ends what it draws.
@@ -81,11 +112,11 @@ func failure(op *gql.OperationDetail) error {
 		return nil
 	}
 	found := &client.Error{
-		Code: client.CodeCanceled, Message: fmt.Sprintf("operation %s was %s", op.Id, op.State), CorrelationID: op.CorrelationId,
+		Code: client.CodeCanceled, Message: fmt.Sprintf("operation %s ended as %s", op.Id, op.State), CorrelationID: op.CorrelationId,
 	}
 	if op.Error != nil {
 		found.Code, found.Retryable = op.Error.Code, op.Error.Retryable
-		found.Message = fmt.Sprintf("operation %s was %s (%s): %s", op.Id, op.State, op.Error.Owner, op.Error.Message)
+		found.Message = fmt.Sprintf("operation %s ended as %s (%s): %s", op.Id, op.State, op.Error.Owner, op.Error.Message)
 	}
 	return failedError{found}
 }

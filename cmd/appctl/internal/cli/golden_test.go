@@ -1,0 +1,59 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAnswers holds every command's answer as a table, as JSON and as ids to a golden file.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{
+		"whoami", "projects", "projects permissions", "apps list", "apps show hello", "apps fit hello",
+		"allocations list", "allocations request --shape gpu-slice --gpus 2", "allocations release slot-1 --reason done",
+		"launch hello --name one --allocation slot-1 --component worker=2 --set greeting=hi --wait",
+		"launch hello --name two --allocation alc_1",
+		"instances list", "instances show one", "ops list", "ops list --instance one", "ops show op_1", "ops watch op_1",
+		"events tail one", "events tail -f one", "events tail -f", "events tail one --after c0 --limit 1",
+		"action list one", "action run one greet --set name=world", "decommission one --reason over --wait", "nodes", "audit list",
+		"admin tenant create acme --display-name Acme", "admin project create demo", "admin user list",
+		"admin user create bob@example.com --display-name Bob --tenant ten_1", "admin user login-link usr_2",
+		"admin service-account list", "admin service-account create robot --permission allocation.read", "admin key create sa_1",
+		"admin key revoke key_3 --reason leaked", "admin grant usr_2 project_viewer", "admin revoke rb_1", "admin entitle hello",
+		"admin unentitle hello", "admin app create hello --family apps", "admin artifact list",
+		"admin artifact publish registry/hello@sha256:abc --name controller", "admin artifact promote art_1 --to staged --reason checked",
+		"admin manifest promote man_1 --to staged --reason smoked --smoke-instance ins_1", "admin adapter list",
+		"admin adapter register hello http://hello:8080", "admin node enrol na --ttl 30m",
+	} {
+		args := strings.Fields(line)
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			var text strings.Builder
+			for _, form := range [][]string{nil, {"-o", "json"}, {"-q"}} {
+				full := append(append([]string{}, args...), form...)
+				got := r.run(t.Context(), "", full...)
+				require.Zero(t, got.code, got.stderr)
+				text.WriteString(r.text(full, got))
+			}
+			golden(t, goldenName(line), text.String())
+		})
+	}
+}
+
+// goldenName is the words of the command before its arguments and flags, made unique by the rest's first letters.
+func goldenName(line string) string {
+	keep := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}
+	name := strings.Trim(strings.Map(keep, line), "-")
+	for strings.Contains(name, "--") {
+		name = strings.ReplaceAll(name, "--", "-")
+	}
+	return name[:min(len(name), 48)]
+}
