@@ -167,6 +167,9 @@ func (e *Engine) selected(ctx context.Context, doc *document, params *graphql.Ra
 		}
 		return gqlerror.List{refusal(ctx, &guard.Error{Kind: guard.Invalid, Message: message})}
 	}
+	if err := strict(e.config.Schema.Schema(), op, params.Variables); err != nil {
+		return gqlerror.List{invalidVariable(ctx, err)}
+	}
 	if refused := doc.plan.Check(op, params.Variables); refused != nil {
 		return gqlerror.List{refusal(ctx, refused)}
 	}

@@ -157,6 +157,36 @@ func TestValuesOfADocumentAreNotShown(t *testing.T) {
 	}
 }
 
+func TestVariablesAreCoercedAsTheSpecificationAsks(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, nil)
+	n := func(text string) json.Number { return json.Number(text) }
+	const item, hello, pages = `query($v: ID!) { item(id: $v) { id } }`, `query($v: String) { hello(name: $v) }`, `query($v: Int) { pages(first: $v) { id } }`
+	const echo, fail = `query($v: EchoInput!) { echo(input: $v) }`, `query($v: Failure!) { fail(how: $v) }`
+	for _, c := range []struct {
+		query string
+		value any
+		path  string // of the refusal; "" is accepted
+	}{
+		{item, "x", ""}, {item, n("7"), ""}, {item, n("7.5"), "v"}, {item, true, "v"}, {item, []any{}, "v"}, {item, nil, "v"},
+		{hello, "7", ""}, {hello, nil, ""}, {hello, n("7"), "v"}, {hello, false, "v"}, {hello, map[string]any{}, "v"},
+		{pages, n("2"), ""}, {pages, "2", "v"}, {pages, n("2.0"), "v"}, {pages, n("2147483648"), "v"}, {pages, true, "v"}, {pages, n("1e1"), "v"},
+		{echo, map[string]any{"text": "x", "times": n("2")}, ""}, {echo, map[string]any{"text": n("1")}, "v.text"},
+		{echo, map[string]any{"text": "x", "times": "2"}, "v.times"}, {echo, map[string]any{}, "v.text"}, {echo, "x", "v"},
+		{echo, map[string]any{"text": "x", "how": "known"}, "v.how"}, {echo, map[string]any{"text": "x", "more": 1}, "v.more"},
+		{fail, "KNOWN", ""}, {fail, "known", "v"}, {fail, n("1"), "v"}, {fail, "s3cret", "v"},
+	} {
+		text := run(t, e, c.query, map[string]any{"v": c.value})
+		if c.path == "" {
+			require.Contains(t, text, `"data"`, "%s %v: %s", c.query, c.value, text)
+			continue
+		}
+		require.Contains(t, text, `"INVALID_ARGUMENT"`, "%s %v", c.query, c.value)
+		require.Contains(t, text, `"path":"`+c.path+`"`, "%s %v", c.query, c.value)
+		require.NotContains(t, text, "s3cret")
+	}
+}
+
 func TestPresentedErrorKeepsItsOwnWords(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, func(c *transport.Config) {

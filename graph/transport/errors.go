@@ -90,6 +90,10 @@ func (e *Engine) PresentCredentialError(ctx context.Context, err error) *gqlerro
 			return complete(ctx, shown)
 		}
 	}
+	if shown == nil || Code(shown) == CodeInternal {
+		e.config.Log.WarnContext(ctx, "credential not accepted for an unmapped reason", slog.Any("error", err),
+			slog.String("correlation_id", CorrelationID(ctx)))
+	}
 	return e.Present(ctx, Refuse(CodeUnauthenticated, "the credential is missing, unknown or no longer valid"))
 }
 
@@ -186,9 +190,9 @@ func invalidVariable(ctx context.Context, err *gqlerror.Error) *gqlerror.Error {
 	if len(path) > 0 && path[0] == ast.PathName("variable") {
 		path = path[1:]
 	}
-	message := "a variable does not fit its type"
-	if !strings.Contains(err.Message, " is not a valid ") && !strings.Contains(err.Message, "cannot use value") {
-		message = "variable " + path.String() + ": " + err.Message
+	message := "variable " + path.String() + ": " + err.Message
+	if strings.Contains(err.Message, "cannot use value") { // it would show the value
+		message = "variable " + path.String() + " does not fit its type"
 	}
 	return complete(ctx, &gqlerror.Error{
 		Message: message,

@@ -113,6 +113,16 @@ func TestInitTimeoutClosesWith4408(t *testing.T) {
 	require.Equal(t, "Connection initialisation timeout", closed.Text)
 }
 
+func TestCredentialCheckThatHangsIsCutOff(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(o *wsapi.Options) {
+		o.InitTimeout, o.Authenticate = 100*time.Millisecond, held(nil)
+	})
+	c := b.dial(t, nil)
+	c.send(`{"type":"connection_init"}`)
+	require.Equal(t, wsapi.CloseTryAgain, c.closed().Code)
+}
+
 func TestInitPayloadMustBeAnObject(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

@@ -91,7 +91,6 @@ func (s *socket) begin(payload json.RawMessage) {
 		return
 	}
 	s.phase = acking
-	s.init.timer.Stop()
 	go s.authenticate(s.init, payload)
 }
 
@@ -185,6 +184,18 @@ func (s *socket) authenticate(init *pendingInit, payload json.RawMessage) {
 	s.acknowledge(ctx, subject)
 }
 
+// late closes a socket that is not acknowledged in time, for the client's fault or ours.
+func (s *socket) late() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.phase {
+	case upgraded:
+		s.closeLocked(CloseReason{CloseInitTimeout, "Connection initialisation timeout"})
+	case acking:
+		s.closeLocked(CloseReason{CloseTryAgain, "the credential could not be checked in time"})
+	}
+}
+
 // acknowledge makes the socket ready and hands it to the caller's watch.
 func (s *socket) acknowledge(ctx context.Context, subject string) {
 	s.mu.Lock()
@@ -194,6 +205,7 @@ func (s *socket) acknowledge(ctx context.Context, subject string) {
 		return
 	}
 	s.ctx, s.subject = ctx, subject
+	s.init.timer.Stop()
 	s.init = nil
 	if s.phase == acking {
 		s.phase = ready

@@ -69,7 +69,7 @@ type Options struct {
 	MessageBytes   int           // of one message from a client; 64 KiB
 	QueueMessages  int           // waiting for one socket; 256
 	QueueBytes     int           // waiting for one socket; 1 MiB
-	InitTimeout    time.Duration // from upgrade to connection_init; 5 s
+	InitTimeout    time.Duration // from upgrade to connection_init, and to its answer; 5 s
 	WriteTimeout   time.Duration // for a write once the kernel's buffer is full; 10 s
 	KeepAlive      time.Duration // between pings; a peer silent from one to the next is dead; 25 s
 	StopTimeout    time.Duration // for sockets to close when the server stops; 5 s

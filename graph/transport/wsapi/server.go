@@ -123,9 +123,7 @@ func (s *Server) socket(upgraded *websocket.Conn, r *http.Request, id string) *s
 	k.ctx, k.cancel = context.WithCancel(s.correlated(context.Background(), id))
 	k.heard.Store(true)
 	k.init = &pendingInit{request: r}
-	k.init.timer = time.AfterFunc(s.options.InitTimeout, func() {
-		k.close(CloseReason{CloseInitTimeout, "Connection initialisation timeout"})
-	})
+	k.init.timer = time.AfterFunc(s.options.InitTimeout, k.late)
 	s.wheel.add(k)
 	return k
 }
