@@ -29,6 +29,7 @@ export interface Schema {
   readonly additionalProperties?: Schema | boolean;
   readonly contentMediaType?: string;
   readonly writeOnly?: boolean;
+  readonly oneOf?: readonly Schema[];
 }
 
 /** How a value is asked for. `json` is the way out for what no field fits, such as oneOf. */

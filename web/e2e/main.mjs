@@ -1,0 +1,106 @@
+// A walk through the console in a real browser: log in, launch an app from the catalog, watch it come up, ask it
+// something, decommission it, log out; photographed on the way. Run against a running server:
+//
+//   node web/e2e/main.mjs --base http://127.0.0.1:8080 --login-code CODE --app slurm --shots DIR
+//
+// Progress is printed as JSON lines, the last one {"event":"done"}; the exit code is 0 only then. With --restart
+// the walk prints {"event":"restart"} while the launch is under way, and goes on after a line on stdin: whoever
+// runs it restarts the server in between, and the timeline must then be complete.
+import { ask, insist, open, readArgs, say } from './harness.mjs';
+import { scenarios } from './scenarios.mjs';
+import * as steps from './steps.mjs';
+
+const args = readArgs();
+const base = args.base.replace(/\/$/, '');
+const scenario = scenarios[args.app] ?? {};
+const session = await open(args);
+const { page, shoot, faults } = session;
+const name = `e2e-${Date.now().toString(36)}`;
+
+/** The way in, and what there is before anything is launched. */
+async function arrive() {
+  await page.goto(`${base}/login`);
+  await page.getByRole('heading', { name: 'Log in' }).waitFor();
+  await shoot('login');
+  await steps.login(session, { ...args, base });
+  say('logged-in');
+  await shoot('workloads');
+  await steps.go(page, 'Catalog');
+  await page.locator(`[data-app="${args.app}"]`).waitFor();
+  await shoot('catalog');
+  await steps.openApp(page, args.app);
+  await shoot('app');
+}
+
+/** The launch up to a running cluster, over a restart where that is asked for. */
+async function comeUp() {
+  const id = await steps.launch(page, { slug: args.app, name, shoot });
+  say('launched', { instance: id, name });
+  await steps.checkTimeline(page, 'requested');
+  await shoot('starting');
+  if (args.restart) {
+    await ask('restart');
+    await page.locator('.banner').waitFor({ state: 'detached', timeout: args.wait });
+  }
+  await steps.untilStatus(page, 'RUNNING', args.wait);
+  await steps.checkTimeline(page, 'running');
+  say('running', { instance: id });
+  await shoot('running');
+}
+
+/** What the cluster can be asked. */
+async function act() {
+  if (scenario.submit === undefined) return;
+  const submitted = await steps.action(page, scenario.submit);
+  say('submitted', { result: submitted });
+  await shoot('action-submit');
+  const listed = await steps.action(page, scenario.list);
+  insist(listed.trim() !== '', 'the list is empty');
+  say('listed', { result: listed });
+  await shoot('action-list');
+}
+
+/** The end of the cluster, with proof. */
+async function goDown() {
+  await steps.decommission(page, shoot);
+  say('decommissioning');
+  await shoot('stopping');
+  await steps.untilStatus(page, 'STOPPED', args.wait);
+  await steps.checkTimeline(page, 'deleted');
+  say('stopped');
+  await shoot('stopped');
+}
+
+/** The other pages, and the way out. */
+async function tour() {
+  await page.getByRole('region', { name: 'Operations' }).or(page.locator('section', { hasText: 'Operations' })).first().getByRole('link').first().click();
+  await page.getByRole('heading', { name: 'Steps' }).waitFor();
+  await shoot('operation');
+  for (const each of ['Workloads', 'Allocations', 'Operations', 'Audit', 'Nodes']) {
+    if ((await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: each }).count()) === 0) continue;
+    await steps.go(page, each);
+    await page.locator('table, .empty').first().waitFor();
+    await shoot(each.toLowerCase());
+  }
+  await page.goto(`${base}/workloads/ins_00000000000000000000000000`);
+  await page.getByRole('heading', { name: 'Not found' }).waitFor();
+  await shoot('not-found');
+  await page.goto(`${base}/no/such/page`);
+  await page.getByRole('heading', { name: 'This page does not exist' }).waitFor();
+  await page.goto(`${base}/workloads`);
+  await steps.logout(page, base);
+  say('logged-out');
+}
+
+try {
+  for (const part of [arrive, comeUp, act, goDown, tour]) await part();
+  insist(faults.length === 0, `the page complained: ${[...new Set(faults)].join('; ')}`);
+  say('done');
+} catch (error) {
+  say('failed', { message: error.message, url: page.url(), faults });
+  if (args.shots !== undefined) await page.screenshot({ path: `${args.shots}/failed.png`, fullPage: true }).catch(() => undefined);
+  process.exitCode = 1;
+} finally {
+  await session.browser.close();
+  process.stdin.destroy();
+}

@@ -1,0 +1,33 @@
+// Giving capacity back.
+import { useSubmission } from '../api/hooks';
+import { ReleaseAllocationDocument } from '../generated/graphql';
+import type { AllocationBitsFragment } from '../generated/graphql';
+import { ReasonDialog } from '../ui/ReasonDialog';
+
+/** The dialog for one allocation; closed while there is none. */
+export function ReleaseDialog({ allocation, onClose, onDone }: {
+  allocation: AllocationBitsFragment | undefined; onClose: () => void; onDone: () => void;
+}) {
+  const { submit, problem, busy, reset } = useSubmission(ReleaseAllocationDocument);
+  const close = () => {
+    reset();
+    onClose();
+  };
+  const release = async (reason: string) => {
+    if (allocation === undefined || (await submit({ allocationId: allocation.id, reason })) === undefined) return;
+    onDone();
+    close();
+  };
+  const user = allocation?.instance ?? null;
+  return (
+    <ReasonDialog
+      opened={allocation !== undefined} title={`Release ${allocation?.name ?? ''}`} act="Release" busy={busy} problem={problem}
+      confirm={user === null ? 'Give this capacity back' : `Stop ${user.name} and give its capacity back`}
+      onClose={close} onAct={(reason) => void release(reason)}
+    >
+      {user === null
+        ? 'The allocation is free. It is gone once the node has proved that nothing is left on it.'
+        : <><b>{user.name}</b> uses this allocation: it is stopped first, and what runs on it ends. The release is complete once the node has proved that nothing is left.</>}
+    </ReasonDialog>
+  );
+}

@@ -1,0 +1,62 @@
+// The two ways to the platform: GraphQL by fetch with the session's cookie, and the live connection.
+import { Client, cacheExchange, fetchExchange } from '@urql/core';
+import { Live } from './live';
+import { problemOf, needsLogin } from './errors';
+import { SessionDocument } from '../generated/graphql';
+
+/** Queries and mutations. The cookie is HttpOnly: no script, ours included, ever sees the credential. */
+export const client = new Client({
+  url: '/graphql',
+  exchanges: [cacheExchange, fetchExchange],
+  requestPolicy: 'cache-and-network',
+  preferGetMethod: false,
+  fetchOptions: { credentials: 'same-origin' },
+});
+
+/** The live connection on the same host. */
+export const live = new Live(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/graphql`, {
+  onSessionLost: () => toLogin('expired'),
+  onStruggling: () => void probe(),
+});
+
+let probing = false;
+
+/** A handshake that is refused for want of a session looks like any other failure to a page: ask by HTTP. */
+async function probe(): Promise<void> {
+  if (probing) return;
+  probing = true;
+  const answer = await client.query(SessionDocument, {}, { requestPolicy: 'network-only' }).toPromise();
+  probing = false;
+  if (answer.error !== undefined && needsLogin(problemOf(answer.error))) toLogin('expired');
+}
+
+/** Leaves for the login page, which leads back here. A full load, so that nothing of the session stays in memory. */
+export function toLogin(reason: 'expired' | 'out' | 'none'): void {
+  if (location.pathname === '/login') return;
+  const next = reason === 'out' ? '' : `&next=${encodeURIComponent(location.pathname + location.search)}`;
+  location.assign(`/login?reason=${reason}${next}`);
+}
+
+/** Redeems a one-time code for the session cookie; answers what went wrong, or undefined. */
+export async function login(code: string): Promise<string | undefined> {
+  try {
+    const answer = await fetch('/auth/login', {
+      method: 'POST',
+      credentials: 'same-origin',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ code, client: 'browser' }),
+    });
+    if (answer.ok) return undefined;
+    if (answer.status < 500) return 'This code is unknown, was already used, or has expired. Ask for a new login link.';
+    return `The platform could not log you in just now (HTTP ${answer.status}).`;
+  } catch {
+    return 'The platform cannot be reached just now. The code is still good: try again.';
+  }
+}
+
+/** Ends the session on the server and leaves for the login page. */
+export async function logout(): Promise<void> {
+  live.close();
+  await fetch('/auth/logout', { method: 'POST', credentials: 'same-origin' }).catch(() => undefined);
+  toLogin('out');
+}

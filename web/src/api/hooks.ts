@@ -1,0 +1,121 @@
+// Hooks over the client: queries that survive a restart of the server, submissions that can be repeated, live feeds.
+import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
+import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import { useQuery } from 'urql';
+import { attemptFor } from '../lib/idempotency';
+import type { Attempt } from '../lib/idempotency';
+import { client, live, toLogin } from './client';
+import type { Problem } from './errors';
+import { isUnreachable, needsLogin, problemOf } from './errors';
+import type { LiveStatus } from './live';
+
+/** How the live connection is. */
+export function useLiveStatus(): LiveStatus {
+  return useSyncExternalStore(live.subscribe, live.status);
+}
+
+/** What a query gave. `data` stays while it is read again, and also when reading again fails. */
+export interface Read<Data> {
+  readonly data: Data | undefined;
+  readonly problem: Problem | undefined;
+  readonly loading: boolean;
+  readonly refresh: () => void;
+}
+
+/** Milliseconds before a query is tried again while the platform cannot be reached. */
+const retryEvery = 3_000;
+
+/** Reads a query, reads it again after every reconnect, and keeps trying while the platform cannot be reached. */
+export function useRead<Data, Variables extends Record<string, unknown>>(
+  document: TypedDocumentNode<Data, Variables>, variables: Variables, pause = false,
+): Read<Data> {
+  const [result, execute] = useQuery<Data, Variables>({ query: document, variables, pause });
+  const { epoch } = useLiveStatus();
+  const refresh = useCallback(() => execute({ requestPolicy: 'network-only' }), [execute]);
+  const seenEpoch = useRef(epoch);
+  useEffect(() => {
+    if (seenEpoch.current === epoch) return;
+    if (seenEpoch.current > 0 && !pause) refresh();
+    seenEpoch.current = epoch;
+  }, [epoch, pause, refresh]);
+
+  const problem = result.error === undefined ? undefined : problemOf(result.error);
+  const unreachable = problem !== undefined && isUnreachable(problem) && !result.fetching;
+  useEffect(() => {
+    if (!unreachable) return undefined;
+    const timer = setTimeout(refresh, retryEvery);
+    return () => clearTimeout(timer);
+  }, [unreachable, refresh]);
+
+  const lost = problem !== undefined && needsLogin(problem);
+  useEffect(() => { if (lost) toLogin('none'); }, [lost]);
+  const last = useLast(result.data, JSON.stringify(variables));
+  return { data: last, problem, loading: result.fetching || lost, refresh };
+}
+
+/** The newest value that was not undefined, as long as the key is the same. */
+function useLast<Value>(value: Value | undefined, key: string): Value | undefined {
+  const [kept, setKept] = useState<{ key: string; value: Value | undefined }>({ key, value });
+  if (value !== undefined && (kept.value !== value || kept.key !== key)) setKept({ key, value });
+  return value ?? (kept.key === key ? kept.value : undefined);
+}
+
+/** A submission: at most one at a time; the same input again uses the same idempotency key. */
+export interface Submission<Input, Data> {
+  readonly submit: (input: Input) => Promise<Data | undefined>;
+  readonly problem: Problem | undefined;
+  readonly busy: boolean;
+  readonly reset: () => void;
+}
+
+/** A mutation whose input takes an idempotency key. */
+export function useSubmission<Data, Input extends { idempotencyKey: string }>(
+  document: TypedDocumentNode<Data, { input: Input }>,
+): Submission<Omit<Input, 'idempotencyKey'>, Data> {
+  const [problem, setProblem] = useState<Problem>();
+  const [busy, setBusy] = useState(false);
+  const attempt = useRef<Attempt>(undefined);
+  const submit = useCallback(async (input: Omit<Input, 'idempotencyKey'>) => {
+    attempt.current = attemptFor(attempt.current, input);
+    setBusy(true);
+    const variables = { input: { ...input, idempotencyKey: attempt.current.key } as Input };
+    const answer = await client.mutation(document, variables).toPromise();
+    setBusy(false);
+    if (answer.error !== undefined) {
+      const found = problemOf(answer.error);
+      setProblem(found);
+      if (needsLogin(found)) toLogin('expired');
+      return undefined;
+    }
+    attempt.current = undefined;
+    setProblem(undefined);
+    return answer.data;
+  }, [document]);
+  const reset = useCallback(() => { attempt.current = undefined; setProblem(undefined); }, []);
+  return { submit, problem, busy, reset };
+}
+
+/** The value, following its changes only after it has been still for a while. */
+export function useSettled<Value>(value: Value, milliseconds = 250): Value {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), milliseconds);
+    return () => clearTimeout(timer);
+  }, [value, milliseconds]);
+  return settled;
+}
+
+/** A function that, however often it is called, runs at most once in so many milliseconds, and always after the last call. */
+export function useThrottled(run: () => void, milliseconds = 500): () => void {
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const latest = useRef(run);
+  useEffect(() => { latest.current = run; });
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return useCallback(() => {
+    if (timer.current !== undefined) return;
+    timer.current = setTimeout(() => {
+      timer.current = undefined;
+      latest.current();
+    }, milliseconds);
+  }, [milliseconds]);
+}

@@ -1,0 +1,36 @@
+// What capacity an app needs, in words, from its manifest's compatibility block.
+import { words } from '../lib/format';
+import { atKey } from '../lib/schema';
+
+/** Short phrases such as `Bare metal` or `4 GPUs or more`; nothing for what the block does not say. */
+export function needsOf(compatibility: unknown): string[] {
+  const needs: string[] = [];
+  const shape = atKey(compatibility, 'requires_capacity_shape');
+  for (const each of Array.isArray(shape) ? shape : [shape]) if (typeof each === 'string') needs.push(shapeName(each));
+  const gpus = atKey(compatibility, 'min_gpu_count');
+  if (typeof gpus === 'number' && gpus > 0) needs.push(`${gpus} GPU${gpus === 1 ? '' : 's'} or more`);
+  if (atKey(compatibility, 'requires_exclusive_node') === true) needs.push('Whole node');
+  const span = atKey(compatibility, 'network_span');
+  if (typeof span === 'string') needs.push(spans[span] ?? words(span));
+  return needs;
+}
+
+const spans: Readonly<Record<string, string>> = {
+  allocation: 'One allocation',
+  multi_allocation: 'Several allocations',
+  cross_network: 'Across networks',
+};
+
+/** A capacity shape's name for people. */
+export function shapeName(shape: string): string {
+  switch (shape.toUpperCase()) {
+    case 'BAREMETAL':
+      return 'Bare metal';
+    case 'GPU_SLICE':
+      return 'GPU slice';
+    case 'ANY':
+      return 'Any capacity';
+    default:
+      return words(shape);
+  }
+}

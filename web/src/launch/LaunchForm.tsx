@@ -1,0 +1,126 @@
+// The launch form: everything it asks, what is wrong with it before it is sent, and what the platform said after.
+import { Button, NumberInput, Select, TextInput } from '@mantine/core';
+import { useNavigate } from '@tanstack/react-router';
+import { useMemo, useState } from 'react';
+import type { ReactNode, SyntheticEvent } from 'react';
+import { placeReasons } from '../api/errors';
+import { useSubmission } from '../api/hooks';
+import { LaunchInstanceDocument } from '../generated/graphql';
+import type { LaunchOptionsQuery } from '../generated/graphql';
+import { asSchema, hasField, initialValue, validate } from '../lib/schema';
+import { Icon } from '../ui/Icons';
+import { Notice, ProblemNotice } from '../ui/Problem';
+import { AllocationPicker } from './AllocationPicker';
+import { SchemaForm } from './SchemaForm';
+import { deadlines, nameProblem, suggestName } from './launch';
+
+type Options = LaunchOptionsQuery['launchOptions'];
+
+/** The form for what can be launched. */
+export function LaunchForm({ options, projectId, refresh }: { options: Options; projectId: string; refresh: () => void }) {
+  const form = useLaunch(options, projectId);
+  const { manifest } = options;
+  return (
+    <form className="card" onSubmit={(event) => void form.send(event)} noValidate aria-label={`Launch ${manifest.displayName}`}>
+      {!options.entitled && <div className="card-body"><Notice tone="warn" icon="info">This app is not enabled for the project; a launch would be refused.</Notice></div>}
+      <Section title="Name" text="How you find it again. Unique among the project's current workloads.">
+        <TextInput aria-label="Name" value={form.name} onChange={(event) => form.setName(event.currentTarget.value)} error={form.errors.get('name')} maxLength={40} spellCheck={false} maw={380} />
+      </Section>
+      <Section title="Capacity" text="The allocations it is launched into. Only those that are ready and free are listed.">
+        <AllocationPicker verdicts={options.allocations} chosen={form.chosen} onChange={form.setChosen} error={form.errors.get('allocationIds')} onRequested={refresh} />
+      </Section>
+      <Section title="Size" text="How many members of each component.">
+        <div className="form-grid">
+          {manifest.components.map((each) => (
+            <NumberInput
+              key={each.key} label={each.displayName} min={each.min} max={each.max} allowDecimal={false} clampBehavior="none" data-component={each.key}
+              description={each.min === each.max ? `always ${each.min}` : `${each.min} to ${each.max}`} readOnly={each.min === each.max}
+              value={form.counts[each.key] ?? ''} onChange={(next) => form.setCount(each.key, next)} error={form.errors.get(`components.${each.key}`)}
+            />
+          ))}
+        </div>
+      </Section>
+      <Section title="Configuration" text="As the app's own schema asks for it.">
+        <SchemaForm schema={form.schema} value={form.config} onChange={form.setConfig} errors={form.configErrors} />
+      </Section>
+      <Section title="Terms" text="When the launch counts as failed, and why it is made.">
+        <div className="form-grid">
+          <Select label="Deadline" data={deadlines} value={form.deadline} onChange={(next) => form.setDeadline(next ?? form.deadline)} allowDeselect={false} error={form.errors.get('deadlineSeconds')} />
+          <TextInput label="Reason" description="Kept in the audit" maxLength={500} value={form.reason} onChange={(event) => form.setReason(event.currentTarget.value)} />
+        </div>
+      </Section>
+      {form.problem !== undefined && <div className="card-body"><ProblemNotice problem={form.problem} reasons={form.rest} /></div>}
+      <div className="form-foot">
+        {form.tried && form.errors.size + form.configErrors.size > 0 && <span className="small grow" role="alert" style={{ color: 'var(--bad)' }}>Something above needs your attention.</span>}
+        <Button type="submit" loading={form.busy} leftSection={<Icon name="launch" size={15} />}>Launch</Button>
+      </div>
+    </form>
+  );
+}
+
+function Section({ title, text, children }: { title: string; text: string; children: ReactNode }) {
+  return <section className="form-section" aria-label={title}><header><h2>{title}</h2><p>{text}</p></header><div className="stack" style={{ minWidth: 0 }}>{children}</div></section>;
+}
+
+/** The form's state, its complaints, and sending it. */
+function useLaunch(options: Options, projectId: string) {
+  const { manifest } = options;
+  const navigate = useNavigate();
+  const schema = useMemo(() => asSchema(manifest.configSchema), [manifest.configSchema]);
+  const fit = options.allocations.filter((verdict) => verdict.compatible);
+  const [name, setName] = useState(() => suggestName(manifest.appSlug));
+  const [chosen, setChosen] = useState<readonly string[]>(() => (fit.length === 1 ? fit.map((verdict) => verdict.allocation.id) : []));
+  const [counts, setCounts] = useState<Readonly<Record<string, number | string>>>(() => Object.fromEntries(manifest.components.map((each) => [each.key, each.default])));
+  const [config, setConfig] = useState<unknown>(() => initialValue(schema) ?? {});
+  const [deadline, setDeadline] = useState('900');
+  const [reason, setReason] = useState('');
+  const [tried, setTried] = useState(false);
+  const { submit, problem, busy } = useSubmission(LaunchInstanceDocument);
+
+  const own = complaints(name, chosen, counts, options);
+  const ownConfig = validate(schema, config);
+  const placed = placeReasons(problem?.reasons ?? [], (path) => knows(path, options, schema));
+  const errors = tried ? merged(own, placed.fields, '') : new Map<string, string>();
+  const configErrors = tried ? merged(ownConfig, placed.fields, 'config.') : new Map<string, string>();
+
+  const send = async (event: SyntheticEvent) => {
+    event.preventDefault();
+    setTried(true);
+    if (own.size > 0 || ownConfig.size > 0) return;
+    const answer = await submit({
+      projectId, appSlug: manifest.appSlug, version: manifest.version, name, allocationIds: [...chosen], config,
+      components: manifest.components.map((each) => ({ key: each.key, count: Number(counts[each.key]) })),
+      deadlineSeconds: Number(deadline), reason: reason.trim() === '' ? null : reason.trim(),
+    });
+    if (answer !== undefined) void navigate({ to: '/workloads/$id', params: { id: answer.launchInstance.instance.id } });
+  };
+  const setCount = (key: string, value: number | string) => setCounts((before) => ({ ...before, [key]: value }));
+  return { name, setName, chosen, setChosen, counts, setCount, config, setConfig, deadline, setDeadline, reason, setReason, schema, errors, configErrors, rest: placed.rest, problem, busy, tried, send };
+}
+
+/** What the form itself finds wrong, outside of the config. */
+function complaints(name: string, chosen: readonly string[], counts: Readonly<Record<string, number | string>>, options: Options): Map<string, string> {
+  const found = new Map<string, string>();
+  const bad = nameProblem(name);
+  if (bad !== undefined) found.set('name', bad);
+  if (chosen.length === 0) found.set('allocationIds', 'Choose at least one allocation.');
+  for (const { key, min, max } of options.manifest.components) {
+    const count = Number(counts[key]);
+    if (counts[key] === '' || !Number.isInteger(count) || count < min || count > max) found.set(`components.${key}`, min === max ? `Must be ${min}.` : `Must be ${min} to ${max}.`);
+  }
+  return found;
+}
+
+/** Whether the form has a place for a reason of this path. */
+function knows(path: string, options: Options, schema: ReturnType<typeof asSchema>): boolean {
+  if (['name', 'allocationIds', 'deadlineSeconds'].includes(path)) return true;
+  if (path.startsWith('config.')) return hasField(schema, path.slice('config.'.length));
+  return options.manifest.components.some((each, at) => [`components.${each.key}`, `components.${at}`].includes(path));
+}
+
+/** The form's own complaints and the server's, those of a prefix with it taken off; the form's own come first. */
+function merged(own: ReadonlyMap<string, string>, server: ReadonlyMap<string, string>, prefix: string): Map<string, string> {
+  const all = new Map([...server].filter(([path]) => path.startsWith(prefix)).map(([path, message]) => [path.slice(prefix.length), message] as const));
+  for (const [path, message] of own) all.set(path, message);
+  return all;
+}

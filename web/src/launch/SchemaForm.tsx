@@ -1,0 +1,155 @@
+// A form from a JSON Schema: one field for each property, groups for objects, JSON where nothing else fits.
+import { JsonInput, NumberInput, PasswordInput, Select, Switch, Textarea, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { atKey, boundsOf, fieldsOf, withKey } from '../lib/schema';
+import type { Field, Schema } from '../lib/schema';
+
+/** What a form needs of its owner. */
+export interface SchemaFormProps {
+  readonly schema: Schema;
+  readonly value: unknown;
+  readonly onChange: (value: unknown) => void;
+  /** What is wrong, by dotted path from the form's root. */
+  readonly errors: ReadonlyMap<string, string>;
+  /** The dotted path of this part of the form; left out for the root. */
+  readonly path?: string;
+}
+
+/** The fields of an object schema. */
+export function SchemaForm({ schema, value, onChange, errors, path = '' }: SchemaFormProps) {
+  const fields = fieldsOf(schema, path);
+  if (fields.length === 0) return <p className="soft small">Nothing to set.</p>;
+  return (
+    <div className="form-grid">
+      {fields.map((field) => (
+        <SchemaField key={field.key} field={field} value={atKey(value, field.key)} errors={errors} onChange={(next) => onChange(withKey(value, field.key, next))} />
+      ))}
+    </div>
+  );
+}
+
+interface FieldProps {
+  readonly field: Field;
+  readonly value: unknown;
+  readonly onChange: (value: unknown) => void;
+  readonly errors: ReadonlyMap<string, string>;
+}
+
+function SchemaField({ field, value, onChange, errors }: FieldProps) {
+  const error = errorOf(errors, field);
+  const common = { label: field.label, description: help(field), required: field.required, withAsterisk: field.required, error, 'data-path': field.path };
+  switch (field.widget) {
+    case 'group':
+      return (
+        <fieldset className="group wide">
+          <legend>{field.label}</legend>
+          {field.help !== '' && <p className="small faint" style={{ marginBottom: 10 }}>{field.help}</p>}
+          <SchemaForm schema={field.schema} value={value ?? {}} onChange={onChange} errors={errors} path={field.path} />
+        </fieldset>
+      );
+    case 'select':
+      return <Choice field={field} value={value} onChange={onChange} common={common} />;
+    case 'switch':
+      return <Switch mt="xs" label={field.label} description={help(field)} error={error} checked={value === true} onChange={(event) => onChange(event.currentTarget.checked)} />;
+    case 'integer':
+    case 'number':
+      return (
+        <NumberInput
+          {...common} allowDecimal={field.widget === 'number'} min={field.schema.minimum} max={field.schema.maximum} step={field.schema.multipleOf ?? 1} clampBehavior="none"
+          placeholder={example(field)} value={typeof value === 'number' ? value : ''} onChange={(next) => onChange(next === '' ? undefined : Number(next))}
+        />
+      );
+    case 'list':
+      return <LineList field={field} value={value} onChange={onChange} common={common} />;
+    case 'json':
+      return <Raw value={value} onChange={onChange} common={common} />;
+    case 'fixed':
+      return <TextInput {...common} required={false} readOnly value={String(field.schema.const)} />;
+    default:
+      return <Words field={field} value={value} onChange={onChange} common={common} />;
+  }
+}
+
+interface Common { label: string; description: string | undefined; required: boolean; withAsterisk: boolean; error: string | undefined; 'data-path': string }
+type PartProps = Pick<FieldProps, 'field' | 'value' | 'onChange'> & { common: Common };
+
+/** Text on one line, on several, or hidden. An emptied text is taken out, not sent as empty. */
+function Words({ field, value, onChange, common }: PartProps) {
+  const props = {
+    ...common,
+    maxLength: field.schema.maxLength,
+    placeholder: example(field),
+    spellCheck: false,
+    value: typeof value === 'string' ? value : '',
+    onChange: (event: { currentTarget: { value: string } }) => onChange(event.currentTarget.value === '' ? undefined : event.currentTarget.value),
+  };
+  if (field.widget === 'secret') return <PasswordInput {...props} autoComplete="new-password" />;
+  if (field.widget === 'multiline') return <Textarea {...props} className="wide" autosize minRows={4} maxRows={16} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', fontSize: 12.5 } }} />;
+  return <TextInput {...props} />;
+}
+
+/** One of several values, which may be of any type. */
+function Choice({ field, value, onChange, common }: PartProps) {
+  const choices = field.schema.enum ?? [];
+  const at = choices.findIndex((choice) => JSON.stringify(choice) === JSON.stringify(value));
+  return (
+    <Select
+      {...common} data={choices.map((choice, index) => ({ value: String(index), label: typeof choice === 'string' ? choice : JSON.stringify(choice) }))}
+      clearable={!field.required} placeholder="Choose" value={at < 0 ? null : String(at)} onChange={(next) => onChange(next === null ? undefined : choices[Number(next)])}
+    />
+  );
+}
+
+/** A list of texts or numbers, one a line. */
+function LineList({ field, value, onChange, common }: PartProps) {
+  const items = typeof field.schema.items === 'object' ? field.schema.items : {};
+  const numeric = items.type === 'integer' || items.type === 'number';
+  const [text, setText] = useState(Array.isArray(value) ? value.map(String).join('\n') : '');
+  const change = (next: string) => {
+    setText(next);
+    const lines = next.split('\n').map((line) => line.trim()).filter((line) => line !== '');
+    onChange(lines.length === 0 ? undefined : lines.map((line) => (numeric && !Number.isNaN(Number(line)) ? Number(line) : line)));
+  };
+  return <Textarea {...common} description={[common.description, 'One a line'].filter(Boolean).join('. ')} autosize minRows={2} maxRows={10} value={text} onChange={(event) => change(event.currentTarget.value)} />;
+}
+
+/** Any JSON. What does not parse yet is kept as text and refused by the schema or the server, never sent silently changed. */
+function Raw({ value, onChange, common }: Pick<PartProps, 'value' | 'onChange' | 'common'>) {
+  const [text, setText] = useState(value === undefined ? '' : JSON.stringify(value, null, 2));
+  const [broken, setBroken] = useState(false);
+  const change = (next: string) => {
+    setText(next);
+    if (next.trim() === '') {
+      setBroken(false);
+      onChange(undefined);
+      return;
+    }
+    try {
+      onChange(JSON.parse(next));
+      setBroken(false);
+    } catch {
+      setBroken(true);
+      onChange(next);
+    }
+  };
+  return <JsonInput {...common} className="wide" description={[common.description, 'JSON'].filter(Boolean).join('. ')} error={broken ? 'This is not JSON yet.' : common.error} formatOnBlur autosize minRows={3} maxRows={16} value={text} onChange={change} />;
+}
+
+/** The complaint about a field, or about something below it that has no field of its own. */
+function errorOf(errors: ReadonlyMap<string, string>, field: Field): string | undefined {
+  const own = errors.get(field.path);
+  if (own !== undefined || field.widget === 'group') return own;
+  for (const [path, message] of errors) if (path.startsWith(`${field.path}.`)) return `${path.slice(field.path.length + 1)}: ${message}`;
+  return undefined;
+}
+
+function help(field: Field): string | undefined {
+  const bounds = boundsOf(field.schema);
+  const text = [field.help, bounds === '' || field.help.includes(bounds) ? '' : bounds].filter((part) => part !== '').join(' · ');
+  return text === '' ? undefined : text;
+}
+
+function example(field: Field): string | undefined {
+  const first = field.schema.examples?.[0];
+  return first === undefined ? undefined : String(first);
+}

@@ -1,0 +1,16 @@
+import { expect, it } from 'vitest';
+import { nameProblem, suggestName } from './launch';
+
+it.each(['ab', 'slurm-2x', 'a'.repeat(40)])('accepts the name %s', (name) => expect(nameProblem(name)).toBeUndefined());
+
+it.each([
+  ['a', 'Must have 2 to 40 characters.'],
+  ['a'.repeat(41), 'Must have 2 to 40 characters.'],
+  ['With-Caps', 'Only lower-case letters, digits and hyphens.'],
+  ['1st', 'Must begin with a letter and not end with a hyphen.'],
+  ['end-', 'Must begin with a letter and not end with a hyphen.'],
+])('says what is wrong with %s', (name, problem) => expect(nameProblem(name)).toBe(problem));
+
+it('suggests names that are themselves valid, however long the slug', () => {
+  for (const slug of ['a', 'some-app', 'x'.repeat(40)]) expect(nameProblem(suggestName(slug, () => 0.99))).toBeUndefined();
+});

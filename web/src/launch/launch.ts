@@ -1,0 +1,25 @@
+// Rules of the launch form that need no page.
+
+/** Deadlines to choose from; seconds by name. */
+export const deadlines = [
+  { value: '300', label: '5 minutes' },
+  { value: '900', label: '15 minutes' },
+  { value: '1800', label: '30 minutes' },
+  { value: '3600', label: '1 hour' },
+  { value: '14400', label: '4 hours' },
+];
+
+/** What is wrong with a workload's name, or undefined. */
+export function nameProblem(name: string): string | undefined {
+  if (name.length < 2 || name.length > 40) return 'Must have 2 to 40 characters.';
+  if (!/^[a-z0-9-]+$/.test(name)) return 'Only lower-case letters, digits and hyphens.';
+  if (!/^[a-z]/.test(name) || name.endsWith('-')) return 'Must begin with a letter and not end with a hyphen.';
+  return undefined;
+}
+
+/** A name to start with: the app's, and a few letters that make it unique enough. */
+export function suggestName(slug: string, random: () => number = Math.random): string {
+  const letters = 'bcdfghjkmnpqrstvwxz23456789';
+  const tail = Array.from({ length: 4 }, () => letters.charAt(Math.floor(random() * letters.length))).join('');
+  return `${slug.slice(0, 34)}-${tail}`;
+}

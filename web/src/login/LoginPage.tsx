@@ -1,0 +1,91 @@
+// The way in: a login link brings its one-time code in the fragment, which browsers do not send; or it is pasted.
+import { Button, TextInput } from '@mantine/core';
+import { useCallback, useEffect, useState } from 'react';
+import type { SyntheticEvent } from 'react';
+import { login } from '../api/client';
+import { codeFrom, safeNext } from '../lib/login';
+import { Notice } from '../ui/Problem';
+
+/** Why the page is shown. */
+const words: Readonly<Record<string, string>> = {
+  expired: 'Your session has ended. Log in again to go on where you were.',
+  out: 'You are logged out.',
+};
+
+/** The login page. */
+export function LoginPage({ reason, next }: { reason: string | undefined; next: string | undefined }) {
+  const [pasted, setPasted] = useState('');
+  const [problem, setProblem] = useState<string>();
+  const [busy, setBusy] = useState(false);
+  const redeem = useCallback(async (code: string) => {
+    setBusy(true);
+    const failed = await login(code);
+    if (failed === undefined) location.assign(safeNext(next)); // a full load: the new session starts clean
+    else {
+      setProblem(failed);
+      setBusy(false);
+    }
+  }, [next]);
+  useCodeOfFragment(redeem);
+  useEffect(() => { document.title = 'Log in · GPUaaS'; }, []);
+
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    const code = codeFrom(pasted);
+    if (code === '') setProblem('This is neither a login code nor a login link.');
+    else void redeem(code);
+  };
+  const word = words[reason ?? ''];
+  return (
+    <div className="login">
+      <section className="login-art">
+        <div className="brand"><img src="/icon.svg" alt="" /><span>GPUaaS<small>App Platform</small></span></div>
+        <div>
+          <h1>Clusters on the GPUs you rent.</h1>
+          <p>Launch an app from the catalog, watch it come up live, operate it, and give it back with proof that nothing is left.</p>
+        </div>
+        <Pattern />
+      </section>
+      <main className="login-form">
+        <form onSubmit={submit}>
+          <div>
+            <h2 style={{ fontSize: 20 }}>Log in</h2>
+            <p className="soft" style={{ marginTop: 4 }}>Open your login link, or paste it here. Each link works once.</p>
+          </div>
+          {word !== undefined && problem === undefined && <Notice tone="idle" icon="info" role="status">{word}</Notice>}
+          {problem !== undefined && <Notice tone="bad" icon="warn" role="alert">{problem}</Notice>}
+          <TextInput
+            label="Login code or link" size="md" autoFocus autoComplete="one-time-code" spellCheck={false} maxLength={2048}
+            value={pasted} onChange={(event) => setPasted(event.currentTarget.value)} disabled={busy}
+          />
+          <Button type="submit" size="md" loading={busy} disabled={pasted.trim() === ''}>Log in</Button>
+        </form>
+      </main>
+    </div>
+  );
+}
+
+/** Takes the code out of the address at once, so that it stays in no history, and redeems it once. A link that is opened while this page is shown only changes the fragment. */
+function useCodeOfFragment(redeem: (code: string) => Promise<void>): void {
+  useEffect(() => {
+    const take = () => {
+      if (!location.hash.includes('code=')) return;
+      const code = codeFrom(location.hash);
+      history.replaceState(null, '', location.pathname + location.search);
+      void redeem(code);
+    };
+    take();
+    window.addEventListener('hashchange', take);
+    return () => window.removeEventListener('hashchange', take);
+  }, [redeem]);
+}
+
+/** Racks of cells, some of them lit. */
+function Pattern() {
+  const cells = Array.from({ length: 64 }, (_, at) => ({ x: (at % 8) * 26, y: Math.floor(at / 8) * 26, lit: (at * 7 + (at >> 3) * 5) % 11 < 4 }));
+  return (
+    <svg className="login-grid" viewBox="0 0 208 208" aria-hidden="true">
+      {cells.map(({ x, y, lit }) => <rect key={`${x}-${y}`} x={x} y={y} width="20" height="20" rx="5" fill={lit ? '#7fd1b9' : '#1d4643'} opacity={lit ? 0.75 : 1} />)}
+    </svg>
+  );
+}

@@ -1,0 +1,28 @@
+import { MantineProvider, localStorageColorSchemeManager } from '@mantine/core';
+import '@mantine/core/styles.css';
+import { RouterProvider } from '@tanstack/react-router';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { Provider } from 'urql';
+import { client } from './api/client';
+import { router } from './router';
+import './styles/base.css';
+import './styles/shell.css';
+import './styles/parts.css';
+import './styles/workload.css';
+import { theme } from './theme';
+
+const schemes = localStorageColorSchemeManager({ key: 'gpuaas-color-scheme' }); // the key that public/theme.js reads
+
+const container = document.getElementById('root');
+if (container !== null) {
+  createRoot(container).render(
+    <StrictMode>
+      <MantineProvider theme={theme} colorSchemeManager={schemes} defaultColorScheme="auto">
+        <Provider value={client}>
+          <RouterProvider router={router} />
+        </Provider>
+      </MantineProvider>
+    </StrictMode>,
+  );
+}

@@ -1,0 +1,36 @@
+// The machines behind the capacity, for operators.
+import { useMemo } from 'react';
+import { useThrottled } from '../api/hooks';
+import { useRows } from '../api/pages';
+import { useWhile } from '../allocations/useWhile';
+import { NodesDocument } from '../generated/graphql';
+import type { NodesQuery } from '../generated/graphql';
+import { bytes, words } from '../lib/format';
+import { RowsCard } from '../ui/Rows';
+import { Status } from '../ui/Status';
+import { Ago, Empty, PageHead } from '../ui/parts';
+
+type Row = NodesQuery['nodes']['edges'][number]['node'];
+const pick = (data: NodesQuery) => data.nodes;
+
+/** The list of nodes, read again every few seconds: nodes have no events. */
+export function NodesPage() {
+  const list = useRows(NodesDocument, useMemo(() => ({}), []), pick);
+  useWhile(true, useThrottled(list.refresh));
+  return (
+    <div className="page">
+      <PageHead title="Nodes" lede="Machines that an agent has enrolled, on the whole platform." />
+      <RowsCard<Row> list={list} label="Nodes" columns={columns} empty={<Empty icon="nodes" title="No node enrolled">Mint an enrolment with <code>createNodeEnrolment</code> and start a node agent with it.</Empty>} />
+    </div>
+  );
+}
+
+const columns = [
+  { head: 'Name', cell: (row: Row) => <><span className="strong">{row.name}</span><span className="sub mono">{row.address}</span></> },
+  { head: 'Status', cell: (row: Row) => <Status state={row.status} /> },
+  { head: 'GPUs', cell: (row: Row) => <span>{row.gpus === 0 ? <span className="faint">none</span> : <>{row.gpus} × {row.gpuModel}</>}{row.gpusSimulated && <span className="sub">simulated</span>}</span> },
+  { head: 'CPU and memory', cell: (row: Row) => <span className="num">{row.cpus} cores<span className="sub">{bytes(row.memoryMiB * 1024 * 1024)}</span></span> },
+  { head: 'Where', cell: (row: Row) => <span>{row.region === '' ? '—' : row.region}<span className="sub">{row.sku}</span></span> },
+  { head: 'Isolation', cell: (row: Row) => words(row.isolation) },
+  { head: 'Agent', cell: (row: Row) => <span>{row.agentVersion}<span className="sub">heard <Ago at={row.lastSeenAt} /></span></span> },
+];

@@ -1,0 +1,62 @@
+// Parts that show an operation: its bar, its steps, its failure.
+import type { OperationState, StepBitsFragment } from '../generated/graphql';
+import { between, words } from '../lib/format';
+import { Icon } from '../ui/Icons';
+import type { IconName } from '../ui/Icons';
+import { Notice } from '../ui/Problem';
+import { Status, toneOf } from '../ui/Status';
+import { useNow } from '../ui/parts';
+import type { OperationView } from './useOperation';
+import { hasEnded } from './useOperation';
+
+/** State, message and bar. */
+export function OperationProgress({ operation }: { operation: OperationView }) {
+  const now = useNow(1_000);
+  return (
+    <div className="stack-s">
+      <div className="row" style={{ justifyContent: 'space-between' }}>
+        <span className="row"><Status state={operation.state} operation />{operation.outcome !== null && operation.outcome !== 'NORMAL' && <Status state="DEGRADED" label={words(operation.outcome)} />}</span>
+        <span className="small faint num">{hasEnded(operation.state) ? `took ${between(operation.createdAt, operation.endedAt, now)}` : `${operation.percent} % · ${between(operation.createdAt, null, now)}`}</span>
+      </div>
+      <div className={`op-bar tone-${toneOf(operation.state, true)}`} role="progressbar" aria-valuenow={operation.percent} aria-valuemin={0} aria-valuemax={100} aria-label={`${words(operation.kind)} progress`}>
+        <i style={{ width: `${hasEnded(operation.state) ? 100 : operation.percent}%` }} />
+      </div>
+      {operation.message !== '' && <p className="soft wrap-any">{operation.message}</p>}
+      <FailureNotice operation={operation} />
+    </div>
+  );
+}
+
+/** Why an operation failed and whose it is; nothing while it did not. */
+export function FailureNotice({ operation }: { operation: Pick<OperationView, 'error'> }) {
+  const { error } = operation;
+  if (error === null) return null;
+  return (
+    <Notice tone="bad" icon="warn">
+      <b className="wrap-any">{error.message}</b>
+      <div className="tail"><code>{error.code}</code><span>For the {error.owner} to mend</span>{error.retryable && <span>Trying again may help</span>}</div>
+    </Notice>
+  );
+}
+
+const stepIcons: Readonly<Record<string, IconName>> = { SUCCEEDED: 'check', FAILED: 'cross', RUNNING: 'clock', SKIPPED: 'minus', PENDING: 'circle' };
+
+/** The steps in order, each with how long it took. */
+export function Steps({ steps, over }: { steps: readonly StepBitsFragment[]; over: OperationState }) {
+  const now = useNow(1_000);
+  if (steps.length === 0) return <p className="small faint">{hasEnded(over) ? 'It had no steps.' : 'A worker has not taken it up yet.'}</p>;
+  return (
+    <ol className="steps" aria-label="Steps">
+      {[...steps].sort((a, b) => a.ordinal - b.ordinal).map((step) => (
+        <li key={step.id} className={`tone-${toneOf(step.state, true)}`} data-step={step.name} data-state={step.state}>
+          <Icon name={stepIcons[step.state] ?? 'circle'} size={15} />
+          <span>
+            {words(step.name)}<span className="hidden-visually">, {words(step.state)}</span>{step.attempt > 1 && <span className="faint small"> · attempt {step.attempt}</span>}
+            {step.message !== '' && step.state !== 'SUCCEEDED' && <span className="msg">{step.message}</span>}
+          </span>
+          <span className="time num">{between(step.startedAt, step.endedAt, now)}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}

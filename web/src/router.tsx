@@ -1,0 +1,114 @@
+// The console's pages by path.
+import { Outlet, createRootRoute, createRoute, createRouter, redirect } from '@tanstack/react-router';
+import { AllocationsPage } from './allocations/AllocationsPage';
+import { AuditPage } from './audit/AuditPage';
+import { AppPage } from './catalog/AppPage';
+import { CatalogPage } from './catalog/CatalogPage';
+import { LaunchPage } from './launch/LaunchPage';
+import { LoginPage } from './login/LoginPage';
+import { NodesPage } from './nodes/NodesPage';
+import { OperationPage } from './operations/OperationPage';
+import { OperationsPage } from './operations/OperationsPage';
+import { Shell } from './shell/Shell';
+import { BrokenPage, MissingPage } from './shell/Fallbacks';
+import { WorkloadPage } from './workloads/WorkloadPage';
+import { WorkloadsPage } from './workloads/WorkloadsPage';
+
+/** Reads text parameters of the address; anything else in it is dropped. */
+function texts<Key extends string>(search: Record<string, unknown>, ...keys: Key[]): Partial<Record<Key, string>> {
+  const found = keys.flatMap((key) => {
+    const value = search[key];
+    return typeof value === 'string' || typeof value === 'number' ? [[key, String(value)] as const] : [];
+  });
+  return Object.fromEntries(found) as Partial<Record<Key, string>>;
+}
+
+const root = createRootRoute({ component: Outlet, notFoundComponent: MissingPage, errorComponent: BrokenPage });
+
+const loginRoute = createRoute({
+  getParentRoute: () => root,
+  path: '/login',
+  validateSearch: (search: Record<string, unknown>) => texts(search, 'reason', 'next'),
+  component: function Login() {
+    const { reason, next } = loginRoute.useSearch();
+    return <LoginPage reason={reason} next={next} />;
+  },
+});
+
+const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: Shell });
+
+const index = createRoute({
+  getParentRoute: () => shell,
+  path: '/',
+  beforeLoad: () => { throw redirect({ to: '/workloads' }) as unknown as Error; },
+});
+
+const catalog = createRoute({ getParentRoute: () => shell, path: '/catalog', component: CatalogPage });
+
+const app = createRoute({
+  getParentRoute: () => shell,
+  path: '/catalog/$slug',
+  component: function App() {
+    return <AppPage key={app.useParams().slug} slug={app.useParams().slug} />;
+  },
+});
+
+const launch = createRoute({
+  getParentRoute: () => shell,
+  path: '/launch/$slug',
+  validateSearch: (search: Record<string, unknown>) => texts(search, 'version'),
+  component: function Launch() {
+    const { slug } = launch.useParams();
+    const { version } = launch.useSearch();
+    return <LaunchPage key={`${slug} ${version ?? ''}`} slug={slug} version={version} />;
+  },
+});
+
+const allocations = createRoute({ getParentRoute: () => shell, path: '/allocations', component: AllocationsPage });
+
+const workloads = createRoute({
+  getParentRoute: () => shell,
+  path: '/workloads',
+  validateSearch: (search: Record<string, unknown>) => texts(search, 'show', 'q'),
+  component: function Workloads() {
+    const { show, q } = workloads.useSearch();
+    return <WorkloadsPage show={show} search={q} />;
+  },
+});
+
+const workload = createRoute({
+  getParentRoute: () => shell,
+  path: '/workloads/$id',
+  component: function Workload() {
+    return <WorkloadPage key={workload.useParams().id} id={workload.useParams().id} />;
+  },
+});
+
+const operations = createRoute({ getParentRoute: () => shell, path: '/operations', component: OperationsPage });
+
+const operation = createRoute({
+  getParentRoute: () => shell,
+  path: '/operations/$id',
+  component: function Operation() {
+    return <OperationPage key={operation.useParams().id} id={operation.useParams().id} />;
+  },
+});
+
+const nodes = createRoute({ getParentRoute: () => shell, path: '/nodes', component: NodesPage });
+const audit = createRoute({ getParentRoute: () => shell, path: '/audit', component: AuditPage });
+
+/** The router of the console. */
+export const router = createRouter({
+  routeTree: root.addChildren([
+    loginRoute,
+    shell.addChildren([index, catalog, app, launch, allocations, workloads, workload, operations, operation, nodes, audit]),
+  ]),
+  defaultPreload: false,
+  scrollRestoration: true,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,30 @@
+// What is shown where there is no page, or where a page broke.
+import { Button } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { Empty } from '../ui/parts';
+
+/** A path without a page. */
+export function MissingPage() {
+  return (
+    <main className="main">
+      <div className="page"><div className="card">
+        <Empty icon="search" title="This page does not exist" action={<Link to="/workloads">Go to the workloads</Link>}>
+          <code className="wrap-any">{location.pathname}</code> leads nowhere.
+        </Empty>
+      </div></div>
+    </main>
+  );
+}
+
+/** A page that threw: a fault of the console itself. */
+export function BrokenPage({ error }: { error: unknown }) {
+  return (
+    <main className="main">
+      <div className="page"><div className="card">
+        <Empty icon="warn" title="The console broke here" action={<Button variant="default" onClick={() => location.reload()}>Load the page again</Button>}>
+          Nothing on the platform is affected. <code className="wrap-any">{error instanceof Error ? error.message : String(error)}</code>
+        </Empty>
+      </div></div>
+    </main>
+  );
+}

@@ -1,0 +1,87 @@
+// The frame round every page: navigation, project, viewer, and how the live connection is.
+import { ActionIcon, Drawer } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { Link, Outlet, useLocation } from '@tanstack/react-router';
+import { useEffect } from 'react';
+import { SessionGate, useSession } from '../api/session';
+import { Icon } from '../ui/Icons';
+import type { IconName } from '../ui/Icons';
+import { ProblemPage } from '../ui/Problem';
+import { Empty, Loading } from '../ui/parts';
+import { ConnectionBanner } from './ConnectionBanner';
+import { ProjectSwitcher } from './ProjectSwitcher';
+import { SchemeToggle, ViewerMenu } from './ViewerMenu';
+
+/** The layout of every page but the login. */
+export function Shell() {
+  return (
+    <SessionGate
+      fallback={(read) => (
+        <main className="main"><div className="page">
+          {read.problem !== undefined && !read.loading ? <ProblemPage problem={read.problem} onRetry={read.refresh} /> : <div className="card"><Loading lines={6} /></div>}
+        </div></main>
+      )}
+    >
+      <Frame />
+    </SessionGate>
+  );
+}
+
+function Frame() {
+  const [open, drawer] = useDisclosure(false);
+  const { pathname } = useLocation();
+  const { close } = drawer;
+  useEffect(() => close(), [pathname, close]);
+  return (
+    <div className="shell">
+      <a className="skip" href="#content">Skip to the content</a>
+      <header className="top">
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Open navigation" aria-expanded={open} onClick={drawer.open}><Icon name="menu" size={20} /></ActionIcon>
+        <Link to="/workloads" className="brand" style={{ padding: 0 }}><img src="/icon.svg" alt="" />GPUaaS</Link>
+        <span className="grow" />
+        <SchemeToggle />
+      </header>
+      <aside className="side fixed"><SideContent /></aside>
+      <Drawer opened={open} onClose={drawer.close} size={276} title="Navigation" padding="md"><div className="side drawer"><SideContent /></div></Drawer>
+      <main className="main" id="content" tabIndex={-1} style={{ outline: 'none' }}><Page /></main>
+      <ConnectionBanner />
+    </div>
+  );
+}
+
+/** The page of the route, or a word to those who can see no project at all. */
+function Page() {
+  const { project } = useSession();
+  if (project === undefined) {
+    return (
+      <div className="page"><div className="card">
+        <Empty icon="allocations" title="No project yet">You are logged in, but no project is open to you. Ask an administrator of your tenant for a role.</Empty>
+      </div></div>
+    );
+  }
+  return <Outlet />;
+}
+
+function SideContent() {
+  const { can } = useSession();
+  return (
+    <>
+      <Link to="/workloads" className="brand"><img src="/icon.svg" alt="" /><span>GPUaaS<small>App Platform</small></span></Link>
+      <ProjectSwitcher />
+      <nav className="nav" aria-label="Main">
+        <h2>Project</h2>
+        <NavLink to="/workloads" icon="workloads" text="Workloads" />
+        <NavLink to="/catalog" icon="catalog" text="Catalog" />
+        <NavLink to="/allocations" icon="allocations" text="Allocations" />
+        <NavLink to="/operations" icon="operations" text="Operations" />
+        <NavLink to="/audit" icon="audit" text="Audit" />
+        {can('node.read') && <><h2>Platform</h2><NavLink to="/nodes" icon="nodes" text="Nodes" /></>}
+      </nav>
+      <div className="side-foot"><ViewerMenu /></div>
+    </>
+  );
+}
+
+function NavLink({ to, icon, text }: { to: '/workloads' | '/catalog' | '/allocations' | '/operations' | '/audit' | '/nodes'; icon: IconName; text: string }) {
+  return <Link to={to} activeOptions={{ includeSearch: false }}><Icon name={icon} />{text}</Link>;
+}

@@ -1,0 +1,43 @@
+// Who is logged in, the colour scheme, and the way out.
+import { ActionIcon, Menu, useMantineColorScheme, useComputedColorScheme } from '@mantine/core';
+import { logout } from '../api/client';
+import { useSession } from '../api/session';
+import { words } from '../lib/format';
+import { Icon } from '../ui/Icons';
+
+/** Switches between the light and the dark scheme. */
+export function SchemeToggle() {
+  const { setColorScheme } = useMantineColorScheme();
+  const scheme = useComputedColorScheme('light');
+  const next = scheme === 'dark' ? 'light' : 'dark';
+  return (
+    <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`Switch to the ${next} scheme`} onClick={() => setColorScheme(next)}>
+      <Icon name={scheme === 'dark' ? 'sun' : 'moon'} size={18} />
+    </ActionIcon>
+  );
+}
+
+/** The viewer with roles, and logging out. */
+export function ViewerMenu() {
+  const { viewer } = useSession();
+  const roles = [...new Set(viewer.bindings.map((binding) => words(binding.role)))];
+  return (
+    <div className="row" style={{ flexWrap: 'nowrap' }}>
+      <Menu width={250} position="top-start" shadow="md">
+        <Menu.Target>
+          <button type="button" className="switcher" aria-label={`Account of ${viewer.actor.name}`}>
+            <span className="grow"><b>{viewer.actor.name}</b><small>{roles.join(', ') || words(viewer.actor.kind)}</small></span>
+            <Icon name="updown" size={16} />
+          </button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Label>{words(viewer.actor.kind)}</Menu.Label>
+          <Menu.Item disabled style={{ opacity: 1 }}><span className="mono">{viewer.actor.id}</span></Menu.Item>
+          <Menu.Divider />
+          <Menu.Item leftSection={<Icon name="out" size={16} />} onClick={() => void logout()}>Log out</Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <SchemeToggle />
+    </div>
+  );
+}

@@ -1,0 +1,49 @@
+// Asking once more before something is taken away, with a reason for the audit.
+import { Button, Checkbox, Modal, Textarea } from '@mantine/core';
+import { useState } from 'react';
+import type { ReactNode, SyntheticEvent } from 'react';
+import type { Problem } from '../api/errors';
+import { ProblemNotice } from './Problem';
+
+/** What the dialog says and does. */
+export interface ReasonDialogProps {
+  readonly opened: boolean;
+  readonly title: string;
+  readonly children: ReactNode;
+  /** What the person confirms having understood. */
+  readonly confirm: string;
+  readonly act: string;
+  readonly busy: boolean;
+  readonly problem: Problem | undefined;
+  readonly onClose: () => void;
+  readonly onAct: (reason: string) => void;
+}
+
+/** Longest reason that is sent, characters. */
+const maxReason = 500;
+
+/** The dialog; the reason goes into the audit. */
+export function ReasonDialog(props: ReasonDialogProps) {
+  return <Modal opened={props.opened} onClose={props.onClose} title={<b>{props.title}</b>}><ReasonForm {...props} /></Modal>;
+}
+
+function ReasonForm({ children, confirm, act, busy, problem, onClose, onAct }: ReasonDialogProps) {
+  const [reason, setReason] = useState('');
+  const [sure, setSure] = useState(false);
+  const send = (event: SyntheticEvent) => {
+    event.preventDefault();
+    if (sure && reason.trim() !== '') onAct(reason.trim());
+  };
+  return (
+    <form className="stack" onSubmit={send}>
+      <div className="soft">{children}</div>
+      <Textarea label="Reason" description="Kept in the audit" required autosize minRows={2} maxRows={6} maxLength={maxReason} value={reason} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus />
+      <Checkbox label={confirm} checked={sure} onChange={(event) => setSure(event.currentTarget.checked)} />
+      {problem !== undefined && <ProblemNotice problem={problem} />}
+      <div className="row" style={{ justifyContent: 'flex-end' }}>
+        <Button variant="default" onClick={onClose}>Cancel</Button>
+        <Button type="submit" color="red" loading={busy} disabled={!sure || reason.trim() === ''}>{act}</Button>
+      </div>
+    </form>
+  );
+}

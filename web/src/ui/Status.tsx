@@ -1,0 +1,56 @@
+// What things are doing, in five tones. The tone is never alone: a shape and a word go with it.
+import { Tooltip } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { words } from '../lib/format';
+
+/** good: as wanted. busy: on its way. warn: on its way out or with losses. bad: lost. idle: over, or unknown. */
+export type Tone = 'good' | 'busy' | 'warn' | 'bad' | 'idle';
+
+/** The tone of every state that the console shows; the same word means the same on every object. */
+const tones: Readonly<Record<string, Tone>> = {
+  CREATED: 'busy', STARTING: 'busy', RUNNING: 'good', STOPPING: 'warn', STOPPED: 'idle', FAILED: 'bad',
+  REQUESTED: 'busy', READY: 'good', RELEASING: 'warn', RELEASED: 'idle',
+  PENDING: 'idle', JOINING: 'busy', ACTIVE: 'good', DRAINING: 'warn', DRAINED: 'idle', REMOVING: 'warn', REMOVED: 'idle',
+  HEALTHY: 'good', DEGRADED: 'warn', UNHEALTHY: 'bad', UNKNOWN: 'idle',
+  ONLINE: 'good', OFFLINE: 'bad', RETIRED: 'idle', DEPRECATED: 'warn', DRAFT: 'idle', STAGED: 'busy', CANARY: 'warn',
+  SUCCEEDED: 'good', CANCELING: 'warn', COMPENSATING: 'warn', CANCELED: 'idle', SKIPPED: 'idle', TIMED_OUT: 'bad',
+};
+
+/** The tone of a state; `operation` because a running operation is under way while a running workload is well. */
+export function toneOf(state: string, operation = false): Tone {
+  if (operation && state === 'RUNNING') return 'busy';
+  return tones[state] ?? 'idle';
+}
+
+/** A tone's shape: ring when idle, disc when good, half when busy, square when on its way out, cross when lost. */
+function Shape({ tone }: { tone: Tone }) {
+  return (
+    <svg width="9" height="9" viewBox="0 0 10 10" aria-hidden="true" focusable="false" className={tone === 'busy' ? 'pulse' : undefined}>
+      {tone === 'good' && <circle cx="5" cy="5" r="4.2" fill="currentColor" />}
+      {tone === 'busy' && <><circle cx="5" cy="5" r="4" fill="none" stroke="currentColor" strokeWidth="1.6" /><path d="M5 1a4 4 0 0 1 0 8Z" fill="currentColor" /></>}
+      {tone === 'warn' && <rect x="1.2" y="1.2" width="7.6" height="7.6" rx="1.6" fill="currentColor" />}
+      {tone === 'bad' && <path d="m1.5 1.5 7 7M8.5 1.5l-7 7" stroke="currentColor" strokeWidth="2.2" strokeLinecap="round" />}
+      {tone === 'idle' && <circle cx="5" cy="5" r="3.7" fill="none" stroke="currentColor" strokeWidth="1.7" />}
+    </svg>
+  );
+}
+
+/** A state as a chip. `bare` leaves the ground out, for health beside a status. */
+export function Status({ state, operation = false, bare = false, title, label }: {
+  state: string; operation?: boolean; bare?: boolean; title?: string; label?: ReactNode;
+}) {
+  const chip = (
+    <span className={`chip tone-${toneOf(state, operation)}${bare ? ' bare' : ''}`} data-state={state}>
+      <Shape tone={toneOf(state, operation)} />
+      {label ?? words(state)}
+    </span>
+  );
+  return title === undefined || title === '' ? chip : <Tooltip label={title}>{chip}</Tooltip>;
+}
+
+/** Health by the adapter's word, beside a status. Of something that is over, nothing is said. */
+export function HealthMark({ health, message, over = false }: { health: string; message: string; over?: boolean }) {
+  if (over) return <span className="faint">—</span>;
+  const label = health === 'UNKNOWN' ? 'Not reported' : words(health);
+  return <Status state={health} bare title={message} label={label} />;
+}

@@ -1,0 +1,158 @@
+// Small parts that every page uses.
+import { Skeleton, Tooltip } from '@mantine/core';
+import { useEffect, useState } from 'react';
+import type { CSSProperties, ReactNode } from 'react';
+import { ago, fullTime } from '../lib/format';
+import { Icon } from './Icons';
+import type { IconName } from './Icons';
+
+/** A page's head: where it is, what it is, and what can be done there. Also names the browser's tab. */
+export function PageHead({ title, lede, crumbs, actions, mark }: {
+  title: string; lede?: ReactNode; crumbs?: ReactNode; actions?: ReactNode; mark?: ReactNode;
+}) {
+  useEffect(() => { document.title = `${title} · GPUaaS`; }, [title]);
+  return (
+    <header className="page-head">
+      <div className="row grow" style={{ alignItems: 'flex-start', flexWrap: 'nowrap', gap: 14 }}>
+        {mark}
+        <div className="grow">
+          {crumbs !== undefined && <nav className="crumbs" aria-label="Breadcrumb">{crumbs}</nav>}
+          <h1 className="wrap-any">{title}</h1>
+          {lede !== undefined && <div className="lede">{lede}</div>}
+        </div>
+      </div>
+      {actions !== undefined && <div className="page-actions">{actions}</div>}
+    </header>
+  );
+}
+
+/** A box with an optional head. */
+export function Card({ title, aside, children, pad = true, label }: {
+  title?: ReactNode; aside?: ReactNode; children: ReactNode; pad?: boolean; label?: string;
+}) {
+  return (
+    <section className="card" aria-label={label}>
+      {title !== undefined && <div className="card-head"><h2>{title}</h2>{aside}</div>}
+      {pad ? <div className="card-body">{children}</div> : children}
+    </section>
+  );
+}
+
+/** What stands where nothing is yet. */
+export function Empty({ icon, title, children, action }: { icon: IconName; title: string; children?: ReactNode; action?: ReactNode }) {
+  return (
+    <div className="empty">
+      <Icon name={icon} size={34} />
+      <h2>{title}</h2>
+      {children !== undefined && <p>{children}</p>}
+      {action}
+    </div>
+  );
+}
+
+/** Grey lines while something is read. */
+export function Loading({ lines = 4 }: { lines?: number }) {
+  return (
+    <div className="card-body stack-s" role="status" aria-label="Loading">
+      {Array.from({ length: lines }, (_, line) => <Skeleton key={line} height={16} width={`${92 - ((line * 17) % 40)}%`} radius="sm" />)}
+    </div>
+  );
+}
+
+/** The time now, renewed every so many milliseconds. */
+export function useNow(every = 5_000): number {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), every);
+    return () => clearInterval(timer);
+  }, [every]);
+  return now;
+}
+
+/** How long ago something was; the exact time on pointing at it. */
+export function Ago({ at }: { at: string | null }) {
+  const now = useNow();
+  if (at === null) return <span className="faint">—</span>;
+  return <Tooltip label={fullTime(at)}><time dateTime={at} className="num">{ago(at, now)}</time></Tooltip>;
+}
+
+/** Text that a click copies, such as an id. */
+export function Copy({ value, shown, what }: { value: string; shown?: string; what: string }) {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!copied) return undefined;
+    const timer = setTimeout(() => setCopied(false), 1_600);
+    return () => clearTimeout(timer);
+  }, [copied]);
+  return (
+    <button type="button" className="copy" onClick={() => void copyText(value).then(setCopied)} aria-label={`Copy ${what} ${value}`}>
+      <span className="mono">{shown ?? value}</span>
+      <Icon name={copied ? 'check' : 'copy'} size={13} />
+      <span className="hidden-visually" role="status">{copied ? 'Copied' : ''}</span>
+    </button>
+  );
+}
+
+/** Copies text and says whether it could. The clipboard's own API exists in secure contexts only. */
+async function copyText(value: string): Promise<boolean> {
+  const clipboard = (navigator as { clipboard?: Clipboard }).clipboard;
+  if (clipboard !== undefined) {
+    return clipboard.writeText(value).then(() => true, () => false);
+  }
+  const area = document.createElement('textarea');
+  area.value = value;
+  document.body.append(area);
+  area.select();
+  // eslint-disable-next-line @typescript-eslint/no-deprecated -- the only way over plain HTTP
+  const done = document.execCommand('copy');
+  area.remove();
+  return done;
+}
+
+/** A value as indented JSON. */
+export function Json({ value, label }: { value: unknown; label: string }) {
+  // A box that scrolls must be reachable by keyboard.
+  // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+  return <pre className="json" role="region" tabIndex={0} aria-label={label}>{JSON.stringify(value, null, 2)}</pre>;
+}
+
+/** A term and its value in a list of facts. */
+export function Fact({ term, children }: { term: string; children: ReactNode }) {
+  return <><dt>{term}</dt><dd>{children}</dd></>;
+}
+
+/** An app's tile: its initials on a colour that follows from its name. */
+export function Glyph({ slug, size = 40 }: { slug: string; size?: number }) {
+  const parts = slug.split('-').filter(Boolean);
+  const initials = parts.length > 1 ? parts.slice(0, 2).map((part) => part.charAt(0)).join('') : slug.slice(0, 2);
+  const hue = [...slug].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 360, 7);
+  const style = { '--hue': hue, width: size, height: size, fontSize: size * 0.38, borderRadius: size * 0.24 } as CSSProperties;
+  return <span className="glyph" style={style} aria-hidden="true">{initials.charAt(0).toUpperCase() + initials.slice(1)}</span>;
+}
+
+/** A row of a table's head and how its cells are drawn. */
+export interface Column<Row> {
+  readonly head: string;
+  readonly cell: (row: Row) => ReactNode;
+  readonly right?: boolean;
+}
+
+/** Rows in columns; on a phone each row becomes a card with its heads beside the values. */
+export function DataTable<Row>({ label, columns, rows, keyOf }: {
+  label: string; columns: readonly Column<Row>[]; rows: readonly Row[]; keyOf: (row: Row) => string;
+}) {
+  return (
+    <div className="table-box">
+      <table className="table cards" aria-label={label}>
+        <thead><tr>{columns.map((column) => <th key={column.head} scope="col" className={column.right === true ? 'right' : undefined}>{column.head}</th>)}</tr></thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)}>
+              {columns.map((column) => <td key={column.head} data-label={column.head} className={column.right === true ? 'right' : undefined}>{column.cell(row)}</td>)}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,120 @@
+// What a workload's app can be asked to do: a form from each action's input schema, and the answer.
+import { Button, Checkbox, SegmentedControl } from '@mantine/core';
+import { useMemo, useState } from 'react';
+import type { SyntheticEvent } from 'react';
+import { placeReasons } from '../api/errors';
+import { useSubmission } from '../api/hooks';
+import { useSession } from '../api/session';
+import { InvokeActionDocument } from '../generated/graphql';
+import type { InvokeActionMutation } from '../generated/graphql';
+import { SchemaForm } from '../launch/SchemaForm';
+import { labelOf } from '../lib/format';
+import { asSchema, fieldsOf, hasField, initialValue, validate } from '../lib/schema';
+import { cellText, factsOf, tablesOf } from '../lib/table';
+import type { Table } from '../lib/table';
+import { Icon } from '../ui/Icons';
+import { ProblemNotice } from '../ui/Problem';
+import { Card, Copy, Fact, Json } from '../ui/parts';
+import type { Workload } from './WorkloadPage';
+
+type Action = Workload['actions'][number];
+
+/** The card with the actions; empty for apps without any. */
+export function ActionsCard({ workload }: { workload: Workload }) {
+  const [open, setOpen] = useState<string>();
+  if (workload.actions.length === 0) return null;
+  const running = workload.status === 'RUNNING';
+  return (
+    <Card title="Actions" pad={false} label="Actions" aside={!running && <span className="small faint">Available while it runs</span>}>
+      <div className="action-list">
+        {workload.actions.map((action) => (
+          <ActionItem key={action.name} workload={workload} action={action} running={running} open={open === action.name} onToggle={() => setOpen(open === action.name ? undefined : action.name)} />
+        ))}
+      </div>
+    </Card>
+  );
+}
+
+interface ItemProps { workload: Workload; action: Action; running: boolean; open: boolean; onToggle: () => void }
+
+function ActionItem({ workload, action, running, open, onToggle }: ItemProps) {
+  const { can } = useSession();
+  const allowed = can(action.permissionKey);
+  return (
+    <div className="action-item" data-action={action.name}>
+      <button type="button" className="action-toggle" aria-expanded={open} onClick={onToggle}>
+        <Icon name="right" size={14} className="turn" />
+        <span className="grow"><span className="strong">{action.displayName}</span> <span className="small faint mono">{action.name}</span></span>
+        {action.risk !== 'READ' && <span className="tag">{action.risk === 'DESTRUCTIVE' ? 'can lose work' : 'changes state'}</span>}
+      </button>
+      {open && <ActionForm workload={workload} action={action} runnable={running && allowed} why={allowed ? '' : `You lack the key ${action.permissionKey}.`} />}
+    </div>
+  );
+}
+
+function ActionForm({ workload, action, runnable, why }: { workload: Workload; action: Action; runnable: boolean; why: string }) {
+  const schema = useMemo(() => asSchema(action.inputSchema), [action.inputSchema]);
+  const [input, setInput] = useState<unknown>(() => initialValue(schema) ?? {});
+  const [tried, setTried] = useState(false);
+  const [sure, setSure] = useState(false);
+  const [answer, setAnswer] = useState<InvokeActionMutation['invokeAction']>();
+  const { submit, problem, busy } = useSubmission(InvokeActionDocument);
+  const own = validate(schema, input);
+  const placed = placeReasons(problem?.reasons ?? [], (path) => hasField(schema, path));
+  const errors = tried ? new Map([...placed.fields, ...own]) : new Map<string, string>();
+  const destructive = action.risk === 'DESTRUCTIVE';
+  const send = async (event: SyntheticEvent) => {
+    event.preventDefault();
+    setTried(true);
+    if (own.size > 0) return;
+    const given = await submit({ instanceId: workload.id, action: action.name, input });
+    if (given !== undefined) setAnswer(given.invokeAction);
+    setSure(false);
+  };
+  return (
+    <form className="action-body" onSubmit={(event) => void send(event)} noValidate aria-label={action.displayName}>
+      {fieldsOf(schema).length > 0 && <SchemaForm schema={schema} value={input} onChange={setInput} errors={errors} />}
+      {destructive && <Checkbox label="I know that this can lose work" checked={sure} onChange={(event) => setSure(event.currentTarget.checked)} />}
+      <div className="row">
+        <Button type="submit" loading={busy} disabled={!runnable || (destructive && !sure)} {...(destructive ? { color: 'red' } : {})}>{action.risk === 'READ' ? 'Read' : 'Run'}</Button>
+        {why !== '' && <span className="small faint">{why}</span>}
+      </div>
+      {problem !== undefined && <ProblemNotice problem={problem} reasons={placed.rest} />}
+      {answer !== undefined && <ActionResult answer={answer} />}
+    </form>
+  );
+}
+
+/** An answer as facts and tables where it has such shape, or as the JSON it is. */
+export function ActionResult({ answer }: { answer: InvokeActionMutation['invokeAction'] }) {
+  const tables = tablesOf(answer.output);
+  const facts = factsOf(answer.output);
+  const shaped = tables.length + facts.length > 0;
+  const [view, setView] = useState('view');
+  return (
+    <div className="stack-s" role="region" aria-label="Result" data-result={answer.action}>
+      <div className="row" style={{ justifyContent: 'space-between' }}>
+        <h3>Result</h3>
+        {shaped && <SegmentedControl size="xs" aria-label="How the result is shown" value={view} onChange={setView} data={[{ value: 'view', label: 'Table' }, { value: 'json', label: 'JSON' }]} />}
+      </div>
+      {shaped && view === 'view' ? (
+        <>
+          {facts.length > 0 && <dl className="facts">{facts.map(([key, value]) => <Fact key={key} term={labelOf(key)}>{value}</Fact>)}</dl>}
+          {tables.map((table) => <ResultTable key={table.name} table={table} />)}
+        </>
+      ) : <Json value={answer.output} label="Result as JSON" />}
+      <div className="small faint">Correlation id <Copy value={answer.correlationId} what="correlation id" /></div>
+    </div>
+  );
+}
+
+function ResultTable({ table }: { table: Table }) {
+  return (
+    <div className="table-box card" style={{ boxShadow: 'none' }}>
+      <table className="table dense" aria-label={table.name === '' ? 'Result' : labelOf(table.name)}>
+        <thead><tr>{table.columns.map((column) => <th key={column} scope="col">{labelOf(column)}</th>)}</tr></thead>
+        <tbody>{table.rows.map((row, at) => <tr key={at}>{table.columns.map((column) => <td key={column}>{cellText(row[column])}</td>)}</tr>)}</tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,155 @@
+// One workload: how it is, what is being done to it, what happened, and what it can be asked.
+import { Button } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { useEffect, useState } from 'react';
+import { useRead, useThrottled } from '../api/hooks';
+import { useSession } from '../api/session';
+import { shapeName } from '../catalog/needs';
+import { WorkloadDocument } from '../generated/graphql';
+import type { WorkloadQuery } from '../generated/graphql';
+import { words } from '../lib/format';
+import { OperationProgress, Steps } from '../operations/OperationParts';
+import { hasEnded, useOperation } from '../operations/useOperation';
+import type { OperationView } from '../operations/useOperation';
+import { Icon } from '../ui/Icons';
+import { Notice, ProblemPage } from '../ui/Problem';
+import { HealthMark, Status } from '../ui/Status';
+import { Ago, Card, Copy, Fact, Glyph, Json, Loading, PageHead } from '../ui/parts';
+import { ActionsCard } from './ActionsCard';
+import { DecommissionDialog } from './DecommissionDialog';
+import { MembersCard } from './MembersCard';
+import { TimelineCard } from './Timeline';
+import { useTimeline } from './useTimeline';
+import type { Followed } from './useTimeline';
+import { isOver } from './WorkloadsPage';
+
+/** A workload as this page reads it. */
+export type Workload = WorkloadQuery['instance'];
+
+/** The page of a workload: read once, then again whenever its timeline knows more than what was read. */
+export function WorkloadPage({ id }: { id: string }) {
+  const { data, problem, refresh } = useRead(WorkloadDocument, { id });
+  const followed = useTimeline(id);
+  const soon = useThrottled(refresh, 350);
+  const behind = data !== undefined && followed.timeline.lastSeq > data.instance.revision;
+  useEffect(() => { if (behind) soon(); }, [behind, followed.timeline.lastSeq, soon]);
+  if (data === undefined) {
+    return <div className="page">{problem !== undefined ? <ProblemPage problem={problem} onRetry={refresh} /> : <div className="card"><Loading lines={9} /></div>}</div>;
+  }
+  return <WorkloadView workload={data.instance} followed={followed} refresh={refresh} />;
+}
+
+function WorkloadView({ workload, followed, refresh }: { workload: Workload; followed: Followed; refresh: () => void }) {
+  const operation = useOperation(workload.lastOperation);
+  const finished = operation !== null && hasEnded(operation.state) && workload.lastOperation !== null && !hasEnded(workload.lastOperation.state);
+  useEffect(() => { if (finished) refresh(); }, [finished, refresh]);
+  return (
+    <div className="page" data-workload={workload.id} data-status={workload.status}>
+      <PageHead
+        title={workload.name} mark={<Glyph slug={workload.appSlug} size={48} />}
+        crumbs={<><Link to="/workloads">Workloads</Link><Icon name="right" size={12} /><Link to="/catalog/$slug" params={{ slug: workload.appSlug }}>{workload.appSlug} {workload.appVersion}</Link></>}
+        lede={<span className="row" style={{ gap: 12, marginTop: 4 }}>
+          <Status state={workload.status} />
+          <HealthMark health={workload.health} message={workload.healthMessage} over={isOver(workload.status)} />
+          <span className="small faint">created <Ago at={workload.createdAt} /></span>
+          {workload.smoke && <span className="tag">smoke test</span>}
+        </span>}
+        actions={<Decommission workload={workload} refresh={refresh} />}
+      />
+      <Failed workload={workload} />
+      <div className="workload">
+        <div className="stack">
+          {operation !== null && <OperationCard operation={operation} />}
+          <MembersCard workload={workload} />
+          <ActionsCard workload={workload} />
+          <AboutCard workload={workload} />
+        </div>
+        <div className="stack">
+          <TimelineCard followed={followed} />
+          <HistoryCard workload={workload} />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Decommission({ workload, refresh }: { workload: Workload; refresh: () => void }) {
+  const { can } = useSession();
+  const [asking, setAsking] = useState(false);
+  const gone = workload.releasedAt !== null || workload.status === 'STOPPING' || workload.status === 'STOPPED';
+  const allowed = can('apps.instance.delete') || can('scheduler.instance.delete');
+  if (gone || !allowed) return null;
+  return (
+    <>
+      <Button variant="default" leftSection={<Icon name="trash" size={15} />} onClick={() => setAsking(true)}>Decommission</Button>
+      <DecommissionDialog workload={workload} opened={asking} onClose={() => setAsking(false)} onDone={refresh} />
+    </>
+  );
+}
+
+function Failed({ workload }: { workload: Workload }) {
+  if (workload.failure === null) return null;
+  return (
+    <Notice tone="bad" icon="warn">
+      <b className="wrap-any">{workload.failure.message}</b>
+      <div className="tail">
+        <code>{workload.failure.code}</code><span>For the {workload.failure.owner} to mend</span>
+        {workload.releasedAt === null && <span>Its members may still hold capacity: decommission it to have it torn down.</span>}
+        <span>Correlation id <Copy value={workload.correlationId} what="correlation id" /></span>
+      </div>
+    </Notice>
+  );
+}
+
+function OperationCard({ operation }: { operation: OperationView }) {
+  const over = hasEnded(operation.state);
+  const [open, setOpen] = useState<boolean>();
+  const shown = open ?? (!over || operation.state === 'FAILED');
+  return (
+    <Card
+      title={words(operation.kind)} label="Operation"
+      aside={<span className="row"><Button size="compact-xs" variant="subtle" onClick={() => setOpen(!shown)} aria-expanded={shown}>{shown ? 'Hide steps' : 'Show steps'}</Button><Link to="/operations/$id" params={{ id: operation.id }} className="small">Open</Link></span>}
+    >
+      <div className="stack" data-operation={operation.id} data-state={operation.state}>
+        <OperationProgress operation={operation} />
+        {shown && <Steps steps={operation.steps} over={operation.state} />}
+      </div>
+    </Card>
+  );
+}
+
+function AboutCard({ workload }: { workload: Workload }) {
+  return (
+    <Card title="Details">
+      <div className="stack">
+        <dl className="facts">
+          <Fact term="App">{workload.manifest.displayName} {workload.appVersion}</Fact>
+          <Fact term="Capacity">{shapeName(workload.boundCapacityShape)}: {workload.allocations.map((each) => each.name).join(', ')}</Fact>
+          <Fact term="Control plane">{words(workload.operatingMode)}, for one {workload.controlPlaneScope.toLowerCase()}</Fact>
+          <Fact term="Run by">{workload.runtimeBackend}</Fact>
+          <Fact term="Last change"><Ago at={workload.updatedAt} /></Fact>
+          {workload.releasedAt !== null && <Fact term="Proved gone"><Ago at={workload.releasedAt} /></Fact>}
+          <Fact term="Id"><Copy value={workload.id} what="id" /></Fact>
+          <Fact term="Correlation id"><Copy value={workload.correlationId} what="correlation id" /></Fact>
+        </dl>
+        <div className="stack-s"><h3>Configuration</h3><Json value={workload.config} label="Configuration" /></div>
+      </div>
+    </Card>
+  );
+}
+
+function HistoryCard({ workload }: { workload: Workload }) {
+  const operations = workload.operations.edges.map((edge) => edge.node);
+  return (
+    <Card title="Operations" pad={false}>
+      <ul style={{ listStyle: 'none', padding: '6px 16px 10px' }}>
+        {operations.map((each) => (
+          <li key={each.id} className="row" style={{ justifyContent: 'space-between', padding: '5px 0' }}>
+            <Link to="/operations/$id" params={{ id: each.id }}>{words(each.kind)}</Link>
+            <span className="row small faint"><Status state={each.state} operation bare /><Ago at={each.createdAt} /></span>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}

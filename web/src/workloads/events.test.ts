@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest';
+import { eventName, eventTone, isMinor } from './events';
+
+it.each([
+  ['apps.instance.requested', 'Requested', 'busy', false],
+  ['apps.instance.running', 'Running', 'good', false],
+  ['apps.instance.healthy', 'Healthy', 'good', false],
+  ['apps.instance.unhealthy', 'Unhealthy', 'bad', false],
+  ['apps.instance.member_failed', 'Member failed', 'bad', false],
+  ['apps.instance.deleting', 'Deleting', 'warn', false],
+  ['apps.instance.deleted', 'Deleted', 'idle', false],
+  ['apps.instance.operation_progress', 'Operation progress', 'busy', true],
+] as const)('shows %s as %s', (type, name, tone, minor) => {
+  expect([eventName(type), eventTone(type), isMinor(type)]).toEqual([name, tone, minor]);
+});
