@@ -23,16 +23,25 @@ var correlationPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 // valid request token. Bodies are bounded both ways by [MaxBody].
 func (k *Kit) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/adapter", k.serve(k.describe))
-	mux.HandleFunc("GET /v1/operations", k.serve(k.changes))
-	mux.HandleFunc("PUT /v1/operations/{id}", k.serve(k.dispatch))
-	mux.HandleFunc("GET /v1/operations/{id}", k.serve(k.status))
-	mux.HandleFunc("POST /v1/operations/{id}/cancel", k.serve(k.cancel))
-	mux.HandleFunc("GET /v1/instances/{id}", k.serve(k.observe))
-	mux.HandleFunc("POST /v1/instances/{id}/actions/{name}", k.serve(k.action))
-	mux.HandleFunc("GET /v1/instances/{id}/usage", k.serve(k.usage))
+	for pattern, next := range k.routes() {
+		mux.HandleFunc(pattern, k.serve(next))
+	}
 	mux.HandleFunc("/", k.serve(notFound))
 	return mux
+}
+
+// routes are the routes of the contract, as the OpenAPI document lists them.
+func (k *Kit) routes() map[string]endpoint {
+	return map[string]endpoint{
+		"GET /v1/adapter":                        k.describe,
+		"GET /v1/operations":                     k.changes,
+		"PUT /v1/operations/{id}":                k.dispatch,
+		"GET /v1/operations/{id}":                k.status,
+		"POST /v1/operations/{id}/cancel":        k.cancel,
+		"GET /v1/instances/{id}":                 k.observe,
+		"POST /v1/instances/{id}/actions/{name}": k.action,
+		"GET /v1/instances/{id}/usage":           k.usage,
+	}
 }
 
 // request is a verified request with its body.

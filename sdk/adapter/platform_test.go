@@ -186,6 +186,7 @@ func (l *lab) send(base, method, target string, raw []byte, headers ...string) (
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	require.NoError(l.t, err)
+	checkExchange(l.t, req, raw, resp, answer)
 	return resp.StatusCode, answer
 }
 

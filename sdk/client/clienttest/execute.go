@@ -1,15 +1,46 @@
 package clienttest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/validator"
 )
+
+// ordered is an object whose fields keep the order in which they were asked for, as the specification wants.
+type ordered struct {
+	names  []string
+	values []any
+}
+
+func (o *ordered) add(name string, value any) {
+	if !slices.Contains(o.names, name) {
+		o.names, o.values = append(o.names, name), append(o.values, value)
+	}
+}
+
+// MarshalJSON writes the fields in their order.
+func (o *ordered) MarshalJSON() ([]byte, error) {
+	var text bytes.Buffer
+	for i, name := range o.names {
+		value, err := json.Marshal(o.values[i])
+		if err != nil {
+			return nil, err
+		}
+		separator := ","
+		if i == 0 {
+			separator = ""
+		}
+		fmt.Fprintf(&text, "%s%q:%s", separator, name, value)
+	}
+	return fmt.Appendf(nil, "{%s}", text.Bytes()), nil
+}
 
 // request is a GraphQL request as it comes over HTTP or in a subscribe message.
 type request struct {
@@ -25,7 +56,7 @@ type prepared struct {
 }
 
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.authenticated(r) {
+	if !s.authenticated(r.Header.Get("Authorization")) {
 		s.refuse(w, r, http.StatusUnauthorized, &Fault{Code: "UNAUTHENTICATED", Message: "the credential is unknown"})
 		return
 	}
@@ -72,12 +103,12 @@ func (s *Server) prepare(req request) (*prepared, error) {
 }
 
 // execute answers the root fields one after the other; the first error ends it, with the field's path.
-func (s *Server) execute(r *http.Request, ready *prepared) (Object, []any, error) {
+func (s *Server) execute(r *http.Request, ready *prepared) (*ordered, []any, error) {
 	root := s.schema.Query
 	if ready.operation.Operation == ast.Mutation {
 		root = s.schema.Mutation
 	}
-	data := Object{}
+	data := &ordered{}
 	for _, field := range s.collect(ready.operation.SelectionSet, root) {
 		call := Call{Context: r.Context(), Field: field.Name, Args: field.ArgumentMap(ready.variables), Header: r.Header}
 		value, err := s.resolve(call)
@@ -87,7 +118,7 @@ func (s *Server) execute(r *http.Request, ready *prepared) (Object, []any, error
 		if err != nil {
 			return nil, []any{field.Alias}, err
 		}
-		data[field.Alias] = value
+		data.add(field.Alias, value)
 	}
 	return data, nil, nil
 }
@@ -197,17 +228,17 @@ func (s *Server) completeObject(definition *ast.Definition, selections ast.Selec
 			return nil, fmt.Errorf("%s: %s has no field %s", path, definition.Name, key)
 		}
 	}
-	shaped := Object{}
+	shaped := &ordered{}
 	for _, field := range s.collect(selections, definition) {
 		if field.Name == "__typename" {
-			shaped[field.Alias] = definition.Name
+			shaped.add(field.Alias, definition.Name)
 			continue
 		}
 		one, err := s.complete(field.Definition.Type, field.SelectionSet, object[field.Name], path+"."+field.Name)
 		if err != nil {
 			return nil, err
 		}
-		shaped[field.Alias] = one
+		shaped.add(field.Alias, one)
 	}
 	return shaped, nil
 }

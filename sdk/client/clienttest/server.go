@@ -213,10 +213,10 @@ func (s *Server) front(next http.Handler, w http.ResponseWriter, r *http.Request
 	next.ServeHTTP(w, r)
 }
 
-func (s *Server) authenticated(r *http.Request) bool {
+func (s *Server) authenticated(authorization string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.token == "" || r.Header.Get("Authorization") == "Bearer "+s.token
+	return s.token == "" || authorization == "Bearer "+s.token
 }
 
 func (s *Server) serveLogin(w http.ResponseWriter, r *http.Request) {

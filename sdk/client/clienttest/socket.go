@@ -37,7 +37,8 @@ type peer struct {
 }
 
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
-	if !s.authenticated(r) {
+	// Without a header the credential may come in connection_init.
+	if given := r.Header.Get("Authorization"); given != "" && !s.authenticated(given) {
 		s.refuse(w, r, http.StatusUnauthorized, &Fault{Code: "UNAUTHENTICATED", Message: "the credential is unknown"})
 		return
 	}
@@ -94,12 +95,23 @@ func (p *peer) initialised() bool {
 		p.close(4408, "connection initialisation timeout")
 		return false
 	}
-	if m.Type != "connection_init" {
+	if m.Type != "connection_init" || !p.server.authenticated(p.authorization(m)) {
 		p.close(4401, "unauthorized")
 		return false
 	}
 	_ = p.conn.SetReadDeadline(time.Time{})
 	return p.send(message{Type: "connection_ack"}) == nil
+}
+
+// authorization is the upgrade's, or that of connection_init.
+func (p *peer) authorization(initialisation message) string {
+	var payload struct {
+		Authorization string `json:"authorization"`
+	}
+	if given := p.request.Header.Get("Authorization"); given != "" || json.Unmarshal(initialisation.Payload, &payload) != nil {
+		return given
+	}
+	return payload.Authorization
 }
 
 // take handles one message; it reports whether the socket goes on.
