@@ -10,11 +10,16 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
-// helloPatience bounds how long a living init may take to answer.
-const helloPatience = 10 * time.Second
+const (
+	// helloPatience bounds how long a living init may take to answer.
+	helloPatience = 10 * time.Second
+	// dyingPatience is how long a broken connection waits to see whether the init died.
+	dyingPatience = time.Second
+)
 
 // Client talks to one life of one member's init. It holds no connection and needs no closing.
 type Client struct {
@@ -44,23 +49,28 @@ func connect(ctx context.Context, dir string, known record) (*Client, error) {
 func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	dir, err := os.Open(filepath.Join(c.dir, memberinit.DirRun))
 	if err != nil {
-		return nil, c.lost(err)
+		return nil, c.lost(ctx, err)
 	}
 	defer dir.Close()
 	path := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), memberinit.SocketName)
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	if err != nil {
-		return nil, c.lost(err)
+		return nil, c.lost(ctx, err)
 	}
 	return conn, nil
 }
 
-// lost makes an error honest: a broken connection to a dead init is a lost sandbox.
-func (c *Client) lost(err error) error {
-	if !c.known.alive() {
+// lost makes an error honest: a broken connection to a dead init is a lost sandbox. A dying init closes
+// its sockets a moment before it is gone.
+func (c *Client) lost(ctx context.Context, err error) error {
+	failed := wire.Errorf(wire.CodeSandboxFailed, "the member's init does not answer: %v", err)
+	if ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), failed)
+	}
+	if procfs.WaitGone(c.known.InitPID, c.known.InitStart, dyingPatience) {
 		return wire.Errorf(wire.CodeSandboxLost, "the member's init is gone, and all that ran in the member with it")
 	}
-	return wire.Errorf(wire.CodeSandboxFailed, "the member's init does not answer: %v", err)
+	return failed
 }
 
 // call is one request with one answer.
@@ -76,7 +86,7 @@ func (c *Client) call(ctx context.Context, request wire.Request) (wire.Response,
 		err = wire.Read(conn, &answer)
 	}
 	if err != nil {
-		return answer, errors.Join(context.Cause(ctx), c.lost(err))
+		return answer, c.lost(ctx, err)
 	}
 	if answer.Error != nil {
 		return answer, answer.Error
@@ -94,12 +104,12 @@ func (c *Client) Run(ctx context.Context, run wire.Run, output func(wire.Output)
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if err := wire.Write(conn, wire.Request{Op: wire.OpRun, Run: &run}); err != nil {
-		return wire.RunResult{}, c.lost(err)
+		return wire.RunResult{}, c.lost(ctx, err)
 	}
 	for {
 		var answer wire.Response
 		if err := wire.Read(conn, &answer); err != nil {
-			return wire.RunResult{}, errors.Join(context.Cause(ctx), c.lost(err))
+			return wire.RunResult{}, c.lost(ctx, err)
 		}
 		switch {
 		case answer.Error != nil:

@@ -1,0 +1,274 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/seal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
+)
+
+const (
+	// heartbeatEvery is how often the node says that it is alive.
+	heartbeatEvery = 5 * time.Second
+	// steadyStream is how long a stream must have lived for the next break to be tried again at once.
+	steadyStream = 10 * time.Second
+	// rereadDelay is how long the agent waits before it asks for all tasks again because it could not take one.
+	rereadDelay = 5 * time.Second
+)
+
+// Options are what an agent is started with.
+type Options struct {
+	PlatformURL string
+	StateDir    string
+	// EnrolTokenFile or EnrolToken bring the one-time token; needed until the node is enrolled.
+	EnrolTokenFile string
+	EnrolToken     string
+	// Name and Address are how the node is known and reached.
+	Name    string
+	Address string
+	// CPUs and MemoryMiB of 0 mean what the machine has; GPUs below 0 means: count them.
+	CPUs          int
+	MemoryMiB     int
+	GPUs          int
+	GPUModel      string
+	SimulatedGPUs bool
+	Region        string
+	SKU           string
+	Labels        map[string]string
+	// ForceProcess asks for members without namespaces.
+	ForceProcess bool
+	Version      string
+	// Transport reaches the platform; nil is the default.
+	Transport http.RoundTripper
+}
+
+// Agent is one node's agent. It runs once.
+type Agent struct {
+	options     Options
+	log         *slog.Logger
+	now         func() time.Time
+	client      *platform.Client
+	key         *seal.Key
+	sandboxes   *sandbox.Manager
+	journal     *journal.Journal
+	inventory   platform.Inventory
+	bootID      string
+	credentials *credentials
+	lock        *os.File
+
+	mu      sync.Mutex
+	reread  context.CancelFunc // ends the current stream, so that everything is sent again
+	waiting bool               // a reread is due
+}
+
+// New opens the state directory, which only one agent may use at a time, and finds out what the node
+// can do. It does not talk to the platform.
+func New(ctx context.Context, options Options, log *slog.Logger) (*Agent, error) {
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+	client, err := platform.NewClient(options.PlatformURL, options.Transport)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{options: options, log: log, now: time.Now, client: client, bootID: bootID()}
+	if err := a.open(ctx); err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (o Options) check() error {
+	switch {
+	case o.StateDir == "":
+		return errors.New("state-dir: must be given")
+	case o.Name == "":
+		return errors.New("name: must be given")
+	case o.Address == "":
+		return errors.New("address: must be given")
+	case o.GPUs > 64:
+		return fmt.Errorf("gpus: %d is more than 64", o.GPUs)
+	}
+	return nil
+}
+
+func (a *Agent) open(ctx context.Context) error {
+	if err := os.MkdirAll(a.options.StateDir, 0o700); err != nil {
+		return fmt.Errorf("make state directory: %w", err)
+	}
+	var err error
+	if a.lock, err = lockDir(a.options.StateDir); err != nil {
+		return err
+	}
+	if a.key, err = seal.LoadOrCreate(a.options.StateDir); err != nil {
+		return err
+	}
+	var hide []string
+	if a.options.EnrolTokenFile != "" {
+		hide = append(hide, a.options.EnrolTokenFile)
+	}
+	a.sandboxes, err = sandbox.NewManager(ctx, sandbox.Options{
+		StateDir: a.options.StateDir, Hide: hide, ForceProcess: a.options.ForceProcess, Log: a.log,
+	})
+	if err != nil {
+		return err
+	}
+	a.inventory = a.options.inventory(a.sandboxes.Isolation())
+	var damaged int
+	if a.journal, damaged, err = journal.Open(a.options.StateDir, a.now); err != nil {
+		return err
+	}
+	if damaged > 0 {
+		a.log.WarnContext(ctx, "lines of the journal were not readable", "lines", damaged)
+	}
+	return nil
+}
+
+func lockDir(dir string) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock state directory: %w", err)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("lock state directory: another agent uses %s", dir)
+	}
+	return file, nil
+}
+
+// Close releases the state directory. Members go on.
+func (a *Agent) Close() {
+	if a.journal != nil {
+		_ = a.journal.Close()
+	}
+	if a.lock != nil {
+		_ = a.lock.Close()
+	}
+}
+
+// Run enrols if need be and works until ctx ends, which is no error. Members go on.
+func (a *Agent) Run(ctx context.Context) error {
+	isolation := a.sandboxes.Isolation()
+	a.log.InfoContext(ctx, "node agent starts", "version", a.options.Version, "name", a.options.Name, "address", a.options.Address,
+		"isolation", isolation.Mode, "files_in_memory", isolation.Tmpfs, "because", isolation.Reason)
+	err := a.ensureEnrolled(ctx)
+	if err == nil {
+		err = a.work(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (a *Agent) work(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	reporter := newReporter(ctx, a.client, a.credentials, a.journal, a.log)
+	desk := newDesk(ctx, a.journal, a.executor(), reporter, a.log, a.askAgain)
+	for _, entry := range a.journal.Unreported() {
+		reporter.add(entry, nil)
+	}
+	group.Go(func() error { return a.keepCredential(ctx) })
+	group.Go(func() error { return a.keepBeating(ctx) })
+	group.Go(func() error { return a.keepStreaming(ctx, desk) })
+	err := group.Wait()
+	desk.wait.Wait()
+	reporter.wait.Wait()
+	return err
+}
+
+func (a *Agent) executor() *task.Executor {
+	return &task.Executor{
+		Sandboxes: a.sandboxes, Key: a.key, Started: a.journal.Started,
+		NodeAddress: a.options.Address, Log: a.log,
+	}
+}
+
+// keepBeating tells a change of the platform's reachability once, not every five seconds.
+func (a *Agent) keepBeating(ctx context.Context) error {
+	failing := false
+	tick := time.NewTicker(heartbeatEvery)
+	defer tick.Stop()
+	for {
+		err := a.beat(ctx)
+		switch {
+		case err != nil && !failing && ctx.Err() == nil:
+			a.log.WarnContext(ctx, "heartbeat failed", "error", err)
+		case err == nil && failing:
+			a.log.InfoContext(ctx, "heartbeat works again")
+		}
+		failing = err != nil
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (a *Agent) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatEvery)
+	defer cancel()
+	return a.client.Heartbeat(ctx, a.credentials, platform.Heartbeat{
+		AgentVersion: a.options.Version, BootID: a.bootID, Inventory: &a.inventory,
+	})
+}
+
+// keepStreaming reads tasks, and after every break connects again, which brings all that are open.
+func (a *Agent) keepStreaming(ctx context.Context, desk *desk) error {
+	retry := newBackoff(maxBackoff)
+	for {
+		opened := time.Now()
+		err := a.stream(ctx, desk)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		a.log.WarnContext(ctx, "task stream will be opened again", "error", err)
+		if time.Since(opened) > steadyStream {
+			retry.reset()
+		}
+		if err := retry.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *Agent) stream(ctx context.Context, desk *desk) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a.mu.Lock()
+	a.reread = cancel
+	a.mu.Unlock()
+	return a.client.Tasks(ctx, a.credentials, func() { a.log.InfoContext(ctx, "task stream open") }, desk.take)
+}
+
+// askAgain opens the stream anew in a while, which makes the platform send every open task.
+func (a *Agent) askAgain() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.waiting {
+		return
+	}
+	a.waiting = true
+	time.AfterFunc(rereadDelay, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.waiting = false
+		a.reread()
+	})
+}

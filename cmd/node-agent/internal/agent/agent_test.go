@@ -1,0 +1,473 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/agent"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
+)
+
+const (
+	member   = "mem_0000000000000000000agent0"
+	instance = "ins_0000000000000000000agent0"
+	patience = 20 * time.Second
+	argAgent = "agent-under-test"
+)
+
+// TestMain lets the test binary be a member's init and the agent itself, so that both are real
+// processes that can be killed.
+func TestMain(m *testing.M) {
+	memberinit.Dispatch(os.Args)
+	if len(os.Args) == 3 && os.Args[1] == argAgent {
+		os.Exit(agentMain(os.Args[2]))
+	}
+	os.Exit(m.Run())
+}
+
+func agentMain(raw string) int {
+	var options agent.Options
+	if err := json.Unmarshal([]byte(raw), &options); err != nil {
+		return 2
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	a, err := agent.New(context.Background(), options, log)
+	if err == nil {
+		err = a.Run(context.Background())
+	}
+	log.Error("agent ended", "error", err)
+	return 1
+}
+
+// rig is a platform stand-in and an agent process on a state directory.
+type rig struct {
+	t *testing.T
+	*standin
+	dir     string
+	options agent.Options
+	process *exec.Cmd
+	log     *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.String()
+}
+
+func newRig(t *testing.T, mode string) *rig {
+	t.Helper()
+	r := &rig{t: t, standin: newStandin(t), dir: t.TempDir(), log: &lockedBuffer{}}
+	r.options = agent.Options{
+		PlatformURL: r.url(), StateDir: r.dir, EnrolToken: enrolToken, Name: "node-1", Address: "127.0.0.1",
+		GPUs: 2, GPUModel: "Simulated", SimulatedGPUs: true, ForceProcess: mode == memberinit.ModeProcess, Version: "test",
+	}
+	t.Cleanup(r.clean)
+	r.run()
+	r.eventually(func() bool { return r.count(&r.opened) > 0 }, "the agent subscribes")
+	return r
+}
+
+// bothModes runs the test with namespaces, where root allows it, and with plain processes.
+func bothModes(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	for _, mode := range []string{memberinit.ModeNamespace, memberinit.ModeProcess} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			if mode == memberinit.ModeNamespace && os.Geteuid() != 0 {
+				t.Skip("namespaces need root")
+			}
+			test(t, newRig(t, mode))
+		})
+	}
+}
+
+// run starts the agent as a process of its own.
+func (r *rig) run() {
+	raw, err := json.Marshal(r.options)
+	require.NoError(r.t, err)
+	r.process = exec.Command("/proc/self/exe", argAgent, string(raw))
+	r.process.Stderr = r.log
+	r.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(r.t, r.process.Start())
+}
+
+// kill ends the agent's whole process group by SIGKILL.
+func (r *rig) kill() {
+	require.NoError(r.t, unix.Kill(-r.process.Process.Pid, unix.SIGKILL))
+	_ = r.process.Wait()
+}
+
+func (r *rig) clean() {
+	_ = unix.Kill(-r.process.Process.Pid, unix.SIGKILL)
+	_ = r.process.Wait()
+	manager := r.manager()
+	left, err := manager.Teardown(context.Background(), member)
+	require.NoError(r.t, err)
+	require.True(r.t, left.Empty(), "teardown left %+v", left)
+	if r.t.Failed() {
+		r.t.Log(r.log.text())
+	}
+}
+
+// manager looks at the members as the agent does.
+func (r *rig) manager() *sandbox.Manager {
+	manager, err := sandbox.NewManager(context.Background(), sandbox.Options{StateDir: r.dir, ForceProcess: true, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(r.t, err)
+	return manager
+}
+
+func (r *rig) eventually(condition func() bool, what string) {
+	r.t.Helper()
+	require.Eventually(r.t, condition, patience, 10*time.Millisecond, what)
+}
+
+func newTask(id, kind string, spec any) platform.Task {
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		panic(err)
+	}
+	return platform.Task{ID: id, Fence: 1, Kind: kind, Spec: raw, TimeoutSeconds: 30, MemberID: member, InstanceID: instance}
+}
+
+func shell(id, script string) platform.Task {
+	return newTask(id, "RUN", map[string]any{"command": []string{"/bin/sh", "-c", script}})
+}
+
+// do gives a task and waits for its end.
+func (r *rig) do(task platform.Task) standTask {
+	r.t.Helper()
+	r.give(task)
+	return r.ended(task.ID)
+}
+
+func (r *rig) ended(id string) standTask {
+	r.t.Helper()
+	var found standTask
+	r.eventually(func() bool { found = r.seen(id); return found.ended() }, "task "+id+" ends")
+	return found
+}
+
+type runResult struct {
+	ExitCode       int
+	Stdout, Stderr string
+	Truncated      bool
+}
+
+func resultOf[T any](t *testing.T, task standTask) T {
+	t.Helper()
+	var result T
+	require.NoError(t, json.Unmarshal(task.result, &result), "%s: %s", task.message, task.result)
+	return result
+}
+
+// path is where a path of the member is on the node, for plain processes, or inside.
+const root = "$GPUAAS_MEMBER_ROOT"
+
+func TestAgentEnrolsAndTellsItsInventory(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		r.eventually(func() bool { return r.count(&r.beats) > 0 }, "a heartbeat comes")
+		want := "NAMESPACE"
+		if r.options.ForceProcess {
+			want = "PROCESS"
+		}
+		require.Equal(t, want, r.enrolled.Inventory.Isolation)
+		require.Equal(t, 2, r.enrolled.Inventory.GPUs)
+		require.True(t, r.enrolled.Inventory.GPUsSimulated)
+		require.Positive(t, r.enrolled.Inventory.MemoryMiB)
+		require.NotEmpty(t, r.enrolled.SealingKey)
+		for _, name := range []string{"credential.json", "sealing.key", "journal.jsonl"} {
+			info, err := os.Stat(filepath.Join(r.dir, name))
+			require.NoError(t, err)
+			require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), name)
+		}
+	})
+}
+
+func TestRunReportsResultAndStreamsOutput(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		done := r.do(shell("tsk_a", `echo out; printf 'n\000ul \377' ; echo err >&2; exit 4`))
+		require.Equal(t, "FAILED", done.State)
+		require.Equal(t, 4, *done.exitCode)
+		require.Equal(t, runResult{ExitCode: 4, Stdout: "out\nn\uFFFDul \uFFFD", Stderr: "err\n"}, resultOf[runResult](t, done))
+		require.Equal(t, "out\nn\uFFFDul \uFFFD", done.output["STDOUT"])
+		require.Equal(t, "err\n", done.output["STDERR"])
+	})
+}
+
+func TestOutputIsStreamedWhileTheCommandRuns(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		r.give(shell("tsk_a", "echo early; while ! test -e "+root+"/var/go; do sleep 0.05; done; echo late"))
+		r.eventually(func() bool { return r.seen("tsk_a").output["STDOUT"] == "early\n" }, "output before the end")
+		require.Equal(t, "RUNNING", r.seen("tsk_a").State)
+		r.do(newTask("tsk_b", "WRITE_FILE", map[string]any{"path": "/var/go", "content": ""}))
+		require.Equal(t, "early\nlate\n", resultOf[runResult](t, r.ended("tsk_a")).Stdout)
+	})
+}
+
+func TestOutputIsCapped(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		done := r.do(shell("tsk_a", `head -c 300000 /dev/zero | tr '\0' x; echo end`))
+		result := resultOf[runResult](t, done)
+		require.True(t, result.Truncated)
+		require.Len(t, result.Stdout, 64<<10)
+		require.True(t, strings.HasSuffix(result.Stdout, "xend\n"))
+		require.Len(t, done.output["STDOUT"], 64<<10)
+	})
+}
+
+func TestKilledAgentNeitherRepeatsNorForgetsARun(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		count := root + "/var/count"
+		r.give(shell("tsk_a", "echo once >> "+count+"; echo begun; while ! test -e "+root+"/var/go; do sleep 0.05; done; wc -l < "+count))
+		r.eventually(func() bool { return r.seen("tsk_a").output["STDOUT"] == "begun\n" }, "the command has begun")
+		r.kill()
+		r.run()
+		r.do(newTask("tsk_b", "WRITE_FILE", map[string]any{"path": "/var/go", "content": "now"}))
+		done := r.ended("tsk_a")
+		require.Equal(t, "SUCCEEDED", done.State, done.message)
+		require.Equal(t, "begun\n1", strings.TrimSpace(resultOf[runResult](t, done).Stdout))
+		require.Equal(t, "begun\n1", strings.TrimSpace(done.output["STDOUT"]))
+	})
+}
+
+func TestRunThatEndsWhileNoAgentIsThereIsReportedByTheNext(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		r.give(shell("tsk_a", "echo $$ begun; sleep 0.7; echo ended"))
+		r.eventually(func() bool { return strings.Contains(r.seen("tsk_a").output["STDOUT"], "begun") }, "the command has begun")
+		r.kill()
+		r.eventually(func() bool {
+			results, _ := filepath.Glob(filepath.Join(r.dir, "members", member, "state", "results", "tsk_a.json"))
+			return len(results) == 1
+		}, "the member keeps the result")
+		r.run()
+		done := r.ended("tsk_a")
+		require.Equal(t, "SUCCEEDED", done.State, done.message)
+		require.Contains(t, resultOf[runResult](t, done).Stdout, "ended\n")
+		r.eventually(func() bool {
+			results, _ := filepath.Glob(filepath.Join(r.dir, "members", member, "state", "results", "*"))
+			return len(results) == 0
+		}, "the member may forget the result")
+	})
+}
+
+func TestRunWhoseMemberDiesWithTheAgentIsInterruptedNotRepeated(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		mark := filepath.Join(r.dir, "members", member, "fs", "upper", "var", "mark")
+		if r.options.ForceProcess {
+			mark = filepath.Join(r.dir, "members", member, "root", "var", "mark")
+		}
+		r.give(shell("tsk_a", "echo x >> "+root+"/var/mark; echo begun; sleep 7791"))
+		r.eventually(func() bool { return r.seen("tsk_a").output["STDOUT"] == "begun\n" }, "the command has begun")
+		r.kill()
+		r.killInit()
+		r.run()
+		done := r.ended("tsk_a")
+		require.Equal(t, "FAILED", done.State)
+		require.Equal(t, "INTERRUPTED", resultOf[struct{ Code string }](t, done).Code)
+		marks, err := os.ReadFile(mark)
+		require.NoError(t, err)
+		require.Equal(t, "x\n", string(marks), "the command ran again")
+	})
+}
+
+func TestRunWhoseMemberDiesFailsHonestly(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		r.give(shell("tsk_a", "echo begun; sleep 7792"))
+		r.eventually(func() bool { return r.seen("tsk_a").output["STDOUT"] == "begun\n" }, "the command has begun")
+		r.killInit()
+		require.Equal(t, "SANDBOX_LOST", resultOf[struct{ Code string }](t, r.ended("tsk_a")).Code)
+		require.Equal(t, "begun", strings.TrimSpace(resultOf[runResult](t, r.do(shell("tsk_b", "echo begun"))).Stdout))
+	})
+}
+
+// killInit kills the member's init as the node would see it.
+func (r *rig) killInit() {
+	r.t.Helper()
+	raw, err := os.ReadFile(filepath.Join(r.dir, "members", member, "sandbox.json"))
+	require.NoError(r.t, err)
+	var known struct {
+		InitPID   int    `json:"initPid"`
+		InitStart uint64 `json:"initStart"`
+	}
+	require.NoError(r.t, json.Unmarshal(raw, &known))
+	require.NoError(r.t, unix.Kill(known.InitPID, unix.SIGKILL))
+	require.True(r.t, procfs.WaitGone(known.InitPID, known.InitStart, patience))
+}
+
+func TestPlatformThatWasAwayMissesNothing(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		r.give(shell("tsk_a", "echo before; sleep 0.5; echo while away"))
+		r.eventually(func() bool { return r.seen("tsk_a").output["STDOUT"] == "before\n" }, "the command has begun")
+		r.stop()
+		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task":"tsk_a"`) }, "the command ends while the platform is away")
+		r.give(shell("tsk_b", "echo asked meanwhile"))
+		r.start()
+		require.Equal(t, "before\nwhile away\n", r.ended("tsk_a").output["STDOUT"])
+		require.Equal(t, "asked meanwhile\n", resultOf[runResult](t, r.ended("tsk_b")).Stdout)
+	})
+}
+
+func TestOutcomeSurvivesAgentAndPlatformBothGone(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		r.mu.Lock()
+		r.refuse = func(operation string) bool { return operation != "NodeHeartbeat" }
+		r.mu.Unlock()
+		r.give(shell("tsk_a", "echo $RANDOM; cat /proc/sys/kernel/random/uuid"))
+		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task":"tsk_a"`) }, "the command ends")
+		r.kill()
+		r.mu.Lock()
+		r.refuse = nil
+		r.mu.Unlock()
+		r.run()
+		done := r.ended("tsk_a")
+		require.Equal(t, "SUCCEEDED", done.State)
+		require.Equal(t, resultOf[runResult](t, done).Stdout, done.output["STDOUT"])
+		require.Len(t, strings.TrimSpace(done.output["STDOUT"]), 36)
+	})
+}
+
+func TestRepeatedDeliveryRunsOnceAndReportsAgain(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		task := shell("tsk_a", "echo once >> "+root+"/var/count; wc -l < "+root+"/var/count")
+		r.give(task)
+		for range 5 {
+			r.push(task)
+		}
+		require.Equal(t, "1", strings.TrimSpace(resultOf[runResult](t, r.ended("tsk_a")).Stdout))
+		before := len(r.seen("tsk_a").reports)
+		r.push(task)
+		r.eventually(func() bool { return len(r.seen("tsk_a").reports) > before }, "the outcome is reported again")
+		reports := r.seen("tsk_a").reports
+		require.Equal(t, "SUCCEEDED", reports[len(reports)-1].State)
+		require.JSONEq(t, string(r.seen("tsk_a").result), string(reports[len(reports)-1].Result))
+		require.Equal(t, "1", strings.TrimSpace(resultOf[runResult](t, r.do(shell("tsk_b", "wc -l < "+root+"/var/count"))).Stdout))
+	})
+}
+
+func TestStaleFenceIsRefusedAndAHigherOneRunsAgain(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		task := shell("tsk_a", "echo x >> "+root+"/var/count; wc -l < "+root+"/var/count")
+		task.Fence = 5
+		require.Equal(t, "1", strings.TrimSpace(resultOf[runResult](t, r.do(task)).Stdout))
+		stale := task
+		stale.Fence = 4
+		r.push(stale)
+		r.eventually(func() bool { return strings.Contains(r.log.text(), "stale fence refused") }, "the refusal is logged")
+		task.Fence = 6
+		require.Equal(t, "2", strings.TrimSpace(resultOf[runResult](t, r.do(task)).Stdout))
+	})
+}
+
+func TestHigherFenceReplacesTheRunThatGoesOn(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		task := shell("tsk_a", "echo x >> "+root+"/var/count; echo begun; test $(wc -l < "+root+"/var/count) = 2 || sleep 7793; echo second")
+		r.give(task)
+		r.eventually(func() bool { return r.seen("tsk_a").output["STDOUT"] == "begun\n" }, "the first one runs")
+		task.Fence = 2
+		done := r.do(task)
+		require.Equal(t, "SUCCEEDED", done.State, "%s %s", done.message, done.result)
+		for _, report := range done.reports {
+			require.Equal(t, int64(2), report.Fence)
+		}
+	})
+}
+
+func TestTimeoutKillsGrandchildren(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		task := shell("tsk_a", "setsid sh -c 'setsid env -i sleep 7794 & sleep 7795' & sleep 7796")
+		task.TimeoutSeconds = 1
+		done := r.do(task)
+		require.Equal(t, "TIMED_OUT", done.State)
+		residue := resultOf[struct{ Residue sandbox.Residue }](t, r.do(newTask("tsk_r", "RESIDUE", struct{}{}))).Residue
+		require.NotContains(t, fmt.Sprint(residue.Processes), "sleep")
+	})
+}
+
+func TestCancelEndsWaitingAndRunningTasks(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		running := shell("tsk_a", "echo begun; sleep 7797")
+		r.give(running)
+		r.eventually(func() bool { return r.seen("tsk_a").output["STDOUT"] == "begun\n" }, "the command has begun")
+		running.CancelRequested = true
+		r.push(running)
+		require.Equal(t, "CANCELED", r.ended("tsk_a").State)
+		unseen := shell("tsk_b", "echo never")
+		unseen.CancelRequested = true
+		done := r.do(unseen)
+		require.Equal(t, "CANCELED", done.State)
+		require.Empty(t, done.output["STDOUT"])
+	})
+}
+
+func TestCancelOfARunThatAnEarlierAgentStarted(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		running := shell("tsk_a", "echo begun; sleep 7798")
+		r.give(running)
+		r.eventually(func() bool { return r.seen("tsk_a").output["STDOUT"] == "begun\n" }, "the command has begun")
+		r.kill()
+		r.mu.Lock()
+		r.tasks["tsk_a"].CancelRequested = true
+		r.mu.Unlock()
+		r.run()
+		require.Equal(t, "CANCELED", r.ended("tsk_a").State)
+		left, err := r.manager().Residue(member)
+		require.NoError(t, err)
+		require.NotContains(t, fmt.Sprint(left.Processes), "sleep")
+	})
+}
+
+func TestChangesOfAMemberHappenInOrder(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		for i := range 30 {
+			r.give(newTask("tsk_w"+strconv.Itoa(i), "WRITE_FILE", map[string]any{"path": "/var/order", "content": strconv.Itoa(i)}))
+		}
+		require.Equal(t, "29", resultOf[runResult](t, r.do(shell("tsk_a", "cat "+root+"/var/order"))).Stdout)
+	})
+}

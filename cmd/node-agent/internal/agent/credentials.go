@@ -1,0 +1,177 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/durable"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+)
+
+const credentialFile = "credential.json"
+
+// held is a credential on the disk.
+type held struct {
+	Token     string    `json:"token"`
+	IssuedAt  time.Time `json:"issuedAt"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// credentialState is credential.json. Next is there from the moment it is received until the platform
+// has taken it once; until then Current works too, so no crash in between locks the node out.
+type credentialState struct {
+	NodeID  string `json:"nodeId"`
+	Name    string `json:"name"`
+	Current held   `json:"current"`
+	Next    *held  `json:"next,omitempty"`
+	// Enrolment tells by which token the node was enrolled, as a digest.
+	Enrolment string `json:"enrolment"`
+}
+
+// credentials implements platform.Credentials on a file of mode 0600.
+type credentials struct {
+	path string
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	state   credentialState
+	refused string // the token that was last refused
+	changed chan struct{}
+}
+
+// loadCredentials gives nil when the node is not enrolled.
+func loadCredentials(dir string, log *slog.Logger) (*credentials, error) {
+	c := &credentials{path: filepath.Join(dir, credentialFile), log: log, changed: make(chan struct{}, 1)}
+	raw, err := os.ReadFile(c.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &c.state)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read credential: %w", err)
+	}
+	return c, nil
+}
+
+func newCredentials(dir string, log *slog.Logger, state credentialState) (*credentials, error) {
+	c := &credentials{path: filepath.Join(dir, credentialFile), log: log, state: state, changed: make(chan struct{}, 1)}
+	return c, durable.WriteJSON(c.path, state)
+}
+
+// Token is the newest credential.
+func (c *credentials) Token() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state.Next != nil {
+		return c.state.Next.Token
+	}
+	return c.state.Current.Token
+}
+
+// Accepted makes a fresh credential the only one.
+func (c *credentials) Accepted(token string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refused == token {
+		c.refused = ""
+	}
+	if c.state.Next == nil || c.state.Next.Token != token {
+		return
+	}
+	c.state.Current, c.state.Next = *c.state.Next, nil
+	c.save()
+	c.log.Info("node credential rotated", "expires", c.state.Current.ExpiresAt)
+	c.signal()
+}
+
+// Refused falls back to the earlier credential when the fresh one does not work.
+func (c *credentials) Refused(token string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.state.Next != nil && c.state.Next.Token == token:
+		c.log.Warn("the platform refused the fresh node credential; using the earlier one")
+		c.state.Next = nil
+		c.save()
+	case c.state.Next == nil && c.state.Current.Token == token && c.refused != token:
+		c.log.Error("the platform refuses the node's credential; enrol the node again with a new token")
+		c.refused = token
+	}
+}
+
+// locked tells whether the only credential is refused.
+func (c *credentials) locked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.Next == nil && c.refused != "" && c.refused == c.state.Current.Token
+}
+
+// add keeps a fresh credential beside the current one.
+func (c *credentials) add(fresh held) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := c.state
+	next.Next = &fresh
+	if err := durable.WriteJSON(c.path, next); err != nil {
+		return err
+	}
+	c.state = next
+	return nil
+}
+
+// replace takes a new enrolment.
+func (c *credentials) replace(state credentialState) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := durable.WriteJSON(c.path, state); err != nil {
+		return err
+	}
+	c.state, c.refused = state, ""
+	c.signal()
+	return nil
+}
+
+// save cannot fail the call it is part of: with the older file on the disk the node is not locked out,
+// since the newest credential is in it too.
+func (c *credentials) save() {
+	if err := durable.WriteJSON(c.path, c.state); err != nil {
+		c.log.Error("node credential not stored", "error", err)
+	}
+}
+
+func (c *credentials) signal() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// rotateIn tells how long to wait before the next rotation: until half of the credential's life is over.
+func (c *credentials) rotateIn(now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state.Next != nil {
+		return time.Minute
+	}
+	life := c.state.Current.ExpiresAt.Sub(c.state.Current.IssuedAt)
+	return c.state.Current.IssuedAt.Add(life / 2).Sub(now)
+}
+
+func (c *credentials) snapshot() credentialState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+func asHeld(from platform.Credential, now time.Time) held {
+	return held{Token: from.Credential, IssuedAt: now.UTC(), ExpiresAt: from.ExpiresAt}
+}

@@ -1,0 +1,175 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
+)
+
+const (
+	// maxTasks bounds the tasks that are held at once, waiting or running.
+	maxTasks = 4096
+	// maxAtOnce bounds the commands, probes and questions that run at once on the node, and apart from
+	// those the changes; memberAtOnce bounds the former in one member.
+	maxAtOnce    = 64
+	memberAtOnce = 8
+	// maxTimeout bounds a task's time.
+	maxTimeout = time.Hour
+	// defaultTimeout is the time of a task that brings none.
+	defaultTimeout = time.Minute
+)
+
+var taskIDForm = regexp.MustCompile(`^tsk_[0-9a-zA-Z]{1,64}$`)
+
+// desk takes tasks as they come, decides what is to be done with each, and does it in order.
+type desk struct {
+	journal  *journal.Journal
+	executor *task.Executor
+	reporter *reporter
+	log      *slog.Logger
+	ctx      context.Context // of the agent's run; tasks live in it
+	wait     sync.WaitGroup
+
+	mu       sync.Mutex
+	tasks    map[string]*job
+	members  map[string]*queue
+	runs     chan struct{}
+	changes  chan struct{}
+	overflow func() // asks for all tasks anew, later
+}
+
+// job is a task that is held.
+type job struct {
+	task   task.Task
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	// successor is the same task with a higher fence, which waits for this one's end; with one the job
+	// leaves no outcome behind.
+	successor *platform.Task
+}
+
+// queue is the order of one member's tasks.
+type queue struct {
+	// last is closed when the latest change of the member is done; what arrives later waits for it.
+	last  chan struct{}
+	slots chan struct{}
+	held  int
+}
+
+func newDesk(ctx context.Context, j *journal.Journal, executor *task.Executor, reporter *reporter, log *slog.Logger, overflow func()) *desk {
+	return &desk{
+		ctx: ctx, journal: j, executor: executor, reporter: reporter, log: log, overflow: overflow,
+		tasks: map[string]*job{}, members: map[string]*queue{},
+		runs: make(chan struct{}, maxAtOnce), changes: make(chan struct{}, maxAtOnce),
+	}
+}
+
+// take is called for every task that the stream brings: new ones, those of an earlier life, changes of
+// those that are held, and repetitions.
+func (d *desk) take(sent platform.Task) {
+	if !taskIDForm.MatchString(sent.ID) {
+		d.log.Warn("task with an unusable id refused", "task", sent.ID)
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx.Err() != nil {
+		return
+	}
+	if held, ok := d.tasks[sent.ID]; ok {
+		d.again(held, sent)
+		return
+	}
+	entry, known := d.journal.Get(sent.ID)
+	switch {
+	case known && sent.Fence < entry.Fence:
+		d.log.Warn("task with a stale fence refused", "task", sent.ID, "fence", sent.Fence, "known", entry.Fence)
+	case known && sent.Fence == entry.Fence && entry.Outcome != nil:
+		d.reporter.add(entry, nil)
+	case known && sent.Fence == entry.Fence && entry.State != journal.StateRunning:
+		d.log.Warn("task was done too long ago to tell how", "task", sent.ID, "state", entry.State)
+	case len(d.tasks) >= maxTasks:
+		d.log.Warn("too many tasks at once; they will be asked for again", "held", len(d.tasks))
+		d.overflow()
+	default:
+		d.begin(sent, known && sent.Fence == entry.Fence, entry.Epoch)
+	}
+}
+
+// again handles a task that is held: a cancellation, a higher fence, or a mere repetition.
+func (d *desk) again(held *job, sent platform.Task) {
+	switch {
+	case sent.Fence < held.task.Fence:
+		d.log.Warn("task with a stale fence refused", "task", sent.ID, "fence", sent.Fence, "known", held.task.Fence)
+	case sent.Fence > held.task.Fence:
+		d.log.Info("task is dispatched anew; the running one is ended", "task", sent.ID, "fence", sent.Fence)
+		held.successor = &sent
+		held.cancel(task.ErrCanceled)
+	case sent.CancelRequested:
+		held.cancel(task.ErrCanceled)
+	}
+}
+
+// begin journals and queues a task. With d.mu held.
+func (d *desk) begin(sent platform.Task, resumed bool, epoch string) {
+	work := task.Task{
+		ID: sent.ID, Fence: sent.Fence, Kind: sent.Kind, MemberID: sent.MemberID, InstanceID: sent.InstanceID,
+		Spec: sent.Spec, Timeout: timeout(sent.TimeoutSeconds),
+	}
+	if !resumed {
+		if err := d.journal.Accept(work.ID, work.Fence, work.MemberID, work.Kind); err != nil {
+			d.log.Error("task not taken: it cannot be journalled", "task", work.ID, "error", err)
+			d.overflow()
+			return
+		}
+	}
+	ctx, cancel := context.WithCancelCause(d.ctx)
+	held := &job{task: work, cancel: cancel, done: make(chan struct{})}
+	if sent.CancelRequested {
+		cancel(task.ErrCanceled)
+	}
+	d.tasks[work.ID] = held
+	turn := d.enqueue(held)
+	d.log.Info("task taken", "task", work.ID, "kind", work.Kind, "member", work.MemberID, "fence", work.Fence, "resumed", resumed)
+	d.wait.Go(func() {
+		defer cancel(nil)
+		d.work(ctx, held, turn, task.Attempt{Resumed: resumed, Epoch: epoch})
+	})
+}
+
+func timeout(seconds int) time.Duration {
+	if seconds <= 0 {
+		return defaultTimeout
+	}
+	return min(time.Duration(seconds)*time.Second, maxTimeout)
+}
+
+// turn is when a task may start: after the changes that arrived before it, in a free place.
+type turn struct {
+	after <-chan struct{}
+	slots []chan struct{}
+}
+
+// enqueue gives the task its place in the member's order. With d.mu held.
+func (d *desk) enqueue(held *job) turn {
+	member := d.members[held.task.MemberID]
+	if member == nil {
+		member = &queue{slots: make(chan struct{}, memberAtOnce)}
+		d.members[held.task.MemberID] = member
+	}
+	member.held++
+	mine := turn{after: member.last}
+	if task.Changes(held.task.Kind) {
+		member.last = held.done
+		mine.slots = []chan struct{}{d.changes}
+	} else {
+		mine.slots = []chan struct{}{member.slots, d.runs}
+	}
+	return mine
+}

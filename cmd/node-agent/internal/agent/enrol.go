@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+)
+
+// maxBackoff bounds the wait between tries to reach the platform.
+const maxBackoff = 15 * time.Second
+
+// errNotEnrolled is the fact that there is neither a credential nor a token to get one.
+var errNotEnrolled = errors.New("the node is not enrolled: give an enrolment token by --enrol-token-file or NODE_AGENT_ENROL_TOKEN")
+
+// enrolToken reads the token from the file or takes it as given; empty when there is none.
+func (o Options) enrolToken() (string, error) {
+	if o.EnrolTokenFile == "" {
+		return strings.TrimSpace(o.EnrolToken), nil
+	}
+	raw, err := os.ReadFile(o.EnrolTokenFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read enrolment token: %w", err)
+	}
+	return strings.TrimSpace(string(raw)), nil
+}
+
+func tokenDigest(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// ensureEnrolled uses the credential on the disk, or enrols, trying until the platform answers.
+func (a *Agent) ensureEnrolled(ctx context.Context) error {
+	known, err := loadCredentials(a.options.StateDir, a.log)
+	if err != nil {
+		return err
+	}
+	if known != nil {
+		a.credentials = known
+		return nil
+	}
+	token, err := a.options.enrolToken()
+	if err != nil {
+		return err
+	}
+	if token == "" {
+		return errNotEnrolled
+	}
+	state, err := a.enrol(ctx, token)
+	if err != nil {
+		return err
+	}
+	a.credentials, err = newCredentials(a.options.StateDir, a.log, state)
+	return err
+}
+
+// enrol repeats while the platform is away; a refusal is final.
+func (a *Agent) enrol(ctx context.Context, token string) (credentialState, error) {
+	input := platform.EnrolInput{
+		Name: a.options.Name, Address: a.options.Address, SealingKey: a.key.Public(),
+		AgentVersion: a.options.Version, BootID: a.bootID, Inventory: a.inventory,
+	}
+	retry := newBackoff(maxBackoff)
+	for {
+		enrolled, err := a.client.Enrol(ctx, token, input)
+		if err == nil {
+			a.log.InfoContext(ctx, "node enrolled", "node", enrolled.Node.ID, "name", enrolled.Node.Name, "expires", enrolled.ExpiresAt)
+			return credentialState{
+				NodeID: enrolled.Node.ID, Name: enrolled.Node.Name, Enrolment: tokenDigest(token),
+				Current: asHeld(enrolled.Credential, a.now()),
+			}, nil
+		}
+		if platform.Permanent(err) || platform.HasCode(err, platform.CodeUnauthenticated) {
+			return credentialState{}, fmt.Errorf("enrol the node: %w", err)
+		}
+		a.log.WarnContext(ctx, "enrolment will be tried again", "error", err)
+		if err := retry.wait(ctx); err != nil {
+			return credentialState{}, err
+		}
+	}
+}
+
+// enrolAgain helps a node whose credential is refused, if a token is there that it was not enrolled by.
+func (a *Agent) enrolAgain(ctx context.Context) {
+	token, err := a.options.enrolToken()
+	if err != nil || token == "" || tokenDigest(token) == a.credentials.snapshot().Enrolment {
+		return
+	}
+	state, err := a.enrol(ctx, token)
+	if err == nil {
+		err = a.credentials.replace(state)
+	}
+	if err != nil && ctx.Err() == nil {
+		a.log.ErrorContext(ctx, "node not enrolled again", "error", err)
+	}
+}
+
+// keepCredential rotates the credential whenever half of its life is over, and enrols again when it
+// is refused and a new token was laid down.
+func (a *Agent) keepCredential(ctx context.Context) error {
+	retry := newBackoff(time.Minute)
+	for {
+		due := max(a.credentials.rotateIn(a.now()), 0)
+		if err := pause(ctx, min(due, credentialCheck)); err != nil {
+			return err
+		}
+		if a.credentials.locked() {
+			a.enrolAgain(ctx)
+			continue
+		}
+		if a.credentials.rotateIn(a.now()) > 0 {
+			continue
+		}
+		if err := a.rotate(ctx); err != nil {
+			a.log.WarnContext(ctx, "node credential not rotated; will be tried again", "error", err)
+			if err := retry.wait(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		retry.reset()
+	}
+}
+
+// credentialCheck bounds how long a change of the credential's fate goes unseen.
+const credentialCheck = 10 * time.Second
+
+// rotate gets a fresh credential and uses it at once, which ends the earlier one.
+func (a *Agent) rotate(ctx context.Context) error {
+	fresh, err := a.client.Rotate(ctx, a.credentials)
+	if err != nil {
+		return err
+	}
+	if err := a.credentials.add(asHeld(fresh, a.now())); err != nil {
+		return err
+	}
+	return a.beat(ctx)
+}

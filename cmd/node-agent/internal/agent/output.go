@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+)
+
+const (
+	// flushEvery is how long output gathers before it is sent.
+	flushEvery = 250 * time.Millisecond
+	// maxPiece bounds one piece of output, in bytes; it is what the platform takes at once.
+	maxPiece = 16 << 10
+)
+
+// pump sends a run's output to the platform as it comes. It holds at most wire.StreamCap bytes a
+// stream, which is all that is ever streamed, so an absent platform costs no more memory than that.
+type pump struct {
+	send   func(context.Context, platform.Output) (int, error)
+	taskID string
+	fence  int64
+
+	mu      sync.Mutex
+	streams map[string]*outStream
+	wake    chan struct{}
+}
+
+// outStream is one stream: its clean text so far, and how much of it the platform has.
+type outStream struct {
+	cleaner text.Cleaner
+	raw     int64
+	text    string
+	sent    int
+	full    bool
+}
+
+// add keeps to the bound; clean text may be longer than what it was made from.
+func (s *outStream) add(more string) {
+	if s.full {
+		return
+	}
+	s.full = len(s.text)+len(more) > wire.StreamCap
+	s.text = text.Head(s.text+more, wire.StreamCap)
+}
+
+// finish adds what was held back as an incomplete character.
+func (p *pump) finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, stream := range p.streams {
+		stream.add(stream.cleaner.Close())
+	}
+}
+
+func newPump(taskID string, fence int64, send func(context.Context, platform.Output) (int, error)) *pump {
+	return &pump{
+		send: send, taskID: taskID, fence: fence, wake: make(chan struct{}, 1),
+		streams: map[string]*outStream{"stdout": {}, "stderr": {}},
+	}
+}
+
+// take is called with each piece of raw output, in order.
+func (p *pump) take(piece wire.Output) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stream := p.streams[piece.Stream]
+	if stream == nil || piece.Offset != stream.raw {
+		return
+	}
+	stream.raw += int64(len(piece.Data))
+	stream.add(stream.cleaner.Write(piece.Data))
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends until ctx ends. Failures are retried with what came meanwhile; a refusal ends it.
+func (p *pump) run(ctx context.Context) {
+	retry := newBackoff(maxBackoff)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		}
+		if pause(ctx, flushEvery) != nil {
+			return
+		}
+		for {
+			err := p.flush(ctx)
+			if err == nil {
+				retry.reset()
+				break
+			}
+			if platform.Permanent(err) || retry.wait(ctx) != nil {
+				return
+			}
+		}
+	}
+}
+
+// flush sends what is there.
+func (p *pump) flush(ctx context.Context) error {
+	for _, name := range []string{"stdout", "stderr"} {
+		for {
+			piece, ok := p.next(name)
+			if !ok {
+				break
+			}
+			wanted, err := p.send(ctx, piece)
+			if err != nil {
+				return err
+			}
+			if !p.advance(name, piece, wanted) {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func (p *pump) next(name string) (platform.Output, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stream := p.streams[name]
+	piece := text.Head(stream.text[stream.sent:], maxPiece)
+	return platform.Output{TaskID: p.taskID, Fence: p.fence, Stream: strings.ToUpper(name), Offset: stream.sent, Data: piece}, piece != ""
+}
+
+// advance goes where the platform wants to continue: after the piece, or beyond it when it had more
+// from an earlier agent. It tells whether that is a step forward: a platform that wants no more, or
+// something from before, gets the result's text instead.
+func (p *pump) advance(name string, piece platform.Output, wanted int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stream := p.streams[name]
+	if wanted <= piece.Offset {
+		stream.sent = len(stream.text)
+		return false
+	}
+	stream.sent = min(wanted, len(stream.text))
+	return true
+}

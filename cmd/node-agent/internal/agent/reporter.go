@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
+)
+
+const (
+	// reportsAtOnce bounds the reports that are sent at once.
+	reportsAtOnce = 8
+	// runningPatience bounds the report that a task runs; it is a courtesy and sent once.
+	runningPatience = 5 * time.Second
+	// shortTail is how much of a stream is left in a result that the platform found too large, in bytes.
+	shortTail = 8 << 10
+)
+
+// reporter brings outcomes to the platform, each until it is acknowledged or refused for good.
+type reporter struct {
+	client  *platform.Client
+	who     platform.Credentials
+	journal *journal.Journal
+	log     *slog.Logger
+	ctx     context.Context
+	wait    sync.WaitGroup
+	slots   chan struct{}
+
+	mu      sync.Mutex
+	pending map[string]int64 // task → fence
+}
+
+func newReporter(ctx context.Context, client *platform.Client, who platform.Credentials, j *journal.Journal, log *slog.Logger) *reporter {
+	return &reporter{
+		ctx: ctx, client: client, who: who, journal: j, log: log,
+		slots: make(chan struct{}, reportsAtOnce), pending: map[string]int64{},
+	}
+}
+
+// append sends a piece of output.
+func (r *reporter) append(ctx context.Context, piece platform.Output) (int, error) {
+	return r.client.Append(ctx, r.who, piece)
+}
+
+// running tells that a task has begun.
+func (r *reporter) running(ctx context.Context, work task.Task) {
+	ctx, cancel := context.WithTimeout(ctx, runningPatience)
+	defer cancel()
+	err := r.client.Report(ctx, r.who, platform.Report{TaskID: work.ID, Fence: work.Fence, State: journal.StateRunning})
+	if err != nil {
+		r.log.Debug("start of the task not reported", "task", work.ID, "error", err)
+	}
+}
+
+// add reports an outcome unless that is going on already. Output may be nil.
+func (r *reporter) add(entry journal.Entry, output *pump) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if fence, ok := r.pending[entry.TaskID]; ok && fence >= entry.Fence || r.ctx.Err() != nil {
+		return
+	}
+	r.pending[entry.TaskID] = entry.Fence
+	if output == nil {
+		output = pumpOf(entry, r.append)
+	}
+	r.wait.Go(func() { r.deliver(entry, output) })
+}
+
+func (r *reporter) deliver(entry journal.Entry, output *pump) {
+	defer r.settle(entry)
+	retry := newBackoff(maxBackoff)
+	report := platform.Report{
+		TaskID: entry.TaskID, Fence: entry.Fence, State: entry.Outcome.State, ExitCode: entry.Outcome.ExitCode,
+		Result: entry.Outcome.Result, Message: entry.Outcome.Message,
+	}
+	for {
+		err := r.once(report, output)
+		if err == nil || r.final(&report, err) {
+			if err := r.journal.Reported(entry.TaskID, entry.Fence); err != nil {
+				r.log.Error("acknowledgement not journalled", "task", entry.TaskID, "error", err)
+			}
+			return
+		}
+		r.log.Debug("outcome will be reported again", "task", entry.TaskID, "error", err)
+		if retry.wait(r.ctx) != nil {
+			return
+		}
+	}
+}
+
+// once sends what output is missing and then the outcome. Output that is refused is no reason to keep
+// the outcome back: its end is in the result.
+func (r *reporter) once(report platform.Report, output *pump) error {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-r.ctx.Done():
+		return context.Cause(r.ctx)
+	}
+	if err := output.flush(r.ctx); err != nil && !platform.Permanent(err) {
+		return err
+	}
+	return r.client.Report(r.ctx, r.who, report)
+}
+
+// final tells whether the platform will never take the report. One that is too large is shortened and
+// tried again.
+func (r *reporter) final(report *platform.Report, err error) bool {
+	if !platform.Permanent(err) {
+		return false
+	}
+	if platform.HasCode(err, platform.CodeTooLarge) {
+		if short, ok := shorten(report.Result); ok {
+			report.Result = short
+			return false
+		}
+	}
+	r.log.Warn("the platform refuses the outcome of a task", "task", report.TaskID, "fence", report.Fence, "error", err)
+	return true
+}
+
+// shorten cuts the streams of a run's result; false when that changes nothing.
+func shorten(raw json.RawMessage) (json.RawMessage, bool) {
+	var result task.RunResult
+	if decodeResult(raw, &result) != nil || len(result.Stdout) <= shortTail && len(result.Stderr) <= shortTail {
+		return nil, false
+	}
+	result.Stdout, result.Stderr = text.Tail(result.Stdout, shortTail), text.Tail(result.Stderr, shortTail)
+	result.Truncated = true
+	short, err := json.Marshal(result)
+	return short, err == nil
+}
+
+func decodeResult(raw json.RawMessage, into *task.RunResult) error { return json.Unmarshal(raw, into) }
+
+func (r *reporter) settle(entry journal.Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending[entry.TaskID] == entry.Fence {
+		delete(r.pending, entry.TaskID)
+	}
+}

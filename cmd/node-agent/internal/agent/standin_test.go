@@ -1,0 +1,290 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+)
+
+// standin stands in for the platform's node part: it answers the operations that an agent uses by
+// their names, checks credentials and fences as the platform does, and keeps what it was told. It
+// parses no GraphQL. The agent against the real server is tested end to end elsewhere.
+type standin struct {
+	t       *testing.T
+	address string
+
+	mu        sync.Mutex
+	server    *http.Server
+	enrolment string
+	valid     map[string]bool // credentials that work
+	fresh     string          // rotated, not yet used
+	life      time.Duration
+	minted    int
+	enrolled  platform.EnrolInput
+	beats     int
+	tasks     map[string]*standTask
+	order     []string
+	streams   map[*websocket.Conn]*sync.Mutex
+	opened    int
+	refuse    func(operation string) bool
+}
+
+// standTask is a task as the platform keeps it.
+type standTask struct {
+	platform.Task
+	reports  []platform.Report
+	exitCode *int
+	result   json.RawMessage
+	message  string
+	output   map[string]string
+}
+
+const enrolToken = "gpu_enr_test"
+
+func newStandin(t *testing.T) *standin {
+	t.Helper()
+	s := &standin{
+		t: t, enrolment: enrolToken, valid: map[string]bool{}, life: time.Hour, tasks: map[string]*standTask{},
+		streams: map[*websocket.Conn]*sync.Mutex{}, address: "127.0.0.1:0",
+	}
+	s.start()
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *standin) url() string { return "http://" + s.address }
+
+// start listens, after a stop on the same address.
+func (s *standin) start() {
+	listener, err := net.Listen("tcp", s.address)
+	require.NoError(s.t, err)
+	s.address = listener.Addr().String()
+	server := &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute}
+	s.mu.Lock()
+	s.server = server
+	s.mu.Unlock()
+	go func() { _ = server.Serve(listener) }()
+}
+
+// stop cuts everything off, as a crash would.
+func (s *standin) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.server.Close()
+	for conn := range s.streams {
+		_ = conn.Close()
+	}
+	s.streams = map[*websocket.Conn]*sync.Mutex{}
+}
+
+func (s *standin) serve(w http.ResponseWriter, r *http.Request) {
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if websocket.IsWebSocketUpgrade(r) {
+		s.stream(w, r, token)
+		return
+	}
+	var body struct {
+		OperationName string
+		Variables     struct{ Input json.RawMessage }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		http.Error(w, "not json", http.StatusBadRequest)
+		return
+	}
+	data, err := s.answer(body.OperationName, token, body.Variables.Input)
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		_ = json.NewEncoder(w).Encode(map[string]any{"errors": []any{map[string]any{
+			"message": err.Message, "extensions": map[string]any{"code": err.Code, "retryable": err.Retryable}}}})
+		return
+	}
+	field := strings.ToLower(body.OperationName[:1]) + body.OperationName[1:]
+	_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{field: data}})
+}
+
+func (s *standin) answer(operation, token string, input json.RawMessage) (any, *platform.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuse != nil && s.refuse(operation) {
+		return nil, &platform.Error{Code: "UNAVAILABLE", Message: "not now", Retryable: true}
+	}
+	if operation == "EnrolNode" {
+		return s.enrol(token, input)
+	}
+	if !s.authentic(token) {
+		return nil, &platform.Error{Code: platform.CodeUnauthenticated, Message: "the credential is not valid"}
+	}
+	switch operation {
+	case "RotateNodeCredential":
+		s.fresh = s.mint()
+		return map[string]any{"credential": s.fresh, "expiresAt": time.Now().Add(s.life)}, nil
+	case "NodeHeartbeat":
+		s.beats++
+		return map[string]any{"id": "nod_1"}, nil
+	case "ReportNodeTask":
+		return s.report(input)
+	case "AppendNodeTaskOutput":
+		return s.append(input)
+	}
+	return nil, &platform.Error{Code: "DOCUMENT_INVALID", Message: operation}
+}
+
+// authentic ends the earlier credential at the first use of the fresh one.
+func (s *standin) authentic(token string) bool {
+	if token != "" && token == s.fresh {
+		s.valid, s.fresh = map[string]bool{token: true}, ""
+	}
+	return s.valid[token]
+}
+
+func (s *standin) mint() string {
+	s.minted++
+	return fmt.Sprintf("gpu_nod_%d", s.minted)
+}
+
+func (s *standin) enrol(token string, input json.RawMessage) (any, *platform.Error) {
+	if token != s.enrolment {
+		return nil, &platform.Error{Code: platform.CodeUnauthenticated, Message: "the enrolment token is not valid"}
+	}
+	s.enrolment = ""
+	if err := json.Unmarshal(input, &s.enrolled); err != nil {
+		return nil, &platform.Error{Code: "INVALID_ARGUMENT", Message: err.Error()}
+	}
+	credential := s.mint()
+	s.valid = map[string]bool{credential: true}
+	node := map[string]any{"id": "nod_1", "name": s.enrolled.Name}
+	return map[string]any{"node": node, "credential": credential, "expiresAt": time.Now().Add(s.life)}, nil
+}
+
+func (s *standin) report(input json.RawMessage) (any, *platform.Error) {
+	var report platform.Report
+	if err := json.Unmarshal(input, &report); err != nil {
+		return nil, &platform.Error{Code: "INVALID_ARGUMENT", Message: err.Error()}
+	}
+	known := s.tasks[report.TaskID]
+	switch {
+	case known == nil:
+		return nil, &platform.Error{Code: "NOT_FOUND", Message: report.TaskID}
+	case report.Fence < known.Fence:
+		return nil, &platform.Error{Code: platform.CodeStaleFence, Message: report.TaskID}
+	}
+	known.reports = append(known.reports, report)
+	if !known.ended() {
+		known.State, known.exitCode, known.result, known.message = report.State, report.ExitCode, report.Result, report.Message
+	}
+	return map[string]any{"id": report.TaskID}, nil
+}
+
+func (t *standTask) ended() bool { return t.State != "PENDING" && t.State != "RUNNING" }
+
+func (s *standin) append(input json.RawMessage) (any, *platform.Error) {
+	var piece platform.Output
+	if err := json.Unmarshal(input, &piece); err != nil {
+		return nil, &platform.Error{Code: "INVALID_ARGUMENT", Message: err.Error()}
+	}
+	known := s.tasks[piece.TaskID]
+	if known == nil || piece.Fence < known.Fence {
+		return nil, &platform.Error{Code: platform.CodeStaleFence, Message: piece.TaskID}
+	}
+	have := known.output[piece.Stream]
+	if end := piece.Offset + len(piece.Data); piece.Offset <= len(have) && end > len(have) {
+		known.output[piece.Stream] = have + piece.Data[len(have)-piece.Offset:]
+	}
+	return len(known.output[piece.Stream]), nil
+}
+
+// stream speaks graphql-transport-ws as far as one subscription needs it.
+func (s *standin) stream(w http.ResponseWriter, r *http.Request, token string) {
+	s.mu.Lock()
+	authentic := s.authentic(token)
+	s.mu.Unlock()
+	if !authentic {
+		http.Error(w, "", http.StatusUnauthorized)
+		return
+	}
+	conn, err := (&websocket.Upgrader{Subprotocols: []string{"graphql-transport-ws"}}).Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	for {
+		var got struct{ ID, Type string }
+		if conn.ReadJSON(&got) != nil {
+			break
+		}
+		switch got.Type {
+		case "connection_init":
+			_ = conn.WriteJSON(map[string]any{"type": "connection_ack"})
+		case "subscribe":
+			s.subscribe(conn)
+		}
+	}
+	s.mu.Lock()
+	delete(s.streams, conn)
+	s.mu.Unlock()
+}
+
+func (s *standin) subscribe(conn *websocket.Conn) {
+	s.mu.Lock()
+	s.opened++
+	s.streams[conn] = &sync.Mutex{}
+	var open []platform.Task
+	for _, id := range s.order {
+		if !s.tasks[id].ended() {
+			open = append(open, s.tasks[id].Task)
+		}
+	}
+	s.mu.Unlock()
+	for _, task := range open {
+		s.push(task)
+	}
+}
+
+// push sends a task to every stream.
+func (s *standin) push(task platform.Task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for conn, lock := range s.streams {
+		lock.Lock()
+		_ = conn.WriteJSON(map[string]any{"id": "tasks", "type": "next", "payload": map[string]any{"data": map[string]any{"nodeTasks": task}}})
+		lock.Unlock()
+	}
+}
+
+// give makes a task and sends it.
+func (s *standin) give(task platform.Task) {
+	s.mu.Lock()
+	if _, known := s.tasks[task.ID]; !known {
+		s.order = append(s.order, task.ID)
+	}
+	task.State = "PENDING"
+	s.tasks[task.ID] = &standTask{Task: task, output: map[string]string{}}
+	s.mu.Unlock()
+	s.push(task)
+}
+
+// seen is a copy of a task as it is now.
+func (s *standin) seen(id string) standTask {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	copied := *s.tasks[id]
+	copied.output = map[string]string{"STDOUT": copied.output["STDOUT"], "STDERR": copied.output["STDERR"]}
+	return copied
+}
+
+// count reads one of the counters.
+func (s *standin) count(counter *int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *counter
+}

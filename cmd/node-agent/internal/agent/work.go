@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+)
+
+// await blocks until it is the task's turn and gives what frees its place, or the cause of ctx's end.
+func (t turn) await(ctx context.Context) (release func(), err error) {
+	var taken []chan struct{}
+	release = func() {
+		for _, slot := range taken {
+			<-slot
+		}
+	}
+	if t.after != nil {
+		select {
+		case <-t.after:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	for _, slot := range t.slots {
+		select {
+		case slot <- struct{}{}:
+			taken = append(taken, slot)
+		case <-ctx.Done():
+			release()
+			return nil, context.Cause(ctx)
+		}
+	}
+	return release, nil
+}
+
+// work owns a task from its turn to its journalled outcome.
+func (d *desk) work(ctx context.Context, held *job, turn turn, attempt task.Attempt) {
+	defer d.leave(held)
+	release, err := turn.await(ctx)
+	switch {
+	case err == nil:
+		defer release()
+	case attempt.Resumed: // it may run in its member; the executor must look
+	case errors.Is(err, task.ErrCanceled):
+		d.conclude(held, journal.Outcome{State: task.StateCanceled, Message: "canceled before it started"}, nil)
+		return
+	default:
+		return // the agent stops; the journal knows that the task was not started
+	}
+	d.execute(ctx, held, attempt)
+}
+
+// execute does the task. Without an outcome the journal keeps it as running, for the next delivery.
+func (d *desk) execute(ctx context.Context, held *job, attempt task.Attempt) {
+	output := newPump(held.task.ID, held.task.Fence, d.reporter.append)
+	pumping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	pumped := make(chan struct{})
+	go func() {
+		defer close(pumped)
+		d.reporter.running(ctx, held.task)
+		output.run(pumping)
+	}()
+	attempt.Output = output.take
+	outcome, err := d.executor.Do(ctx, held.task, attempt)
+	stop()
+	<-pumped
+	output.finish()
+	switch {
+	case errors.Is(err, task.ErrDetached):
+	case err != nil:
+		d.log.Error("task has no outcome yet; it will be asked for again", "task", held.task.ID, "error", err)
+		d.overflow()
+	default:
+		d.conclude(held, outcome, output)
+	}
+}
+
+// conclude journals the outcome and hands it to the reporter. One that a newer dispatch has replaced
+// counts for nobody.
+func (d *desk) conclude(held *job, outcome journal.Outcome, output *pump) {
+	d.mu.Lock()
+	superseded := held.successor != nil
+	d.mu.Unlock()
+	if superseded {
+		return
+	}
+	work := held.task
+	if err := d.journal.Finish(work.ID, outcome); err != nil {
+		d.log.Error("outcome not journalled", "task", work.ID, "error", err)
+	}
+	d.log.Info("task done", "task", work.ID, "kind", work.Kind, "member", work.MemberID, "fence", work.Fence, "state", outcome.State)
+	d.executor.Settle(context.WithoutCancel(d.ctx), work)
+	d.reporter.add(journal.Entry{TaskID: work.ID, Fence: work.Fence, Kind: work.Kind, State: outcome.State, Outcome: &outcome}, output)
+}
+
+// leave lets go of the task, wakes what waited for it, and begins what replaces it.
+func (d *desk) leave(held *job) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.tasks, held.task.ID)
+	close(held.done)
+	member := d.members[held.task.MemberID]
+	if member.held--; member.held == 0 {
+		delete(d.members, held.task.MemberID)
+	}
+	if held.successor != nil && d.ctx.Err() == nil {
+		d.begin(*held.successor, false, "")
+	}
+}
+
+// resultText gives the streams of a run's journalled result, when they are whole.
+func resultText(outcome *journal.Outcome) (map[string]string, bool) {
+	var result task.RunResult
+	if outcome == nil || decodeResult(outcome.Result, &result) != nil || result.Truncated {
+		return nil, false
+	}
+	return map[string]string{"stdout": result.Stdout, "stderr": result.Stderr}, true
+}
+
+// pumpOf makes a pump that holds the streams of a result, for an agent that did not see them come.
+func pumpOf(entry journal.Entry, send func(context.Context, platform.Output) (int, error)) *pump {
+	output := newPump(entry.TaskID, entry.Fence, send)
+	streams, whole := resultText(entry.Outcome)
+	if whole {
+		for name, content := range streams {
+			output.take(wire.Output{Stream: name, Data: []byte(content)})
+		}
+		output.finish()
+	}
+	return output
+}

@@ -1,0 +1,170 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/seal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+)
+
+// The kinds of node tasks.
+const (
+	KindRun     = "RUN"
+	KindWrite   = "WRITE_FILE"
+	KindStart   = "START_PROCESS"
+	KindStop    = "STOP_PROCESS"
+	KindInspect = "INSPECT_PROCESS"
+	KindProbe   = "PROBE"
+	KindResidue = "RESIDUE"
+	KindDown    = "TEARDOWN"
+)
+
+// The states a task ends in.
+const (
+	StateSucceeded = "SUCCEEDED"
+	StateFailed    = "FAILED"
+	StateTimedOut  = "TIMED_OUT"
+	StateCanceled  = "CANCELED"
+)
+
+// maxMessage bounds an outcome's message, in bytes.
+const maxMessage = 1900
+
+var (
+	// ErrCanceled is the cause of a context that ends because the platform asked for it.
+	ErrCanceled = errors.New("canceled by the platform")
+	// ErrDetached says that the agent is stopping and the task has no outcome yet.
+	ErrDetached = errors.New("the agent stops before the task ends")
+	errTimedOut = errors.New("the task's time is over")
+)
+
+// Task is one node task as the platform sent it.
+type Task struct {
+	ID         string
+	Fence      int64
+	Kind       string
+	MemberID   string
+	InstanceID string
+	Spec       json.RawMessage
+	Timeout    time.Duration
+}
+
+// Changes tells whether a kind changes the member, so that tasks of one member that do are done in the
+// order of their arrival.
+func Changes(kind string) bool {
+	return kind == KindWrite || kind == KindStart || kind == KindStop || kind == KindDown
+}
+
+// Executor does tasks. Its fields are set once.
+type Executor struct {
+	Sandboxes *sandbox.Manager
+	Key       *seal.Key
+	// Started is called before a run is handed to a member's init, with the init's epoch; an error
+	// keeps the run from being started.
+	Started func(taskID, epoch string) error
+	// NodeAddress is tried by probes beside the loopback address.
+	NodeAddress string
+	Log         *slog.Logger
+}
+
+// Attempt is how a task is to be done.
+type Attempt struct {
+	// Resumed says that an earlier agent accepted the task; Epoch is what it had noted by Started.
+	Resumed bool
+	Epoch   string
+	// Output takes a run's output as it comes, each stream from its beginning.
+	Output func(wire.Output)
+}
+
+// Do executes the task to its outcome. The only errors are ErrDetached, when ctx ended for another
+// cause than ErrCanceled, and those of Started.
+func (e *Executor) Do(ctx context.Context, task Task, attempt Attempt) (journal.Outcome, error) {
+	bounded, cancel := ctx, context.CancelFunc(func() {})
+	if task.Kind != KindRun { // a run's time is kept by the member's init, which outlives the agent
+		bounded, cancel = context.WithTimeoutCause(ctx, task.Timeout, errTimedOut)
+	}
+	defer cancel()
+	outcome, err := e.dispatch(bounded, task, attempt)
+	if err == nil {
+		return outcome, nil
+	}
+	var lost startedError
+	switch cause := context.Cause(bounded); {
+	case errors.As(err, &lost):
+		return journal.Outcome{}, lost.error
+	case errors.Is(cause, ErrCanceled):
+		return failure(StateCanceled, nil, "canceled"), nil
+	case errors.Is(cause, errTimedOut):
+		return failure(StateTimedOut, nil, fmt.Sprintf("not done within %s", task.Timeout)), nil
+	case cause != nil:
+		return journal.Outcome{}, ErrDetached
+	}
+	coded := wire.AsError(err)
+	return failure(StateFailed, map[string]any{"code": coded.Code}, coded.Message), nil
+}
+
+// startedError marks a failure to journal, which is the agent's trouble and no outcome of the task.
+type startedError struct{ error }
+
+func (e *Executor) dispatch(ctx context.Context, task Task, attempt Attempt) (journal.Outcome, error) {
+	switch task.Kind {
+	case KindRun:
+		return e.run(ctx, task, attempt)
+	case KindWrite:
+		return e.writeFile(ctx, task)
+	case KindStart:
+		return e.startProcess(ctx, task)
+	case KindStop, KindInspect:
+		return e.namedProcess(ctx, task)
+	case KindProbe:
+		return e.probe(ctx, task)
+	case KindResidue:
+		return e.residue(task)
+	case KindDown:
+		return e.teardown(ctx, task)
+	}
+	return journal.Outcome{}, invalid("kind", "%q is not known to this agent", task.Kind)
+}
+
+// Settle lets the member forget a run whose outcome is journalled. Failure costs a little disk.
+func (e *Executor) Settle(ctx context.Context, task Task) {
+	if task.Kind != KindRun {
+		return
+	}
+	client, err := e.Sandboxes.Lookup(ctx, task.MemberID)
+	if err == nil && client != nil {
+		err = client.Ack(ctx, task.ID)
+	}
+	if err != nil {
+		e.Log.DebugContext(ctx, "result not acknowledged to the member", "task", task.ID, "error", err)
+	}
+}
+
+func success(result any) journal.Outcome {
+	return journal.Outcome{State: StateSucceeded, Result: encode(result)}
+}
+
+func failure(state string, result any, message string) journal.Outcome {
+	outcome := journal.Outcome{State: state, Message: text.Head(text.Clean([]byte(message)), maxMessage)}
+	if result != nil {
+		outcome.Result = encode(result)
+	}
+	return outcome
+}
+
+// encode cannot fail: results are plain structures of text and numbers.
+func encode(result any) json.RawMessage {
+	raw, err := json.Marshal(result)
+	if err != nil {
+		return json.RawMessage(`{}`)
+	}
+	return raw
+}

@@ -1,0 +1,231 @@
+package task
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+)
+
+// The defaults and bounds of a probe.
+const (
+	maxAttempts         = 3600
+	defaultInterval     = 1.0
+	defaultProbeTimeout = 5.0
+	// maxDetail bounds what a probe tells, in bytes.
+	maxDetail = 1000
+)
+
+// ProbeResult is the result of a PROBE: whether the last attempt succeeded, how many there were, and
+// what the last one saw.
+type ProbeResult struct {
+	OK       bool   `json:"ok"`
+	Attempts int    `json:"attempts"`
+	Detail   string `json:"detail"`
+}
+
+// probe tries until one attempt succeeds or all are spent. A probe that fails is a failed task with
+// the same result shape.
+func (e *Executor) probe(ctx context.Context, task Task) (journal.Outcome, error) {
+	var spec probeSpec
+	if err := decode(task.Spec, &spec); err != nil {
+		return journal.Outcome{}, err
+	}
+	if err := spec.check(); err != nil {
+		return journal.Outcome{}, err
+	}
+	var result ProbeResult
+	for result.Attempts < spec.Attempts {
+		if result.Attempts > 0 {
+			if err := pause(ctx, seconds(spec.IntervalSeconds)); err != nil {
+				break
+			}
+		}
+		result.Attempts++
+		detail, err := e.probeOnce(ctx, task, spec)
+		if err == nil {
+			result.OK, result.Detail = true, text.Head(detail, maxDetail)
+			return success(result), nil
+		}
+		result.Detail = text.Head(text.Clean([]byte(err.Error())), maxDetail)
+	}
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
+		return failure(StateFailed, result, "the probe failed: "+result.Detail), nil
+	case errors.Is(cause, errTimedOut):
+		return failure(StateTimedOut, result, "the probe failed within its time: "+result.Detail), nil
+	default:
+		return journal.Outcome{}, cause
+	}
+}
+
+// check also fills in the defaults.
+func (s *probeSpec) check() error {
+	ways := 0
+	for _, given := range []bool{s.Exec != nil, s.TCP != nil, s.HTTP != nil} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return invalid("spec", "needs exactly one of exec, tcp and http, has %d", ways)
+	}
+	if s.Attempts == 0 {
+		s.Attempts = 1
+	}
+	if s.Attempts < 0 || s.Attempts > maxAttempts {
+		return invalid("attempts", "%d is not between 1 and %d", s.Attempts, maxAttempts)
+	}
+	interval, err := millis("intervalSeconds", &s.IntervalSeconds, defaultInterval)
+	if err != nil {
+		return err
+	}
+	timeout, err := millis("timeoutSeconds", &s.TimeoutSeconds, defaultProbeTimeout)
+	if err != nil {
+		return err
+	}
+	s.IntervalSeconds, s.TimeoutSeconds = float64(interval)/1000, float64(timeout)/1000
+	return s.checkTarget()
+}
+
+func (s *probeSpec) checkTarget() error {
+	switch {
+	case s.Exec != nil:
+		return checkCommand(s.Exec.Command)
+	case s.TCP != nil:
+		return checkPort("tcp.port", s.TCP.Port)
+	case s.HTTP.Path != "" && !strings.HasPrefix(s.HTTP.Path, "/"):
+		return invalid("http.path", "%q does not begin with a slash", s.HTTP.Path)
+	case s.HTTP.ExpectStatus != 0 && (s.HTTP.ExpectStatus < 100 || s.HTTP.ExpectStatus > 599):
+		return invalid("http.expectStatus", "%d is not a status", s.HTTP.ExpectStatus)
+	}
+	return checkPort("http.port", s.HTTP.Port)
+}
+
+func checkPort(field string, port int) error {
+	if port < 1 || port > 65535 {
+		return invalid(field, "%d is not between 1 and 65535", port)
+	}
+	return nil
+}
+
+func (e *Executor) probeOnce(ctx context.Context, task Task, spec probeSpec) (string, error) {
+	limit := seconds(spec.TimeoutSeconds)
+	if spec.Exec != nil {
+		return e.probeExec(ctx, task, spec.Exec.Command, limit) // the member's init keeps the time
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	switch {
+	case spec.TCP != nil:
+		return e.eachHost(spec.TCP.Host, func(host string) (string, error) {
+			return probeTCP(ctx, net.JoinHostPort(host, strconv.Itoa(spec.TCP.Port)))
+		})
+	default:
+		return e.eachHost(spec.HTTP.Host, func(host string) (string, error) {
+			address := net.JoinHostPort(host, strconv.Itoa(spec.HTTP.Port))
+			return probeHTTP(ctx, "http://"+address+spec.HTTP.Path, spec.HTTP.ExpectStatus)
+		})
+	}
+}
+
+// eachHost tries the host that is named, or else the loopback and the node's own address.
+func (e *Executor) eachHost(host string, try func(host string) (string, error)) (string, error) {
+	hosts := []string{host}
+	if host == "" {
+		hosts = []string{"127.0.0.1"}
+		if e.NodeAddress != "" {
+			hosts = append(hosts, e.NodeAddress)
+		}
+	}
+	var failed error
+	for _, host := range hosts {
+		detail, err := try(host)
+		if err == nil {
+			return detail, nil
+		}
+		failed = errors.Join(failed, err)
+	}
+	return "", failed
+}
+
+// probeExec runs the command in a sandbox that exists; a probe creates none.
+func (e *Executor) probeExec(ctx context.Context, task Task, command []string, limit time.Duration) (string, error) {
+	client, err := e.Sandboxes.Lookup(ctx, task.MemberID)
+	if err != nil {
+		return "", err
+	}
+	if client == nil {
+		return "", errors.New("the member has no sandbox on this node")
+	}
+	key := task.ID + "." + rand.Text() // a probe only looks: a repeat by a restarted agent is a fresh one
+	request := wire.Run{Key: key, Fence: task.Fence, Command: command, TimeoutMillis: limit.Milliseconds()}
+	result, err := client.Run(ctx, request, func(wire.Output) {})
+	cleanup := context.WithoutCancel(ctx)
+	if err != nil {
+		_ = client.Cancel(cleanup, key)
+		return "", err
+	}
+	_ = client.Ack(cleanup, key)
+	said := strings.TrimSpace(text.Tail(text.Clean(append(result.Stdout, result.Stderr...)), maxDetail/2))
+	switch {
+	case result.TimedOut:
+		return "", fmt.Errorf("not done within %s: %s", limit, said)
+	case result.ExitCode != 0:
+		return "", fmt.Errorf("exit code %d: %s", result.ExitCode, said)
+	}
+	return said, nil
+}
+
+func probeTCP(ctx context.Context, address string) (string, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return "", err
+	}
+	_ = conn.Close()
+	return "connected to " + address, nil
+}
+
+// probeHTTP follows no redirect: a probe asks one server.
+func probeHTTP(ctx context.Context, url string, expect int) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
+	good := response.StatusCode == expect || expect == 0 && response.StatusCode >= 200 && response.StatusCode < 400
+	if !good {
+		return "", fmt.Errorf("%s answered %d", url, response.StatusCode)
+	}
+	return fmt.Sprintf("%s answered %d", url, response.StatusCode), nil
+}
+
+func seconds(value float64) time.Duration { return time.Duration(value * float64(time.Second)) }
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

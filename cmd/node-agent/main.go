@@ -1,0 +1,116 @@
+// Command node-agent runs on every enrolled node. It enrols the node with a one-time token, takes node
+// tasks from the platform by its public API, and does them in the sandboxes of members: running
+// commands, writing files, supervising processes, probing, and proving what is left of a member.
+//
+// Killing or stopping the agent stops no member: their inits go on, and a new agent on the same state
+// directory finds them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/agent"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+)
+
+// version is set at build time by -ldflags "-X main.version=…".
+var version = ""
+
+func main() {
+	memberinit.Dispatch(os.Args) // does not return when this process is a part of a member
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "node-agent:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// buildVersion falls back to what the Go tool recorded.
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "dev"
+}
+
+const long = `Runs on a node: takes node tasks from the platform and does them in the sandboxes of members.
+
+On its first start it enrols the node with a one-time token, from --enrol-token-file or the environment
+variable NODE_AGENT_ENROL_TOKEN. It then holds a credential of its own in the state directory, which it
+rotates. The token is needed again only when the credential was lost or revoked; a new token in the same
+file is then picked up without a restart.
+
+As root, each member gets PID, mount and IPC namespaces and an overlay of the node's root of its own. Without
+root, or where namespaces are not possible, members are plain processes below a directory, and the node's
+inventory says so.
+
+Stopping the agent (SIGTERM, SIGINT, even SIGKILL) stops no member. A new agent with the same state
+directory goes on where the old one was.`
+
+const example = `  node-agent --platform-url https://platform.example --state-dir /var/lib/node-agent \
+    --name node-1 --address 10.0.0.1 --enrol-token-file /run/enrol-token --region eu-1 --sku h100-8`
+
+func command() *cobra.Command {
+	options := agent.Options{Version: buildVersion(), EnrolToken: os.Getenv("NODE_AGENT_ENROL_TOKEN")}
+	var level string
+	cmd := &cobra.Command{
+		Use: "node-agent", Short: "The agent of an enrolled node", Long: long, Example: example, Version: options.Version,
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), options, level) },
+	}
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	hostname, _ := os.Hostname()
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&options.PlatformURL, "platform-url", os.Getenv("NODE_AGENT_PLATFORM_URL"), "address of the platform, http or https (env NODE_AGENT_PLATFORM_URL)")
+	flags.StringVar(&options.StateDir, "state-dir", "/var/lib/node-agent", "directory for credential, journal and members")
+	flags.StringVar(&options.EnrolTokenFile, "enrol-token-file", "", "file with the one-time enrolment token (else env NODE_AGENT_ENROL_TOKEN)")
+	flags.StringVar(&options.Name, "name", hostname, "name of the node, unique on the platform")
+	flags.StringVar(&options.Address, "address", "", "address by which other nodes reach this one")
+	flags.IntVar(&options.CPUs, "cpus", 0, "processors to declare; 0 counts them")
+	flags.IntVar(&options.MemoryMiB, "memory-mib", 0, "memory to declare, in MiB; 0 measures it")
+	flags.IntVar(&options.GPUs, "gpus", -1, "GPUs to declare; -1 counts them")
+	flags.StringVar(&options.GPUModel, "gpu-model", "", "model of the GPUs")
+	flags.BoolVar(&options.SimulatedGPUs, "simulated-gpus", false, "the GPUs are declared and not there")
+	flags.StringVar(&options.Region, "region", "", "region of the node")
+	flags.StringVar(&options.SKU, "sku", "", "what the node is sold as")
+	flags.StringToStringVar(&options.Labels, "label", nil, "free label, key=value; may be repeated")
+	flags.BoolVar(&options.ForceProcess, "no-namespaces", false, "keep members as plain processes even as root")
+	flags.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	return cmd
+}
+
+func run(ctx context.Context, options agent.Options, level string) error {
+	var threshold slog.Level
+	if err := threshold.UnmarshalText([]byte(level)); err != nil {
+		return fmt.Errorf("log-level: %q is not debug, info, warn or error", level)
+	}
+	if options.PlatformURL == "" {
+		return errors.New("platform-url: must be given")
+	}
+	// The token must not be inherited by anything that is started.
+	if err := os.Unsetenv("NODE_AGENT_ENROL_TOKEN"); err != nil {
+		return fmt.Errorf("clear the environment: %w", err)
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: threshold}))
+	a, err := agent.New(ctx, options, log)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	return a.Run(ctx)
+}
