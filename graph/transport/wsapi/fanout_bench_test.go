@@ -112,7 +112,7 @@ func (l *load) close() {
 }
 
 // round has events sent and waits until the client has seen them all.
-func (l *load) round(b *testing.B, events int, send func(events int)) (time.Duration, roundStats) {
+func (l *load) round(b testing.TB, events int, send func(events int)) (time.Duration, roundStats) {
 	start := time.Now()
 	fmt.Fprintln(l.in, events*l.sockets)
 	send(events)
@@ -195,7 +195,7 @@ func (l *load) opened() int {
 	return len(l.sinks) + len(l.conns)
 }
 
-func startFeed(b *testing.B, sockets int) *load {
+func startFeed(b testing.TB, sockets int) *load {
 	l := &load{sockets: sockets}
 	engine, err := transport.NewEngine(transport.Config{Schema: testschema.New().Executable(), Log: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)
@@ -217,7 +217,7 @@ func anyone(ctx context.Context, _ transport.Credential, _ *http.Request) (conte
 	return ctx, nil
 }
 
-func startBare(b *testing.B, sockets int) *load {
+func startBare(b testing.TB, sockets int) *load {
 	l := &load{sockets: sockets}
 	upgrader := websocket.Upgrader{ReadBufferSize: 128, WriteBufferSize: 128, WriteBufferPool: &sync.Pool{}}
 	l.start(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -233,7 +233,7 @@ func startBare(b *testing.B, sockets int) *load {
 }
 
 // start serves, starts the client process, and weighs the sockets once all are open.
-func (l *load) start(b *testing.B, handler http.Handler, mode string) {
+func (l *load) start(b testing.TB, handler http.Handler, mode string) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(b, err)
 	server := &http.Server{Handler: handler}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"runtime"
 	"sync"
@@ -118,6 +119,9 @@ func (s *Server) unreserve() {
 func (s *Server) socket(upgraded *websocket.Conn, r *http.Request, id string) *socket {
 	n := s.next.Add(1)
 	conn := upgraded.NetConn()
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		tcp.SetWriteBuffer(sendBuffer) // refused, the kernel's default bounds it
+	}
 	k := &socket{server: s, conn: conn, raw: rawConn(conn), flusher: s.flushers[n%uint32(len(s.flushers))], slot: n % slots}
 	// Not the request's context: that ends when the handler returns, and holds its buffers.
 	k.ctx, k.cancel = context.WithCancel(s.correlated(context.Background(), id))

@@ -22,8 +22,12 @@ const (
 	closingPhase // the close frame is queued or sent; nothing else goes out
 )
 
-// linger is how long the peer has to answer a close frame.
-const linger = 2 * time.Second
+// linger is how long the peer has to take in what is under way and to answer a close frame.
+const linger = 5 * time.Second
+
+// sendBuffer bounds what the kernel holds for one socket, in bytes (it doubles the number).
+// Left to itself it grows to megabytes for a slow reader, behind which a ping takes minutes.
+const sendBuffer = 128 << 10
 
 // socket is one client. It is kept small: there are ten thousand of them.
 type socket struct {

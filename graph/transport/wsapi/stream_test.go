@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -263,4 +264,27 @@ func TestPaceEndsWithTheSubscriberOrItsContext(t *testing.T) {
 	go func() { done <- transport.Pace(context.Background(), sink) }()
 	c.send(`{"id":"t","type":"complete"}`)
 	require.ErrorIs(t, <-done, transport.ErrGone)
+}
+
+func TestMessagesStayWholeWhenTheKernelTakesThemInParts(t *testing.T) {
+	t.Parallel()
+	const total = 1500
+	f := newFeed()
+	_, c, sink := open(t, f, nil)
+	require.NoError(t, c.NetConn().(*net.TCPConn).SetReadBuffer(32<<10))
+	size := func(i int) int { return (i * 7919) % 40_000 }
+	go func() {
+		for i := range total {
+			payload := fmt.Appendf(nil, `{"data":{"topic":"%d %s"}}`, i, strings.Repeat("x", size(i)))
+			if transport.Pace(context.Background(), sink) != nil || !sink.Send(payload) {
+				return
+			}
+		}
+		sink.Complete()
+	}()
+	for i := range total {
+		want := fmt.Sprintf(`{"data":{"topic":"%d %s"}}`, i, strings.Repeat("x", size(i)))
+		require.True(t, want == string(c.message().Payload), "message %d is damaged", i)
+	}
+	require.Equal(t, "complete", c.message().Type)
 }
