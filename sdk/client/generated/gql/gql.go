@@ -3402,6 +3402,26 @@ const (
 	OperationKindInstanceCreate OperationKind = "INSTANCE_CREATE"
 	// Tear an instance down.
 	OperationKindInstanceDecommission OperationKind = "INSTANCE_DECOMMISSION"
+	// Change an instance's version or config.
+	OperationKindInstanceUpgrade OperationKind = "INSTANCE_UPGRADE"
+	// Bring an instance back to an earlier manifest and config.
+	OperationKindInstanceRollback OperationKind = "INSTANCE_ROLLBACK"
+	// Add members.
+	OperationKindMembersAdd OperationKind = "MEMBERS_ADD"
+	// Let a member's work end.
+	OperationKindMemberDrain OperationKind = "MEMBER_DRAIN"
+	// Let a member take no new work.
+	OperationKindMemberCordon OperationKind = "MEMBER_CORDON"
+	// Let a member take work again.
+	OperationKindMemberUncordon OperationKind = "MEMBER_UNCORDON"
+	// Label a member.
+	OperationKindMemberLabel OperationKind = "MEMBER_LABEL"
+	// Take a member out.
+	OperationKindMemberRemove OperationKind = "MEMBER_REMOVE"
+	// Put a new member in another's place.
+	OperationKindMemberReplace OperationKind = "MEMBER_REPLACE"
+	// Bring a failed member in again.
+	OperationKindMemberRecover OperationKind = "MEMBER_RECOVER"
 	// Give an allocation back.
 	OperationKindAllocationRelease OperationKind = "ALLOCATION_RELEASE"
 )
@@ -3409,6 +3429,16 @@ const (
 var AllOperationKind = []OperationKind{
 	OperationKindInstanceCreate,
 	OperationKindInstanceDecommission,
+	OperationKindInstanceUpgrade,
+	OperationKindInstanceRollback,
+	OperationKindMembersAdd,
+	OperationKindMemberDrain,
+	OperationKindMemberCordon,
+	OperationKindMemberUncordon,
+	OperationKindMemberLabel,
+	OperationKindMemberRemove,
+	OperationKindMemberReplace,
+	OperationKindMemberRecover,
 	OperationKindAllocationRelease,
 }
 
@@ -4002,7 +4032,7 @@ func (v *RequestAllocationInput) GetIdempotencyKey() string { return v.Idempoten
 
 // RequestAllocationResponse is returned by RequestAllocation on success.
 type RequestAllocationResponse struct {
-	// Rent capacity. Key: allocation.create on the project. CAPACITY_UNAVAILABLE when no node fits; then nothing is written.
+	// Rent capacity. Key: allocation.create on the project. CAPACITY_EXHAUSTED when no node fits; then nothing is written.
 	RequestAllocation RequestedAllocations `json:"requestAllocation"`
 }
 
@@ -4292,6 +4322,10 @@ const (
 	StepStateFailed StepState = "FAILED"
 	// Not needed.
 	StepStateSkipped StepState = "SKIPPED"
+	// Being undone.
+	StepStateUndoing StepState = "UNDOING"
+	// Undone.
+	StepStateUndone StepState = "UNDONE"
 )
 
 var AllStepState = []StepState{
@@ -4300,6 +4334,8 @@ var AllStepState = []StepState{
 	StepStateSucceeded,
 	StepStateFailed,
 	StepStateSkipped,
+	StepStateUndoing,
+	StepStateUndone,
 }
 
 // Tenant includes the GraphQL fields of Tenant requested by the fragment Tenant.
