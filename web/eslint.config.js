@@ -22,5 +22,13 @@ export default tseslint.config(
     },
   },
   { files: ['**/*.mjs', 'eslint.config.js'], languageOptions: { globals: nodeGlobals } },
+  { files: ['public/*.js'], languageOptions: { globals: { document: 'readonly', window: 'readonly' } } },
+  {
+    files: ['src/**/*.test.ts'],
+    rules: {
+      '@typescript-eslint/require-await': 'off', // generators that stand for feeds
+      'react-hooks/rules-of-hooks': 'off', // a test's useServer is no hook
+    },
+  },
   { files: ['e2e/**/*.mjs'], languageOptions: { globals: { document: 'readonly', window: 'readonly', getComputedStyle: 'readonly' } } },
 );

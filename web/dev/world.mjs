@@ -78,6 +78,7 @@ export function makeWorld(fault) {
     return made;
   };
   allocation('BAREMETAL', 4, nodes[0], 'bench-rack');
+  allocation('GPU_SLICE', 2, nodes[1], 'spare-slice');
   allocation('GPU_SLICE', 1, nodes[1], 'notebook-slice');
 
   const operation = (kind, target, reason, steps, desiredChange) => {

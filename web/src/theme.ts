@@ -11,6 +11,11 @@ const gray: MantineColorsTuple = [
   '#f7f9f8', '#eff2f1', '#e3e8e6', '#d3dad8', '#b9c3c0', '#97a39f', '#74817d', '#55625e', '#38433f', '#1d2624',
 ];
 
+/** What takes something away. */
+const red: MantineColorsTuple = [
+  '#fdecea', '#f9d2ce', '#f2a9a2', '#ea7d73', '#e0564a', '#d03c30', '#c22f24', '#b3261e', '#961d16', '#76140e',
+];
+
 /** The dark scheme, from text (0) to the page's ground (9). */
 const dark: MantineColorsTuple = [
   '#dfe7e4', '#b3c0bc', '#8c9a96', '#5d6c68', '#3a4744', '#2a3532', '#1d2624', '#161d1c', '#111716', '#0c1110',
@@ -22,11 +27,9 @@ const mono = 'ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", Menlo,
 
 /** Mantine's theme; the colours of surfaces and states are CSS variables in styles/base.css. */
 export const theme = createTheme({
-  colors: { pine, gray, dark },
+  colors: { pine, gray, dark, red },
   primaryColor: 'pine',
-  primaryShade: { light: 7, dark: 4 },
-  autoContrast: true,
-  luminanceThreshold: 0.35,
+  primaryShade: 7,
   black: '#16201e',
   fontFamily: sans,
   fontFamilyMonospace: mono,
@@ -37,6 +40,7 @@ export const theme = createTheme({
   cursorType: 'pointer',
   focusRing: 'auto',
   components: {
+    InputWrapper: { defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } }, // keeps inputs of a row in line
     Button: { defaultProps: { size: 'sm' } },
     TextInput: { defaultProps: { size: 'sm' } },
     Modal: { defaultProps: { centered: true, radius: 'md', overlayProps: { backgroundOpacity: 0.35, blur: 2 }, transitionProps: { duration: 120 } } },

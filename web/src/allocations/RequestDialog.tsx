@@ -39,7 +39,7 @@ function RequestForm({ onClose, onDone }: { onClose: () => void; onDone: () => v
   };
   return (
     <form className="stack" onSubmit={(event) => void send(event)}>
-      <SegmentedControl fullWidth aria-label="Shape" value={wish.shape} onChange={(shape) => set({ shape: shape as CapacityShape })} data={[{ value: 'BAREMETAL', label: 'Bare metal: whole nodes' }, { value: 'GPU_SLICE', label: 'GPU slice' }]} />
+      <SegmentedControl fullWidth aria-label="Shape" value={wish.shape} onChange={(shape) => set({ shape: shape })} data={[{ value: 'BAREMETAL', label: 'Bare metal: whole nodes' }, { value: 'GPU_SLICE', label: 'GPU slice' }]} />
       <div className="form-grid">
         <NumberInput label="How many" description="All or none" min={1} max={64} allowDecimal={false} required value={wish.count} onChange={(count) => set({ count })} error={placed.fields.get('count')} data-autofocus />
         {slice && <NumberInput label="GPUs of each" description="1 to 64" min={1} max={64} allowDecimal={false} required value={wish.gpuCount} onChange={(gpuCount) => set({ gpuCount })} error={placed.fields.get('gpuCount')} />}

@@ -49,7 +49,7 @@ export function useRead<Data, Variables extends Record<string, unknown>>(
 
   const lost = problem !== undefined && needsLogin(problem);
   useEffect(() => { if (lost) toLogin('none'); }, [lost]);
-  const last = useLast(result.data, JSON.stringify(variables));
+  const last = useLast(result.data ?? undefined, JSON.stringify(variables));
   return { data: last, problem, loading: result.fetching || lost, refresh };
 }
 
@@ -89,7 +89,7 @@ export function useSubmission<Data, Input extends { idempotencyKey: string }>(
     }
     attempt.current = undefined;
     setProblem(undefined);
-    return answer.data;
+    return answer.data ?? undefined;
   }, [document]);
   const reset = useCallback(() => { attempt.current = undefined; setProblem(undefined); }, []);
   return { submit, problem, busy, reset };

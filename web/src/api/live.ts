@@ -60,7 +60,7 @@ export class Live {
     variables: Variables,
     feed: Omit<Feed<Data>, 'query' | 'variables'>,
   ): () => void {
-    return follow<Data>(this.client as Parameters<typeof follow>[0], { ...feed, query: stringifyDocument(document), variables });
+    return follow<Data>(this.client, { ...feed, query: stringifyDocument(document), variables });
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {

@@ -1,6 +1,6 @@
 // Lists that are read page by page: the first page is live, the pages after it are kept as they were read.
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
-import { useCallback, useState } from 'react';
+import { useState } from 'react';
 import { client } from './client';
 import type { Problem } from './errors';
 import { problemOf } from './errors';
@@ -40,16 +40,16 @@ export function useRows<Data, Variables extends Record<string, unknown>, Row ext
   const pageInfo = kept?.pageInfo ?? first?.pageInfo;
   const after = pageInfo?.hasNextPage === true ? pageInfo.endCursor : null;
 
-  const more = useCallback(async () => {
+  const more = async () => {
     setBusy(true);
     const answer = await client.query(document, { ...variables, after }, { requestPolicy: 'network-only' }).toPromise();
     setBusy(false);
     setLaterProblem(answer.error === undefined ? undefined : problemOf(answer.error));
-    if (answer.data === undefined) return;
+    if (answer.data === undefined || answer.data === null) return;
     const page = pick(answer.data);
     const before = kept?.rows ?? [];
     setLater({ key, rows: [...before, ...page.edges.map((edge) => edge.node)], pageInfo: page.pageInfo });
-  }, [document, variables, after, pick, kept, key]);
+  };
 
   const rows = unique([...(first?.edges.map((edge) => edge.node) ?? []), ...(kept?.rows ?? [])]);
   return {

@@ -6,7 +6,7 @@ import { needsLogin, problemOfSubscription } from './errors';
 
 /** The part of a graphql-ws client that feeds need. */
 export interface Transport {
-  subscribe<Data>(payload: { query: string; variables: Record<string, unknown> }, sink: Sink<{ data?: Data | null; errors?: unknown }>): () => void;
+  subscribe(payload: { query: string; variables: Record<string, unknown> }, sink: Sink<{ data?: unknown; errors?: unknown }>): () => void;
 }
 
 /** What to read and whom to tell. */
@@ -82,7 +82,7 @@ export function follow<Data>(transport: Transport, feed: Feed<Data>): () => void
       ended = true;
       act();
     };
-    release = transport.subscribe<Data>(payload, {
+    release = transport.subscribe(payload, {
       next: (item) => {
         if (ended || stopped) return;
         if (item.errors !== undefined) {
@@ -90,8 +90,9 @@ export function follow<Data>(transport: Transport, feed: Feed<Data>): () => void
           release();
         } else if (item.data !== null && item.data !== undefined) {
           failures = 0;
-          after = feed.cursorOf?.(item.data) ?? after;
-          feed.onData(item.data);
+          const data = item.data as Data; // the document is typed, and the server keeps to its schema
+          after = feed.cursorOf?.(data) ?? after;
+          feed.onData(data);
         }
       },
       error: (cause) => end(() => fail(cause)),

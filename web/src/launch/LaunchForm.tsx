@@ -45,7 +45,7 @@ export function LaunchForm({ options, projectId, refresh }: { options: Options; 
       </Section>
       <Section title="Terms" text="When the launch counts as failed, and why it is made.">
         <div className="form-grid">
-          <Select label="Deadline" data={deadlines} value={form.deadline} onChange={(next) => form.setDeadline(next ?? form.deadline)} allowDeselect={false} error={form.errors.get('deadlineSeconds')} />
+          <Select label="Deadline" description="Counted from now" data={deadlines} value={form.deadline} onChange={(next) => form.setDeadline(next ?? form.deadline)} allowDeselect={false} error={form.errors.get('deadlineSeconds')} />
           <TextInput label="Reason" description="Kept in the audit" maxLength={500} value={form.reason} onChange={(event) => form.setReason(event.currentTarget.value)} />
         </div>
       </Section>

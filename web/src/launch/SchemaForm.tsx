@@ -95,7 +95,7 @@ function Choice({ field, value, onChange, common }: PartProps) {
   return (
     <Select
       {...common} data={choices.map((choice, index) => ({ value: String(index), label: typeof choice === 'string' ? choice : JSON.stringify(choice) }))}
-      clearable={!field.required} placeholder="Choose" value={at < 0 ? null : String(at)} onChange={(next) => onChange(next === null ? undefined : choices[Number(next)])}
+      clearable={!field.required && field.schema.default === undefined} placeholder="Choose" value={at < 0 ? null : String(at)} onChange={(next) => onChange(next === null ? undefined : choices[Number(next)])}
     />
   );
 }
@@ -151,5 +151,5 @@ function help(field: Field): string | undefined {
 
 function example(field: Field): string | undefined {
   const first = field.schema.examples?.[0];
-  return first === undefined ? undefined : String(first);
+  return typeof first === 'string' || typeof first === 'number' ? String(first) : undefined;
 }

@@ -61,6 +61,20 @@ export function words(value: string): string {
   return lower.charAt(0).toUpperCase() + lower.slice(1);
 }
 
+/** What an operation does, as a person would say it; kinds that are new to the console are shown by their name. */
+export function operationName(kind: string): string {
+  switch (kind) {
+    case 'INSTANCE_CREATE':
+      return 'Launch';
+    case 'INSTANCE_DECOMMISSION':
+      return 'Decommission';
+    case 'ALLOCATION_RELEASE':
+      return 'Release of capacity';
+    default:
+      return words(kind);
+  }
+}
+
 /** A key such as `partitionName` or `node_count` as a label. */
 export function labelOf(key: string): string {
   return words(key.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2'));

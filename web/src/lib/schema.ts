@@ -53,7 +53,7 @@ const oneLine = 300;
 
 /** The value as a schema; anything but an object asks for nothing. */
 export function asSchema(value: unknown): Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Schema) : {};
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value) : {};
 }
 
 /** The fields of an object schema in its own order, those that must be given first. */

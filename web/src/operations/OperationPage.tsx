@@ -4,7 +4,7 @@ import { useEffect } from 'react';
 import { useRead } from '../api/hooks';
 import { OperationDetailDocument } from '../generated/graphql';
 import type { OperationDetailQuery } from '../generated/graphql';
-import { words } from '../lib/format';
+import { operationName, words } from '../lib/format';
 import { Icon } from '../ui/Icons';
 import { ProblemPage } from '../ui/Problem';
 import { Ago, Card, Copy, Fact, Json, Loading, PageHead } from '../ui/parts';
@@ -30,7 +30,7 @@ function OperationView({ detail, refresh }: { detail: Detail; refresh: () => voi
   return (
     <div className="page">
       <PageHead
-        title={words(detail.kind)}
+        title={operationName(detail.kind)}
         lede={instance === null ? undefined : <>of <Link to="/workloads/$id" params={{ id: instance.id }}>{instance.name}</Link></>}
         crumbs={<><Link to="/operations">Operations</Link><Icon name="right" size={12} /><span className="mono">{detail.id}</span></>}
       />

@@ -1,6 +1,6 @@
 // Parts that show an operation: its bar, its steps, its failure.
 import type { OperationState, StepBitsFragment } from '../generated/graphql';
-import { between, words } from '../lib/format';
+import { between, operationName, words } from '../lib/format';
 import { Icon } from '../ui/Icons';
 import type { IconName } from '../ui/Icons';
 import { Notice } from '../ui/Problem';
@@ -18,7 +18,7 @@ export function OperationProgress({ operation }: { operation: OperationView }) {
         <span className="row"><Status state={operation.state} operation />{operation.outcome !== null && operation.outcome !== 'NORMAL' && <Status state="DEGRADED" label={words(operation.outcome)} />}</span>
         <span className="small faint num">{hasEnded(operation.state) ? `took ${between(operation.createdAt, operation.endedAt, now)}` : `${operation.percent} % · ${between(operation.createdAt, null, now)}`}</span>
       </div>
-      <div className={`op-bar tone-${toneOf(operation.state, true)}`} role="progressbar" aria-valuenow={operation.percent} aria-valuemin={0} aria-valuemax={100} aria-label={`${words(operation.kind)} progress`}>
+      <div className={`op-bar tone-${toneOf(operation.state, true)}`} role="progressbar" aria-valuenow={operation.percent} aria-valuemin={0} aria-valuemax={100} aria-label={`${operationName(operation.kind)} progress`}>
         <i style={{ width: `${hasEnded(operation.state) ? 100 : operation.percent}%` }} />
       </div>
       {operation.message !== '' && <p className="soft wrap-any">{operation.message}</p>}

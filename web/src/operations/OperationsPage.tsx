@@ -8,7 +8,7 @@ import { useRows } from '../api/pages';
 import { useActivity, useProjectId } from '../api/session';
 import { OperationsDocument } from '../generated/graphql';
 import type { OperationState, OperationsQuery } from '../generated/graphql';
-import { between, words } from '../lib/format';
+import { between, operationName, words } from '../lib/format';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
 import { Ago, Empty, PageHead } from '../ui/parts';
@@ -45,7 +45,7 @@ export function OperationsPage() {
 }
 
 const columns = [
-  { head: 'Operation', cell: (row: Row) => <><Link to="/operations/$id" params={{ id: row.id }} className="strong">{words(row.kind)}</Link><span className="sub mono">{row.id}</span></> },
+  { head: 'Operation', cell: (row: Row) => <><Link to="/operations/$id" params={{ id: row.id }} className="strong">{operationName(row.kind)}</Link><span className="sub mono">{row.id}</span></> },
   { head: 'State', cell: (row: Row) => <Status state={row.state} operation title={row.error?.message ?? row.message} label={hasEnded(row.state) ? undefined : `${words(row.state)} ${row.percent} %`} /> },
   { head: 'Workload', cell: (row: Row) => row.instance === null ? <span className="faint">—</span> : <Link to="/workloads/$id" params={{ id: row.instance.id }}>{row.instance.name}</Link> },
   { head: 'Asked for by', cell: (row: Row) => row.requester.name },

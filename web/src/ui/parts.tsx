@@ -27,11 +27,11 @@ export function PageHead({ title, lede, crumbs, actions, mark }: {
 }
 
 /** A box with an optional head. */
-export function Card({ title, aside, children, pad = true, label }: {
-  title?: ReactNode; aside?: ReactNode; children: ReactNode; pad?: boolean; label?: string;
+export function Card({ title, aside, children, pad = true, label, className = '' }: {
+  title?: ReactNode; aside?: ReactNode; children: ReactNode; pad?: boolean; label?: string; className?: string;
 }) {
   return (
-    <section className="card" aria-label={label}>
+    <section className={`card ${className}`} aria-label={label}>
       {title !== undefined && <div className="card-head"><h2>{title}</h2>{aside}</div>}
       {pad ? <div className="card-body">{children}</div> : children}
     </section>
@@ -125,7 +125,7 @@ export function Fact({ term, children }: { term: string; children: ReactNode }) 
 export function Glyph({ slug, size = 40 }: { slug: string; size?: number }) {
   const parts = slug.split('-').filter(Boolean);
   const initials = parts.length > 1 ? parts.slice(0, 2).map((part) => part.charAt(0)).join('') : slug.slice(0, 2);
-  const hue = [...slug].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 360, 7);
+  const hue = Array.from(slug).reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 360, 7);
   const style = { '--hue': hue, width: size, height: size, fontSize: size * 0.38, borderRadius: size * 0.24 } as CSSProperties;
   return <span className="glyph" style={style} aria-hidden="true">{initials.charAt(0).toUpperCase() + initials.slice(1)}</span>;
 }

@@ -12,7 +12,6 @@ type Member = Workload['members']['edges'][number]['node'];
 export function MembersCard({ workload }: { workload: Workload }) {
   const [shown, setShown] = useState<Member>();
   const members = workload.members.edges.map((edge) => edge.node);
-  const names = new Map(workload.roles.map((role) => [role.componentKey, role.displayName]));
   return (
     <Card title="Members" pad={false} label="Members">
       <div className="roles">
@@ -25,7 +24,7 @@ export function MembersCard({ workload }: { workload: Workload }) {
           </div>
         ))}
       </div>
-      {members.length > 0 && <DataTable label="Members" rows={members} keyOf={(row) => row.id} columns={columns(names, setShown)} />}
+      {members.length > 0 && <DataTable label="Members" rows={members} keyOf={(row) => row.id} columns={columns(setShown)} />}
       {workload.members.pageInfo.hasNextPage && <p className="card-body small faint">Only the first {members.length} members are shown.</p>}
       <Modal opened={shown !== undefined} onClose={() => setShown(undefined)} title={<b>What the adapter says</b>} size="lg">
         {shown !== undefined && <Json value={shown.adapterDetail} label="Adapter detail" />}
@@ -40,9 +39,9 @@ function Pips({ desired, current, healthy }: { desired: number; current: number;
   return <div className="pips" aria-hidden="true">{Array.from({ length: total }, (_, at) => <i key={at} className={at < healthy ? 'healthy' : at < current ? 'there' : ''} />)}</div>;
 }
 
-function columns(names: ReadonlyMap<string, string>, show: (member: Member) => void): Column<Member>[] {
+function columns(show: (member: Member) => void): Column<Member>[] {
   return [
-    { head: 'Member', cell: (row) => <><span className="strong">{names.get(row.componentKey) ?? row.componentKey} {row.index}</span>{row.cordoned && <> <span className="tag">cordoned</span></>}<span className="sub mono">{row.id}</span></> },
+    { head: 'Member', cell: (row) => <><span className="strong">{row.componentKey} {row.index}</span>{row.cordoned && <> <span className="tag">cordoned</span></>}<span className="sub mono">{row.id}</span></> },
     { head: 'Status', cell: (row) => <Status state={row.status} /> },
     { head: 'Health', cell: (row) => <HealthMark health={row.health} message={row.healthMessage} over={row.status === 'REMOVED' || row.status === 'FAILED'} /> },
     { head: 'Node', cell: (row) => row.node === null ? <span className="faint">—</span> : <span>{row.node.name}<span className="sub mono">{row.node.address}</span></span> },

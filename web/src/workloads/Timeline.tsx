@@ -32,7 +32,7 @@ export function TimelineCard({ followed }: { followed: Followed }) {
     pinned.current = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
   };
   return (
-    <Card title="Timeline" pad={false} label="Timeline" aside={<span className="row"><LiveMark /><Switch size="xs" label="Progress" checked={minor} onChange={(event) => setMinor(event.currentTarget.checked)} /></span>}>
+    <Card title="Timeline" pad={false} label="Timeline" className="timeline-card" aside={<span className="row"><LiveMark /><Switch size="xs" label="Progress" checked={minor} onChange={(event) => setMinor(event.currentTarget.checked)} /></span>}>
       {problem !== undefined && <div className="card-body"><ProblemNotice problem={problem} /></div>}
       {timeline.missing > 0 && <div className="card-body"><Notice tone="warn" icon="warn" role="alert">{plural(timeline.missing, 'event')} did not arrive. Load the page again to read the timeline from its beginning.</Notice></div>}
       {timeline.events.length === 0 && problem === undefined && <TimelineStart />}

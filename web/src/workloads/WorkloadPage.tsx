@@ -7,7 +7,7 @@ import { useSession } from '../api/session';
 import { shapeName } from '../catalog/needs';
 import { WorkloadDocument } from '../generated/graphql';
 import type { WorkloadQuery } from '../generated/graphql';
-import { words } from '../lib/format';
+import { operationName, words } from '../lib/format';
 import { OperationProgress, Steps } from '../operations/OperationParts';
 import { hasEnded, useOperation } from '../operations/useOperation';
 import type { OperationView } from '../operations/useOperation';
@@ -57,7 +57,7 @@ function WorkloadView({ workload, followed, refresh }: { workload: Workload; fol
         actions={<Decommission workload={workload} refresh={refresh} />}
       />
       <Failed workload={workload} />
-      <div className="workload">
+      <div className="workload live">
         <div className="stack">
           {operation !== null && <OperationCard operation={operation} />}
           <MembersCard workload={workload} />
@@ -107,7 +107,7 @@ function OperationCard({ operation }: { operation: OperationView }) {
   const shown = open ?? (!over || operation.state === 'FAILED');
   return (
     <Card
-      title={words(operation.kind)} label="Operation"
+      title={operationName(operation.kind)} label="Operation" className="operation-card"
       aside={<span className="row"><Button size="compact-xs" variant="subtle" onClick={() => setOpen(!shown)} aria-expanded={shown}>{shown ? 'Hide steps' : 'Show steps'}</Button><Link to="/operations/$id" params={{ id: operation.id }} className="small">Open</Link></span>}
     >
       <div className="stack" data-operation={operation.id} data-state={operation.state}>
@@ -145,7 +145,7 @@ function HistoryCard({ workload }: { workload: Workload }) {
       <ul style={{ listStyle: 'none', padding: '6px 16px 10px' }}>
         {operations.map((each) => (
           <li key={each.id} className="row" style={{ justifyContent: 'space-between', padding: '5px 0' }}>
-            <Link to="/operations/$id" params={{ id: each.id }}>{words(each.kind)}</Link>
+            <Link to="/operations/$id" params={{ id: each.id }}>{operationName(each.kind)}</Link>
             <span className="row small faint"><Status state={each.state} operation bare /><Ago at={each.createdAt} /></span>
           </li>
         ))}

@@ -7,7 +7,7 @@ import { useRows } from '../api/pages';
 import { useActivity, useProjectId } from '../api/session';
 import { WorkloadsDocument } from '../generated/graphql';
 import type { InstanceStatus, WorkloadsQuery } from '../generated/graphql';
-import { words } from '../lib/format';
+import { operationName, words } from '../lib/format';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { HealthMark, Status, toneOf } from '../ui/Status';
@@ -95,6 +95,6 @@ function LastOperation({ row }: { row: Row }) {
   const operation = row.lastOperation;
   if (operation === null) return <span className="faint">—</span>;
   const tone = toneOf(operation.state, true);
-  const text = tone === 'busy' ? `${words(operation.kind)} ${operation.percent} %` : `${words(operation.kind)} ${words(operation.state).toLowerCase()}`;
+  const text = tone === 'busy' ? `${operationName(operation.kind)} ${operation.percent} %` : `${operationName(operation.kind)} ${words(operation.state).toLowerCase()}`;
   return <Link to="/operations/$id" params={{ id: operation.id }} className="soft" title={operation.message}>{text}</Link>;
 }
