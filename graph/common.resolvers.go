@@ -2,7 +2,6 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -11,11 +10,11 @@ import (
 )
 
 func (r *queryResolver) Node(ctx context.Context, id ids.ID) (model.Node, error) {
-	panic(fmt.Errorf("not implemented: Node - node"))
+	return r.node(ctx, id)
 }
 
 func (r *reasonResolver) Code(ctx context.Context, obj *fault.Reason) (string, error) {
-	panic(fmt.Errorf("not implemented: Code - code"))
+	return string(obj.Code), nil
 }
 
 func (r *Resolver) Mutation() exec.MutationResolver { return &mutationResolver{r} }

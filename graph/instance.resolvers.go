@@ -2,7 +2,8 @@ package graph
 
 import (
 	"context"
-	"fmt"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/page"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -13,75 +14,132 @@ import (
 )
 
 func (r *instanceResolver) Manifest(ctx context.Context, obj *instance.View) (*db.Manifest, error) {
-	panic(fmt.Errorf("not implemented: Manifest - manifest"))
+	if obj.Loaded != nil && obj.Loaded.Manifest != nil {
+		return obj.Loaded.Manifest, nil
+	}
+	return loadersOf(ctx).manifests.Load(ctx, obj.ManifestID)
 }
 
 func (r *instanceResolver) OperatingMode(ctx context.Context, obj *instance.View) (model.OperatingMode, error) {
-	panic(fmt.Errorf("not implemented: OperatingMode - operatingMode"))
+	return model.OperatingMode(obj.Instance.OperatingMode), nil
 }
 
 func (r *instanceResolver) ControlPlaneScope(ctx context.Context, obj *instance.View) (model.ControlPlaneScope, error) {
-	panic(fmt.Errorf("not implemented: ControlPlaneScope - controlPlaneScope"))
+	return model.ControlPlaneScope(obj.Instance.ControlPlaneScope), nil
 }
 
 func (r *instanceResolver) Members(ctx context.Context, obj *instance.View, first *int, after *string) (*model.MemberConnection, error) {
-	panic(fmt.Errorf("not implemented: Members - members"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.members(ctx, obj, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.MemberConnection{Edges: edges(found, memberEdge), PageInfo: pageInfo(found)}, nil
 }
 
 func (r *instanceResolver) Operations(ctx context.Context, obj *instance.View, first *int, after *string) (*model.OperationConnection, error) {
-	panic(fmt.Errorf("not implemented: Operations - operations"))
+	return r.operations(ctx, operation.Filter{InstanceID: obj.ID}, first, after, shortPage)
 }
 
 func (r *instanceResolver) LastOperation(ctx context.Context, obj *instance.View) (*operation.View, error) {
-	panic(fmt.Errorf("not implemented: LastOperation - lastOperation"))
+	if obj.Loaded != nil && obj.Loaded.LastOperation != nil {
+		return obj.Loaded.LastOperation, nil
+	}
+	return maybe(ctx, loadersOf(ctx).operations, obj.LastOperationID)
 }
 
 func (r *instanceResolver) Events(ctx context.Context, obj *instance.View, first *int, after *string) (*model.EventConnection, error) {
-	panic(fmt.Errorf("not implemented: Events - events"))
+	args, err := page.Of(first, after, eventPage, event.MaxPage)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.events(ctx, obj, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.EventConnection{Edges: edges(found, eventEdge), PageInfo: pageInfo(found)}, nil
 }
 
 func (r *instanceResolver) Actions(ctx context.Context, obj *instance.View) ([]*model.ActionSpec, error) {
-	panic(fmt.Errorf("not implemented: Actions - actions"))
+	stored, err := r.Manifest(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	return actionsOf(stored)
 }
 
 func (r *instanceResolver) Allocations(ctx context.Context, obj *instance.View) ([]*db.Allocation, error) {
-	panic(fmt.Errorf("not implemented: Allocations - allocations"))
+	if obj.Loaded != nil && obj.Loaded.Allocations != nil {
+		return obj.Loaded.Allocations, nil
+	}
+	return r.Instances.Allocations(ctx, obj.ID)
 }
 
 func (r *memberResolver) Allocation(ctx context.Context, obj *db.Member) (*db.Allocation, error) {
-	panic(fmt.Errorf("not implemented: Allocation - allocation"))
+	return maybe(ctx, loadersOf(ctx).allocations, obj.AllocationID)
 }
 
 func (r *memberResolver) Node(ctx context.Context, obj *db.Member) (*db.ComputeNode, error) {
-	panic(fmt.Errorf("not implemented: Node - node"))
+	return maybe(ctx, loadersOf(ctx).nodes, obj.NodeID)
 }
 
 func (r *memberResolver) LastOperation(ctx context.Context, obj *db.Member) (*operation.View, error) {
-	panic(fmt.Errorf("not implemented: LastOperation - lastOperation"))
+	return maybe(ctx, loadersOf(ctx).operations, obj.LastOperationID)
 }
 
 func (r *mutationResolver) LaunchInstance(ctx context.Context, input model.LaunchInstanceInput) (*model.LaunchInstancePayload, error) {
-	panic(fmt.Errorf("not implemented: LaunchInstance - launchInstance"))
+	started, err := r.Instances.Launch(ctx, launchInput(input))
+	if err != nil {
+		return nil, err
+	}
+	return &model.LaunchInstancePayload{Instance: started.Instance, Operation: started.Operation}, nil
 }
 
 func (r *mutationResolver) DecommissionInstance(ctx context.Context, input model.DecommissionInstanceInput) (*model.DecommissionInstancePayload, error) {
-	panic(fmt.Errorf("not implemented: DecommissionInstance - decommissionInstance"))
+	started, err := r.Instances.Decommission(ctx, instance.DecommissionInput{
+		InstanceID: input.InstanceID, DeadlineSeconds: input.DeadlineSeconds, Reason: value(input.Reason), IdempotencyKey: input.IdempotencyKey,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &model.DecommissionInstancePayload{Instance: started.Instance, Operation: started.Operation}, nil
 }
 
 func (r *mutationResolver) InvokeAction(ctx context.Context, input model.InvokeActionInput) (*model.InvokeActionPayload, error) {
-	panic(fmt.Errorf("not implemented: InvokeAction - invokeAction"))
+	answer, err := r.Instances.InvokeAction(ctx, instance.ActionInput{
+		InstanceID: input.InstanceID, Action: input.Action, Input: input.Input, IdempotencyKey: input.IdempotencyKey,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &model.InvokeActionPayload{Action: answer.Action, Output: answer.Output, CorrelationID: answer.CorrelationID}, nil
 }
 
 func (r *queryResolver) Instance(ctx context.Context, id ids.ID) (*instance.View, error) {
-	panic(fmt.Errorf("not implemented: Instance - instance"))
+	return r.instance(ctx, id)
 }
 
 func (r *queryResolver) Instances(ctx context.Context, projectID ids.ID, filter *model.InstanceFilter, first *int, after *string) (*model.InstanceConnection, error) {
-	panic(fmt.Errorf("not implemented: Instances - instances"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Resolver.Instances.List(ctx, projectID, instanceFilter(filter), args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.InstanceConnection{Edges: edges(found, instanceEdge), PageInfo: pageInfo(found)}, nil
 }
 
 func (r *queryResolver) LaunchOptions(ctx context.Context, projectID ids.ID, appSlug string, version *string) (*model.LaunchOptions, error) {
-	panic(fmt.Errorf("not implemented: LaunchOptions - launchOptions"))
+	options, err := r.Resolver.Instances.LaunchOptions(ctx, projectID, appSlug, value(version))
+	if err != nil {
+		return nil, err
+	}
+	return launchOptions(options), nil
 }
 
 func (r *Resolver) Instance() exec.InstanceResolver { return &instanceResolver{r} }

@@ -2,7 +2,8 @@ package graph
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"github.com/vikstrous/dataloadgen"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -14,31 +15,39 @@ import (
 )
 
 func (r *mutationResolver) ReportOperation(ctx context.Context, input model.ReportOperationInput) (*operation.View, error) {
-	panic(fmt.Errorf("not implemented: ReportOperation - reportOperation"))
+	return operation.Report(ctx, r.DB, reportInput(input))
 }
 
 func (r *mutationResolver) RenewOperationToken(ctx context.Context) (*model.OperationTokenPayload, error) {
-	panic(fmt.Errorf("not implemented: RenewOperationToken - renewOperationToken"))
+	token, expires, err := operation.RenewToken(ctx, r.DB, r.Keys)
+	if err != nil {
+		return nil, err
+	}
+	return &model.OperationTokenPayload{Token: token, ExpiresAt: expires}, nil
 }
 
 func (r *operationResolver) Instance(ctx context.Context, obj *operation.View) (*instance.View, error) {
-	panic(fmt.Errorf("not implemented: Instance - instance"))
+	return maybe(ctx, loadersOf(ctx).instances, obj.InstanceID)
 }
 
 func (r *operationResolver) Steps(ctx context.Context, obj *operation.View) ([]*db.OperationStep, error) {
-	panic(fmt.Errorf("not implemented: Steps - steps"))
+	steps, err := loadersOf(ctx).steps.Load(ctx, obj.ID)
+	if errors.Is(err, dataloadgen.ErrNotFound) {
+		return []*db.OperationStep{}, nil
+	}
+	return steps, err
 }
 
 func (r *queryResolver) Operation(ctx context.Context, id ids.ID) (*operation.View, error) {
-	panic(fmt.Errorf("not implemented: Operation - operation"))
+	return operation.Get(ctx, r.DB, id)
 }
 
 func (r *queryResolver) Operations(ctx context.Context, projectID ids.ID, states []lifecycle.OperationState, first *int, after *string) (*model.OperationConnection, error) {
-	panic(fmt.Errorf("not implemented: Operations - operations"))
+	return r.operations(ctx, operation.Filter{ProjectID: projectID, States: states}, first, after, standardPage)
 }
 
 func (r *subscriptionResolver) OperationProgress(ctx context.Context, operationID ids.ID) (<-chan *operation.View, error) {
-	panic(fmt.Errorf("not implemented: OperationProgress - operationProgress"))
+	return r.Progress.Watch(ctx, operationID)
 }
 
 func (r *Resolver) Operation() exec.OperationResolver { return &operationResolver{r} }

@@ -2,5 +2,15 @@
 // and decides nothing, it calls one verb or one read of a service and shapes the answer.
 package graph
 
-// Resolver is the root of all resolvers.
-type Resolver struct{}
+import (
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/instance"
+)
+
+// Resolver is the root of all resolvers: the services they call.
+type Resolver struct {
+	// DB is the database, for reads that belong to no service of their own.
+	DB *tx.DB
+	// Instances holds the verbs on instances.
+	Instances *instance.Service
+}

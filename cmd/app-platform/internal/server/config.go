@@ -1,0 +1,133 @@
+// Package server wires the control plane together: database, services, transports, workers. It
+// holds no rules.
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Config is everything the server can be told.
+type Config struct {
+	DatabaseURL string
+	// Listen are addresses to listen on; ListenFDs are inherited listening descriptors.
+	Listen    []string
+	ListenFDs []int
+	// PublicURL is the address people and links use; GraphQLURL the one adapters are told.
+	PublicURL  string
+	GraphQLURL string
+	KeysDir    string
+	// Roles are what this process does: api, worker.
+	Roles []string
+	// Dev allows one-time logins, introspection and GraphiQL.
+	Dev bool
+	// AdapterHosts and RegistryHosts are host:port, CIDR or CIDR:port that may be dialled.
+	AdapterHosts  []string
+	RegistryHosts []string
+	// InsecureRegistries are registries spoken to without TLS.
+	InsecureRegistries []string
+	Origins            []string
+	Connections        int
+	StopTimeout        time.Duration
+	LogLevel           string
+}
+
+// Defaults is the configuration before flags.
+func Defaults() *Config {
+	return &Config{
+		DatabaseURL: os.Getenv("DATABASE_URL"), KeysDir: "keys", Roles: []string{"api", "worker"},
+		Connections: 16, StopTimeout: 10 * time.Second, LogLevel: "info",
+	}
+}
+
+// Bind ties the configuration to flags.
+func (c *Config) Bind(flags *pflag.FlagSet) {
+	flags.StringVar(&c.DatabaseURL, "database-url", c.DatabaseURL, "administrator's address of the database (default $DATABASE_URL)")
+	flags.StringSliceVar(&c.Listen, "listen", nil, "address to listen on, repeatable (default 127.0.0.1:8080 unless --listen-fd is given)")
+	flags.IntSliceVar(&c.ListenFDs, "listen-fd", nil, "inherited listening descriptor, repeatable")
+	flags.StringVar(&c.PublicURL, "public-url", "", "address that people and links use (default http://<first --listen>)")
+	flags.StringVar(&c.GraphQLURL, "graphql-url", "", "address of the API that adapters are told (default <public-url>/graphql)")
+	flags.StringVar(&c.KeysDir, "keys-dir", c.KeysDir, "folder of the signing keys; a first key is made when it is empty")
+	flags.StringSliceVar(&c.Roles, "roles", c.Roles, "what this process does: api, worker")
+	flags.BoolVar(&c.Dev, "dev", false, "development: one-time logins, introspection and GraphiQL")
+	flags.StringSliceVar(&c.AdapterHosts, "adapter-allow", []string{"127.0.0.0/8", "::1/128"}, "where adapters may live: CIDR, CIDR:port, host or host:port, repeatable")
+	flags.StringSliceVar(&c.RegistryHosts, "registry-allow", nil, "registries that artifacts may come from: host or host:port, repeatable")
+	flags.StringSliceVar(&c.InsecureRegistries, "registry-insecure", nil, "registries spoken to without TLS: host:port, repeatable")
+	flags.StringSliceVar(&c.Origins, "origin", nil, "pages of other hosts that may call the API: https://host:port, repeatable")
+	flags.IntVar(&c.Connections, "db-connections", c.Connections, "database connections of each login role")
+	flags.DurationVar(&c.StopTimeout, "stop-timeout", c.StopTimeout, "how long requests under way may take when the server stops")
+	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
+}
+
+// Level is the lowest level that is logged.
+func (c *Config) Level() slog.Level {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return slog.LevelInfo
+	}
+	return level
+}
+
+// complete fills what follows from the rest and refuses what cannot work.
+func (c *Config) complete() error {
+	if c.DatabaseURL == "" {
+		return errors.New("--database-url or DATABASE_URL is required")
+	}
+	if len(c.Listen) == 0 && len(c.ListenFDs) == 0 {
+		c.Listen = []string{"127.0.0.1:8080"}
+	}
+	for _, role := range c.Roles {
+		if role != "api" && role != "worker" {
+			return fmt.Errorf("--roles: %q is neither api nor worker", role)
+		}
+	}
+	if c.PublicURL == "" && len(c.Listen) > 0 {
+		c.PublicURL = "http://" + c.Listen[0]
+	}
+	if c.PublicURL == "" {
+		return errors.New("--public-url is required with --listen-fd alone")
+	}
+	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	if c.GraphQLURL == "" {
+		c.GraphQLURL = c.PublicURL + "/graphql"
+	}
+	return nil
+}
+
+func (c *Config) has(role string) bool {
+	for _, r := range c.Roles {
+		if r == role {
+			return true
+		}
+	}
+	return false
+}
+
+// listeners opens the addresses and takes over the inherited descriptors.
+func (c *Config) listeners() ([]net.Listener, error) {
+	var open []net.Listener
+	for _, address := range c.Listen {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			return open, fmt.Errorf("listen: %w", err)
+		}
+		open = append(open, listener)
+	}
+	for _, fd := range c.ListenFDs {
+		file := os.NewFile(uintptr(fd), fmt.Sprintf("listener-%d", fd))
+		listener, err := net.FileListener(file)
+		if err != nil {
+			return open, fmt.Errorf("--listen-fd %d: %w", fd, err)
+		}
+		_ = file.Close() // the listener holds a copy
+		open = append(open, listener)
+	}
+	return open, nil
+}

@@ -1,0 +1,154 @@
+package graph
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/page"
+)
+
+// instance reads an instance with what the selection asks for, and hands its neighbours to the
+// loaders of the fields below.
+func (r *Resolver) instance(ctx context.Context, id ids.ID) (*instance.View, error) {
+	view, err := r.Instances.Get(ctx, id, wanted(ctx))
+	if err != nil {
+		return nil, err
+	}
+	prime(loadersOf(ctx), view.Loaded)
+	return view, nil
+}
+
+func prime(to *loaders, loaded *instance.Loaded) {
+	for _, node := range loaded.Nodes {
+		to.nodes.Prime(node.ID, node)
+	}
+	for _, allocation := range loaded.Allocations {
+		to.allocations.Prime(allocation.ID, allocation)
+	}
+	if loaded.Manifest != nil {
+		to.manifests.Prime(loaded.Manifest.ID, loaded.Manifest)
+	}
+	if last := loaded.LastOperation; last != nil {
+		to.operations.Prime(last.ID, last)
+		if loaded.Steps != nil {
+			to.steps.Prime(last.ID, loaded.Steps)
+		}
+	}
+}
+
+// members answers from what came with the instance when the arguments are the same.
+func (r *Resolver) members(ctx context.Context, view *instance.View, args page.Args) (*page.Page[*db.Member], error) {
+	if view.Loaded != nil && view.Loaded.Members != nil && view.Loaded.MembersArgs == args {
+		return view.Loaded.Members, nil
+	}
+	return r.Instances.Members(ctx, view.ID, args)
+}
+
+func (r *Resolver) events(ctx context.Context, view *instance.View, args page.Args) (*page.Page[*event.Event], error) {
+	if view.Loaded != nil && view.Loaded.Events != nil && view.Loaded.EventsArgs == args {
+		return view.Loaded.Events, nil
+	}
+	return r.Instances.Events(ctx, view.ID, args)
+}
+
+func (r *Resolver) operations(ctx context.Context, filter operation.Filter, first *int, after *string, standard int) (*model.OperationConnection, error) {
+	args, err := page.Of(first, after, standard, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	found, err := operation.List(ctx, r.DB, filter, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.OperationConnection{Edges: edges(found, operationEdge), PageInfo: pageInfo(found)}, nil
+}
+
+func instanceEdge(cursor string, row *instance.View) *model.InstanceEdge {
+	return &model.InstanceEdge{Cursor: cursor, Node: row}
+}
+
+func memberEdge(cursor string, row *db.Member) *model.MemberEdge {
+	return &model.MemberEdge{Cursor: cursor, Node: row}
+}
+
+func eventEdge(cursor string, row *event.Event) *model.EventEdge {
+	return &model.EventEdge{Cursor: cursor, Node: row}
+}
+
+func operationEdge(cursor string, row *operation.View) *model.OperationEdge {
+	return &model.OperationEdge{Cursor: cursor, Node: row}
+}
+
+func instanceFilter(in *model.InstanceFilter) instance.Filter {
+	if in == nil {
+		return instance.Filter{}
+	}
+	return instance.Filter{Statuses: in.Statuses, AppSlug: value(in.AppSlug), Search: value(in.Search)}
+}
+
+func launchInput(in model.LaunchInstanceInput) instance.LaunchInput {
+	out := instance.LaunchInput{
+		ProjectID: in.ProjectID, AppSlug: in.AppSlug, Version: value(in.Version), Name: in.Name, AllocationIDs: in.AllocationIds,
+		Config: in.Config, DeadlineSeconds: in.DeadlineSeconds, Smoke: in.Smoke, Reason: value(in.Reason), IdempotencyKey: in.IdempotencyKey,
+	}
+	for _, component := range in.Components {
+		out.Components = append(out.Components, instance.Component{
+			Key: component.Key, Count: component.Count, AllocationIDs: component.AllocationIds,
+		})
+	}
+	return out
+}
+
+func launchOptions(options *instance.Options) *model.LaunchOptions {
+	out := &model.LaunchOptions{Manifest: options.Manifest, Entitled: options.Entitled, Allocations: []*model.AllocationVerdict{}}
+	for _, verdict := range options.Allocations {
+		reasons := make([]*instance.Reason, len(verdict.Reasons))
+		for i := range verdict.Reasons {
+			reasons[i] = &verdict.Reasons[i]
+		}
+		out.Allocations = append(out.Allocations, &model.AllocationVerdict{
+			Allocation: verdict.Allocation, Compatible: len(reasons) == 0, Reasons: reasons,
+		})
+	}
+	return out
+}
+
+// actionsOf lists what a manifest's app can be asked to do.
+func actionsOf(stored *db.Manifest) ([]*model.ActionSpec, error) {
+	document, err := manifest.Parse(stored.Document)
+	if err != nil {
+		return nil, err
+	}
+	actions := make([]*model.ActionSpec, len(document.Actions))
+	for i, action := range document.Actions {
+		actions[i] = &model.ActionSpec{
+			Name: action.Name, DisplayName: action.DisplayName, PermissionKey: action.PermissionKey, Risk: risks[action.Risk],
+			InputSchema: json.RawMessage(action.InputSchema), OutputSchema: json.RawMessage(action.OutputSchema),
+		}
+	}
+	return actions, nil
+}
+
+// risks is the contract's word for each of the manifest's.
+var risks = map[string]model.ActionRisk{
+	"read": model.ActionRiskRead, "write": model.ActionRiskWrite, "destructive": model.ActionRiskDestructive,
+}
+
+func reportInput(in model.ReportOperationInput) operation.ReportInput {
+	out := operation.ReportInput{
+		OperationID: in.OperationID, Attempt: in.Attempt, Phase: in.Phase, Percent: in.Percent, Message: in.Message,
+	}
+	for _, member := range in.Members {
+		out.Members = append(out.Members, operation.MemberReport{
+			ID: member.ID, Status: member.Status, Health: member.Health, Message: member.Message, Detail: member.Detail,
+		})
+	}
+	return out
+}

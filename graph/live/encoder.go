@@ -1,0 +1,61 @@
+package live
+
+import (
+	"context"
+	"errors"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"github.com/gpuaas/app-platform/graph/transport"
+	"github.com/gpuaas/app-platform/service/event"
+)
+
+// encoder runs one subscription operation on the executor and turns events into whole GraphQL
+// responses, one at a time. The executor's resolver reads from the encoder's channel instead of
+// subscribing to anything.
+type encoder struct {
+	events chan *event.Event
+	next   func() *graphql.Response
+	cancel context.CancelFunc
+}
+
+type channelKey struct{}
+
+// Channel is where a subscription's resolver gets its events from when the operation is served by
+// this package; nil when it is not.
+func Channel(ctx context.Context) <-chan *event.Event {
+	events, _ := ctx.Value(channelKey{}).(chan *event.Event)
+	return events
+}
+
+// newEncoder starts the operation. It sees the rights of the caller of ctx, so what the operation
+// may select must be the same for everybody who may watch the feed: events are. It outlives the request that gave the operation, and ends with
+// close.
+func newEncoder(ctx context.Context, engine *transport.Engine, op *graphql.OperationContext) *encoder {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	e := &encoder{events: make(chan *event.Event, 1), cancel: cancel}
+	e.next = engine.Subscribe(context.WithValue(ctx, channelKey{}, e.events), again(op))
+	return e
+}
+
+// again is the same operation for another execution; its caches are its own.
+func again(op *graphql.OperationContext) *graphql.OperationContext {
+	return &graphql.OperationContext{
+		RawQuery: op.RawQuery, Variables: op.Variables, OperationName: op.OperationName, Doc: op.Doc, Operation: op.Operation,
+		DisableIntrospection: op.DisableIntrospection, RecoverFunc: op.RecoverFunc,
+		ResolverMiddleware: op.ResolverMiddleware, RootResolverMiddleware: op.RootResolverMiddleware,
+	}
+}
+
+// encode executes the operation's selection on one event. The channel holds it, so that the
+// executor's read never waits.
+func (e *encoder) encode(ev *event.Event) ([]byte, error) {
+	e.events <- ev
+	response := e.next()
+	if response == nil {
+		return nil, errors.New("the executor ended the subscription")
+	}
+	return transport.Encode(response)
+}
+
+func (e *encoder) close() { e.cancel() }

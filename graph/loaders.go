@@ -1,0 +1,60 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vikstrous/dataloadgen"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/operation"
+)
+
+const (
+	loaderWait  = time.Millisecond // how long a batch waits for more ids; the elements of a list resolve together
+	loaderBatch = 500              // ids a batch
+)
+
+// loaders gather the ids that the elements of a list ask for, so that a list costs one read a
+// neighbour and not one an element. They live as long as a request and see what its caller sees.
+type loaders struct {
+	instances  *dataloadgen.Loader[ids.ID, *instance.View]
+	operations *dataloadgen.Loader[ids.ID, *operation.View]
+	steps      *dataloadgen.Loader[ids.ID, []*db.OperationStep]
+}
+
+type loadersKey struct{}
+
+// WithLoaders gives a request its loaders.
+func (r *Resolver) WithLoaders(ctx context.Context) context.Context {
+	return context.WithValue(ctx, loadersKey{}, &loaders{
+		instances: loader(r.Instances.Many),
+		operations: loader(func(ctx context.Context, wanted []ids.ID) (map[ids.ID]*operation.View, error) {
+			return operation.Many(ctx, r.DB, wanted)
+		}),
+		steps: loader(func(ctx context.Context, wanted []ids.ID) (map[ids.ID][]*db.OperationStep, error) {
+			return operation.Steps(ctx, r.DB, wanted)
+		}),
+	})
+}
+
+func loader[T any](fetch func(ctx context.Context, wanted []ids.ID) (map[ids.ID]T, error)) *dataloadgen.Loader[ids.ID, T] {
+	return dataloadgen.NewMappedLoader(fetch, dataloadgen.WithWait(loaderWait), dataloadgen.WithBatchCapacity(loaderBatch))
+}
+
+func loadersOf(ctx context.Context) *loaders { return ctx.Value(loadersKey{}).(*loaders) }
+
+// maybe loads the object an optional reference names; nil when there is none or it is hidden.
+func maybe[T any](ctx context.Context, from *dataloadgen.Loader[ids.ID, *T], id *ids.ID) (*T, error) {
+	if id == nil || *id == "" {
+		return nil, nil
+	}
+	found, err := from.Load(ctx, *id)
+	if errors.Is(err, dataloadgen.ErrNotFound) {
+		return nil, nil
+	}
+	return found, err
+}

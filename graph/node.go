@@ -1,0 +1,41 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/operation"
+)
+
+// node reads any object by its id; the id's prefix says which read it is.
+func (r *Resolver) node(ctx context.Context, id ids.ID) (model.Node, error) {
+	read, ok := r.nodeReads()[id.Kind()]
+	if !ok || !id.Valid() {
+		return nil, fault.NoSuch()
+	}
+	return read(ctx, id)
+}
+
+type nodeRead func(ctx context.Context, id ids.ID) (model.Node, error)
+
+// nodeReads is which read answers for which kind of id.
+func (r *Resolver) nodeReads() map[ids.Kind]nodeRead {
+	return map[ids.Kind]nodeRead{
+		ids.Instance:  asNode(r.instance),
+		ids.Member:    asNode(r.Instances.Member),
+		ids.Operation: asNode(func(ctx context.Context, id ids.ID) (*operation.View, error) { return operation.Get(ctx, r.DB, id) }),
+	}
+}
+
+// asNode makes a read of one type answer as a node; an error must not come with a typed nil.
+func asNode[T model.Node](read func(ctx context.Context, id ids.ID) (T, error)) nodeRead {
+	return func(ctx context.Context, id ids.ID) (model.Node, error) {
+		found, err := read(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return found, nil
+	}
+}

@@ -1,0 +1,85 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/page"
+)
+
+// wanted reads from the selection which neighbours an instance's detail is asked for, so that they
+// come in its one round trip. Arguments that are refused are left to their own field.
+func wanted(ctx context.Context) instance.Want {
+	var want instance.Want
+	if !graphql.HasOperationContext(ctx) {
+		return want
+	}
+	for _, field := range graphql.CollectFieldsCtx(ctx, nil) {
+		switch field.Name {
+		case "members":
+			want.Members = pageArgs(ctx, field, standardPage, page.Max)
+			inside := selected(ctx, field, "edges", "node")
+			want.Nodes = want.Nodes || inside["node"]
+			want.Allocations = want.Allocations || inside["allocation"]
+		case "events":
+			want.Events = pageArgs(ctx, field, eventPage, event.MaxPage)
+		case "lastOperation":
+			want.LastOperation = true
+			want.Steps = selected(ctx, field)["steps"]
+		case "allocations":
+			want.Allocations = true
+		case "manifest", "actions":
+			want.Manifest = true
+		}
+	}
+	return want
+}
+
+// selected names the fields below a field, after walking down a path of fields.
+func selected(ctx context.Context, field graphql.CollectedField, path ...string) map[string]bool {
+	op := graphql.GetOperationContext(ctx)
+	fields := graphql.CollectFields(op, field.Selections, nil)
+	for _, step := range path {
+		var below []graphql.CollectedField
+		for _, f := range fields {
+			if f.Name == step {
+				below = append(below, graphql.CollectFields(op, f.Selections, nil)...)
+			}
+		}
+		fields = below
+	}
+	names := make(map[string]bool, len(fields))
+	for _, f := range fields {
+		names[f.Name] = true
+	}
+	return names
+}
+
+// pageArgs reads first and after of a field; nil when they are refused.
+func pageArgs(ctx context.Context, field graphql.CollectedField, standard, most int) *page.Args {
+	arguments := field.ArgumentMap(graphql.GetOperationContext(ctx).Variables)
+	first, err := intArgument(arguments["first"])
+	if err != nil {
+		return nil
+	}
+	var after *string
+	if text, ok := arguments["after"].(string); ok {
+		after = &text
+	}
+	args, err := page.Of(first, after, standard, most)
+	if err != nil {
+		return nil
+	}
+	return &args
+}
+
+func intArgument(v any) (*int, error) {
+	if v == nil {
+		return nil, nil
+	}
+	n, err := graphql.UnmarshalInt(v)
+	return &n, err
+}

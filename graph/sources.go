@@ -1,0 +1,165 @@
+package graph
+
+import (
+	"context"
+	"slices"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/graph/live"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/rows"
+)
+
+// Sources are the subscriptions that many watch at once.
+func (r *Resolver) Sources(feeds *event.Feeds) map[string]live.Source {
+	return map[string]live.Source{
+		"instanceTimeline": timelineSource{r, feeds},
+		"projectActivity":  activitySource{r, feeds},
+	}
+}
+
+// timelineSource serves instanceTimeline.
+type timelineSource struct {
+	*Resolver
+	feeds *event.Feeds
+}
+
+// Open authorises by reading the instance, and starts at the cursor.
+func (s timelineSource) Open(ctx context.Context, arguments map[string]any) (*live.Opened, error) {
+	id, err := idArgument(arguments, "instanceId", ids.Instance)
+	if err != nil {
+		return nil, err
+	}
+	start, err := event.ParseInstanceCursor(textArgument(arguments, "after"))
+	if err != nil {
+		return nil, err
+	}
+	view, err := s.Instances.Get(ctx, id, instance.Want{})
+	if err != nil {
+		return nil, err
+	}
+	if start > view.Revision {
+		return nil, fault.New(fault.CursorInvalid, "the cursor lies beyond the timeline's end").At("after")
+	}
+	return &live.Opened{
+		Feed: "i:" + string(id), Topic: event.InstanceTopic(id), Start: event.Position{Order: int64(start)},
+		Position: func(e *event.Event) event.Position { return event.Position{Order: int64(e.Seq)} },
+		Read: func(ctx context.Context, after event.Position, limit int) ([]*event.Event, error) {
+			return s.feeds.Instance(ctx, id, int(after.Order), limit)
+		},
+		Replay: func(ctx context.Context, after event.Position, limit int) ([]*event.Event, error) {
+			found, err := s.Instances.Events(ctx, id, page.Args{First: limit, After: event.InstanceCursor(int(after.Order))})
+			if err != nil {
+				return nil, err
+			}
+			return found.Rows, nil
+		},
+		Recheck: func(ctx context.Context) error {
+			_, err := s.Instances.Get(ctx, id, instance.Want{})
+			return err
+		},
+	}, nil
+}
+
+// activitySource serves projectActivity.
+type activitySource struct {
+	*Resolver
+	feeds *event.Feeds
+}
+
+// Open authorises on the project, and starts at the cursor or now. Callers who may read different
+// families are of different groups.
+func (s activitySource) Open(ctx context.Context, arguments map[string]any) (*live.Opened, error) {
+	id, err := idArgument(arguments, "projectId", ids.Project)
+	if err != nil {
+		return nil, err
+	}
+	families, err := s.families(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	start, err := s.start(ctx, textArgument(arguments, "after"))
+	if err != nil {
+		return nil, err
+	}
+	feed := "p:" + string(id)
+	for _, family := range families {
+		feed += " " + family
+	}
+	return &live.Opened{
+		Feed: feed, Topic: event.ProjectTopic(id), Start: start, Position: event.PositionOf, Delayed: true,
+		Read: func(ctx context.Context, after event.Position, limit int) ([]*event.Event, error) {
+			return s.feeds.Project(ctx, id, families, after, limit)
+		},
+		Replay: func(ctx context.Context, after event.Position, limit int) ([]*event.Event, error) {
+			var found []*event.Event
+			_, err := s.DB.Read(ctx, s.feeds.ProjectQuery(&found, id, families, after, limit))
+			return found, err
+		},
+		Recheck: func(ctx context.Context) error {
+			now, err := s.families(ctx, id)
+			if err == nil && !slices.Equal(now, families) {
+				return fault.New(fault.PermissionRevoked, "what you may read in the project has changed; subscribe again")
+			}
+			return err
+		},
+	}, nil
+}
+
+func (s activitySource) start(ctx context.Context, after string) (event.Position, error) {
+	if after == "" {
+		return s.feeds.Now(ctx)
+	}
+	return s.feeds.Parse(after)
+}
+
+// families are those whose instances the caller may read in the project.
+func (s activitySource) families(ctx context.Context, id ids.ID) ([]string, error) {
+	var project *db.Project
+	actor, err := s.DB.Read(ctx, tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, id))
+	if err != nil {
+		return nil, err
+	}
+	if project == nil {
+		return nil, fault.NoSuch()
+	}
+	where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
+	if err := authz.RequireAny(actor, where, authz.FamilyKeys("instance.read")...); err != nil {
+		return nil, err
+	}
+	var families []string
+	for _, family := range manifest.Families() {
+		key, err := authz.FamilyKey(family, "instance.read")
+		if err == nil && actor.AllowsOn(key, where) {
+			families = append(families, family)
+		}
+	}
+	return families, nil
+}
+
+// idArgument reads an id of a kind. INVALID_ARGUMENT at its name.
+func idArgument(arguments map[string]any, name string, kind ids.Kind) (ids.ID, error) {
+	text, err := graphql.UnmarshalString(arguments[name])
+	if err != nil {
+		return "", fault.New(fault.InvalidArgument, "an id is a string").At(name)
+	}
+	id, err := ids.Parse(kind, text)
+	if err != nil {
+		return "", fault.NoSuch().At(name)
+	}
+	return id, nil
+}
+
+func textArgument(arguments map[string]any, name string) string {
+	text, _ := arguments[name].(string)
+	return text
+}
