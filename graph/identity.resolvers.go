@@ -2,70 +2,131 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/identity"
+	"github.com/gpuaas/app-platform/service/page"
 )
 
 func (r *mutationResolver) CreateTenant(ctx context.Context, input model.CreateTenantInput) (*db.Tenant, error) {
-	panic(fmt.Errorf("not implemented: CreateTenant - createTenant"))
+	return r.Identity.CreateTenant(ctx, identity.CreateTenantInput{Slug: input.Slug, DisplayName: input.DisplayName, IdempotencyKey: input.IdempotencyKey})
 }
 
 func (r *mutationResolver) CreateProject(ctx context.Context, input model.CreateProjectInput) (*db.Project, error) {
-	panic(fmt.Errorf("not implemented: CreateProject - createProject"))
+	return r.Identity.CreateProject(ctx, identity.CreateProjectInput{
+		TenantID: input.TenantID, Slug: input.Slug, DisplayName: input.DisplayName, IdempotencyKey: input.IdempotencyKey,
+	})
 }
 
 func (r *mutationResolver) CreateUser(ctx context.Context, input model.CreateUserInput) (*db.User, error) {
-	panic(fmt.Errorf("not implemented: CreateUser - createUser"))
+	return r.Identity.CreateUser(ctx, identity.CreateUserInput{
+		TenantID: input.TenantID, Email: input.Email, DisplayName: input.DisplayName, IdempotencyKey: input.IdempotencyKey,
+	})
 }
 
 func (r *mutationResolver) GrantRole(ctx context.Context, input model.GrantRoleInput) (*db.RoleBinding, error) {
-	panic(fmt.Errorf("not implemented: GrantRole - grantRole"))
+	return r.Identity.GrantRole(ctx, identity.GrantRoleInput{
+		SubjectID: input.SubjectID, Role: input.Role, TenantID: input.TenantID, ProjectID: input.ProjectID,
+		ExpiresAt: input.ExpiresAt, Reason: value(input.Reason),
+	})
 }
 
 func (r *mutationResolver) RevokeRole(ctx context.Context, bindingID ids.ID, reason *string) (*db.RoleBinding, error) {
-	panic(fmt.Errorf("not implemented: RevokeRole - revokeRole"))
+	return r.Identity.RevokeRole(ctx, bindingID, value(reason))
 }
 
 func (r *mutationResolver) CreateServiceAccount(ctx context.Context, input model.CreateServiceAccountInput) (*db.ServiceAccount, error) {
-	panic(fmt.Errorf("not implemented: CreateServiceAccount - createServiceAccount"))
+	return r.Identity.CreateServiceAccount(ctx, identity.CreateServiceAccountInput{
+		ProjectID: input.ProjectID, Name: input.Name, PermissionKeys: input.PermissionKeys, IdempotencyKey: input.IdempotencyKey,
+	})
 }
 
 func (r *mutationResolver) CreateServiceAccountKey(ctx context.Context, input model.CreateServiceAccountKeyInput) (*model.CreateServiceAccountKeyPayload, error) {
-	panic(fmt.Errorf("not implemented: CreateServiceAccountKey - createServiceAccountKey"))
+	key, secret, err := r.Identity.CreateServiceAccountKey(ctx, input.ServiceAccountID, input.ExpiresAt)
+	if err != nil {
+		return nil, err
+	}
+	return &model.CreateServiceAccountKeyPayload{Key: key, Secret: secret}, nil
 }
 
 func (r *mutationResolver) RevokeServiceAccountKey(ctx context.Context, keyID ids.ID, reason *string) (*db.ServiceAccountKey, error) {
-	panic(fmt.Errorf("not implemented: RevokeServiceAccountKey - revokeServiceAccountKey"))
+	return r.Identity.RevokeServiceAccountKey(ctx, keyID, value(reason))
 }
 
 func (r *mutationResolver) CreateLoginLink(ctx context.Context, userID ids.ID) (*model.LoginLinkPayload, error) {
-	panic(fmt.Errorf("not implemented: CreateLoginLink - createLoginLink"))
+	link, err := r.Identity.CreateLoginLink(ctx, userID)
+	if err != nil {
+		return nil, err
+	}
+	return &model.LoginLinkPayload{Code: link.Code, URL: link.URL, ExpiresAt: link.ExpiresAt}, nil
 }
 
-func (r *queryResolver) Viewer(ctx context.Context) (*model.Viewer, error) {
-	panic(fmt.Errorf("not implemented: Viewer - viewer"))
+func (r *queryResolver) Viewer(ctx context.Context) (*identity.Viewer, error) {
+	return r.Identity.Viewer(ctx)
 }
 
 func (r *queryResolver) Project(ctx context.Context, id ids.ID) (*db.Project, error) {
-	panic(fmt.Errorf("not implemented: Project - project"))
+	return r.Identity.Project(ctx, id)
 }
 
 func (r *queryResolver) Users(ctx context.Context, tenantID ids.ID, first *int, after *string) (*model.UserConnection, error) {
-	panic(fmt.Errorf("not implemented: Users - users"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.Identity.Users(ctx, tenantID, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.UserConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.User) *model.UserEdge {
+		return &model.UserEdge{Cursor: cursor, Node: row}
+	})}, nil
 }
 
 func (r *queryResolver) ServiceAccounts(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.ServiceAccountConnection, error) {
-	panic(fmt.Errorf("not implemented: ServiceAccounts - serviceAccounts"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.Identity.ServiceAccounts(ctx, projectID, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.ServiceAccountConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.ServiceAccount) *model.ServiceAccountEdge {
+		return &model.ServiceAccountEdge{Cursor: cursor, Node: row}
+	})}, nil
 }
 
 func (r *serviceAccountResolver) Keys(ctx context.Context, obj *db.ServiceAccount) ([]*db.ServiceAccountKey, error) {
-	panic(fmt.Errorf("not implemented: Keys - keys"))
+	return some(loadersOf(ctx).catalog.keys.Load(ctx, obj.ID))
+}
+
+func (r *viewerResolver) Projects(ctx context.Context, obj *identity.Viewer, first *int, after *string) (*model.ProjectConnection, error) {
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.Identity.Projects(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.ProjectConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.Project) *model.ProjectEdge {
+		return &model.ProjectEdge{Cursor: cursor, Node: row}
+	})}, nil
+}
+
+func (r *viewerResolver) Permissions(ctx context.Context, obj *identity.Viewer, projectID ids.ID) ([]string, error) {
+	return r.Identity.Permissions(ctx, projectID)
 }
 
 func (r *Resolver) ServiceAccount() exec.ServiceAccountResolver { return &serviceAccountResolver{r} }
 
-type serviceAccountResolver struct{ *Resolver }
+func (r *Resolver) Viewer() exec.ViewerResolver { return &viewerResolver{r} }
+
+type (
+	serviceAccountResolver struct{ *Resolver }
+	viewerResolver         struct{ *Resolver }
+)

@@ -22,6 +22,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/scalar"
 	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/operation"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -72,7 +73,7 @@ type QueryResolver interface {
 	Artifacts(ctx context.Context, first *int, after *string) (*model.ArtifactConnection, error)
 	Adapters(ctx context.Context, first *int, after *string) (*model.AdapterRegistrationConnection, error)
 	AuditEntries(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.AuditEntryConnection, error)
-	Viewer(ctx context.Context) (*model.Viewer, error)
+	Viewer(ctx context.Context) (*identity.Viewer, error)
 	Project(ctx context.Context, id ids.ID) (*db.Project, error)
 	Users(ctx context.Context, tenantID ids.ID, first *int, after *string) (*model.UserConnection, error)
 	ServiceAccounts(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.ServiceAccountConnection, error)
@@ -3010,8 +3011,8 @@ func (ec *executionContext) _Query_viewer(ctx context.Context, field graphql.Col
 			return ec.Resolvers.Query().Viewer(ctx)
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.Viewer) graphql.Marshaler {
-			return ec.marshalNViewer2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐViewer(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *identity.Viewer) graphql.Marshaler {
+			return ec.marshalNViewer2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐViewer(ctx, selections, v)
 		},
 		true,
 		true,

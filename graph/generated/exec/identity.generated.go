@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
@@ -22,6 +23,10 @@ import (
 
 type ServiceAccountResolver interface {
 	Keys(ctx context.Context, obj *db.ServiceAccount) ([]*db.ServiceAccountKey, error)
+}
+type ViewerResolver interface {
+	Projects(ctx context.Context, obj *identity.Viewer, first *int, after *string) (*model.ProjectConnection, error)
+	Permissions(ctx context.Context, obj *identity.Viewer, projectID ids.ID) ([]string, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -1317,7 +1322,7 @@ func (ec *executionContext) fieldContext_UserEdge_node(_ context.Context, field 
 	return fc, nil
 }
 
-func (ec *executionContext) _Viewer_actor(ctx context.Context, field graphql.CollectedField, obj *model.Viewer) (ret graphql.Marshaler) {
+func (ec *executionContext) _Viewer_actor(ctx context.Context, field graphql.CollectedField, obj *identity.Viewer) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -1349,7 +1354,7 @@ func (ec *executionContext) fieldContext_Viewer_actor(_ context.Context, field g
 	return fc, nil
 }
 
-func (ec *executionContext) _Viewer_tenant(ctx context.Context, field graphql.CollectedField, obj *model.Viewer) (ret graphql.Marshaler) {
+func (ec *executionContext) _Viewer_tenant(ctx context.Context, field graphql.CollectedField, obj *identity.Viewer) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -1381,7 +1386,7 @@ func (ec *executionContext) fieldContext_Viewer_tenant(_ context.Context, field 
 	return fc, nil
 }
 
-func (ec *executionContext) _Viewer_bindings(ctx context.Context, field graphql.CollectedField, obj *model.Viewer) (ret graphql.Marshaler) {
+func (ec *executionContext) _Viewer_bindings(ctx context.Context, field graphql.CollectedField, obj *identity.Viewer) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -1413,7 +1418,7 @@ func (ec *executionContext) fieldContext_Viewer_bindings(_ context.Context, fiel
 	return fc, nil
 }
 
-func (ec *executionContext) _Viewer_projects(ctx context.Context, field graphql.CollectedField, obj *model.Viewer) (ret graphql.Marshaler) {
+func (ec *executionContext) _Viewer_projects(ctx context.Context, field graphql.CollectedField, obj *identity.Viewer) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -1422,7 +1427,8 @@ func (ec *executionContext) _Viewer_projects(ctx context.Context, field graphql.
 			return ec.fieldContext_Viewer_projects(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Projects, nil
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Viewer().Projects(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ProjectConnection) graphql.Marshaler {
@@ -1436,8 +1442,8 @@ func (ec *executionContext) fieldContext_Viewer_projects(ctx context.Context, fi
 	fc = &graphql.FieldContext{
 		Object:     "Viewer",
 		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
+		IsMethod:   true,
+		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_ProjectConnection(ctx, field)
 		},
@@ -1456,7 +1462,7 @@ func (ec *executionContext) fieldContext_Viewer_projects(ctx context.Context, fi
 	return fc, nil
 }
 
-func (ec *executionContext) _Viewer_permissions(ctx context.Context, field graphql.CollectedField, obj *model.Viewer) (ret graphql.Marshaler) {
+func (ec *executionContext) _Viewer_permissions(ctx context.Context, field graphql.CollectedField, obj *identity.Viewer) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -1465,7 +1471,8 @@ func (ec *executionContext) _Viewer_permissions(ctx context.Context, field graph
 			return ec.fieldContext_Viewer_permissions(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Permissions, nil
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Viewer().Permissions(ctx, obj, fc.Args["projectId"].(ids.ID))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
@@ -1479,8 +1486,8 @@ func (ec *executionContext) fieldContext_Viewer_permissions(ctx context.Context,
 	fc = &graphql.FieldContext{
 		Object:     "Viewer",
 		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
+		IsMethod:   true,
+		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return nil, errors.New("field of type String does not have child fields")
 		},
@@ -2557,7 +2564,7 @@ func (ec *executionContext) _UserEdge(ctx context.Context, sel ast.SelectionSet,
 
 var viewerImplementors = []string{"Viewer"}
 
-func (ec *executionContext) _Viewer(ctx context.Context, sel ast.SelectionSet, obj *model.Viewer) graphql.Marshaler {
+func (ec *executionContext) _Viewer(ctx context.Context, sel ast.SelectionSet, obj *identity.Viewer) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, viewerImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -2570,28 +2577,94 @@ func (ec *executionContext) _Viewer(ctx context.Context, sel ast.SelectionSet, o
 		case "actor":
 			out.Values[i] = ec._Viewer_actor(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "tenant":
 			out.Values[i] = ec._Viewer_tenant(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "bindings":
 			out.Values[i] = ec._Viewer_bindings(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "projects":
-			out.Values[i] = ec._Viewer_projects(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Viewer_projects(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
 			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "permissions":
-			out.Values[i] = ec._Viewer_permissions(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Viewer_permissions(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
 			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -2867,7 +2940,7 @@ func (ec *executionContext) marshalNUserEdge2ᚖgithubᚗcomᚋgpuaasᚋappᚑpl
 	return ec._UserEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNViewer2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐViewer(ctx context.Context, sel ast.SelectionSet, v *model.Viewer) graphql.Marshaler {
+func (ec *executionContext) marshalNViewer2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐViewer(ctx context.Context, sel ast.SelectionSet, v *identity.Viewer) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")

@@ -39,6 +39,7 @@ type ResolverRoot interface {
 	Reason() ReasonResolver
 	ServiceAccount() ServiceAccountResolver
 	Subscription() SubscriptionResolver
+	Viewer() ViewerResolver
 }
 
 type DirectiveRoot struct {

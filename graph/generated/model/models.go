@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -809,20 +808,6 @@ type UserEdge struct {
 	Cursor string `json:"cursor"`
 	// The person.
 	Node *db.User `json:"node"`
-}
-
-// The caller, as the platform sees it.
-type Viewer struct {
-	// Who is calling.
-	Actor *authz.Ref `json:"actor"`
-	// The caller's tenant, if it has one.
-	Tenant *db.Tenant `json:"tenant,omitempty"`
-	// The roles the caller holds now, at most 1,000.
-	Bindings []*db.RoleBinding `json:"bindings"`
-	// Projects the caller can see, by id.
-	Projects *ProjectConnection `json:"projects"`
-	// The permission keys the caller holds in a project, sorted.
-	Permissions []string `json:"permissions"`
 }
 
 // How risky an action is.

@@ -1,0 +1,88 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/idem"
+)
+
+// CreateServiceAccountInput is what a new service account is made from.
+type CreateServiceAccountInput struct {
+	ProjectID            ids.ID
+	Name, IdempotencyKey string
+	PermissionKeys       []string
+}
+
+// CreateServiceAccount makes a service account with an allow-list. Key:
+// identity.service_account.create on the project, and every key of the list. INVALID_ARGUMENT for a
+// key that no service account can hold; CONFLICT when the project has one of that name.
+func (s *Service) CreateServiceAccount(ctx context.Context, in CreateServiceAccountInput) (out *db.ServiceAccount, err error) {
+	in.PermissionKeys = slices.Clone(in.PermissionKeys)
+	var input check.Input
+	input.Slug("input.name", in.Name)
+	if len(in.PermissionKeys) == 0 || len(in.PermissionKeys) > len(authz.Keys()) {
+		input.Bad("input.permissionKeys", "1 to %d permission keys", len(authz.Keys()))
+	}
+	if err := input.Err(); err != nil {
+		return nil, err
+	}
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		out, err = createServiceAccount(ctx, t, in)
+		return err
+	})
+	return out, err
+}
+
+func createServiceAccount(ctx context.Context, t *tx.Tx, in CreateServiceAccountInput) (*db.ServiceAccount, error) {
+	const action = "createServiceAccount"
+	project, err := projectOf(ctx, t, action, authz.ServiceAccountCreate, in.ProjectID)
+	if err != nil {
+		return nil, err
+	}
+	object := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
+	if err := audit.Require(t, action, authz.ServiceAccountCreate, object, project.ID); err != nil {
+		return nil, err
+	}
+	if err := authz.RequireDelegate(t.Actor, in.PermissionKeys, object.TenantID, object.ProjectID); err != nil {
+		return nil, denied(t, action, authz.ServiceAccountCreate, object, project.ID, below("input", err))
+	}
+	made := made{ID: ids.New(ids.ServiceAccount)}
+	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: object.TenantID, ProjectID: object.ProjectID, Value: in.IdempotencyKey, Input: in}, &made)
+	if err != nil {
+		return nil, err
+	}
+	if repeated {
+		return t.ServiceAccount.Get(ctx, made.ID)
+	}
+	slices.Sort(in.PermissionKeys)
+	row, err := t.ServiceAccount.Create().SetID(made.ID).SetTenantID(object.TenantID).SetProjectID(object.ProjectID).SetName(in.Name).
+		SetPermissionKeys(slices.Compact(in.PermissionKeys)).SetCreatedAt(t.Now).Save(ctx)
+	if tx.Violates(err, "serviceaccount_project_id_name") {
+		return nil, fault.New(fault.Conflict, "the project has a service account %q", in.Name).At("input.name").Retry(false)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create service account: %w", err)
+	}
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountCreate, Object: object, ObjectID: row.ID,
+		After: map[string]any{"name": row.Name, "permissionKeys": row.PermissionKeys}})
+}
+
+// below is the fault with its malformed fields' paths below a prefix.
+func below(prefix string, err error) error {
+	refused, ok := fault.As(err)
+	if !ok || refused.Code != fault.InvalidArgument {
+		return err
+	}
+	prefixed := *refused
+	prefixed.Reasons = fault.Prefixed(prefix, refused.Reasons)
+	return &prefixed
+}

@@ -1,0 +1,53 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/idem"
+)
+
+// CreateTenantInput is what a new tenant is made from.
+type CreateTenantInput struct{ Slug, DisplayName, IdempotencyKey string }
+
+// CreateTenant makes a tenant. Key: tenant.create on the platform. CONFLICT when the short name is taken.
+func (s *Service) CreateTenant(ctx context.Context, in CreateTenantInput) (out *db.Tenant, err error) {
+	const action = "createTenant"
+	var input check.Input
+	input.Slug("input.slug", in.Slug)
+	input.Text("input.displayName", in.DisplayName, 1, 100)
+	if err := input.Err(); err != nil {
+		return nil, err
+	}
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		if err := audit.Require(t, action, authz.TenantCreate, authz.Object{}, ""); err != nil {
+			return err
+		}
+		made := made{ID: ids.New(ids.Tenant)}
+		repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, Value: in.IdempotencyKey, Input: in}, &made)
+		if err != nil {
+			return err
+		}
+		if repeated {
+			out, err = t.Tenant.Get(ctx, made.ID)
+			return err
+		}
+		out, err = t.Tenant.Create().SetID(made.ID).SetSlug(in.Slug).SetDisplayName(in.DisplayName).SetCreatedAt(t.Now).Save(ctx)
+		if tx.Violates(err, "tenant_slug_key") {
+			return fault.New(fault.Conflict, "a tenant %q exists", in.Slug).At("input.slug").Retry(false)
+		}
+		if err != nil {
+			return fmt.Errorf("create tenant: %w", err)
+		}
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.TenantCreate, Object: authz.Object{TenantID: made.ID}, ObjectID: made.ID,
+			After: map[string]any{"slug": in.Slug, "displayName": in.DisplayName}})
+	})
+	return out, err
+}

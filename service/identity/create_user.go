@@ -1,0 +1,70 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/idem"
+)
+
+// CreateUserInput is what a new person is made from; TenantID is nil for platform staff.
+type CreateUserInput struct {
+	TenantID                           *ids.ID
+	Email, DisplayName, IdempotencyKey string
+}
+
+// CreateUser adds a person. Key: identity.user.create on the tenant, or on the platform for staff.
+// Addresses are kept in lower case. CONFLICT when the address is taken.
+func (s *Service) CreateUser(ctx context.Context, in CreateUserInput) (out *db.User, err error) {
+	in.Email = strings.ToLower(strings.TrimSpace(in.Email))
+	var input check.Input
+	input.Email("input.email", in.Email)
+	input.Text("input.displayName", in.DisplayName, 1, 100)
+	if err := input.Err(); err != nil {
+		return nil, err
+	}
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		out, err = createUser(ctx, t, in)
+		return err
+	})
+	return out, err
+}
+
+func createUser(ctx context.Context, t *tx.Tx, in CreateUserInput) (*db.User, error) {
+	const action = "createUser"
+	object := authz.Object{TenantID: deref(in.TenantID)}
+	if in.TenantID != nil {
+		if _, err := tenantOf(ctx, t, action, authz.UserCreate, *in.TenantID); err != nil {
+			return nil, err
+		}
+	}
+	if err := audit.Require(t, action, authz.UserCreate, object, object.TenantID); err != nil {
+		return nil, err
+	}
+	made := made{ID: ids.New(ids.User)}
+	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: object.TenantID, Value: in.IdempotencyKey, Input: in}, &made)
+	if err != nil {
+		return nil, err
+	}
+	if repeated {
+		return t.User.Get(ctx, made.ID)
+	}
+	row, err := t.User.Create().SetID(made.ID).SetNillableTenantID(in.TenantID).SetEmail(in.Email).SetDisplayName(in.DisplayName).
+		SetCreatedAt(t.Now).Save(ctx)
+	if tx.Violates(err, "person_email_key") {
+		return nil, fault.New(fault.Conflict, "the address is taken").At("input.email").Retry(false)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create person: %w", err)
+	}
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.UserCreate, Object: object, ObjectID: row.ID,
+		After: map[string]any{"email": in.Email, "displayName": in.DisplayName}})
+}

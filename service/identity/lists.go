@@ -1,0 +1,88 @@
+package identity
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/page"
+)
+
+func scanUser(row pgx.CollectableRow) (*db.User, error) {
+	x := new(db.User)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.Email, &x.DisplayName, &x.CreatedAt)
+}
+
+func scanAccount(row pgx.CollectableRow) (*db.ServiceAccount, error) {
+	x := new(db.ServiceAccount)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.Name, &x.PermissionKeys, &x.CreatedAt)
+}
+
+// Users lists the people of a tenant, by id. Key: identity.user.read on the tenant.
+func (s *Service) Users(ctx context.Context, tenantID ids.ID, args page.Args) (*page.Page[*db.User], error) {
+	const list = "users"
+	var after ids.ID
+	if err := args.Decode(list, &after); err != nil {
+		return nil, err
+	}
+	var tenant *db.Tenant
+	var found []*db.User
+	actor, err := s.DB.Read(ctx,
+		tx.Row(&tenant, scanTenant, `SELECT `+tenantColumns+` FROM tenant WHERE id = $1`, tenantID),
+		tx.Rows(&found, scanUser, `SELECT id, tenant_id, email, display_name, created_at FROM person
+			WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3`, tenantID, after, args.First+1))
+	if err != nil {
+		return nil, err
+	}
+	if tenant == nil {
+		return nil, fault.NoSuch()
+	}
+	if err := authz.Require(actor, authz.UserRead, tenantID, ""); err != nil {
+		return nil, err
+	}
+	return page.Cut(args, found, func(row *db.User) string { return page.Cursor(list, row.ID) }), nil
+}
+
+// ServiceAccounts lists the service accounts of a project, by id. Key: identity.service_account.read.
+func (s *Service) ServiceAccounts(ctx context.Context, projectID ids.ID, args page.Args) (*page.Page[*db.ServiceAccount], error) {
+	const list = "serviceAccounts"
+	var after ids.ID
+	if err := args.Decode(list, &after); err != nil {
+		return nil, err
+	}
+	var found []*db.ServiceAccount
+	project, actor, err := s.readProject(ctx, projectID, tx.Rows(&found, scanAccount,
+		`SELECT id, tenant_id, project_id, name, permission_keys, created_at FROM service_account
+			WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3`, projectID, after, args.First+1))
+	if err != nil {
+		return nil, err
+	}
+	if err := authz.Require(actor, authz.ServiceAccountRead, project.TenantID, project.ID); err != nil {
+		return nil, err
+	}
+	return page.Cut(args, found, func(row *db.ServiceAccount) string { return page.Cursor(list, row.ID) }), nil
+}
+
+// KeysOf reads the keys of several service accounts at once, newest first, at most 100 each. Key:
+// identity.service_account.read on each account's project: keys the caller may not see are left out.
+func (s *Service) KeysOf(ctx context.Context, accounts []ids.ID) (map[ids.ID][]*db.ServiceAccountKey, error) {
+	var found []*db.ServiceAccountKey
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanKey, `SELECT k.* FROM unnest($1::text[]) a (id), LATERAL (
+		SELECT `+keyColumns+` FROM service_account_key WHERE service_account_id = a.id ORDER BY id DESC LIMIT $2) k`,
+		texts(accounts), maxKeys))
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[ids.ID][]*db.ServiceAccountKey, len(accounts))
+	for _, key := range found {
+		if actor.Allows(authz.ServiceAccountRead, key.TenantID, key.ProjectID) {
+			out[key.ServiceAccountID] = append(out[key.ServiceAccountID], key)
+		}
+	}
+	return out, nil
+}

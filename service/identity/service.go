@@ -1,0 +1,93 @@
+// Package identity holds the verbs on tenants, projects, people, roles, service accounts and logins.
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
+	dbtenant "github.com/gpuaas/app-platform/ent/generated/db/tenant"
+	dbuser "github.com/gpuaas/app-platform/ent/generated/db/user"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+)
+
+// Service holds the verbs on identities.
+type Service struct {
+	DB *tx.DB
+	// DevLogins allows createLoginLink: a login without an identity provider.
+	DevLogins bool
+	// PublicURL is the console's address, without a trailing slash.
+	PublicURL string
+}
+
+// made is what an idempotency key remembers.
+type made struct {
+	ID ids.ID `json:"id"`
+}
+
+// tenantOf loads a tenant that the caller may know of, or records the attempt and answers NOT_FOUND.
+func tenantOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID) (*db.Tenant, error) {
+	row, err := t.Tenant.Query().Where(dbtenant.ID(id)).Only(ctx)
+	if db.IsNotFound(err) {
+		return nil, audit.Missing(t, action, key, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load tenant %s: %w", id, err)
+	}
+	return row, nil
+}
+
+// projectOf loads a project that the caller may know of, or records the attempt and answers NOT_FOUND.
+func projectOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID) (*db.Project, error) {
+	row, err := t.Project.Query().Where(dbproject.ID(id)).Only(ctx)
+	if db.IsNotFound(err) {
+		return nil, audit.Missing(t, action, key, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load project %s: %w", id, err)
+	}
+	return row, nil
+}
+
+// userOf loads a person that the caller may know of, or records the attempt and answers NOT_FOUND.
+func userOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID) (*db.User, error) {
+	row, err := t.User.Query().Where(dbuser.ID(id)).Only(ctx)
+	if db.IsNotFound(err) {
+		return nil, audit.Missing(t, action, key, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load person %s: %w", id, err)
+	}
+	return row, nil
+}
+
+// denied records a refusal that a rule beyond a single key gave, and passes it on.
+func denied(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, err error) error {
+	refused, ok := fault.As(err)
+	if ok && refused.Code != fault.InvalidArgument {
+		t.Deny(tx.Denial{
+			Actor: t.Actor, Request: t.Request, Action: action, Key: key.String(), Code: string(refused.Code),
+			ObjectID: string(objectID), TenantID: object.TenantID, Project: object.ProjectID, At: t.Now,
+		})
+	}
+	return err
+}
+
+// deref is a pointer's value, or the empty one.
+func deref[T any](value *T) (out T) {
+	if value != nil {
+		out = *value
+	}
+	return out
+}
+
+// gone says that a row was not found by a plain query.
+func gone(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

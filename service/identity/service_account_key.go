@@ -1,0 +1,134 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbaccount "github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/check"
+)
+
+// maxKeys bounds the live keys of a service account, and the keys that are listed.
+const maxKeys = 100
+
+// keyColumns are all but the hash, which no caller's login role can read.
+const keyColumns = `id, tenant_id, project_id, service_account_id, expires_at, revoked_at, last_used_at, created_at`
+
+func scanKey(row pgx.CollectableRow) (*db.ServiceAccountKey, error) {
+	x := new(db.ServiceAccountKey)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.ServiceAccountID, &x.ExpiresAt, &x.RevokedAt, &x.LastUsedAt, &x.CreatedAt)
+}
+
+// CreateServiceAccountKey makes a key and answers its secret, which is stored nowhere. Key:
+// identity.service_account.key.create on the project, and every key that the account holds.
+// LIMIT_EXCEEDED beyond 100 live keys.
+func (s *Service) CreateServiceAccountKey(ctx context.Context, accountID ids.ID, expiresAt *time.Time) (key *db.ServiceAccountKey, secret string, err error) {
+	var input check.Input
+	input.Future("input.expiresAt", expiresAt, s.DB.Now())
+	if err := input.Err(); err != nil {
+		return nil, "", err
+	}
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		account, err := lockAccount(ctx, t, accountID)
+		if err != nil {
+			return err
+		}
+		key, secret, err = mintKey(ctx, t, account, expiresAt)
+		return err
+	})
+	return key, secret, err
+}
+
+// lockAccount loads the account to be given a key and authorises the caller.
+func lockAccount(ctx context.Context, t *tx.Tx, id ids.ID) (*db.ServiceAccount, error) {
+	const action = "createServiceAccountKey"
+	account, err := t.ServiceAccount.Query().Where(dbaccount.ID(id)).ForUpdate().Only(ctx)
+	if db.IsNotFound(err) {
+		return nil, audit.Missing(t, action, authz.ServiceAccountKeyCreate, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load service account %s: %w", id, err)
+	}
+	object := authz.Object{TenantID: account.TenantID, ProjectID: account.ProjectID}
+	if err := audit.Require(t, action, authz.ServiceAccountKeyCreate, object, id); err != nil {
+		return nil, err
+	}
+	err = authz.RequireDelegate(t.Actor, account.PermissionKeys, object.TenantID, object.ProjectID)
+	return account, denied(t, action, authz.ServiceAccountKeyCreate, object, id, err)
+}
+
+func mintKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expiresAt *time.Time) (*db.ServiceAccountKey, string, error) {
+	var live int
+	err := t.QueryRow(ctx, `SELECT count(id) FROM service_account_key WHERE service_account_id = $1 AND revoked_at IS NULL
+		AND (expires_at IS NULL OR expires_at > $2)`, account.ID, t.Now).Scan(&live)
+	if err != nil {
+		return nil, "", fmt.Errorf("count keys: %w", err)
+	}
+	if live >= maxKeys {
+		return nil, "", fault.New(fault.LimitExceeded, "a service account may have at most %d live keys: revoke one first", maxKeys).At("input.serviceAccountId")
+	}
+	text, secret := token.Mint(token.Key)
+	_, err = t.Exec(ctx, `INSERT INTO service_account_key (id, tenant_id, project_id, service_account_id, secret_hash, expires_at, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`, secret.ID, account.TenantID, account.ProjectID, account.ID, secret.Hash, expiresAt, t.Now)
+	if err != nil {
+		return nil, "", fmt.Errorf("create key: %w", err)
+	}
+	key := &db.ServiceAccountKey{ID: secret.ID, TenantID: account.TenantID, ProjectID: account.ProjectID, ServiceAccountID: account.ID,
+		ExpiresAt: expiresAt, CreatedAt: t.Now}
+	return key, text, audit.Write(ctx, t, audit.Entry{Action: "createServiceAccountKey", Key: authz.ServiceAccountKeyCreate,
+		Object: authz.Object{TenantID: account.TenantID, ProjectID: account.ProjectID}, ObjectID: key.ID,
+		After: map[string]any{"serviceAccountId": account.ID, "expiresAt": expiresAt}})
+}
+
+// RevokeServiceAccountKey ends a key at once. Key: identity.service_account.key.revoke on the
+// project. A key that was revoked before is answered as it is.
+func (s *Service) RevokeServiceAccountKey(ctx context.Context, id ids.ID, reason string) (out *db.ServiceAccountKey, err error) {
+	var input check.Input
+	input.Reason("reason", reason)
+	if err := input.Err(); err != nil {
+		return nil, err
+	}
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		out, err = revokeKey(ctx, t, id, reason)
+		return err
+	})
+	return out, err
+}
+
+func revokeKey(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db.ServiceAccountKey, error) {
+	const action = "revokeServiceAccountKey"
+	rows, err := t.Query(ctx, `SELECT `+keyColumns+` FROM service_account_key WHERE id = $1 FOR UPDATE`, id)
+	if err != nil {
+		return nil, fmt.Errorf("load key %s: %w", id, err)
+	}
+	key, err := pgx.CollectOneRow(rows, scanKey)
+	if gone(err) {
+		return nil, audit.Missing(t, action, authz.ServiceAccountKeyRevoke, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load key %s: %w", id, err)
+	}
+	object := authz.Object{TenantID: key.TenantID, ProjectID: key.ProjectID}
+	if err := audit.Require(t, action, authz.ServiceAccountKeyRevoke, object, id); err != nil {
+		return nil, err
+	}
+	if key.RevokedAt != nil {
+		return key, nil
+	}
+	if _, err := t.Exec(ctx, `UPDATE service_account_key SET revoked_at = $2 WHERE id = $1`, id, t.Now); err != nil {
+		return nil, fmt.Errorf("revoke key %s: %w", id, err)
+	}
+	key.RevokedAt = &t.Now
+	return key, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountKeyRevoke, Object: object, ObjectID: id,
+		Before: map[string]any{"serviceAccountId": key.ServiceAccountID, "revokedAt": nil}, After: map[string]any{"revokedAt": t.Now}, Reason: reason})
+}
