@@ -12,17 +12,19 @@ import (
 )
 
 // operation is one running query, mutation or subscription of a socket. It is the Sink
-// that a stream writes to. Its fields below ctx are guarded by the socket's mutex.
+// that a stream writes to. ended, dropped and stop are guarded by the socket's mutex.
 type operation struct {
 	socket *socket
-	id     string
 	prefix []byte // {"id":"…","type":"next","payload":
-	ctx    context.Context
-	cancel context.CancelFunc
 
 	ended   bool
 	dropped bool // the client completed it: what is still queued is not sent
 	stop    func()
+
+	inline [96]byte // prefix's bytes, unless the id is a long one
+	id     string
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
 var _ transport.Sink = (*operation)(nil)
@@ -30,7 +32,7 @@ var _ transport.Sink = (*operation)(nil)
 func newOperation(s *socket, id string) *operation {
 	quoted, _ := json.Marshal(id)
 	op := &operation{socket: s, id: id}
-	op.prefix = append(append(append(op.prefix, `{"id":`...), quoted...), `,"type":"next","payload":`...)
+	op.prefix = append(append(append(op.inline[:0], `{"id":`...), quoted...), `,"type":"next","payload":`...)
 	op.ctx, op.cancel = context.WithCancel(s.server.correlated(s.ctx, transport.NewCorrelationID()))
 	return op
 }
