@@ -23,7 +23,7 @@ if (!url || !token || !(instance || project)) {
 
 const [root, id] = instance ? ['instanceTimeline(instanceId: $id', instance] : ['projectActivity(projectId: $id', project]
 const query = `subscription Tail($id: ID!, $after: String) {
-  event: ${root}, after: $after) { id cursor seq type appInstanceId message correlationId occurredAt }
+  ${root}, after: $after) { id cursor seq type appInstanceId message correlationId occurredAt }
 }`
 
 // The credential goes in connection_init, never in the address. Reconnecting is ours, as only we know the cursor.
@@ -43,7 +43,7 @@ const seen = new Set()
 async function follow() {
   for await (const { data, errors } of client.iterate({ query, variables: { id, after } })) {
     if (errors) throw errors
-    const { event } = data
+    const [event] = Object.values(data)
     after = event.cursor
     if (seen.has(event.id)) continue
     seen.add(event.id)
@@ -58,6 +58,8 @@ async function follow() {
 // the protocol uses for what the client did wrong.
 function lasting(error) {
   if (Array.isArray(error)) return !error[0]?.extensions?.retryable
+  // A mistake of this program's own will not mend itself either.
+  if (error instanceof TypeError) return true
   return [4400, 4401, 4403, 4406, 4409, 4429].includes(error?.code)
 }
 
