@@ -3,6 +3,8 @@ package transport
 import (
 	"context"
 	"errors"
+	"iter"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 )
@@ -44,6 +46,20 @@ func Pace(ctx context.Context, sink Sink) error {
 		return paced.Pace(ctx)
 	}
 	return ctx.Err()
+}
+
+// PaceAll paces many sinks that are handed the same pages: it returns when each has room or
+// is gone, or when patience is over, whichever is first. Call it between the pages of a burst;
+// without it a burst longer than a queue cuts every subscriber, with it only those that stay
+// behind for longer than patience. One slow subscriber delays the others by that much at most.
+func PaceAll(ctx context.Context, patience time.Duration, sinks iter.Seq[Sink]) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for sink := range sinks {
+		if Pace(ctx, sink) != nil && ctx.Err() != nil {
+			return
+		}
+	}
 }
 
 // ErrGone says that the subscriber has gone.

@@ -67,7 +67,7 @@ type Options struct {
 	SubjectSockets int           // of one subject; 12,000
 	Operations     int           // running on one socket; 100
 	MessageBytes   int           // of one message from a client; 64 KiB
-	QueueMessages  int           // waiting for one socket; 256
+	QueueMessages  int           // waiting for one socket; 1,024
 	QueueBytes     int           // waiting for one socket; 1 MiB
 	InitTimeout    time.Duration // from upgrade to connection_init, and to its answer; 5 s
 	WriteTimeout   time.Duration // for a write once the kernel's buffer is full; 10 s
@@ -87,7 +87,7 @@ func (o Options) checked() (Options, error) {
 		value int
 	}{
 		{&o.Sockets, 20_000}, {&o.PendingSockets, 2000}, {&o.SubjectSockets, 12_000}, {&o.Operations, 100},
-		{&o.MessageBytes, 64 << 10}, {&o.QueueMessages, 256}, {&o.QueueBytes, 1 << 20},
+		{&o.MessageBytes, 64 << 10}, {&o.QueueMessages, 1024}, {&o.QueueBytes, 1 << 20},
 	} {
 		if *d.field <= 0 {
 			*d.field = d.value

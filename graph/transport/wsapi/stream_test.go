@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -237,6 +238,36 @@ func TestPacedReplayOfAnyLengthFitsTheQueue(t *testing.T) {
 		require.Equal(t, fmt.Sprintf(`{"data":{"topic":"%d"}}`, i), string(c.message().Payload))
 	}
 	require.Equal(t, "complete", c.message().Type)
+}
+
+func TestBurstPacedOnAllCutsOnlyWhoStaysBehind(t *testing.T) {
+	t.Parallel()
+	f := newFeed()
+	b, quick, first := open(t, f, func(o *wsapi.Options) { o.QueueMessages = 32 })
+	stuck := b.connect(t) // never reads on
+	stuck.send(topic)
+	sinks := []transport.Sink{first, <-f.sinks}
+	page := make([][]byte, 16)
+	for i := range page {
+		page[i] = []byte(`{"data":{"topic":"` + strings.Repeat("x", 5000) + `"}}`)
+	}
+	const pages = 200
+	go func() {
+		for range pages {
+			for i, sink := range sinks {
+				if !sink.SendAll(page) && i == 0 {
+					return
+				}
+			}
+			transport.PaceAll(context.Background(), 100*time.Millisecond, slices.Values(sinks))
+		}
+		first.Complete()
+	}()
+	for range pages * len(page) {
+		require.Equal(t, "next", quick.message().Type)
+	}
+	require.Equal(t, "complete", quick.message().Type)
+	<-sinks[1].Done() // cut, as it stayed behind
 }
 
 func TestPaceEndsWithTheSubscriberOrItsContext(t *testing.T) {

@@ -1,8 +1,10 @@
 // Package testschema is a small executable schema for the transports' own tests: every
 // kind of operation, failure and list, and nothing of the platform's.
 //
-// generated is written by `go run github.com/99designs/gqlgen generate` in this folder.
+// generated is written by go generate.
 package testschema
+
+//go:generate go run github.com/99designs/gqlgen generate
 
 import (
 	"context"
