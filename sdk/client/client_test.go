@@ -79,6 +79,14 @@ func TestRefusalCarriesTheEnvelope(t *testing.T) {
 	require.Equal(t, "CONFIG_INVALID: the configuration does not fit; input.config.workers: must be at least 1 (correlation id corr-1)", err.Error())
 }
 
+func TestErrorTextDoesNotRepeatItself(t *testing.T) {
+	t.Parallel()
+	err := &client.Error{Code: "INVALID_ARGUMENT", Message: "must be 1 to 64", Reasons: []client.Reason{
+		{Message: "must be 1 to 64", Path: "input.count"}, {Message: "must be 1 to 64"}, {Message: "another thing"},
+	}}
+	require.Equal(t, "INVALID_ARGUMENT: must be 1 to 64 (at input.count); another thing", err.Error())
+}
+
 func TestOptionalInputLeftEmptyIsLeftOut(t *testing.T) {
 	t.Parallel()
 	server := clienttest.New(t, schemaFiles)

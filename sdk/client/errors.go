@@ -44,16 +44,21 @@ type Reason struct {
 	Path string `json:"path"`
 }
 
-// Error is code and message, then each reason with its path, then the correlation id.
+// Error is code and message, then each reason with its path, then the correlation id. A reason that only repeats the
+// message adds its path.
 func (e *Error) Error() string {
 	var text strings.Builder
 	text.WriteString(e.Code + ": " + e.Message)
 	for _, reason := range e.Reasons {
-		text.WriteString("; ")
-		if reason.Path != "" {
-			text.WriteString(reason.Path + ": ")
+		switch {
+		case reason.Path == "" && reason.Message == e.Message:
+		case reason.Message == e.Message:
+			text.WriteString(" (at " + reason.Path + ")")
+		case reason.Path == "":
+			text.WriteString("; " + reason.Message)
+		default:
+			text.WriteString("; " + reason.Path + ": " + reason.Message)
 		}
-		text.WriteString(reason.Message)
 	}
 	if e.CorrelationID != "" {
 		text.WriteString(" (correlation id " + e.CorrelationID + ")")

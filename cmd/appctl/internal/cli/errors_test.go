@@ -45,10 +45,13 @@ func TestErrors(t *testing.T) {
 		object{"code": "UNKNOWN_FIELD", "message": "no such\x1b[31m field", "path": "input.config.x"}))
 	r.Handle("lintManifest", answer(object{"ok": false, "reasons": []object{{"code": "NOT_PINNED", "message": "no digest", "path": "artifacts.0.ref"}}}))
 	r.HandleStream("operationProgress", progressTo("FAILED"))
+	r.Handle("requestAllocation", refuse("INVALID_ARGUMENT", "must be 1 to 64",
+		object{"code": "INVALID_ARGUMENT", "message": "must be 1 to 64", "path": "input.count"}))
 	document := r.file(t, "manifest.json", `{"slug":"hello"}`)
 	broken := r.file(t, "broken.json", `{`)
 	lines := [][]string{
 		{"launch", "hello", "--name", "one", "--allocation", "alc_1", "--set", "workers=0"},
+		{"allocations", "request", "--count", "99"},
 		{"admin", "manifest", "lint", document},
 		{"admin", "manifest", "publish", broken},
 		{"ops", "watch", "op_1"},

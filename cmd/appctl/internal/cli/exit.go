@@ -144,13 +144,26 @@ func report(w io.Writer, err error, asJSON bool) {
 	}
 	fmt.Fprintf(w, "error: %s: %s\n", known.Code, render.Clean(known.Message))
 	for _, reason := range known.Reasons {
-		line := render.Clean(reason.Message) + " (" + render.Clean(reason.Code) + ")"
-		if reason.Path != "" {
-			line = render.Clean(reason.Path) + ": " + line
+		if line := reasonLine(reason, known.Message); line != "" {
+			fmt.Fprintln(w, "  "+line)
 		}
-		fmt.Fprintln(w, "  "+line)
 	}
 	if known.CorrelationID != "" {
 		fmt.Fprintln(w, "  correlation id: "+render.Clean(known.CorrelationID))
+	}
+}
+
+// reasonLine is one cause; what only repeats the message is left out but for the path.
+func reasonLine(reason client.Reason, message string) string {
+	path, text := render.Clean(reason.Path), render.Clean(reason.Message)+" ("+render.Clean(reason.Code)+")"
+	switch {
+	case reason.Message == message && path == "":
+		return ""
+	case reason.Message == message:
+		return "at " + path
+	case path == "":
+		return text
+	default:
+		return path + ": " + text
 	}
 }
