@@ -259,7 +259,7 @@ func TestBurstPacedOnAllCutsOnlyWhoStaysBehind(t *testing.T) {
 					return
 				}
 			}
-			transport.PaceAll(context.Background(), 100*time.Millisecond, slices.Values(sinks))
+			transport.PaceAll(context.Background(), 3*time.Second, slices.Values(sinks))
 		}
 		first.Complete()
 	}()
