@@ -162,7 +162,7 @@ type Probe struct {
 	// Attempts is how often at most.
 	Attempts int `json:"attempts,omitempty"`
 	// IntervalSeconds is the pause between two.
-	IntervalSeconds int `json:"intervalSeconds,omitempty"`
+	IntervalSeconds float64 `json:"intervalSeconds,omitempty"`
 	// TimeoutSeconds bounds each.
 	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
 }

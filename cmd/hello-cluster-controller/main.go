@@ -1,0 +1,24 @@
+// Command hello-cluster-controller is the adapter of hello-cluster, the smallest app with everything
+// an app has: members that are plain processes, a config, two actions, probes, honest teardown. It
+// needs nothing on the nodes but a POSIX shell, and works on nodes without root. Read it before you
+// write your own.
+package main
+
+import (
+	_ "embed"
+	"os"
+
+	"github.com/gpuaas/app-platform/cmd/hello-cluster-controller/internal/hello"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adapter/controller"
+)
+
+//go:embed manifest.json
+var manifest []byte
+
+func main() {
+	os.Exit(controller.Main(controller.Spec{
+		Name: "hello-cluster", Manifest: manifest,
+		App: func(string) (adapter.App, error) { return hello.App(manifest) },
+	}))
+}

@@ -1,0 +1,242 @@
+package slurm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+const (
+	// jobUser is who submitted jobs run as: a member's root is not for its tenants' scripts.
+	jobUser = "nobody"
+	// jobDir is where submitted jobs run and write, on every member.
+	jobDir = "/var/lib/slurm/jobs"
+	// jobCompLog is where slurmctld notes jobs that have ended.
+	jobCompLog = "/var/log/slurm/jobcomp.log"
+	// callTime bounds one Slurm command of an action.
+	callTime = 30 * time.Second
+)
+
+// submission is the input of queue.submit.
+type submission struct {
+	Script       string `json:"script"`
+	Name         string `json:"name"`
+	Partition    string `json:"partition"`
+	Nodes        int    `json:"nodes"`
+	Tasks        int    `json:"tasks"`
+	CPUsPerTask  int    `json:"cpusPerTask"`
+	LimitMinutes int    `json:"limitMinutes"`
+}
+
+// command is the sbatch call. Every value is an argument of its own and comes after a "=", so
+// nothing a caller wrote can become an option or a command.
+func (s submission) command() []string {
+	command := []string{"sbatch", "--parsable", "--chdir=" + jobDir, "--output=" + outputPath("%j"), "--open-mode=append"}
+	options := []struct {
+		name  string
+		value string
+		set   bool
+	}{
+		{"job-name", s.Name, s.Name != ""},
+		{"partition", s.Partition, s.Partition != ""},
+		{"nodes", strconv.Itoa(s.Nodes), s.Nodes > 0},
+		{"ntasks", strconv.Itoa(s.Tasks), s.Tasks > 0},
+		{"cpus-per-task", strconv.Itoa(s.CPUsPerTask), s.CPUsPerTask > 0},
+		{"time", strconv.Itoa(s.LimitMinutes), s.LimitMinutes > 0},
+	}
+	for _, option := range options {
+		if option.set {
+			command = append(command, "--"+option.name+"="+option.value)
+		}
+	}
+	return command
+}
+
+func outputPath(job string) string { return path.Join(jobDir, job+".out") }
+
+func submit(ctx context.Context, call *adapter.Call) (any, error) {
+	var input submission
+	if err := json.Unmarshal(call.Input, &input); err != nil {
+		return nil, fmt.Errorf("read input: %w", err)
+	}
+	if !strings.HasPrefix(input.Script, "#!") {
+		return nil, adapter.Reject("SCRIPT_INVALID", "input.script", "the script must begin with a line like #!/bin/sh")
+	}
+	result, err := onController(ctx, call, "submit", adapter.RunCommand{Command: input.command(), Stdin: input.Script, User: jobUser, WorkDir: jobDir})
+	if err != nil {
+		return nil, err
+	}
+	if result.State != adapter.TaskSucceeded {
+		return nil, adapter.Reject("SUBMIT_REFUSED", "input", "%s", complaint(result))
+	}
+	id, _, _ := strings.Cut(strings.TrimSpace(result.Stdout), ";")
+	if _, err := strconv.ParseUint(id, 10, 32); err != nil {
+		return nil, fmt.Errorf("sbatch answered %q", result.Stdout)
+	}
+	return map[string]any{"jobId": id}, nil
+}
+
+// listing is the input of queue.list.
+type listing struct {
+	JobID       string   `json:"jobId"`
+	States      []string `json:"states"`
+	Limit       int      `json:"limit"`
+	OutputBytes int      `json:"outputBytes"`
+}
+
+// listScript prints the queue, ended jobs included, then what the completion log has of those that
+// slurmctld has forgotten. Both are cut to lines that the answer can hold.
+const listScript = `squeue -a -h -t all -S -i -O "$1" | head -n 400 || exit 1
+echo "=== completed"
+test ! -f ` + jobCompLog + ` || tail -n 200 ` + jobCompLog
+
+func list(ctx context.Context, call *adapter.Call) (any, error) {
+	input := listing{Limit: 50, OutputBytes: 4096}
+	if err := decodeOptional(call.Input, &input); err != nil {
+		return nil, err
+	}
+	jobs, err := readJobs(ctx, call, "list")
+	if err != nil {
+		return nil, err
+	}
+	jobs = input.filter(jobs)
+	output := map[string]any{"jobs": jobs}
+	if input.JobID == "" {
+		return output, nil
+	}
+	if len(jobs) == 0 {
+		return nil, adapter.Reject("JOB_NOT_FOUND", "input.jobId", "there is no job %s", input.JobID)
+	}
+	text, err := readOutput(ctx, call, jobs[0], input.OutputBytes)
+	if err != nil {
+		return nil, err
+	}
+	output["output"] = text
+	return output, nil
+}
+
+func readJobs(ctx context.Context, call *adapter.Call, step string) ([]job, error) {
+	read := adapter.RunCommand{Command: []string{"sh", "-c", listScript, "list", squeueFormat()}}
+	result, err := onController(ctx, call, step, read)
+	if err != nil {
+		return nil, err
+	}
+	if result.State != adapter.TaskSucceeded {
+		return nil, unavailable(result)
+	}
+	live, completed, _ := strings.Cut(result.Stdout, "=== completed\n")
+	return mergeJobs(parseQueue(live), parseCompleted(completed)), nil
+}
+
+func (l listing) filter(jobs []job) []job {
+	kept := []job{}
+	for _, one := range jobs {
+		if l.JobID != "" && one.JobID != l.JobID {
+			continue
+		}
+		if len(l.States) > 0 && !contains(l.States, one.State) {
+			continue
+		}
+		if len(kept) < l.Limit {
+			kept = append(kept, one)
+		}
+	}
+	return kept
+}
+
+// readOutput reads the end of a submitted job's output on the worker that ran its batch step. A job
+// that has not begun, or was not submitted by queue.submit, has none.
+func readOutput(ctx context.Context, call *adapter.Call, one job, limit int) (string, error) {
+	worker, ok := batchWorker(call, one.NodeList)
+	if !ok || limit == 0 {
+		return "", nil
+	}
+	script := fmt.Sprintf(`test ! -f %[1]s || tail -c %[2]d %[1]s`, outputPath(one.JobID), limit)
+	result, err := call.Do(ctx, worker, "output", shell(script), adapter.Within(callTime))
+	if err != nil {
+		return "", err
+	}
+	return strings.ToValidUTF8(result.Stdout, "?"), nil
+}
+
+// batchWorker is the worker that ran the batch step: the first of the job's nodes.
+func batchWorker(call *adapter.Call, nodeList string) (adapter.Member, bool) {
+	index, ok := workerIndex(firstNode(nodeList))
+	if !ok {
+		return adapter.Member{}, false
+	}
+	for _, member := range call.Of(componentWorker) {
+		if member.Index == index {
+			return member, true
+		}
+	}
+	return adapter.Member{}, false
+}
+
+func cancel(ctx context.Context, call *adapter.Call) (any, error) {
+	var input struct{ JobID string }
+	if err := json.Unmarshal(call.Input, &input); err != nil {
+		return nil, fmt.Errorf("read input: %w", err)
+	}
+	result, err := onController(ctx, call, "cancel", adapter.RunCommand{Command: []string{"scancel", "--verbose", input.JobID}})
+	if err != nil {
+		return nil, err
+	}
+	said := result.Stderr + result.Stdout
+	switch {
+	case strings.Contains(said, "Invalid job id"):
+		return nil, adapter.Reject("JOB_NOT_FOUND", "input.jobId", "there is no job %s", input.JobID)
+	case strings.Contains(said, "already completing or completed"):
+		return map[string]any{"jobId": input.JobID, "canceled": false}, nil
+	case result.State != adapter.TaskSucceeded:
+		return nil, unavailable(result)
+	}
+	return map[string]any{"jobId": input.JobID, "canceled": true}, nil
+}
+
+// onController runs a command on the controller member.
+func onController(ctx context.Context, call *adapter.Call, step string, task adapter.RunCommand) (adapter.TaskResult, error) {
+	controllers := call.Of(componentController)
+	if len(controllers) == 0 {
+		return adapter.TaskResult{}, adapter.Reject("NO_CONTROLLER", "members", "the cluster has no controller")
+	}
+	return call.Try(ctx, controllers[0], step, task, adapter.Within(callTime))
+}
+
+// unavailable is a command that did not work although nothing was wrong with the input.
+func unavailable(result adapter.TaskResult) error {
+	return adapter.ErrorBody{Code: adapter.CodeUnavailable, Message: "slurm did not answer: " + complaint(result), Retryable: true}
+}
+
+// complaint is what a Slurm command said, without its own name and level.
+func complaint(result adapter.TaskResult) string {
+	var kept []string
+	for _, line := range strings.Split(strings.TrimSpace(result.Stderr), "\n") {
+		if _, text, found := strings.Cut(line, "error: "); found {
+			line = text
+		}
+		if line = strings.TrimSpace(line); line != "" && len(kept) < 5 {
+			kept = append(kept, line)
+		}
+	}
+	if len(kept) == 0 {
+		return result.Message
+	}
+	return strings.Join(kept, "; ")
+}
+
+func decodeOptional(raw json.RawMessage, out any) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(raw, out); err != nil {
+		return fmt.Errorf("read input: %w", err)
+	}
+	return nil
+}

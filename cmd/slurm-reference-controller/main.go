@@ -1,0 +1,23 @@
+// Command slurm-reference-controller is the adapter of the app slurm: it launches real Slurm (slurmctld,
+// slurmd and munge as packaged by Debian) in the sandboxes of an instance's members, by node tasks
+// of the public API only. See the package comment of internal/slurm for how a cluster is laid out.
+package main
+
+import (
+	_ "embed"
+	"os"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adapter/controller"
+)
+
+//go:embed manifest.json
+var manifest []byte
+
+func main() {
+	os.Exit(controller.Main(controller.Spec{
+		Name: "slurm-reference", Manifest: manifest,
+		App: func(dir string) (adapter.App, error) { return slurm.App(manifest, dir) },
+	}))
+}
