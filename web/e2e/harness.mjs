@@ -1,5 +1,6 @@
 // What the walk stands on: arguments, a browser that reports its own faults, progress as JSON lines, screenshots.
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
@@ -47,7 +48,7 @@ export async function ask(event) {
 /** Starts the browser; faults gathers what the page itself complained about. */
 export async function open(args) {
   const browser = await chromium.launch({ executablePath: args.chromium, headless: true, args: ['--no-sandbox'] });
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: 'light', locale: 'en-GB' });
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: 'light', reducedMotion: 'reduce', locale: 'en-GB' });
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
   const faults = [];
@@ -58,7 +59,26 @@ export async function open(args) {
   return { browser, context, page, faults, shoot: shooter(page, args.shots, faults) };
 }
 
-/** A function that photographs the page in every variant, and notes a page that is wider than its window. */
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Waits until the page has taken the scheme on and nothing but endless animations moves. */
+async function settled(page, scheme) {
+  await page.locator(`html[data-mantine-color-scheme="${scheme}"]`).waitFor({ state: 'attached' });
+  await page.evaluate(() => Promise.allSettled(document.getAnimations()
+    .filter((each) => each.effect?.getTiming().iterations !== Infinity).map((each) => each.finished)));
+}
+
+/** What axe finds wrong with the page for those who use it without sight, mouse or full contrast. */
+async function inaccessible(page) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => {
+    const { violations } = await window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'], resultTypes: ['violations'] });
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) => `${id}: ${html.slice(0, 140)} ${any[0]?.message ?? ''}`));
+  });
+  return found.slice(0, 5);
+}
+
+/** A function that photographs the page in every variant, and notes where it is wider than its window or inaccessible. */
 function shooter(page, dir, faults) {
   let count = 0;
   return async (name) => {
@@ -66,8 +86,10 @@ function shooter(page, dir, faults) {
     for (const { tag, width, height, scheme } of variants) {
       await page.setViewportSize({ width, height });
       await page.emulateMedia({ colorScheme: scheme });
+      await settled(page, scheme);
       const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       if (over > 1) faults.push(`${name} at ${tag} is ${over} pixels wider than the window`);
+      faults.push(...(await inaccessible(page)).map((fault) => `${name} at ${tag}: ${fault}`));
       if (dir === undefined) continue;
       await mkdir(dir, { recursive: true });
       await page.screenshot({ path: join(dir, `${String(count).padStart(2, '0')}-${name}-${tag}.png`), animations: 'disabled', fullPage: true });

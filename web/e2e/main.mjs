@@ -39,7 +39,10 @@ async function comeUp() {
   await steps.checkTimeline(page, 'requested');
   await shoot('starting');
   if (args.restart) {
-    await ask('restart');
+    const answered = ask('restart');
+    const down = page.locator('.banner').waitFor({ timeout: args.wait }).then(() => shoot('reconnecting'), () => undefined);
+    await Promise.race([answered, down]); // a quick restart may be over before the banner would show
+    await answered;
     await page.locator('.banner').waitFor({ state: 'detached', timeout: args.wait });
   }
   await steps.untilStatus(page, 'RUNNING', args.wait);

@@ -58,10 +58,10 @@ function columns(mayRelease: boolean, release: (row: AllocationBitsFragment) => 
     { head: 'Capacity', cell: (row: AllocationBitsFragment) => <span>{shapeName(row.shape)}<span className="sub">{[plural(row.gpuCount, 'GPU'), row.sku, row.region].filter(Boolean).join(' · ')}</span></span> },
     { head: 'Node', cell: (row: AllocationBitsFragment) => row.node === null ? <span className="faint">—</span> : <span>{row.node.name}{row.node.gpusSimulated && <span className="sub">simulated GPUs</span>}</span> },
     { head: 'Used by', cell: (row: AllocationBitsFragment) => row.instance === null ? <span className="faint">Free</span> : <Link to="/workloads/$id" params={{ id: row.instance.id }}>{row.instance.name}</Link> },
-    { head: 'Held for', cell: (row: AllocationBitsFragment) => <Ago at={row.createdAt} /> },
+    { head: 'Since', cell: (row: AllocationBitsFragment) => <Ago at={row.createdAt} /> },
     {
       head: '', right: true, cell: (row: AllocationBitsFragment) => mayRelease && row.status === 'READY'
-        ? <Button size="compact-xs" variant="default" onClick={() => release(row)} aria-label={`Release ${row.name}`}>Release</Button> : null,
+        ? <Button size="compact-xs" variant="default" onClick={() => release(row)} >Release<span className="hidden-visually"> {row.name}</span></Button> : null,
     },
   ];
 }

@@ -29,7 +29,7 @@ export function AuditPage() {
 
 function columns(show: (row: Row) => void) {
   return [
-    { head: 'What', cell: (row: Row) => <><button type="button" className="copy strong" style={{ color: 'var(--accent)' }} onClick={() => show(row)} aria-label={`Show ${row.action}`}>{row.action}</button><span className="sub mono">{row.permissionKey}</span></> },
+    { head: 'What', cell: (row: Row) => <><button type="button" className="copy strong" style={{ color: 'var(--accent)' }} onClick={() => show(row)}>{row.action}</button><span className="sub mono">{row.permissionKey}</span></> },
     { head: 'Outcome', cell: (row: Row) => <span className="row"><Status state={row.allowed ? 'SUCCEEDED' : 'FAILED'} label={row.allowed ? 'Allowed' : words(row.code === '' ? 'refused' : row.code)} />{row.repeats > 1 && <span className="small faint">× {row.repeats}</span>}</span> },
     { head: 'Who', cell: (row: Row) => <span>{row.actor.name === '' ? row.actor.id : row.actor.name}<span className="sub">{words(row.actor.kind)}</span></span> },
     { head: 'Object', cell: (row: Row) => <span className="mono">{row.objectId === '' ? '—' : row.objectId}</span> },

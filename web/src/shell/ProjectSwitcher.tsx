@@ -15,8 +15,8 @@ export function ProjectSwitcher() {
   return (
     <Menu width="target" position="bottom-start" shadow="md">
       <Menu.Target>
-        <button type="button" className="switcher" aria-label={`Project: ${project?.displayName ?? 'none'}. Choose another`}>
-          <span className="grow"><b>{project?.displayName ?? 'No project'}</b><small>{viewer.tenant?.displayName ?? 'Platform staff'}</small></span>
+        <button type="button" className="switcher">
+          <span className="grow"><span className="hidden-visually">Project: </span><b>{project?.displayName ?? 'No project'}</b><small>{viewer.tenant?.displayName ?? 'Platform staff'}</small></span>
           <Icon name="updown" size={16} />
         </button>
       </Menu.Target>

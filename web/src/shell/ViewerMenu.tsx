@@ -25,8 +25,8 @@ export function ViewerMenu() {
     <div className="row" style={{ flexWrap: 'nowrap' }}>
       <Menu width={250} position="top-start" shadow="md">
         <Menu.Target>
-          <button type="button" className="switcher" aria-label={`Account of ${viewer.actor.name}`}>
-            <span className="grow"><b>{viewer.actor.name}</b><small>{roles.join(', ') || words(viewer.actor.kind)}</small></span>
+          <button type="button" className="switcher">
+            <span className="grow"><span className="hidden-visually">Account of </span><b>{viewer.actor.name}</b><small>{roles.join(', ') || words(viewer.actor.kind)}</small></span>
             <Icon name="updown" size={16} />
           </button>
         </Menu.Target>

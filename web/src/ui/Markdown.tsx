@@ -12,6 +12,9 @@ export function Markdown({ text }: { text: string }) {
         components={{
           a: ({ href, children }) => <a href={href} target="_blank" rel="noreferrer noopener">{children}</a>,
           img: ({ alt }) => <em>[{alt}]</em>,
+          // A box that scrolls must be reachable by keyboard.
+          // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+          pre: ({ children }) => <pre tabIndex={0}>{children}</pre>,
           h1: ({ children }) => <h2>{children}</h2>,
           h2: ({ children }) => <h2>{children}</h2>,
         }}

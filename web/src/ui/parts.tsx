@@ -85,7 +85,8 @@ export function Copy({ value, shown, what }: { value: string; shown?: string; wh
     return () => clearTimeout(timer);
   }, [copied]);
   return (
-    <button type="button" className="copy" onClick={() => void copyText(value).then(setCopied)} aria-label={`Copy ${what} ${value}`}>
+    <button type="button" className="copy" onClick={() => void copyText(value).then(setCopied)}>
+      <span className="hidden-visually">Copy {what} </span>
       <span className="mono">{shown ?? value}</span>
       <Icon name={copied ? 'check' : 'copy'} size={13} />
       <span className="hidden-visually" role="status">{copied ? 'Copied' : ''}</span>

@@ -19,10 +19,10 @@ import type { Workload } from './WorkloadPage';
 
 type Action = Workload['actions'][number];
 
-/** The card with the actions; empty for apps without any. */
+/** The card with the actions; nothing for apps without any, and once nothing is left to ask. */
 export function ActionsCard({ workload }: { workload: Workload }) {
   const [open, setOpen] = useState<string>();
-  if (workload.actions.length === 0) return null;
+  if (workload.actions.length === 0 || workload.releasedAt !== null) return null;
   const running = workload.status === 'RUNNING';
   return (
     <Card title="Actions" pad={false} label="Actions" aside={!running && <span className="small faint">Available while it runs</span>}>
