@@ -1,0 +1,115 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gpuaas/app-platform/internal/supervise"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// What the local nodes declare. The GPUs are not there, and the inventory says so.
+const (
+	nodeGPUs     = "4"
+	nodeGPUModel = "Simulated-80GB"
+	nodeRegion   = "local-1"
+	nodeSKU      = "lab.4x-simulated"
+)
+
+// startNodes boots the local nodes and waits until all of them are heard.
+func (s *Stack) startNodes(ctx context.Context) error {
+	count := s.config.Nodes
+	if s.Network() == nil {
+		count = 1
+		s.say("without root: one local node, its members are plain processes")
+	}
+	for i := 1; i <= count; i++ {
+		if err := s.startNode(ctx, fmt.Sprintf("node-%d", i)); err != nil {
+			return err
+		}
+	}
+	return s.awaitNodes(ctx, count)
+}
+
+func (s *Stack) startNode(ctx context.Context, name string) error {
+	node, err := s.AddNode(ctx, name, s.agentBind())
+	if err != nil {
+		return err
+	}
+	host := filepath.Join(s.config.Dir, "nodes", name)
+	if err := s.enrolment(ctx, name, filepath.Join(host, "enrol-token")); err != nil {
+		return err
+	}
+	program, address := agentPath, node.Addr().String()
+	if s.Network() == nil {
+		program, address = s.program("node-agent"), "127.0.0.1"
+	}
+	command := []string{
+		program, "--platform-url", s.nodeURL, "--state-dir", filepath.Join(node.State, "agent"), "--name", name, "--address", address,
+		"--enrol-token-file", filepath.Join(node.State, "enrol-token"),
+		"--gpus", nodeGPUs, "--gpu-model", nodeGPUModel, "--simulated-gpus", "--region", nodeRegion, "--sku", nodeSKU,
+	}
+	if s.Network() == nil {
+		command = append(command, "--no-namespaces")
+	}
+	agent, err := node.Program(supervise.Spec{Name: "agent-" + name, Command: command, Restart: supervise.OnFailure})
+	if err != nil {
+		return err
+	}
+	s.Nodes = append(s.Nodes, &Node{Node: node, Agent: agent})
+	return nil
+}
+
+// enrolment mints a one-time token for a node that has no credential yet.
+func (s *Stack) enrolment(ctx context.Context, name, file string) error {
+	if _, err := os.Stat(file); err == nil {
+		return nil // enrolled in an earlier run
+	}
+	minted, err := gql.CreateNodeEnrolment(ctx, s.Operator, gql.CreateNodeEnrolmentInput{Name: name, TtlMinutes: 60})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(minted.CreateNodeEnrolment.Token), 0o600)
+}
+
+// awaitNodes waits until the platform hears every agent.
+func (s *Stack) awaitNodes(ctx context.Context, count int) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		online, err := s.onlineNodes(ctx)
+		if err != nil {
+			return err
+		}
+		if online >= count {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d nodes are heard; see the agents' logs in %s: %w", online, count, filepath.Join(s.config.Dir, "logs"), ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *Stack) onlineNodes(ctx context.Context) (int, error) {
+	page, err := gql.ListNodes(ctx, s.Operator, 100, "")
+	if err != nil {
+		return 0, err
+	}
+	online := 0
+	for _, edge := range page.Nodes.Edges {
+		if edge.Node.Status == gql.NodeStatusOnline {
+			online++
+		}
+	}
+	return online, nil
+}

@@ -1,0 +1,304 @@
+package stack
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// smokeTimeout bounds a smoke launch and its teardown.
+const smokeTimeout = 4 * time.Minute
+
+// publish takes an app the way every publisher takes: the controller's own bytes are pushed and
+// pinned by digest, the manifest is linted, smoke-launched, and promoted stage by stage. An app
+// whose active manifest pins the same bytes is left as it is.
+func (s *Stack) publish(ctx context.Context, app App) error {
+	ref, digest, err := s.push(ctx, app)
+	if err != nil {
+		return err
+	}
+	document, err := s.describeApp(ctx, app)
+	if err != nil {
+		return err
+	}
+	current, err := s.declare(ctx, app, document)
+	if err != nil {
+		return err
+	}
+	if current.pins(digest) {
+		return s.entitle(ctx, app, s.Demo.ProjectID)
+	}
+	version, err := current.nextVersion(document, digest)
+	if err != nil {
+		return err
+	}
+	s.say("publishing %s %s: lint, smoke launch, promotion", app.Slug, version)
+	if err := s.publishArtifact(ctx, app, ref, digest); err != nil {
+		return err
+	}
+	return s.publishManifest(ctx, app, document, version, ref, digest)
+}
+
+// push stores the controller's program in the registry. Without times in it, the same bytes get
+// the same digest.
+func (s *Stack) push(ctx context.Context, app App) (ref, digest string, err error) {
+	program, err := os.ReadFile(s.program(app.Controller))
+	if err != nil {
+		return "", "", err
+	}
+	var archive bytes.Buffer
+	writer := tar.NewWriter(&archive)
+	header := &tar.Header{Name: app.Controller, Mode: 0o755, Size: int64(len(program)), Typeflag: tar.TypeReg}
+	if err := writer.WriteHeader(header); err != nil {
+		return "", "", err
+	}
+	if _, err := writer.Write(program); err != nil {
+		return "", "", err
+	}
+	if err := writer.Close(); err != nil {
+		return "", "", err
+	}
+	image, err := mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1), static.NewLayer(archive.Bytes(), types.OCIUncompressedLayer))
+	if err != nil {
+		return "", "", err
+	}
+	return s.write(ctx, app, image)
+}
+
+func (s *Stack) write(ctx context.Context, app App, image v1.Image) (ref, digest string, err error) {
+	hash, err := image.Digest()
+	if err != nil {
+		return "", "", err
+	}
+	repository := s.RegistryAddr() + "/apps/" + app.Slug
+	target, err := name.NewDigest(repository+"@"+hash.String(), name.Insecure)
+	if err != nil {
+		return "", "", err
+	}
+	return repository + "@" + hash.String(), hash.String(), remote.Write(target, image, remote.WithContext(ctx))
+}
+
+// manifestDocument is the part of a manifest that publishing fills in or looks at.
+type manifestDocument map[string]json.RawMessage
+
+func (d manifestDocument) text(key string) string {
+	var text string
+	_ = json.Unmarshal(d[key], &text)
+	return text
+}
+
+// describeApp reads the manifest that the controller's own program prints.
+func (s *Stack) describeApp(ctx context.Context, app App) (manifestDocument, error) {
+	printed, err := output(ctx, s.program(app.Controller), "--print-manifest")
+	if err != nil {
+		return nil, err
+	}
+	var document manifestDocument
+	if err := json.Unmarshal(printed, &document); err != nil {
+		return nil, fmt.Errorf("the manifest of %s: %w", app.Controller, err)
+	}
+	return document, nil
+}
+
+// published is what the catalog has of an app.
+type published struct {
+	versions []string
+	active   map[string]bool // digests the active manifest pins
+}
+
+func (p published) pins(digest string) bool { return p.active[digest] }
+
+// nextVersion is the document's own version the first time, and afterwards one that names the
+// bytes: a version, once published, never changes.
+func (p published) nextVersion(document manifestDocument, digest string) (string, error) {
+	version := document.text("version")
+	if version == "" {
+		return "", errors.New("the manifest has no version")
+	}
+	for _, taken := range p.versions {
+		if taken == version {
+			return version + "-local." + strings.TrimPrefix(digest, "sha256:")[:12], nil
+		}
+	}
+	return version, nil
+}
+
+// declare makes sure of the app and its adapter, and says what is published.
+func (s *Stack) declare(ctx context.Context, app App, document manifestDocument) (published, error) {
+	out := published{active: make(map[string]bool)}
+	_, err := gql.CreateApp(ctx, s.Operator, gql.CreateAppInput{
+		Slug: app.Slug, DisplayName: document.text("displayName"), Summary: document.text("summary"),
+		PermissionFamily: app.Family, IdempotencyKey: "seed-app-" + app.Slug,
+	})
+	if err != nil {
+		return out, err
+	}
+	_, err = gql.RegisterAdapter(ctx, s.Operator, gql.RegisterAdapterInput{Name: document.text("adapter"), Url: s.adapters[app.Slug]})
+	if err != nil {
+		return out, err
+	}
+	found, err := gql.GetApp(ctx, s.Operator, app.Slug)
+	if err != nil {
+		return out, err
+	}
+	for _, edge := range found.App.Manifests.Edges {
+		out.versions = append(out.versions, edge.Node.Version)
+	}
+	if active := found.App.ActiveManifest; active != nil {
+		for _, artifact := range active.Artifacts {
+			out.active[artifact.Digest] = true
+		}
+	}
+	return out, nil
+}
+
+func (s *Stack) publishArtifact(ctx context.Context, app App, ref, digest string) error {
+	made, err := gql.PublishArtifact(ctx, s.Operator, gql.PublishArtifactInput{
+		Name: app.Controller, MediaType: string(types.OCIManifestSchema1), Ref: ref, IdempotencyKey: "seed-artifact-" + digest[7:39],
+	})
+	if err != nil {
+		return err
+	}
+	stage := made.PublishArtifact.Stage
+	for _, to := range []gql.Stage{gql.StageStaged, gql.StageCanary, gql.StageActive} {
+		if reached(stage, to) {
+			continue
+		}
+		_, err := gql.PromoteArtifact(ctx, s.Operator, gql.PromoteArtifactInput{
+			ArtifactId: made.PublishArtifact.Id, To: to, Reason: "reference app of this repository",
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// order is how far each stage is on the way to active.
+var order = map[gql.Stage]int{gql.StageDraft: 0, gql.StageStaged: 1, gql.StageCanary: 2, gql.StageActive: 3}
+
+func reached(stage, wanted gql.Stage) bool { return order[stage] >= order[wanted] }
+
+func (s *Stack) publishManifest(ctx context.Context, app App, document manifestDocument, version, ref, digest string) error {
+	encodedVersion, _ := json.Marshal(version)
+	document["version"] = encodedVersion
+	artifacts, err := json.Marshal([]map[string]string{{
+		"name": "controller", "mediaType": string(types.OCIManifestSchema1), "ref": ref, "digest": digest,
+	}})
+	if err != nil {
+		return err
+	}
+	document["artifacts"] = artifacts
+	encoded, err := json.Marshal(document)
+	if err != nil {
+		return err
+	}
+	made, err := gql.PublishManifest(ctx, s.Operator, gql.PublishManifestInput{
+		Document: encoded, IdempotencyKey: "seed-manifest-" + app.Slug + "-" + version,
+	})
+	if err != nil {
+		return err
+	}
+	manifest := made.PublishManifest
+	for _, to := range []gql.Stage{gql.StageStaged, gql.StageCanary, gql.StageActive} {
+		if reached(manifest.Stage, to) {
+			continue
+		}
+		step := gql.PromoteManifestInput{ManifestId: manifest.Id, To: to, Reason: "reference app of this repository"}
+		if to == gql.StageStaged {
+			if step.SmokeInstanceId, err = s.smoke(ctx, app, version); err != nil {
+				return fmt.Errorf("smoke launch: %w", err)
+			}
+		}
+		if _, err := gql.PromoteManifest(ctx, s.Operator, step); err != nil {
+			return err
+		}
+	}
+	return s.entitle(ctx, app, s.Demo.ProjectID)
+}
+
+func (s *Stack) entitle(ctx context.Context, app App, project string) error {
+	_, err := gql.GrantEntitlement(ctx, s.Operator, project, app.Slug)
+	return err
+}
+
+// smoke launches the version in the lab project and tears it down again: the evidence of its
+// promotion. The capacity is given back whatever happens.
+func (s *Stack) smoke(ctx context.Context, app App, version string) (instanceID string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, smokeTimeout)
+	defer cancel()
+	if err := s.entitle(ctx, app, s.Demo.LabProjectID); err != nil {
+		return "", err
+	}
+	rented, err := gql.RequestAllocation(ctx, s.Operator, gql.RequestAllocationInput{
+		ProjectId: s.Demo.LabProjectID, Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: 1, Name: "smoke", IdempotencyKey: client.NewKey(),
+	})
+	if err != nil {
+		return "", err
+	}
+	allocation := rented.RequestAllocation.Allocations[0].Id
+	defer func() { err = errors.Join(err, s.giveBack(ctx, allocation)) }()
+	launch, err := gql.LaunchInstance(ctx, s.Operator, gql.LaunchInstanceInput{
+		ProjectId: s.Demo.LabProjectID, AppSlug: app.Slug, Version: version, Name: "smoke-" + strings.ToLower(client.NewKey()[:8]),
+		AllocationIds: []string{allocation}, DeadlineSeconds: 120, Smoke: true, Reason: "smoke test", IdempotencyKey: client.NewKey(),
+	})
+	if err != nil {
+		return "", err
+	}
+	instanceID = launch.LaunchInstance.Instance.Id
+	runErr := s.succeed(ctx, launch.LaunchInstance.Operation.Id)
+	end, err := gql.DecommissionInstance(ctx, s.Operator, gql.DecommissionInstanceInput{
+		InstanceId: instanceID, DeadlineSeconds: 120, Reason: "smoke test is over", IdempotencyKey: client.NewKey(),
+	})
+	if err != nil {
+		return "", errors.Join(runErr, err)
+	}
+	return instanceID, errors.Join(runErr, s.succeed(ctx, end.DecommissionInstance.Operation.Id))
+}
+
+// giveBack releases an allocation and waits for the proof, also when the smoke test has run out of
+// time.
+func (s *Stack) giveBack(ctx context.Context, allocation string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	release, err := gql.ReleaseAllocation(ctx, s.Operator, gql.ReleaseAllocationInput{
+		AllocationId: allocation, Reason: "smoke test is over", IdempotencyKey: client.NewKey(),
+	})
+	if err != nil {
+		return err
+	}
+	return s.succeed(ctx, release.ReleaseAllocation.Operation.Id)
+}
+
+// succeed waits for an operation and says why it failed.
+func (s *Stack) succeed(ctx context.Context, operation string) error {
+	ended, err := s.Operator.WaitOperation(ctx, operation, nil)
+	if err != nil {
+		return err
+	}
+	if ended.State == gql.OperationStateSucceeded {
+		return nil
+	}
+	reason := ended.Message
+	if ended.Error != nil {
+		reason = ended.Error.Code + ": " + ended.Error.Message
+	}
+	return fmt.Errorf("operation %s is %s: %s", operation, ended.State, reason)
+}

@@ -1,0 +1,161 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// Demo is what a fresh installation is seeded with, all of it through the public API.
+type Demo struct {
+	TenantID, ProjectID string
+	// LabProjectID is where manifests are smoke-tested.
+	LabProjectID string
+	// AdminID, MemberID and ViewerID are people of the tenant.
+	AdminID, MemberID, ViewerID string
+	// ServiceAccountKey is the key of the project's automation.
+	ServiceAccountKey string
+}
+
+// automationKeys is what the demo's service account may do: run apps from end to end.
+var automationKeys = []string{
+	"project.read", "allocation.read", "allocation.create", "allocation.release", "operation.read",
+	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.delete", "apps.node.read",
+	"apps.queue.submit", "apps.queue.read", "apps.queue.cancel",
+	"scheduler.catalog.read", "scheduler.instance.read", "scheduler.instance.create", "scheduler.instance.delete",
+	"scheduler.queue.submit", "scheduler.queue.read", "scheduler.queue.cancel", "scheduler.node.read",
+}
+
+// seed makes the demo tenant and publishes the apps. Its keys are fixed, so that doing it again
+// finds what is there.
+func (s *Stack) seed(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{s.seedTenants, s.seedPeople, s.seedServiceAccount} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	for _, app := range s.config.Apps {
+		if err := s.publish(ctx, app); err != nil {
+			return fmt.Errorf("publish %s: %w", app.Slug, err)
+		}
+	}
+	return nil
+}
+
+func (s *Stack) seedTenants(ctx context.Context) error {
+	tenant, err := gql.CreateTenant(ctx, s.Operator, gql.CreateTenantInput{Slug: "demo", DisplayName: "Demo", IdempotencyKey: "seed-tenant-demo"})
+	if err != nil {
+		return err
+	}
+	s.Demo.TenantID = tenant.CreateTenant.Id
+	for _, project := range []struct {
+		slug, name string
+		into       *string
+	}{{"main", "Main", &s.Demo.ProjectID}, {"lab", "Smoke lab", &s.Demo.LabProjectID}} {
+		made, err := gql.CreateProject(ctx, s.Operator, gql.CreateProjectInput{
+			TenantId: s.Demo.TenantID, Slug: project.slug, DisplayName: project.name, IdempotencyKey: "seed-project-" + project.slug,
+		})
+		if err != nil {
+			return err
+		}
+		*project.into = made.CreateProject.Id
+	}
+	viewer, err := gql.GetViewer(ctx, s.Operator)
+	if err != nil {
+		return err
+	}
+	return s.grant(ctx, viewer.Viewer.Actor.Id, "project_admin", s.Demo.LabProjectID)
+}
+
+func (s *Stack) seedPeople(ctx context.Context) error {
+	for _, person := range []struct {
+		email, name, role string
+		into              *string
+	}{
+		{"admin@demo.local", "Dana Admin", "tenant_admin", &s.Demo.AdminID},
+		{"member@demo.local", "Mo Member", "project_member", &s.Demo.MemberID},
+		{"viewer@demo.local", "Vic Viewer", "project_viewer", &s.Demo.ViewerID},
+	} {
+		made, err := gql.CreateUser(ctx, s.Operator, gql.CreateUserInput{
+			TenantId: s.Demo.TenantID, Email: person.email, DisplayName: person.name, IdempotencyKey: "seed-user-" + person.role,
+		})
+		if err != nil {
+			return err
+		}
+		*person.into = made.CreateUser.Id
+		project := s.Demo.ProjectID
+		if person.role == "tenant_admin" {
+			project = ""
+		}
+		if err := s.grant(ctx, *person.into, person.role, project); err != nil {
+			return err
+		}
+	}
+	return s.grant(ctx, s.Demo.AdminID, "project_admin", s.Demo.ProjectID)
+}
+
+// grant gives a role in a project, or in the whole tenant when none is named.
+func (s *Stack) grant(ctx context.Context, subject, role, project string) error {
+	input := gql.GrantRoleInput{SubjectId: subject, Role: role, ProjectId: project, Reason: "demo"}
+	if project == "" {
+		input.TenantId = s.Demo.TenantID
+	}
+	_, err := gql.GrantRole(ctx, s.Operator, input)
+	return err
+}
+
+// seedServiceAccount makes the automation and keeps its key, which the API shows only once.
+func (s *Stack) seedServiceAccount(ctx context.Context) error {
+	account, err := gql.CreateServiceAccount(ctx, s.Operator, gql.CreateServiceAccountInput{
+		ProjectId: s.Demo.ProjectID, Name: "automation", PermissionKeys: automationKeys, IdempotencyKey: "seed-automation",
+	})
+	if err != nil {
+		return err
+	}
+	file := s.KeyFile()
+	kept, err := os.ReadFile(file)
+	if err == nil {
+		s.Demo.ServiceAccountKey = string(kept)
+		return nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	key, err := gql.CreateServiceAccountKey(ctx, s.Operator, gql.CreateServiceAccountKeyInput{ServiceAccountId: account.CreateServiceAccount.Id})
+	if err != nil {
+		return err
+	}
+	s.Demo.ServiceAccountKey = key.CreateServiceAccountKey.Secret
+	return os.WriteFile(file, []byte(s.Demo.ServiceAccountKey), 0o600)
+}
+
+// KeyFile holds the demo service account's key.
+func (s *Stack) KeyFile() string { return filepath.Join(s.config.Dir, "service-account.key") }
+
+// LoginLink mints a one-time login for a person and answers the console's link and the code.
+func (s *Stack) LoginLink(ctx context.Context, userID string) (url, code string, err error) {
+	link, err := gql.CreateLoginLink(ctx, s.Operator, userID)
+	if err != nil {
+		return "", "", err
+	}
+	return link.CreateLoginLink.Url, link.CreateLoginLink.Code, nil
+}
+
+// As answers a client that is logged in as a person.
+func (s *Stack) As(ctx context.Context, userID string) (*client.Client, error) {
+	_, code, err := s.LoginLink(ctx, userID)
+	if err != nil {
+		return nil, err
+	}
+	return s.LogIn(ctx, code)
+}
+
+// Automation answers a client with the service account's key.
+func (s *Stack) Automation() (*client.Client, error) {
+	return client.New(s.URL, client.Options{Token: s.Demo.ServiceAccountKey})
+}

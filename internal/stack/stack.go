@@ -1,0 +1,276 @@
+// Package stack brings a whole local installation up: the ground of internal/rig, and on it the
+// platform's own programs, the reference controllers, local nodes with their agents, and a demo
+// tenant with a catalog, all of it seeded through the public API. `make run` and the end-to-end
+// tests stand on it.
+package stack
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gpuaas/app-platform/internal/lab"
+	"github.com/gpuaas/app-platform/internal/prereq"
+	"github.com/gpuaas/app-platform/internal/rig"
+	"github.com/gpuaas/app-platform/internal/supervise"
+	"github.com/gpuaas/app-platform/sdk/client"
+)
+
+// Config describes an installation.
+type Config struct {
+	// Dir keeps everything; Bin holds the built programs. Both are required.
+	Dir, Bin string
+	// Listen is the API's address on this machine, such as 127.0.0.1:8080.
+	Listen string
+	// DatabaseURL is a superuser's URL of a server to use instead of an embedded one.
+	DatabaseURL string
+	// Nodes is how many local nodes; without namespaces there is one.
+	Nodes int
+	// Plain makes the local node without namespaces, also as root.
+	Plain bool
+	// Throwaway is for tests: the database need not survive a crash.
+	Throwaway bool
+	// Apps are the reference apps to publish, by name of their controller's folder under cmd.
+	Apps []App
+	// Out takes what a person should read; nil drops it.
+	Out io.Writer
+}
+
+// App is a reference app: its controller, and what the machine needs to run it.
+type App struct {
+	Slug       string // as in the manifest
+	Controller string // program and registered adapter's folder, such as "hello-cluster-controller"
+	Family     string
+	Features   []prereq.Feature
+	Rooted     bool // needs nodes with namespaces
+}
+
+// Apps are the reference apps of this repository.
+func Apps() []App {
+	return []App{
+		{Slug: "hello-cluster", Controller: "hello-cluster-controller", Family: "apps"},
+		{Slug: "slurm", Controller: "slurm-reference-controller", Family: "scheduler", Features: []prereq.Feature{prereq.Slurm}, Rooted: true},
+	}
+}
+
+// Stack is a running installation.
+type Stack struct {
+	*rig.Rig
+	config Config
+	// URL is the address of API and console.
+	URL string
+	// Operator is a client with the first operator's session.
+	Operator *client.Client
+	// Server is the platform's process.
+	Server *supervise.Child
+	// Controllers are the adapters' processes, by app.
+	Controllers map[string]*supervise.Child
+	// Nodes are the local nodes with their agents.
+	Nodes []*Node
+	// Demo is what was seeded.
+	Demo Demo
+
+	adapters map[string]string // app → its adapter's URL
+	nodeURL  string            // the API's address as nodes reach it
+}
+
+// Node is a local node and its agent's process.
+type Node struct {
+	*rig.Node
+	Agent *supervise.Child
+}
+
+// Up brings everything up and seeds it. What was up already is taken down again when it fails. The
+// caller's main (or TestMain) has called lab.MaybeRunInit.
+func Up(ctx context.Context, config Config) (_ *Stack, err error) {
+	if config.Out == nil {
+		config.Out = io.Discard
+	}
+	s := &Stack{config: config, Controllers: make(map[string]*supervise.Child), adapters: make(map[string]string)}
+	if err := s.ground(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = s.Close()
+		}
+	}()
+	for _, step := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"start the server", s.startServer}, {"log the first operator in", s.bootstrap},
+		{"start the controllers", s.startControllers}, {"start the nodes", s.startNodes}, {"seed", s.seed},
+	} {
+		if err := step.run(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return s, nil
+}
+
+// ground is what needs no program of ours.
+func (s *Stack) ground(ctx context.Context) (err error) {
+	rooted := os.Geteuid() == 0 && !s.config.Plain
+	cfg := rig.Config{
+		Dir: s.config.Dir, DatabaseURL: s.config.DatabaseURL, Plain: s.config.Plain, Throwaway: s.config.Throwaway, Out: s.config.Out,
+	}
+	var apps []App
+	for _, app := range s.config.Apps {
+		if app.Rooted && !rooted {
+			s.say("%s is left out: it needs nodes with namespaces of their own, and those need root", app.Slug)
+			continue
+		}
+		apps = append(apps, app)
+		cfg.Features = append(cfg.Features, app.Features...)
+	}
+	s.config.Apps = apps
+	s.Rig, err = rig.Up(ctx, cfg)
+	return err
+}
+
+func (s *Stack) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.config.Out, format+"\n", args...)
+}
+
+func (s *Stack) program(name string) string { return filepath.Join(s.config.Bin, name) }
+
+// startServer starts the platform, listening on this machine and, through an inherited descriptor,
+// on the switch that only nodes see.
+func (s *Stack) startServer(ctx context.Context) error {
+	s.URL = "http://" + s.config.Listen
+	command := []string{
+		s.program("app-platform"), "serve", "--listen", s.config.Listen, "--public-url", s.URL, "--dev",
+		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(),
+	}
+	spec := supervise.Spec{Name: "server", Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN())}
+	if s.Network() != nil {
+		file, address, err := s.Network().ListenFile(":0")
+		if err != nil {
+			return err
+		}
+		spec.ExtraFiles = []*os.File{file}
+		command = append(command, "--listen-fd", "3")
+		s.nodeURL = "http://" + net.JoinHostPort(s.Network().Addr().String(), portOf(address))
+	} else {
+		s.nodeURL = s.URL
+	}
+	spec.Command = command
+	var err error
+	if s.Server, err = s.Program(spec); err != nil {
+		return err
+	}
+	return s.AwaitReady(ctx)
+}
+
+// AwaitReady waits until the server answers.
+func (s *Stack) AwaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return rig.AwaitHTTP(ctx, nil, s.URL+"/readyz")
+}
+
+// bootstrap mints the first operator's one-time login and redeems it as any client would.
+func (s *Stack) bootstrap(ctx context.Context) error {
+	command := exec.CommandContext(ctx, s.program("app-platform"), "bootstrap")
+	command.Env = append(os.Environ(), "DATABASE_URL="+s.AdminDSN())
+	command.Stderr = os.Stderr
+	code, err := command.Output()
+	if err != nil {
+		return err
+	}
+	s.Operator, err = s.LogIn(ctx, strings.TrimSpace(string(code)))
+	return err
+}
+
+// LogIn redeems a one-time login code and answers a client with the session.
+func (s *Stack) LogIn(ctx context.Context, code string) (*client.Client, error) {
+	anonymous, err := client.New(s.URL, client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	session, err := anonymous.Login(ctx, code)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(s.URL, client.Options{Token: session.Token})
+}
+
+// startControllers starts each reference app's adapter as a process of its own.
+func (s *Stack) startControllers(ctx context.Context) error {
+	for _, app := range s.config.Apps {
+		address, err := s.address(app.Controller)
+		if err != nil {
+			return err
+		}
+		child, err := s.Program(supervise.Spec{
+			Name: app.Controller, Restart: supervise.OnFailure,
+			Command: []string{
+				s.program(app.Controller), "--listen", address, "--name", adapterName(app), "--platform-url", s.URL,
+				"--state-dir", filepath.Join(s.config.Dir, "controllers", app.Slug),
+			},
+		})
+		if err != nil {
+			return err
+		}
+		s.Controllers[app.Slug], s.adapters[app.Slug] = child, "http://"+address
+		if err := rig.AwaitHTTP(ctx, nil, "http://"+address+"/healthz"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adapterName is what an app's adapter is registered as; its manifest says the same.
+func adapterName(app App) string { return strings.TrimSuffix(app.Controller, "-controller") }
+
+// address is a free port for a program, kept over runs so that its registration stays true.
+func (s *Stack) address(program string) (string, error) {
+	file := filepath.Join(s.config.Dir, "ports", program)
+	if kept, err := os.ReadFile(file); err == nil {
+		if listener, err := net.Listen("tcp", string(kept)); err == nil {
+			return string(kept), listener.Close()
+		}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return "", err
+	}
+	return address, os.WriteFile(file, []byte(address), 0o644)
+}
+
+func portOf(address net.Addr) string {
+	_, port, _ := net.SplitHostPort(address.String())
+	return port
+}
+
+// agentPath is where the agent's program appears on a node.
+const agentPath = "/opt/app-platform/node-agent"
+
+func (s *Stack) agentBind() lab.Bind {
+	return lab.Bind{Source: s.program("node-agent"), Target: agentPath, ReadOnly: true}
+}
+
+// output runs a program and answers what it printed.
+func output(ctx context.Context, program string, args ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, program, args...)
+	command.Stderr = os.Stderr
+	printed, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", filepath.Base(program), strings.Join(args, " "), err)
+	}
+	return printed, nil
+}
