@@ -1,0 +1,56 @@
+package task
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/event"
+)
+
+// Cancel asks the agent to stop a task; how it ended is still the agent's word. A task that has
+// ended, or was asked before, is answered as it is. It asks for task.run on the task's instance.
+// Faults: NOT_FOUND, FORBIDDEN.
+func (s *Service) Cancel(ctx context.Context, id ids.ID) (*db.NodeTask, error) {
+	var out *db.NodeTask
+	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		row, err := lock(ctx, t, "cancelNodeTask", authz.TaskRun, id)
+		if out = row; err != nil || row.State.Terminal() || row.CancelRequested {
+			return err
+		}
+		if err := RequestCancel(ctx, t, row); err != nil {
+			return err
+		}
+		return audit.Write(ctx, t, audit.Entry{
+			Action: "cancelNodeTask", Key: authz.TaskRun, Object: object(row), ObjectID: row.ID,
+			Before: map[string]any{"state": row.State}, After: map[string]any{"cancelRequested": true},
+		})
+	})
+	return out, err
+}
+
+// RequestCancel asks the agent to stop a task that has not ended, in the caller's transaction.
+func RequestCancel(ctx context.Context, t *tx.Tx, row *db.NodeTask) error {
+	_, err := t.Exec(ctx, `UPDATE node_task SET cancel_requested = true WHERE id = $1 AND ended_at IS NULL`, row.ID)
+	if err != nil {
+		return fmt.Errorf("cancel node task %s: %w", row.ID, err)
+	}
+	row.CancelRequested = true
+	t.Wake(event.NodeTopic(row.NodeID), event.TaskTopic(row.ID))
+	return nil
+}
+
+// Redispatch hands a task that has not ended to its agent anew, under a higher fence: the agent ends
+// what it has begun under the lower one, whose reports are refused from then on.
+func Redispatch(ctx context.Context, t *tx.Tx, row *db.NodeTask) error {
+	err := t.QueryRow(ctx, `UPDATE node_task SET fence = fence + 1 WHERE id = $1 AND ended_at IS NULL RETURNING fence`, row.ID).Scan(&row.Fence)
+	if err != nil {
+		return fmt.Errorf("dispatch node task %s anew: %w", row.ID, err)
+	}
+	t.Wake(event.NodeTopic(row.NodeID))
+	return nil
+}

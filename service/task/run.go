@@ -1,0 +1,201 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/nodetask"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/rows"
+)
+
+// RunInput is what a task is made from.
+type RunInput struct {
+	MemberID       ids.ID
+	Kind           lifecycle.NodeTaskKind
+	Spec           json.RawMessage
+	TimeoutSeconds int
+	IdempotencyKey string
+}
+
+// Run asks the node of a member for a task. A repeat with the same key for the same member answers
+// the same task. It asks for task.run on the member's instance.
+//
+// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when the
+// member is removed or on no node, LIMIT_EXCEEDED when too many of its tasks are open,
+// IDEMPOTENCY_KEY_REUSED.
+func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
+	spec, err := in.check()
+	if err != nil {
+		return nil, err
+	}
+	var out *db.NodeTask
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		member, err := runnable(ctx, t, in.MemberID)
+		if err != nil {
+			return err
+		}
+		row, made, err := Create(ctx, t, Draft{
+			Member: member, Spec: spec, TimeoutSeconds: in.TimeoutSeconds, OperationID: operationOf(t.Actor), IdempotencyKey: in.IdempotencyKey,
+		})
+		if out = row; err != nil || !made {
+			return err
+		}
+		return audit.Write(ctx, t, audit.Entry{
+			Action: "runNodeTask", Key: authz.TaskRun, Object: object(row), ObjectID: row.ID,
+			After: map[string]any{"kind": row.Kind, "member": row.MemberID, "node": row.NodeID, "timeoutSeconds": row.TimeoutSeconds},
+		})
+	})
+	return out, err
+}
+
+// check refuses input that is wrong by itself and reads the specification.
+func (in *RunInput) check() (nodetask.Spec, error) {
+	spec, err := nodetask.Parse(in.Kind, in.Spec)
+	if refused, ok := fault.As(err); ok {
+		return nil, fault.New(refused.Code, "%s", refused.Message).With(fault.Prefixed("input", refused.Reasons)...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if in.TimeoutSeconds < nodetask.MinTimeout || in.TimeoutSeconds > nodetask.MaxTimeout {
+		return nil, fault.New(fault.InvalidArgument, "the timeout must be %d to %d seconds", nodetask.MinTimeout, nodetask.MaxTimeout).
+			At("input.timeoutSeconds")
+	}
+	return spec, checkKey(in.IdempotencyKey)
+}
+
+// maxKey is the longest idempotency key, in bytes, as for every verb.
+const maxKey = 128
+
+func checkKey(key string) error {
+	if key == "" || len(key) > maxKey {
+		return fault.New(fault.InvalidArgument, "the idempotency key must have 1 to %d characters", maxKey).At("input.idempotencyKey")
+	}
+	for _, r := range key {
+		if r < 0x21 || r > 0x7e {
+			return fault.New(fault.InvalidArgument, "the idempotency key may hold printable ASCII without spaces").At("input.idempotencyKey")
+		}
+	}
+	return nil
+}
+
+// runnable loads the member that a task is for and holds it against its removal until the commit.
+func runnable(ctx context.Context, t *tx.Tx, id ids.ID) (*db.Member, error) {
+	const action = "runNodeTask"
+	if t.Actor.Kind == authz.KindNode || t.Actor.Kind == authz.KindEnrolment { // they see no members at all
+		return nil, audit.Require(t, action, authz.TaskRun, authz.Object{}, id)
+	}
+	member, err := t.Member.Query().Where(dbmember.ID(id)).ForShare().Only(ctx)
+	if db.IsNotFound(err) {
+		return nil, audit.Missing(t, action, authz.TaskRun, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load member %s: %w", id, err)
+	}
+	where := authz.Object{TenantID: member.TenantID, ProjectID: member.ProjectID, InstanceID: member.InstanceID}
+	return member, audit.Require(t, action, authz.TaskRun, where, id)
+}
+
+// operationOf is the operation that an actor speaks for; empty when it speaks for none.
+func operationOf(actor *authz.Actor) ids.ID {
+	if actor.Kind == authz.KindOperation && actor.ID.Is(ids.Operation) {
+		return actor.ID
+	}
+	return ""
+}
+
+// Draft is a task before it is accepted.
+type Draft struct {
+	Member *db.Member
+	// Spec is checked: it came from nodetask.Parse or passed nodetask.Check.
+	Spec           nodetask.Spec
+	TimeoutSeconds int
+	OperationID    ids.ID // empty when it belongs to none
+	IdempotencyKey string
+}
+
+const insert = `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec, spec_digest,
+	fence, state, timeout_seconds, idempotency_key, created_at)
+	VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, $9, $10, 1, $11, $12, $13, $14)
+	ON CONFLICT (member_id, idempotency_key) DO NOTHING RETURNING ` + rows.NodeTaskColumns
+
+// Create accepts a task in the caller's transaction and wakes the node after the commit; made is
+// false when the member already had this task under the same key. The caller has authorised it and
+// holds the member's row. Workers use it for their own probes and teardowns.
+//
+// Faults: FAILED_PRECONDITION, LIMIT_EXCEEDED, IDEMPOTENCY_KEY_REUSED.
+func Create(ctx context.Context, t *tx.Tx, draft Draft) (row *db.NodeTask, made bool, err error) {
+	spec, err := nodetask.Encode(draft.Spec)
+	if err != nil {
+		return nil, false, err
+	}
+	digest := digestOf(draft.Spec.Kind(), draft.TimeoutSeconds, spec)
+	member := draft.Member
+	if member.NodeID == nil || member.Status == lifecycle.MemberRemoved {
+		return known(ctx, t, draft, digest)
+	}
+	row, err = one(ctx, t, insert, ids.New(ids.NodeTask), member.TenantID, member.ProjectID, member.InstanceID, member.ID, *member.NodeID,
+		draft.OperationID, draft.Spec.Kind(), spec, digest, lifecycle.TaskPending, draft.TimeoutSeconds, draft.IdempotencyKey, t.Now)
+	if err != nil {
+		return nil, false, fmt.Errorf("create a node task: %w", err)
+	}
+	if row == nil {
+		return known(ctx, t, draft, digest)
+	}
+	if err := room(ctx, t, member); err != nil {
+		return nil, false, err
+	}
+	t.Wake(event.NodeTopic(row.NodeID), event.TaskTopic(row.ID))
+	return row, true, nil
+}
+
+// known is the task that the member has under the key, if it is the same one.
+func known(ctx context.Context, t *tx.Tx, draft Draft, digest []byte) (*db.NodeTask, bool, error) {
+	row, err := one(ctx, t, `SELECT `+rows.NodeTaskColumns+` FROM node_task WHERE member_id = $1 AND idempotency_key = $2`,
+		draft.Member.ID, draft.IdempotencyKey)
+	switch {
+	case err != nil:
+		return nil, false, fmt.Errorf("look for a node task: %w", err)
+	case row == nil && draft.Member.NodeID == nil:
+		return nil, false, fault.New(fault.FailedPrecondition, "member %s is on no node", draft.Member.ID).At("input.memberId")
+	case row == nil:
+		return nil, false, fault.New(fault.FailedPrecondition, "member %s is removed", draft.Member.ID).At("input.memberId")
+	case !bytes.Equal(row.SpecDigest, digest):
+		return nil, false, fault.New(fault.IdempotencyKeyReused, "the idempotency key was used for this member with another task").
+			At("input.idempotencyKey")
+	}
+	return row, false, nil
+}
+
+// room refuses a task that is one too many for its member.
+func room(ctx context.Context, t *tx.Tx, member *db.Member) error {
+	var open int
+	err := t.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM node_task WHERE node_id = $1 AND member_id = $2 AND ended_at IS NULL LIMIT $3) o`,
+		*member.NodeID, member.ID, MaxOpenOfMember+1).Scan(&open)
+	if err != nil {
+		return fmt.Errorf("count open node tasks: %w", err)
+	}
+	if open > MaxOpenOfMember {
+		return fault.New(fault.LimitExceeded, "member %s has %d open tasks, which is the most", member.ID, MaxOpenOfMember).
+			At("input.memberId").Retry(true)
+	}
+	return nil
+}
+
+// digestOf tells tasks apart; spec is canonical.
+func digestOf(kind lifecycle.NodeTaskKind, timeoutSeconds int, spec []byte) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", kind, timeoutSeconds, spec))
+	return sum[:]
+}

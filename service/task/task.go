@@ -1,0 +1,67 @@
+// Package task holds the verbs on node tasks, the execution primitive that adapters compose with:
+// a piece of work for the agent of one node, in the sandbox of one member. A task is asked for by an
+// operation's token, done by the node's agent, which reports it under its fence, and waited for.
+//
+// A task whose agent says nothing stays as it is: what that means is decided by the deadline of the
+// operation it belongs to. It can be asked to end by Cancel.
+package task
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/rows"
+)
+
+// Service holds the verbs on node tasks.
+type Service struct {
+	DB *tx.DB
+	// Hub wakes those who wait for a task's end, and the nodes' streams.
+	Hub *event.Hub
+}
+
+// Bounds of the open tasks.
+const (
+	// MaxOpenOfMember is the most tasks of one member that have not ended.
+	MaxOpenOfMember = 256
+	// MaxOpenOfNode is the most open tasks that a node is shown at once, oldest first.
+	MaxOpenOfNode = 4_096
+)
+
+// object is what authorisation looks at in a task.
+func object(row *db.NodeTask) authz.Object {
+	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.InstanceID, NodeID: row.NodeID}
+}
+
+// lock loads a task for change and asks for the key. NOT_FOUND when it is missing or hidden.
+func lock(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID) (*db.NodeTask, error) {
+	row, err := one(ctx, t, `SELECT `+rows.NodeTaskColumns+` FROM node_task WHERE id = $1 FOR UPDATE`, id)
+	if err != nil {
+		return nil, fmt.Errorf("load node task %s: %w", id, err)
+	}
+	if row == nil {
+		return nil, audit.Missing(t, action, key, id)
+	}
+	return row, audit.Require(t, action, key, object(row), id)
+}
+
+// one reads at most one task; nil when there is none.
+func one(ctx context.Context, t *tx.Tx, sql string, args ...any) (*db.NodeTask, error) {
+	found, err := t.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	collected, err := pgx.CollectRows(found, rows.NodeTask)
+	if err != nil || len(collected) == 0 {
+		return nil, err
+	}
+	return collected[0], nil
+}
