@@ -10,11 +10,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/gpuaas/app-platform/internal/lab"
 	"github.com/gpuaas/app-platform/internal/prereq"
-	"github.com/gpuaas/app-platform/internal/rig"
+	"github.com/gpuaas/app-platform/internal/stack"
 )
 
 func main() {
@@ -31,9 +32,12 @@ func main() {
 // options are what the command line and the environment say.
 type options struct {
 	data        string
+	bin         string
+	listen      string
 	databaseURL string
 	nodes       int
 	plain       bool
+	prepare     bool
 }
 
 const maxNodes = 32
@@ -43,8 +47,11 @@ func parse(args []string, out io.Writer) (options, error) {
 	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
 	flags.SetOutput(out)
 	flags.StringVar(&o.data, "data", ".data", "folder that keeps the installation")
+	flags.StringVar(&o.bin, "bin", "bin", "folder of the built programs")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address of API and console on this machine")
 	flags.IntVar(&o.nodes, "nodes", 3, "number of local nodes; without namespaces there is one")
 	flags.BoolVar(&o.plain, "plain", false, "run the local node without namespaces, also as root")
+	flags.BoolVar(&o.prepare, "prepare", false, "only install what the tests need on this machine, and end")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -62,17 +69,23 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg := rig.Config{Dir: o.data, DatabaseURL: o.databaseURL, Plain: o.plain, Out: out}
-	if os.Geteuid() == 0 && !o.plain {
-		cfg.Features = []prereq.Feature{prereq.Slurm}
+	if o.prepare {
+		return prereq.EnsureTo(ctx, out, prereq.Postgres, prereq.Lab, prereq.Slurm, prereq.Browser)
 	}
-	r, err := rig.Up(ctx, cfg)
+	for _, path := range []*string{&o.data, &o.bin} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
+	}
+	s, err := stack.Up(ctx, stack.Config{
+		Dir: o.data, Bin: o.bin, Listen: o.listen, DatabaseURL: o.databaseURL, Nodes: o.nodes, Plain: o.plain, Apps: stack.Apps(), Out: out,
+	})
 	if err != nil {
 		return interrupted(ctx, err)
 	}
-	err = serve(ctx, r, o, out)
+	err = serve(ctx, s, out)
 	fmt.Fprintln(out, "stopping")
-	return errors.Join(interrupted(ctx, err), r.Close())
+	return errors.Join(interrupted(ctx, err), s.Close())
 }
 
 // interrupted drops an error that Ctrl-C brought about.
@@ -83,27 +96,24 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-func serve(ctx context.Context, r *rig.Rig, o options, out io.Writer) error {
-	if err := addNodes(ctx, r, o, out); err != nil {
+// serve says where everything is and waits.
+func serve(ctx context.Context, s *stack.Stack, out io.Writer) error {
+	link, _, err := s.LoginLink(ctx, s.Demo.AdminID)
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "registry  http://%s\n", r.RegistryAddr())
-	fmt.Fprintln(out, "running; Ctrl-C stops everything")
-	return r.Wait(ctx)
-}
+	for _, node := range s.Nodes {
+		fmt.Fprintf(out, "%-10s %s\n", node.Name(), node.Addr())
+	}
+	fmt.Fprintf(out, `
+console    %s
+log in     %s
+           (once, as the demo tenant's admin; for another: bin/appctl admin user login-link)
+automation key of the service account: %s
+project    %s
+logs       %s
 
-func addNodes(ctx context.Context, r *rig.Rig, o options, out io.Writer) error {
-	count := o.nodes
-	if r.Network() == nil {
-		count = 1
-		fmt.Fprintln(out, "without root: one local node, its members are plain processes")
-	}
-	for i := 1; i <= count; i++ {
-		node, err := r.AddNode(ctx, fmt.Sprintf("node-%d", i))
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "%s    %s\n", node.Name(), node.Addr())
-	}
-	return nil
+running; Ctrl-C stops everything
+`, s.URL, link, s.KeyFile(), s.Demo.ProjectID, s.LogDir())
+	return s.Wait(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 // launch starts the command and answers it once it says that it runs.
 func launch(t *testing.T, args ...string) (cmd *exec.Cmd, said *bytes.Buffer) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	t.Cleanup(cancel)
 	cmd = exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
@@ -81,8 +82,9 @@ func running(pid int) bool {
 func TestInterruptStopsEverythingAndASecondRunWorksOnTheKeptData(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
+	listen := freeAddress(t)
 	for range 2 {
-		cmd, said := launch(t, "-data", dir, "-nodes", "2")
+		cmd, said := launch(t, "-data", dir, "-nodes", "2", "-bin", "../../bin", "-listen", listen)
 		require.Contains(t, said.String(), "node-1")
 		started := children(t, cmd.Process.Pid)
 		require.GreaterOrEqual(t, len(started), 2, "a database and at least one node")
@@ -95,6 +97,15 @@ func TestInterruptStopsEverythingAndASecondRunWorksOnTheKeptData(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, string(mounts), "app-platform")
 	}
+}
+
+// freeAddress is an address that nothing listens on now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
 }
 
 func TestBadArgumentsAreRefusedByName(t *testing.T) {

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ const (
 	slowLook  = 10 * time.Second       // a group looks by itself this often
 	held      = 100 * time.Millisecond // a project's group looks again this soon after a wake-up, for commits behind a running transaction
 	heldLooks = 20                     // and this often
+	patience  = time.Second            // how long a burst waits for its slowest members before it cuts them
 	ringSize  = 64                     // encoded events a group keeps for those who join
 )
 
@@ -104,7 +106,19 @@ func (g *group) advance(ctx context.Context) (found bool, err error) {
 		if len(events) < pageSize {
 			return found, nil
 		}
+		transport.PaceAll(ctx, patience, slices.Values(g.sinks()))
 	}
+}
+
+// sinks are the members' queues, for pacing a burst over all of them.
+func (g *group) sinks() []transport.Sink {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	sinks := make([]transport.Sink, 0, len(g.members))
+	for member := range g.members {
+		sinks = append(sinks, member.sink)
+	}
+	return sinks
 }
 
 // handOut encodes events once and queues the same bytes for every member. A member whose queue is

@@ -169,6 +169,9 @@ func (s *Stack) startServer(ctx context.Context) error {
 	return s.AwaitReady(ctx)
 }
 
+// LogDir is where every program's output goes.
+func (s *Stack) LogDir() string { return filepath.Join(s.config.Dir, "logs") }
+
 // AwaitReady waits until the server answers.
 func (s *Stack) AwaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)

@@ -1,0 +1,77 @@
+# `make run` and `make test` do all of their own set-up.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export GOTOOLCHAIN := local
+export GOFLAGS := -trimpath
+
+PROGRAMS := app-platform appctl node-agent hello-cluster-controller slurm-reference-controller lab
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.0
+LISTEN ?= 127.0.0.1:8080
+
+.PHONY: help
+help: ## Say what there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+.PHONY: tools
+tools:
+	@command -v go >/dev/null || { echo "needed: Go 1.26 or newer, from https://go.dev/dl"; exit 1; }
+	@command -v node >/dev/null || { echo "needed: Node.js 20 or newer, from https://nodejs.org"; exit 1; }
+
+web/node_modules/.package-lock.json: web/package.json web/package-lock.json
+	cd web && npm ci --no-audit --no-fund
+	@touch $@
+
+web/dist/index.html: web/node_modules/.package-lock.json $(shell find web/src web/public -type f 2>/dev/null) web/index.html web/graphiql.html web/vite.config.ts
+	cd web && npm run build
+	@touch $@
+
+.PHONY: build
+build: tools web/dist/index.html ## Build the console and every program into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -buildvcs=false -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
+
+.PHONY: run
+run: build ## Bring a whole local installation up; Ctrl-C takes it down again
+	@exec bin/lab -bin bin -listen $(LISTEN)
+
+.PHONY: test
+test: build ## Run every test; installs what the tests need
+	bin/lab -prepare
+	cd web && npm test
+	go test -timeout 20m -p 2 ./...
+
+.PHONY: test-race
+test-race: ## Run the concurrent packages under the race detector
+	go test -race -timeout 20m -p 2 ./authz/... ./domain/... ./graph/... ./internal/tx/... ./sdk/... ./service/... ./workers/...
+
+.PHONY: generate
+generate: web/node_modules/.package-lock.json ## Write everything that is generated
+	go run ./ent/entc.go
+	go run github.com/99designs/gqlgen generate
+	go run github.com/Khan/genqlient sdk/client/genqlient.yaml
+	go generate ./graph/transport/internal/testschema
+	cd web && npm run generate
+
+.PHONY: verify
+verify: generate ## Generate again and fail if anything changed
+	@git diff --exit-code --stat -- '**/generated/**' graph sdk web/src/generated || { echo "generated code is not what its sources say: run make generate and commit"; exit 1; }
+	@test -z "$$(git status --porcelain -- ent/generated graph sdk/client/generated web/src/generated)" || { git status --short; echo "generated files are not committed"; exit 1; }
+
+.PHONY: lint
+lint: web/node_modules/.package-lock.json ## Look for mistakes
+	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v /generated/))" || { gofmt -l $$(git ls-files '*.go' | grep -v /generated/); exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	cd web && npm run lint
+
+.PHONY: migrate-new
+migrate-new: ## Write the next migration from ent/schema: make migrate-new NAME=add_something
+	go run ./internal/tools/migratediff $(NAME)
+
+.PHONY: bench
+bench: build ## Measure, each figure beside its reference in the same run
+	go run ./internal/bench
+
+.PHONY: ci
+ci: ## What CI runs
+	bash .ci/run
