@@ -1,0 +1,243 @@
+package adaptertest
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// member is one sandbox: a directory, and with namespaces a process that holds them.
+type member struct {
+	id, dir string
+	init    *exec.Cmd // nil without namespaces
+
+	mu        sync.Mutex
+	processes map[string]*process
+}
+
+type process struct {
+	spec   adapter.StartProcess
+	cmd    *exec.Cmd
+	log    *tail
+	exited chan struct{}
+}
+
+// sandboxScript makes the member's root and then does nothing but reap.
+//
+//go:embed sandbox.sh
+var sandboxScript string
+
+func newMember(id, dir string, namespaces bool) (*member, error) {
+	m := &member{id: id, dir: dir, processes: map[string]*process{}}
+	if err := os.MkdirAll(filepath.Join(dir, "root"), 0o755); err != nil {
+		return nil, err
+	}
+	if !namespaces {
+		return m, os.MkdirAll(filepath.Join(dir, "root", "tmp"), 0o755)
+	}
+	m.init = exec.Command("unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "sh", "-c", sandboxScript, "sandbox", dir)
+	m.init.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var said tail
+	m.init.Stderr = &said
+	if err := m.init.Start(); err != nil {
+		return nil, err
+	}
+	// The script says it is ready by the sandbox's own file system answering.
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		if m.holder() != "" && m.enter(context.Background(), adapter.RunCommand{Command: []string{"test", "-f", "/run/sandbox-ready"}}).Run() == nil {
+			return m, nil
+		}
+	}
+	m.destroy()
+	return nil, fmt.Errorf("sandbox of %s did not come up: %s", id, said.String())
+}
+
+// holder is the process id, on the machine, of the member's first process.
+func (m *member) holder() string {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", m.init.Process.Pid, m.init.Process.Pid))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
+}
+
+// enter prepares a command in the member with a clean environment.
+func (m *member) enter(ctx context.Context, spec adapter.RunCommand) *exec.Cmd {
+	root := filepath.Join(m.dir, "root")
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/root", "GPUAAS_MEMBER_ID=" + m.id}
+	if m.init != nil {
+		root = ""
+	}
+	env = append(env, "GPUAAS_MEMBER_ROOT="+root)
+	for _, v := range spec.Env {
+		env = append(env, v.Name+"="+v.Value)
+	}
+	command := spec.Command
+	if account, err := user.Lookup(spec.User); spec.User != "" && err == nil {
+		command = append([]string{"setpriv", "--reuid=" + account.Uid, "--regid=" + account.Gid, "--init-groups", "--"}, command...)
+	}
+	if m.init != nil {
+		command = append([]string{"nsenter", "-t", m.holder(), "-m", "-p", "-i", "-r", "--wd=" + "/" + strings.TrimPrefix(spec.WorkDir, "/"), "--"}, command...)
+	}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = env
+	if m.init == nil {
+		cmd.Dir = filepath.Join(root, spec.WorkDir)
+	}
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+func (m *member) command(ctx context.Context, spec adapter.RunCommand) (map[string]any, error) {
+	if len(spec.Command) == 0 {
+		return nil, errors.New("command: must name a program")
+	}
+	cmd := m.enter(ctx, spec)
+	cmd.Stdin = strings.NewReader(spec.Stdin)
+	var stdout, stderr tail
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	code := -1
+	if cmd.ProcessState != nil {
+		code = cmd.ProcessState.ExitCode()
+	}
+	return map[string]any{"exitCode": code, "stdout": stdout.String(), "stderr": stderr.String(), "truncated": false}, err
+}
+
+// start runs a supervised process. Its process id inside the member is kept in a file there, for
+// the signal that stops it.
+func (m *member) start(spec adapter.StartProcess) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if held, ok := m.processes[spec.Name]; ok && held.running() {
+		if fmt.Sprint(held.spec) != fmt.Sprint(spec) {
+			return fmt.Errorf("process %s runs with another spec", spec.Name)
+		}
+		return nil
+	}
+	wrapper := []string{"sh", "-c", `echo $$ > "$GPUAAS_MEMBER_ROOT/tmp/$0.pid"; exec "$@"`, spec.Name}
+	run := adapter.RunCommand{Command: append(wrapper, spec.Command...), Env: spec.Env, WorkDir: spec.WorkDir, User: spec.User}
+	p := &process{spec: spec, cmd: m.enter(context.Background(), run), log: &tail{}, exited: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.exited)
+	}()
+	m.processes[spec.Name] = p
+	return nil
+}
+
+func (p *process) running() bool {
+	select {
+	case <-p.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+func (m *member) stop(ctx context.Context, name string) error {
+	m.mu.Lock()
+	p, ok := m.processes[name]
+	delete(m.processes, name)
+	m.mu.Unlock()
+	if !ok || !p.running() {
+		return nil
+	}
+	kill := adapter.RunCommand{Command: []string{"sh", "-c", `kill -TERM "$(cat "$GPUAAS_MEMBER_ROOT/tmp/$0.pid")"`, name}}
+	if _, err := m.command(ctx, kill); err != nil {
+		return err
+	}
+	select {
+	case <-p.exited:
+		return nil
+	case <-time.After(10 * time.Second):
+		return fmt.Errorf("process %s did not stop", name)
+	}
+}
+
+func (m *member) inspect(name string) map[string]any {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, ok := m.processes[name]
+	state := "absent"
+	switch {
+	case ok && p.running():
+		state = "running"
+	case ok && p.cmd.ProcessState.Success():
+		state = "exited"
+	case ok:
+		state = "failed"
+	}
+	result := map[string]any{"name": name, "state": state}
+	if ok {
+		result["logTail"] = p.log.String()
+	}
+	return result
+}
+
+// destroy kills everything of the member and deletes its directory.
+func (m *member) destroy() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.processes {
+		if p.running() && m.init == nil {
+			m.killPlain(p)
+		}
+	}
+	if m.init != nil {
+		_ = m.init.Process.Kill() // takes the namespace's first process, and with it all others
+		_ = m.init.Wait()
+	}
+	for _, p := range m.processes {
+		<-p.exited
+	}
+	_ = os.RemoveAll(m.dir)
+}
+
+func (m *member) killPlain(p *process) {
+	raw, err := os.ReadFile(filepath.Join(m.dir, "root", "tmp", p.spec.Name+".pid"))
+	if pid, bad := strconv.Atoi(strings.TrimSpace(string(raw))); err == nil && bad == nil {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// tail keeps the last [maxOutput] bytes written to it.
+type tail struct {
+	mu   sync.Mutex
+	kept bytes.Buffer
+}
+
+// Write implements io.Writer and never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept.Write(p)
+	if over := t.kept.Len() - maxOutput; over > 0 {
+		t.kept.Next(over)
+	}
+	return len(p), nil
+}
+
+// String returns what is kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.kept.String()
+}

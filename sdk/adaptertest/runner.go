@@ -1,0 +1,247 @@
+package adaptertest
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/nacl/box"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// Option changes how members run.
+type Option func(*runner)
+
+// Namespaces gives every member mount, PID and IPC namespaces of its own. It needs root.
+func Namespaces() Option { return func(r *runner) { r.namespaces = true } }
+
+// maxOutput is how much of each output stream of a command is kept, as on a real node.
+const maxOutput = 64 << 10
+
+type taskInput struct {
+	MemberID       string           `json:"memberId"`
+	Kind           adapter.TaskKind `json:"kind"`
+	Spec           json.RawMessage  `json:"spec"`
+	TimeoutSeconds int              `json:"timeoutSeconds"`
+	IdempotencyKey string           `json:"idempotencyKey"`
+}
+
+// runner carries out node tasks.
+type runner struct {
+	t               testing.TB
+	dir             string
+	namespaces      bool
+	public, private *[32]byte
+
+	mu      sync.Mutex
+	members map[string]*member
+}
+
+func newRunner(t testing.TB, public, private *[32]byte) *runner {
+	r := &runner{t: t, dir: t.TempDir(), public: public, private: private, members: map[string]*member{}}
+	t.Cleanup(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, m := range r.members {
+			m.destroy()
+		}
+	})
+	return r
+}
+
+// member finds or makes the sandbox of a member.
+func (r *runner) member(id string) (*member, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m, ok := r.members[id]; ok {
+		return m, nil
+	}
+	m, err := newMember(id, filepath.Join(r.dir, id), r.namespaces)
+	if err == nil {
+		r.members[id] = m
+	}
+	return m, err
+}
+
+func (r *runner) run(input taskInput) map[string]any {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(input.TimeoutSeconds)*time.Second)
+	defer cancel()
+	result, err := r.do(ctx, input)
+	if result == nil {
+		result = map[string]any{}
+	}
+	state, message := adapter.TaskSucceeded, ""
+	if err != nil {
+		state, message = adapter.TaskFailed, err.Error()
+	}
+	if ctx.Err() != nil {
+		state = adapter.TaskTimedOut
+	}
+	return map[string]any{"state": state, "message": message, "exitCode": result["exitCode"], "result": result}
+}
+
+func (r *runner) do(ctx context.Context, input taskInput) (map[string]any, error) {
+	if input.Kind == adapter.TaskTeardown {
+		return map[string]any{"residue": adapter.Residue{}}, r.teardown(input.MemberID)
+	}
+	m, err := r.member(input.MemberID)
+	if err != nil {
+		return nil, err
+	}
+	switch input.Kind {
+	case adapter.TaskRun:
+		return withSpec(input, func(s adapter.RunCommand) (map[string]any, error) { return m.command(ctx, s) })
+	case adapter.TaskWriteFile:
+		return withSpec(input, func(s adapter.WriteFile) (map[string]any, error) { return nil, r.write(ctx, m, s) })
+	case adapter.TaskStartProcess:
+		return withSpec(input, func(s adapter.StartProcess) (map[string]any, error) { return nil, m.start(s) })
+	case adapter.TaskStopProcess:
+		return withSpec(input, func(s adapter.StopProcess) (map[string]any, error) { return nil, m.stop(ctx, s.Name) })
+	case adapter.TaskInspectProcess:
+		return withSpec(input, func(s adapter.InspectProcess) (map[string]any, error) {
+			return map[string]any{"process": m.inspect(s.Name)}, nil
+		})
+	case adapter.TaskProbe:
+		return withSpec(input, func(s adapter.Probe) (map[string]any, error) { return probe(ctx, m, s) })
+	}
+	return nil, fmt.Errorf("node task kind %q is not known", input.Kind)
+}
+
+// withSpec decodes strictly: a field the node does not know is a mistake of the adapter.
+func withSpec[T any](input taskInput, do func(T) (map[string]any, error)) (map[string]any, error) {
+	var spec T
+	decoder := json.NewDecoder(bytes.NewReader(input.Spec))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&spec); err != nil {
+		return nil, fmt.Errorf("spec of %s: %w", input.Kind, err)
+	}
+	return do(spec)
+}
+
+// write puts a file into the member's file system by a shell of the member.
+func (r *runner) write(ctx context.Context, m *member, spec adapter.WriteFile) error {
+	content := []byte(spec.Content)
+	var err error
+	switch {
+	case spec.ContentBase64 != "":
+		content, err = base64.StdEncoding.DecodeString(spec.ContentBase64)
+	case spec.Sealed != "":
+		content, err = r.open(spec.Sealed)
+	}
+	if err != nil {
+		return err
+	}
+	script := `path="$GPUAAS_MEMBER_ROOT$1"; test -z "$4" || mkdir -p "$(dirname "$path")"; umask 077; cat > "$path" && chmod "$2" "$path" && { test -z "$3" || chown "$3" "$path"; }`
+	dirs := ""
+	if spec.MakeDirs {
+		dirs = "yes"
+	}
+	mode := spec.Mode
+	if mode == "" {
+		mode = "0644"
+	}
+	_, err = m.command(ctx, adapter.RunCommand{Command: []string{"sh", "-c", script, "write", spec.Path, mode, spec.Owner, dirs}, Stdin: string(content)})
+	return err
+}
+
+func (r *runner) open(sealed string) ([]byte, error) {
+	raw, err := base64.StdEncoding.DecodeString(sealed)
+	if err != nil {
+		return nil, fmt.Errorf("sealed value: %w", err)
+	}
+	opened, ok := box.OpenAnonymous(nil, raw, r.public, r.private)
+	var value adapter.SealedValue
+	if !ok || json.Unmarshal(opened, &value) != nil {
+		return nil, errors.New("sealed value is not for this node")
+	}
+	return value.Value, nil
+}
+
+func (r *runner) teardown(id string) error {
+	r.mu.Lock()
+	m, ok := r.members[id]
+	delete(r.members, id)
+	r.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	m.destroy()
+	left, err := os.ReadDir(m.dir)
+	if err == nil && len(left) > 0 {
+		return fmt.Errorf("%d entries of the member are left", len(left))
+	}
+	return nil
+}
+
+func probe(ctx context.Context, m *member, spec adapter.Probe) (map[string]any, error) {
+	var err error
+	attempts := 0
+	for attempts < max(spec.Attempts, 1) && ctx.Err() == nil {
+		attempts++
+		if err = probeOnce(ctx, m, spec); err == nil {
+			return map[string]any{"ok": true, "attempts": attempts, "detail": ""}, nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(spec.IntervalSeconds * float64(time.Second))):
+		}
+	}
+	return map[string]any{"ok": false, "attempts": attempts, "detail": err.Error()}, fmt.Errorf("the probe failed: %w", err)
+}
+
+func probeOnce(ctx context.Context, m *member, spec adapter.Probe) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(spec.TimeoutSeconds, 1))*time.Second)
+	defer cancel()
+	switch {
+	case spec.Exec != nil:
+		_, err := m.command(ctx, adapter.RunCommand{Command: spec.Exec.Command})
+		return err
+	case spec.TCP != nil:
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(spec.TCP.Host, strconv.Itoa(spec.TCP.Port)))
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	}
+	return errors.New("exactly one of exec and tcp is needed here")
+}
+
+// Require skips the test unless it runs as root and the programs are installed, and says so.
+func Require(t testing.TB, programs ...string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("members with namespaces need root")
+	}
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed", program)
+		}
+	}
+}
+
+// Address returns an address of this machine that is not loopback; without one the test is skipped.
+func Address(t testing.TB) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	require.NoError(t, err)
+	for _, address := range addresses {
+		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() && network.IP.To4() != nil {
+			return network.IP.String()
+		}
+	}
+	t.Skip("this machine has no address but loopback")
+	return ""
+}

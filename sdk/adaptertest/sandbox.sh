@@ -1,0 +1,24 @@
+# The first process of a member: an overlay over the machine's root, private /run and /tmp, and then
+# nothing but reaping. $1 is the member's directory.
+set -e
+mount --make-rprivate /
+mkdir -p "$1/fs"
+mount -t tmpfs none "$1/fs"
+mkdir -p "$1/fs/upper" "$1/fs/work"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/fs/upper,workdir=$1/fs/work" "$1/root"
+cd "$1/root"
+mount -t proc proc proc
+mount -t sysfs sysfs sys
+mount --rbind /dev dev
+for dir in run tmp; do mount -t tmpfs -o mode=1777 none $dir; done
+mkdir tmp/old
+pivot_root . tmp/old
+cd /
+umount -l /tmp/old
+rmdir /tmp/old
+: > /run/sandbox-ready
+set +e
+while :; do
+    sleep 1000 &
+    wait
+done
