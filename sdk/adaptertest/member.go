@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -90,7 +91,9 @@ func (m *member) enter(ctx context.Context, spec adapter.RunCommand) *exec.Cmd {
 		command = append([]string{"setpriv", "--reuid=" + account.Uid, "--regid=" + account.Gid, "--init-groups", "--"}, command...)
 	}
 	if m.init != nil {
-		command = append([]string{"nsenter", "-t", m.holder(), "-m", "-p", "-i", "-r", "--wd=" + "/" + strings.TrimPrefix(spec.WorkDir, "/"), "--"}, command...)
+		// The directory must be entered from within: nsenter itself would resolve it outside.
+		inside := []string{"sh", "-c", `cd "$0" && exec "$@"`, "/" + strings.TrimPrefix(spec.WorkDir, "/")}
+		command = slices.Concat([]string{"nsenter", "-t", m.holder(), "-m", "-p", "-i", "-r", "--"}, inside, command)
 	}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = env

@@ -171,16 +171,19 @@ func number(text string) int {
 	return n
 }
 
-// exitCode reads "3:0" or "3": the code before the signal.
+// exitCode reads the completion log's "3:0", code and signal, or squeue's wait status, the code in
+// the second byte and the signal in the first. A signal counts as a shell would say it.
 func exitCode(text string) int {
-	code, signal, _ := strings.Cut(text, ":")
-	if n := number(code); n != 0 {
-		return n
+	code, signal := 0, 0
+	if before, after, found := strings.Cut(text, ":"); found {
+		code, signal = number(before), number(after)
+	} else if status := number(text); status > 0 {
+		code, signal = status>>8, status&0x7f
 	}
-	if n := number(signal); n != 0 {
-		return 128 + n // as a shell would say it
+	if code == 0 && signal != 0 {
+		return 128 + signal
 	}
-	return 0
+	return code
 }
 
 func contains(list []string, word string) bool {
