@@ -3,108 +3,170 @@ package graph
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/adapter"
+	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/page"
 )
 
 func (r *appResolver) ActiveManifest(ctx context.Context, obj *db.App) (*db.Manifest, error) {
-	panic(fmt.Errorf("not implemented: ActiveManifest - activeManifest"))
+	return found(loadersOf(ctx).catalog.active.Load(ctx, obj.Slug))
 }
 
 func (r *appResolver) Manifests(ctx context.Context, obj *db.App, first *int, after *string) (*model.ManifestConnection, error) {
-	panic(fmt.Errorf("not implemented: Manifests - manifests"))
+	args, err := page.Of(first, after, shortPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.Catalog.Manifests(ctx, obj.Slug, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.ManifestConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.Manifest) *model.ManifestEdge {
+		return &model.ManifestEdge{Cursor: cursor, Node: row}
+	})}, nil
 }
 
 func (r *appResolver) Entitled(ctx context.Context, obj *db.App, projectID ids.ID) (bool, error) {
-	panic(fmt.Errorf("not implemented: Entitled - entitled"))
+	return loadersOf(ctx).catalog.entitled.Load(ctx, launch{projectID, obj.Slug})
 }
 
 func (r *artifactResolver) SizeBytes(ctx context.Context, obj *db.Artifact) (float64, error) {
-	panic(fmt.Errorf("not implemented: SizeBytes - sizeBytes"))
+	return float64(obj.SizeBytes), nil
 }
 
 func (r *manifestResolver) Document(ctx context.Context, obj *db.Manifest) (json.RawMessage, error) {
-	panic(fmt.Errorf("not implemented: Document - document"))
+	return obj.Document, nil
 }
 
-func (r *manifestResolver) Compatibility(ctx context.Context, obj *db.Manifest) (json.RawMessage, error) {
-	panic(fmt.Errorf("not implemented: Compatibility - compatibility"))
+func (r *manifestResolver) Compatibility(ctx context.Context, obj *db.Manifest) (out json.RawMessage, err error) {
+	err = member(obj, "compatibility", &out)
+	return out, err
 }
 
-func (r *manifestResolver) ConfigSchema(ctx context.Context, obj *db.Manifest) (json.RawMessage, error) {
-	panic(fmt.Errorf("not implemented: ConfigSchema - configSchema"))
+func (r *manifestResolver) ConfigSchema(ctx context.Context, obj *db.Manifest) (out json.RawMessage, err error) {
+	err = member(obj, "configSchema", &out)
+	return out, err
 }
 
 func (r *manifestResolver) Components(ctx context.Context, obj *db.Manifest) ([]*model.ComponentSpec, error) {
-	panic(fmt.Errorf("not implemented: Components - components"))
+	var components []manifest.Component
+	err := member(obj, "components", &components)
+	return componentSpecs(components), err
 }
 
 func (r *manifestResolver) Actions(ctx context.Context, obj *db.Manifest) ([]*model.ActionSpec, error) {
-	panic(fmt.Errorf("not implemented: Actions - actions"))
+	var actions []manifest.Action
+	err := member(obj, "actions", &actions)
+	return actionSpecs(actions), err
 }
 
 func (r *manifestResolver) Artifacts(ctx context.Context, obj *db.Manifest) ([]*db.Artifact, error) {
-	panic(fmt.Errorf("not implemented: Artifacts - artifacts"))
+	return some(loadersOf(ctx).catalog.artifacts.Load(ctx, obj.ID))
 }
 
-func (r *manifestResolver) Docs(ctx context.Context, obj *db.Manifest) (string, error) {
-	panic(fmt.Errorf("not implemented: Docs - docs"))
+func (r *manifestResolver) Docs(ctx context.Context, obj *db.Manifest) (out string, err error) {
+	err = member(obj, "docs", &out)
+	return out, err
 }
 
 func (r *mutationResolver) CreateApp(ctx context.Context, input model.CreateAppInput) (*db.App, error) {
-	panic(fmt.Errorf("not implemented: CreateApp - createApp"))
+	return r.Catalog.CreateApp(ctx, catalog.CreateAppInput{
+		Slug: input.Slug, DisplayName: input.DisplayName, Summary: input.Summary,
+		PermissionFamily: input.PermissionFamily, IdempotencyKey: input.IdempotencyKey,
+	})
 }
 
 func (r *mutationResolver) PublishArtifact(ctx context.Context, input model.PublishArtifactInput) (*db.Artifact, error) {
-	panic(fmt.Errorf("not implemented: PublishArtifact - publishArtifact"))
+	return r.Artifacts.PublishArtifact(ctx, artifact.PublishArtifactInput{
+		Name: input.Name, MediaType: input.MediaType, Ref: input.Ref, IdempotencyKey: input.IdempotencyKey,
+	})
 }
 
 func (r *mutationResolver) PromoteArtifact(ctx context.Context, input model.PromoteArtifactInput) (*db.Artifact, error) {
-	panic(fmt.Errorf("not implemented: PromoteArtifact - promoteArtifact"))
+	return r.Artifacts.PromoteArtifact(ctx, artifact.PromoteArtifactInput{ArtifactID: input.ArtifactID, To: input.To, Reason: input.Reason})
 }
 
 func (r *mutationResolver) PublishManifest(ctx context.Context, input model.PublishManifestInput) (*db.Manifest, error) {
-	panic(fmt.Errorf("not implemented: PublishManifest - publishManifest"))
+	return r.Catalog.PublishManifest(ctx, catalog.PublishManifestInput{Document: input.Document, IdempotencyKey: input.IdempotencyKey})
 }
 
 func (r *mutationResolver) PromoteManifest(ctx context.Context, input model.PromoteManifestInput) (*db.Manifest, error) {
-	panic(fmt.Errorf("not implemented: PromoteManifest - promoteManifest"))
+	return r.Catalog.PromoteManifest(ctx, catalog.PromoteManifestInput{
+		ManifestID: input.ManifestID, To: input.To, Reason: input.Reason, SmokeInstanceID: input.SmokeInstanceID,
+	})
 }
 
 func (r *mutationResolver) RegisterAdapter(ctx context.Context, input model.RegisterAdapterInput) (*db.Adapter, error) {
-	panic(fmt.Errorf("not implemented: RegisterAdapter - registerAdapter"))
+	return r.Adapters.Register(ctx, adapter.RegisterInput{Name: input.Name, URL: input.URL})
 }
 
 func (r *mutationResolver) GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string) (*db.Entitlement, error) {
-	panic(fmt.Errorf("not implemented: GrantEntitlement - grantEntitlement"))
+	return r.Catalog.GrantEntitlement(ctx, projectID, appSlug)
 }
 
 func (r *mutationResolver) RevokeEntitlement(ctx context.Context, projectID ids.ID, appSlug string, reason *string) (*db.Entitlement, error) {
-	panic(fmt.Errorf("not implemented: RevokeEntitlement - revokeEntitlement"))
+	return r.Catalog.RevokeEntitlement(ctx, projectID, appSlug, value(reason))
 }
 
 func (r *queryResolver) Apps(ctx context.Context, search *string, first *int, after *string) (*model.AppConnection, error) {
-	panic(fmt.Errorf("not implemented: Apps - apps"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.Catalog.Apps(ctx, value(search), args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.AppConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.App) *model.AppEdge {
+		return &model.AppEdge{Cursor: cursor, Node: row}
+	})}, nil
 }
 
 func (r *queryResolver) App(ctx context.Context, slug string) (*db.App, error) {
-	panic(fmt.Errorf("not implemented: App - app"))
+	return r.Catalog.App(ctx, slug)
 }
 
 func (r *queryResolver) LintManifest(ctx context.Context, document json.RawMessage) (*model.LintResult, error) {
-	panic(fmt.Errorf("not implemented: LintManifest - lintManifest"))
+	reasons, err := r.Catalog.LintManifest(ctx, document)
+	if err != nil {
+		return nil, err
+	}
+	return &model.LintResult{Ok: len(reasons) == 0, Reasons: pointers(reasons)}, nil
 }
 
 func (r *queryResolver) Artifacts(ctx context.Context, first *int, after *string) (*model.ArtifactConnection, error) {
-	panic(fmt.Errorf("not implemented: Artifacts - artifacts"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.Resolver.Artifacts.Artifacts(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.ArtifactConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.Artifact) *model.ArtifactEdge {
+		return &model.ArtifactEdge{Cursor: cursor, Node: row}
+	})}, nil
 }
 
 func (r *queryResolver) Adapters(ctx context.Context, first *int, after *string) (*model.AdapterRegistrationConnection, error) {
-	panic(fmt.Errorf("not implemented: Adapters - adapters"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.Resolver.Adapters.Adapters(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.AdapterRegistrationConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.Adapter) *model.AdapterRegistrationEdge {
+		return &model.AdapterRegistrationEdge{Cursor: cursor, Node: row}
+	})}, nil
 }
 
 func (r *Resolver) App() exec.AppResolver { return &appResolver{r} }

@@ -2,23 +2,34 @@ package graph
 
 import (
 	"context"
-	"fmt"
-	"github.com/gpuaas/app-platform/graph/live"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/live"
+	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/page"
 )
 
 func (r *auditEntryResolver) Actor(ctx context.Context, obj *db.AuditEntry) (*authz.Ref, error) {
-	panic(fmt.Errorf("not implemented: Actor - actor"))
+	return &authz.Ref{Kind: obj.ActorKind, ID: string(obj.ActorID), Name: obj.ActorName}, nil
 }
 
 func (r *queryResolver) AuditEntries(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.AuditEntryConnection, error) {
-	panic(fmt.Errorf("not implemented: AuditEntries - auditEntries"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	p, err := audit.List(ctx, r.DB, projectID, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.AuditEntryConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.AuditEntry) *model.AuditEntryEdge {
+		return &model.AuditEntryEdge{Cursor: cursor, Node: row}
+	})}, nil
 }
 
 func (r *subscriptionResolver) InstanceTimeline(ctx context.Context, instanceID ids.ID, after *string) (<-chan *event.Event, error) {

@@ -24,6 +24,8 @@ type loaders struct {
 	instances  *dataloadgen.Loader[ids.ID, *instance.View]
 	operations *dataloadgen.Loader[ids.ID, *operation.View]
 	steps      *dataloadgen.Loader[ids.ID, []*db.OperationStep]
+	manifests  *dataloadgen.Loader[ids.ID, *db.Manifest]
+	catalog    *catalogLoaders
 }
 
 type loadersKey struct{}
@@ -38,6 +40,8 @@ func (r *Resolver) WithLoaders(ctx context.Context) context.Context {
 		steps: loader(func(ctx context.Context, wanted []ids.ID) (map[ids.ID][]*db.OperationStep, error) {
 			return operation.Steps(ctx, r.DB, wanted)
 		}),
+		manifests: loader(r.Catalog.Many),
+		catalog:   r.catalogLoaders(),
 	})
 }
 

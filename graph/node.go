@@ -5,7 +5,9 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/operation"
 )
 
@@ -26,6 +28,19 @@ func (r *Resolver) nodeReads() map[ids.Kind]nodeRead {
 		ids.Instance:  asNode(r.instance),
 		ids.Member:    asNode(r.Instances.Member),
 		ids.Operation: asNode(func(ctx context.Context, id ids.ID) (*operation.View, error) { return operation.Get(ctx, r.DB, id) }),
+
+		ids.Tenant:         asNode(r.Identity.Tenant),
+		ids.Project:        asNode(r.Identity.Project),
+		ids.User:           asNode(r.Identity.User),
+		ids.ServiceAccount: asNode(r.Identity.ServiceAccount),
+		ids.ServiceKey:     asNode(r.Identity.ServiceAccountKey),
+		ids.RoleBinding:    asNode(r.Identity.RoleBinding),
+		ids.App:            asNode(r.Catalog.AppByID),
+		ids.Manifest:       asNode(r.Catalog.Manifest),
+		ids.Entitlement:    asNode(r.Catalog.Entitlement),
+		ids.Artifact:       asNode(r.Artifacts.Artifact),
+		ids.Adapter:        asNode(r.Adapters.Adapter),
+		ids.Audit:          asNode(func(ctx context.Context, id ids.ID) (*db.AuditEntry, error) { return audit.Get(ctx, r.DB, id) }),
 	}
 }
 

@@ -4,6 +4,10 @@ package graph
 
 import (
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/adapter"
+	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 )
 
@@ -13,4 +17,12 @@ type Resolver struct {
 	DB *tx.DB
 	// Instances holds the verbs on instances.
 	Instances *instance.Service
+	// Identity holds the verbs on tenants, projects, people, roles, service accounts and logins.
+	Identity *identity.Service
+	// Catalog holds the verbs on apps, manifests and entitlements.
+	Catalog *catalog.Service
+	// Artifacts holds the verbs on artifacts.
+	Artifacts *artifact.Service
+	// Adapters holds the verbs on adapters.
+	Adapters *adapter.Service
 }

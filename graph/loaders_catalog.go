@@ -1,0 +1,78 @@
+package graph
+
+import (
+	"context"
+	"errors"
+
+	"github.com/vikstrous/dataloadgen"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+)
+
+// catalogLoaders gather what lists of apps, manifests and service accounts ask for.
+type catalogLoaders struct {
+	active    *dataloadgen.Loader[string, *db.Manifest]
+	artifacts *dataloadgen.Loader[ids.ID, []*db.Artifact]
+	entitled  *dataloadgen.Loader[launch, bool]
+	keys      *dataloadgen.Loader[ids.ID, []*db.ServiceAccountKey]
+}
+
+// launch is an app in a project.
+type launch struct {
+	project ids.ID
+	app     string
+}
+
+func (r *Resolver) catalogLoaders() *catalogLoaders {
+	return &catalogLoaders{
+		active:    dataloadgen.NewMappedLoader(r.Catalog.ActiveManifests, dataloadgen.WithWait(loaderWait), dataloadgen.WithBatchCapacity(loaderBatch)),
+		artifacts: loader(r.Catalog.ArtifactsOf),
+		entitled:  dataloadgen.NewMappedLoader(r.entitled, dataloadgen.WithWait(loaderWait), dataloadgen.WithBatchCapacity(loaderBatch)),
+		keys:      loader(r.Identity.KeysOf),
+	}
+}
+
+// entitled asks once a project, which is nearly always one.
+func (r *Resolver) entitled(ctx context.Context, wanted []launch) (map[launch]bool, error) {
+	slugs := make(map[ids.ID][]string)
+	for _, l := range wanted {
+		slugs[l.project] = append(slugs[l.project], l.app)
+	}
+	out := make(map[launch]bool, len(wanted))
+	for project, apps := range slugs {
+		held, err := r.Catalog.Entitled(ctx, project, apps)
+		if err != nil {
+			return nil, err
+		}
+		for app, may := range held {
+			out[launch{project, app}] = may
+		}
+	}
+	return out, nil
+}
+
+// some is a loaded list; what the loader did not find is an empty one.
+func some[T any](list []T, err error) ([]T, error) {
+	if errors.Is(err, dataloadgen.ErrNotFound) {
+		return []T{}, nil
+	}
+	return list, err
+}
+
+// found is a loaded object; nil when the loader did not find it.
+func found[T any](object *T, err error) (*T, error) {
+	if errors.Is(err, dataloadgen.ErrNotFound) {
+		return nil, nil
+	}
+	return object, err
+}
+
+// pointers is the elements of a list as the generated types want them.
+func pointers[T any](list []T) []*T {
+	out := make([]*T, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
+}

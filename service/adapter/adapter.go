@@ -1,0 +1,212 @@
+// Package adapter holds the registration of adapters: the name and address under which the
+// platform calls them, and what they say of themselves.
+package adapter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbadapter "github.com/gpuaas/app-platform/ent/generated/db/adapter"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/page"
+)
+
+// Describer asks an adapter to describe itself.
+type Describer interface {
+	// Describe sends a signed request for the adapter's description, a JSON object. DIAL_REFUSED
+	// when the operator does not allow the address.
+	Describe(ctx context.Context, name, url string) (json.RawMessage, error)
+}
+
+// Service holds the verbs on adapters.
+type Service struct {
+	DB *tx.DB
+	// Describer reaches adapters.
+	Describer Describer
+	// Allow is the operator's word on an address; nil allows every address. DIAL_REFUSED from it
+	// reaches the caller.
+	Allow func(address *url.URL) error
+}
+
+const (
+	describeTimeout = 10 * time.Second
+	maxDescription  = 1 << 20 // bytes
+	maxError        = 500     // characters of why an adapter could not be reached
+)
+
+// RegisterInput is a registration.
+type RegisterInput struct{ Name, URL string }
+
+// check reads the address: http or https, without credentials, query or fragment.
+func (in *RegisterInput) check() (*url.URL, error) {
+	var input check.Input
+	input.Slug("input.name", in.Name)
+	in.URL = strings.TrimSuffix(in.URL, "/")
+	address, err := url.Parse(in.URL)
+	if err != nil || len(in.URL) > 512 || (address.Scheme != "http" && address.Scheme != "https") || address.Hostname() == "" ||
+		address.User != nil || address.RawQuery != "" || address.ForceQuery || address.Fragment != "" {
+		input.Bad("input.url", "an http or https address without credentials, query or fragment")
+	}
+	return address, input.Err()
+}
+
+// Register registers an adapter, or changes its address. Key: adapter.register on the platform.
+//
+// The adapter is asked to describe itself between two transactions. One that does not answer is
+// registered all the same, with the reason in lastError, as adapters may start after the platform:
+// it is asked again later. DIAL_REFUSED when the operator does not allow the address.
+func (s *Service) Register(ctx context.Context, in RegisterInput) (out *db.Adapter, err error) {
+	address, err := in.check()
+	if err != nil {
+		return nil, err
+	}
+	const action = "registerAdapter"
+	err = s.DB.Write(ctx, func(_ context.Context, t *tx.Tx) error {
+		return audit.Require(t, action, authz.AdapterRegister, authz.Object{}, "")
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.Allow != nil {
+		if err := s.Allow(address); err != nil {
+			return nil, placed(err)
+		}
+	}
+	said, unreached := s.describe(ctx, in)
+	if fault.Is(unreached, fault.DialRefused) {
+		return nil, placed(unreached)
+	}
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		if err := audit.Require(t, action, authz.AdapterRegister, authz.Object{}, ""); err != nil {
+			return err
+		}
+		out, err = store(ctx, t, in, said, unreached)
+		return err
+	})
+	return out, err
+}
+
+// placed is the refusal at the field that named the address.
+func placed(err error) error {
+	if refused, ok := fault.As(err); ok {
+		return refused.At("input.url")
+	}
+	return err
+}
+
+func (s *Service) describe(ctx context.Context, in RegisterInput) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	defer cancel()
+	said, err := s.Describer.Describe(ctx, in.Name, in.URL)
+	if err != nil {
+		return nil, err
+	}
+	var object map[string]json.RawMessage
+	if len(said) > maxDescription || json.Unmarshal(said, &object) != nil {
+		return nil, fault.New(fault.AdapterInvalid, "the adapter's description is no JSON object of at most %d bytes", maxDescription)
+	}
+	return said, nil
+}
+
+// store upserts the registration. At a new address the operations feed is read from its beginning;
+// what the adapter said before stays until it says something else.
+func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage, unreached error) (*db.Adapter, error) {
+	var before any
+	old, err := t.Adapter.Query().Where(dbadapter.Name(in.Name)).ForUpdate().Only(ctx)
+	if err != nil && !db.IsNotFound(err) {
+		return nil, fmt.Errorf("load adapter %s: %w", in.Name, err)
+	}
+	if old != nil {
+		before = map[string]any{"url": old.URL}
+	}
+	var seen *time.Time
+	if said != nil {
+		seen = &t.Now
+	}
+	_, err = t.Exec(ctx, `INSERT INTO adapter (id, name, url, description, last_seen_at, last_error, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (name) DO UPDATE SET url = excluded.url, description = coalesce(excluded.description, adapter.description),
+		last_seen_at = coalesce(excluded.last_seen_at, adapter.last_seen_at), last_error = excluded.last_error,
+		feed_epoch = CASE WHEN adapter.url = excluded.url THEN adapter.feed_epoch ELSE '' END,
+		feed_cursor = CASE WHEN adapter.url = excluded.url THEN adapter.feed_cursor ELSE '' END`,
+		ids.New(ids.Adapter), in.Name, in.URL, said, seen, text(unreached), t.Now)
+	if err != nil {
+		return nil, fmt.Errorf("register adapter %s: %w", in.Name, err)
+	}
+	row, err := t.Adapter.Query().Where(dbadapter.Name(in.Name)).Only(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load adapter %s: %w", in.Name, err)
+	}
+	return row, audit.Write(ctx, t, audit.Entry{Action: "registerAdapter", Key: authz.AdapterRegister, ObjectID: row.ID, Before: before,
+		After: map[string]any{"name": in.Name, "url": in.URL, "described": said != nil}})
+}
+
+// text is what a person is told of why the adapter could not be reached.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	message := "the adapter cannot be reached"
+	if refused, ok := fault.As(err); ok {
+		message = refused.Message
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		message = "the adapter did not answer in time"
+	}
+	if runes := []rune(message); len(runes) > maxError {
+		message = string(runes[:maxError])
+	}
+	return message
+}
+
+const columns = `id, name, url, description, last_seen_at, last_error, created_at`
+
+func scan(row pgx.CollectableRow) (*db.Adapter, error) {
+	x := new(db.Adapter)
+	return x, row.Scan(&x.ID, &x.Name, &x.URL, &x.Description, &x.LastSeenAt, &x.LastError, &x.CreatedAt)
+}
+
+// Adapters lists the registered adapters by name. Key: adapter.read on the platform.
+func (s *Service) Adapters(ctx context.Context, args page.Args) (*page.Page[*db.Adapter], error) {
+	const list = "adapters"
+	var after string
+	if err := args.Decode(list, &after); err != nil {
+		return nil, err
+	}
+	var found []*db.Adapter
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scan, `SELECT `+columns+` FROM adapter WHERE name > $1 ORDER BY name LIMIT $2`, after, args.First+1))
+	if err != nil {
+		return nil, err
+	}
+	if err := authz.Require(actor, authz.AdapterRead, "", ""); err != nil {
+		return nil, err
+	}
+	return page.Cut(args, found, func(row *db.Adapter) string { return page.Cursor(list, row.Name) }), nil
+}
+
+// Adapter reads one registration. Key: adapter.read on the platform.
+func (s *Service) Adapter(ctx context.Context, id ids.ID) (*db.Adapter, error) {
+	var row *db.Adapter
+	actor, err := s.DB.Read(ctx, tx.Row(&row, scan, `SELECT `+columns+` FROM adapter WHERE id = $1`, id))
+	if err != nil {
+		return nil, err
+	}
+	if err := authz.Require(actor, authz.AdapterRead, "", ""); err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, fault.NoSuch()
+	}
+	return row, nil
+}

@@ -1,0 +1,186 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbadapter "github.com/gpuaas/app-platform/ent/generated/db/adapter"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// evidence is why a manifest was staged.
+type evidence struct {
+	Lint    lintEvidence    `json:"lint"`
+	Smoke   smokeEvidence   `json:"smoke"`
+	Adapter adapterEvidence `json:"adapter"`
+}
+
+type lintEvidence struct {
+	Digest string    `json:"digest"`
+	At     time.Time `json:"at"`
+}
+
+type smokeEvidence struct {
+	InstanceID   ids.ID    `json:"instanceId"`
+	Create       ids.ID    `json:"createOperationId"`
+	Decommission ids.ID    `json:"decommissionOperationId"`
+	ReleasedAt   time.Time `json:"releasedAt"`
+}
+
+type adapterEvidence struct {
+	Name        string     `json:"name"`
+	Build       string     `json:"build"`
+	DescribedAt *time.Time `json:"describedAt"`
+}
+
+// prove gathers everything that staging asks for.
+func prove(ctx context.Context, t *tx.Tx, row *db.Manifest, smoke *ids.ID) (json.RawMessage, error) {
+	parsed, err := manifest.Parse(row.Document)
+	if err != nil {
+		return nil, err
+	}
+	world, err := worldOf(ctx, t, parsed)
+	if err != nil {
+		return nil, err
+	}
+	if reasons := world.findings(parsed); len(reasons) > 0 {
+		return nil, fault.New(fault.ManifestInvalid, "the manifest does not fit the catalog any more").With(reasons...)
+	}
+	out := evidence{Lint: lintEvidence{Digest: row.Digest, At: t.Now}}
+	if out.Adapter, err = snapshot(ctx, t, parsed); err != nil {
+		return nil, err
+	}
+	if out.Smoke, err = smoked(ctx, t, row, smoke); err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("encode the evidence: %w", err)
+	}
+	return encoded, nil
+}
+
+// smoked proves that the instance ran this very manifest as a smoke launch and that its teardown
+// was proved, not forced.
+func smoked(ctx context.Context, t *tx.Tx, row *db.Manifest, id *ids.ID) (smokeEvidence, error) {
+	missing := fault.New(fault.EvidenceMissing, "STAGED needs a smoke instance that ran this version and was torn down with proof")
+	if id == nil {
+		return smokeEvidence{}, missing.With(fault.Reason{Code: fault.Required, Message: "name the smoke instance", Path: "input.smokeInstanceId"})
+	}
+	out := smokeEvidence{InstanceID: *id}
+	var smoke bool
+	var of ids.ID
+	var released *time.Time
+	var create, decommission *ids.ID
+	err := t.QueryRow(ctx, `SELECT i.smoke, i.manifest_id, i.released_at,
+		(SELECT o.id FROM operation o WHERE o.instance_id = i.id AND o.kind = 'INSTANCE_CREATE' AND o.state = 'SUCCEEDED' AND coalesce(o.outcome, 'NORMAL') = 'NORMAL' LIMIT 1),
+		(SELECT o.id FROM operation o WHERE o.instance_id = i.id AND o.kind = 'INSTANCE_DECOMMISSION' AND o.state = 'SUCCEEDED' AND coalesce(o.outcome, 'NORMAL') = 'NORMAL' LIMIT 1)
+		FROM instance i WHERE i.id = $1`, *id).Scan(&smoke, &of, &released, &create, &decommission)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return smokeEvidence{}, fmt.Errorf("load smoke instance %s: %w", *id, err)
+	}
+	for _, need := range []struct {
+		met  bool
+		text string
+	}{
+		{err == nil, "there is no such instance"},
+		{of == row.ID, "the instance was not launched from this version"},
+		{smoke, "the instance was no smoke launch"},
+		{create != nil, "the instance's launch did not succeed"},
+		{decommission != nil && released != nil, "the instance's teardown has not been proved"},
+	} {
+		if !need.met {
+			return smokeEvidence{}, missing.With(fault.Reason{Code: fault.EvidenceMissing, Message: need.text, Path: "input.smokeInstanceId"})
+		}
+	}
+	out.Create, out.Decommission, out.ReleasedAt = *create, *decommission, *released
+	return out, nil
+}
+
+// description is what an adapter says of itself, as far as a manifest is held against it.
+type description struct {
+	Build            string   `json:"build"`
+	ContractVersions []string `json:"contractVersions"`
+	Apps             []struct {
+		Slug       string               `json:"slug"`
+		Components []manifest.Component `json:"components"`
+		Actions    []manifest.Action    `json:"actions"`
+	} `json:"apps"`
+}
+
+// snapshot holds the manifest against what its adapter said of itself last. From then on the
+// manifest is the word: a live adapter cannot widen itself.
+func snapshot(ctx context.Context, t *tx.Tx, m *manifest.Manifest) (adapterEvidence, error) {
+	row, err := t.Adapter.Query().Where(dbadapter.Name(m.Adapter)).Only(ctx)
+	if err != nil {
+		return adapterEvidence{}, fmt.Errorf("load adapter %s: %w", m.Adapter, err)
+	}
+	if len(row.Description) == 0 {
+		return adapterEvidence{}, fault.New(fault.FailedPrecondition, "adapter %q has never described itself: %s", m.Adapter, row.LastError)
+	}
+	var said description
+	if err := json.Unmarshal(row.Description, &said); err != nil {
+		return adapterEvidence{}, fault.New(fault.AdapterInvalid, "what adapter %q says of itself cannot be read", m.Adapter).Because(err)
+	}
+	if reasons := said.findings(m); len(reasons) > 0 {
+		return adapterEvidence{}, fault.New(fault.ManifestInvalid, "the manifest goes beyond what adapter %q describes", m.Adapter).With(reasons...)
+	}
+	return adapterEvidence{Name: row.Name, Build: said.Build, DescribedAt: row.LastSeenAt}, nil
+}
+
+// risks orders how careful a caller must be.
+var risks = []string{"read", "write", "destructive"}
+
+// findings is everything that the manifest promises and its adapter does not.
+func (said *description) findings(m *manifest.Manifest) []fault.Reason {
+	var found []fault.Reason
+	add := func(code fault.Code, path, format string, args ...any) {
+		found = append(found, fault.Reason{Code: code, Message: fmt.Sprintf(format, args...), Path: path})
+	}
+	if !slices.ContainsFunc(said.ContractVersions, func(v string) bool { return v == "1" || strings.HasPrefix(v, "1.") }) {
+		add(fault.UnknownValue, "adapter", "the adapter does not speak version 1 of the contract")
+	}
+	at := -1
+	for i, app := range said.Apps {
+		if app.Slug == m.App {
+			at = i
+		}
+	}
+	if at < 0 {
+		add(fault.UnknownValue, "app", "the adapter does not run this app")
+		return found
+	}
+	offered := manifest.Manifest{Components: said.Apps[at].Components, Actions: said.Apps[at].Actions}
+	for i, c := range m.Components {
+		theirs, ok := offered.Component(c.Key)
+		switch {
+		case !ok:
+			add(fault.UnknownComponent, fmt.Sprintf("components.%d.key", i), "the adapter knows no component %q", c.Key)
+		case c.Min < theirs.Min || c.Max > theirs.Max:
+			add(fault.CountOutOfBounds, fmt.Sprintf("components.%d", i), "the adapter takes %d to %d members", theirs.Min, theirs.Max)
+		}
+	}
+	for i, action := range m.Actions {
+		theirs, ok := offered.Action(action.Name)
+		switch {
+		case !ok:
+			add(fault.UnknownValue, fmt.Sprintf("actions.%d.name", i), "the adapter knows no action %q", action.Name)
+		case theirs.PermissionKey != action.PermissionKey:
+			add(fault.BadValue, fmt.Sprintf("actions.%d.permissionKey", i), "the adapter asks for %s", theirs.PermissionKey)
+		case slices.Index(risks, action.Risk) < slices.Index(risks, theirs.Risk):
+			add(fault.BadValue, fmt.Sprintf("actions.%d.risk", i), "the adapter calls it %s", theirs.Risk)
+		}
+	}
+	return found
+}

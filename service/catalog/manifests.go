@@ -1,0 +1,116 @@
+package catalog
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/rows"
+)
+
+// Manifests lists the manifests of an app, newest first, in every stage. Key: manifest.read in any scope.
+func (s *Service) Manifests(ctx context.Context, appSlug string, args page.Args) (*page.Page[*db.Manifest], error) {
+	list := "manifests " + appSlug
+	after := ids.ID("zz") // beyond every id
+	if err := args.Decode(list, &after); err != nil {
+		return nil, err
+	}
+	var found []*db.Manifest
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest
+		WHERE app_slug = $1 AND id < $2 ORDER BY id DESC LIMIT $3`, appSlug, after, args.First+1))
+	if err != nil {
+		return nil, err
+	}
+	if err := authz.RequireAnywhere(actor, authz.ManifestRead); err != nil {
+		return nil, err
+	}
+	return page.Cut(args, found, func(row *db.Manifest) string { return page.Cursor(list, row.ID) }), nil
+}
+
+// Manifest reads one manifest. Key: manifest.read in any scope.
+func (s *Service) Manifest(ctx context.Context, id ids.ID) (*db.Manifest, error) {
+	var row *db.Manifest
+	actor, err := s.DB.Read(ctx, tx.Row(&row, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest WHERE id = $1`, id))
+	if err != nil {
+		return nil, err
+	}
+	if err := authz.RequireAnywhere(actor, authz.ManifestRead); err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, fault.NoSuch()
+	}
+	return row, nil
+}
+
+// ActiveManifests reads the active manifest of several apps at once, by their short names; an app
+// without one is left out. Key: <family>.catalog.read in any scope.
+func (s *Service) ActiveManifests(ctx context.Context, slugs []string) (map[string]*db.Manifest, error) {
+	var found []*db.Manifest
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest
+		WHERE app_slug = ANY ($1) AND stage = 'ACTIVE'`, slugs))
+	if err != nil {
+		return nil, err
+	}
+	if err := authz.RequireAnywhere(actor, authz.FamilyKeys("catalog.read")...); err != nil {
+		return nil, err
+	}
+	out := make(map[string]*db.Manifest, len(found))
+	for _, row := range found {
+		out[row.AppSlug] = row
+	}
+	return out, nil
+}
+
+// pinned is an artifact with the manifest that pins it.
+type pinned struct {
+	manifestID ids.ID
+	*db.Artifact
+}
+
+func scanPinned(row pgx.CollectableRow) (pinned, error) {
+	x := pinned{Artifact: new(db.Artifact)}
+	return x, row.Scan(&x.manifestID, &x.ID, &x.Name, &x.MediaType, &x.Ref, &x.Digest, &x.SizeBytes, &x.Stage, &x.Evidence, &x.CreatedAt)
+}
+
+// ArtifactsOf reads the artifacts that several manifests pin at once. Key: artifact.read in any scope.
+func (s *Service) ArtifactsOf(ctx context.Context, manifests []ids.ID) (map[ids.ID][]*db.Artifact, error) {
+	var found []pinned
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanPinned, `SELECT p.manifest_id, `+rows.ArtifactColumns+` FROM artifact
+		JOIN manifest_artifact p ON p.artifact_id = artifact.id WHERE p.manifest_id = ANY ($1) ORDER BY artifact.id`, texts(manifests)))
+	if err != nil {
+		return nil, err
+	}
+	if err := authz.RequireAnywhere(actor, authz.ArtifactRead); err != nil {
+		return nil, err
+	}
+	out := make(map[ids.ID][]*db.Artifact, len(manifests))
+	for _, row := range found {
+		out[row.manifestID] = append(out[row.manifestID], row.Artifact)
+	}
+	return out, nil
+}
+
+// Many reads several manifests at once by their ids, for those who show an instance of theirs; what
+// is missing is left out. Key: manifest.read in any scope.
+func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.Manifest, error) {
+	var found []*db.Manifest
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest WHERE id = ANY ($1)`, texts(wanted)))
+	if err != nil {
+		return nil, err
+	}
+	if err := authz.RequireAnywhere(actor, authz.ManifestRead); err != nil {
+		return nil, err
+	}
+	out := make(map[ids.ID]*db.Manifest, len(found))
+	for _, row := range found {
+		out[row.ID] = row
+	}
+	return out, nil
+}

@@ -1,0 +1,67 @@
+// Package catalog holds the verbs on apps, their manifests and who may launch them.
+package catalog
+
+import (
+	"context"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/rows"
+)
+
+// Service holds the verbs on the catalog.
+type Service struct {
+	DB *tx.DB
+}
+
+// made is what an idempotency key remembers.
+type made struct {
+	ID ids.ID `json:"id"`
+}
+
+// visible is the families whose apps the caller may see. FORBIDDEN when there is none.
+func visible(actor *authz.Actor) ([]string, error) {
+	if err := authz.RequireAnywhere(actor, authz.FamilyKeys("catalog.read")...); err != nil {
+		return nil, err
+	}
+	var families []string
+	for _, family := range authz.Families() {
+		key, err := authz.FamilyKey(family, "catalog.read")
+		if err == nil && actor.AllowsAnywhere(key) {
+			families = append(families, family)
+		}
+	}
+	return families, nil
+}
+
+// oneApp reads an app by a condition on one value and checks that the caller may see its family.
+func (s *Service) oneApp(ctx context.Context, condition string, value any) (*db.App, error) {
+	var app *db.App
+	actor, err := s.DB.Read(ctx, tx.Row(&app, rows.App, `SELECT `+rows.AppColumns+` FROM app WHERE `+condition, value))
+	if err != nil {
+		return nil, err
+	}
+	if err := authz.RequireAnywhere(actor, authz.FamilyKeys("catalog.read")...); err != nil {
+		return nil, err
+	}
+	if app == nil {
+		return nil, fault.NoSuch()
+	}
+	key, err := authz.FamilyKey(app.PermissionFamily, "catalog.read")
+	if err != nil || !actor.AllowsAnywhere(key) {
+		return nil, fault.NoSuch()
+	}
+	return app, nil
+}
+
+// texts is ids as PostgreSQL takes an array; never nil, which would be NULL.
+func texts(list []ids.ID) []string {
+	out := make([]string, len(list))
+	for i, id := range list {
+		out[i] = string(id)
+	}
+	return out
+}
