@@ -120,7 +120,7 @@ export function makeWorld(fault) {
       }
       Object.assign(op, { state: 'RUNNING', startedAt: op.startedAt ?? now(), percent: Math.round((100 * at) / op.steps.length), phase: op.steps[at].name, message: words[at] });
       Object.assign(op.steps[at], { state: 'RUNNING', attempt: 1, startedAt: now(), message: words[at] });
-      if (instance !== undefined) emit(instance, 'apps.instance.operation_progress', words[at], op, { percent: op.percent });
+      if (instance !== undefined) emit(instance, 'apps.operation.progress', words[at], op, { percent: op.percent });
       publish();
       setTimeout(() => tick(at + 1), 1_300);
     };

@@ -58,7 +58,7 @@ async function act() {
   say('submitted', { result: submitted });
   await shoot('action-submit');
   const listed = await steps.action(page, scenario.list);
-  insist(listed.trim() !== '', 'the list is empty');
+  insist(listed.includes(scenario.list.shows), `the list does not show ${scenario.list.shows}: ${listed}`);
   say('listed', { result: listed });
   await shoot('action-list');
 }

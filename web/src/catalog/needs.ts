@@ -6,7 +6,8 @@ import { atKey } from '../lib/schema';
 export function needsOf(compatibility: unknown): string[] {
   const needs: string[] = [];
   const shape = atKey(compatibility, 'requires_capacity_shape');
-  for (const each of Array.isArray(shape) ? shape : [shape]) if (typeof each === 'string') needs.push(shapeName(each));
+  const shapes = (Array.isArray(shape) ? shape : [shape]).filter((each) => typeof each === 'string').map(shapeName);
+  if (shapes.length > 0) needs.push(shapes.map((each, at) => (at === 0 ? each : lowerFirst(each))).join(' or '));
   const gpus = atKey(compatibility, 'min_gpu_count');
   if (typeof gpus === 'number' && gpus > 0) needs.push(`${gpus} GPU${gpus === 1 ? '' : 's'} or more`);
   if (atKey(compatibility, 'requires_exclusive_node') === true) needs.push('Whole node');
@@ -20,6 +21,10 @@ const spans: Readonly<Record<string, string>> = {
   multi_allocation: 'Several allocations',
   cross_network: 'Across networks',
 };
+
+function lowerFirst(text: string): string {
+  return /^[A-Z][a-z]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;
+}
 
 /** A capacity shape's name for people. */
 export function shapeName(shape: string): string {

@@ -1,5 +1,5 @@
 // A form from a JSON Schema: one field for each property, groups for objects, JSON where nothing else fits.
-import { JsonInput, NumberInput, PasswordInput, Select, Switch, Textarea, TextInput } from '@mantine/core';
+import { JsonInput, MultiSelect, NumberInput, PasswordInput, Select, Switch, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { atKey, boundsOf, fieldsOf, withKey } from '../lib/schema';
 import type { Field, Schema } from '../lib/schema';
@@ -59,6 +59,8 @@ function SchemaField({ field, value, onChange, errors }: FieldProps) {
           placeholder={example(field)} value={typeof value === 'number' ? value : ''} onChange={(next) => onChange(next === '' ? undefined : Number(next))}
         />
       );
+    case 'choices':
+      return <Choices field={field} value={value} onChange={onChange} common={common} />;
     case 'list':
       return <LineList field={field} value={value} onChange={onChange} common={common} />;
     case 'json':
@@ -96,6 +98,18 @@ function Choice({ field, value, onChange, common }: PartProps) {
     <Select
       {...common} data={choices.map((choice, index) => ({ value: String(index), label: typeof choice === 'string' ? choice : JSON.stringify(choice) }))}
       clearable={!field.required && field.schema.default === undefined} placeholder="Choose" value={at < 0 ? null : String(at)} onChange={(next) => onChange(next === null ? undefined : choices[Number(next)])}
+    />
+  );
+}
+
+/** Any of several texts. */
+function Choices({ field, value, onChange, common }: PartProps) {
+  const items = typeof field.schema.items === 'object' ? field.schema.items : {};
+  const chosen = Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
+  return (
+    <MultiSelect
+      {...common} data={(items.enum ?? []).filter((each) => typeof each === 'string')} clearable maxValues={field.schema.maxItems ?? 100}
+      placeholder={chosen.length === 0 ? 'Any' : ''} value={chosen} onChange={(next) => onChange(next.length === 0 ? undefined : next)}
     />
   );
 }

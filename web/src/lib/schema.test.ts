@@ -42,6 +42,8 @@ describe('widgetOf', () => {
     [{ type: 'object' }, 'json'],
     [{ type: 'array', items: { type: 'object' } }, 'json'],
     [{ type: 'array', items: { type: 'integer' } }, 'list'],
+    [{ type: 'array', items: { enum: ['a', 'b'] } }, 'choices'],
+    [{ type: 'array', items: { enum: ['a', 1] } }, 'json'],
   ])('asks for %j by %s', (given, widget) => expect(widgetOf(given)).toBe(widget));
 });
 

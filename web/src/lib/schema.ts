@@ -33,7 +33,7 @@ export interface Schema {
 }
 
 /** How a value is asked for. `json` is the way out for what no field fits, such as oneOf. */
-export type Widget = 'text' | 'multiline' | 'secret' | 'select' | 'number' | 'integer' | 'switch' | 'group' | 'list' | 'json' | 'fixed';
+export type Widget = 'text' | 'multiline' | 'secret' | 'select' | 'number' | 'integer' | 'switch' | 'group' | 'list' | 'choices' | 'json' | 'fixed';
 
 /** One field of a form. */
 export interface Field {
@@ -87,7 +87,7 @@ export function widgetOf(schema: Schema): Widget {
     case 'object':
       return Object.keys(schema.properties ?? {}).length > 0 ? 'group' : 'json';
     case 'array':
-      return isPlainList(schema) ? 'list' : 'json';
+      return listWidget(schema);
     default:
       return 'json';
   }
@@ -100,10 +100,12 @@ function textWidget(schema: Schema): Widget {
   return schema.format === 'textarea' || schema.contentMediaType !== undefined || (long && !shaped) ? 'multiline' : 'text';
 }
 
-/** A list whose elements are each one text or number: asked for one a line. */
-function isPlainList(schema: Schema): boolean {
+/** A list of texts or numbers is asked for one a line, a list of given texts by choosing. */
+function listWidget(schema: Schema): Widget {
   const items = schema.items;
-  return typeof items === 'object' && ['text', 'integer', 'number'].includes(widgetOf(items));
+  if (typeof items !== 'object') return 'json';
+  if (items.enum !== undefined) return items.enum.every((each) => typeof each === 'string') ? 'choices' : 'json';
+  return ['text', 'integer', 'number'].includes(widgetOf(items)) ? 'list' : 'json';
 }
 
 /** The one type of a schema, null aside; undefined when it has none or several. */

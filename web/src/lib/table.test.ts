@@ -11,12 +11,21 @@ it('takes the answer itself when it is the list', () => {
   expect(tablesOf([{ a: 1 }])[0]?.name).toBe('');
 });
 
+it('leaves out columns that are empty in every row', () => {
+  expect(tablesOf([{ a: 1, b: null, c: '' }, { a: 2, b: null, c: 'x' }])[0]?.columns).toEqual(['a', 'c']);
+});
+
 it('finds none in plain values, empty lists and mixed lists', () => {
   expect([tablesOf(7), tablesOf({ a: [] }), tablesOf({ a: [1, {}] })]).toEqual([[], [], []]);
 });
 
 it('lists plain values as facts', () => {
   expect(factsOf({ jobId: 17, name: 'x', nested: {} })).toEqual([['jobId', '17'], ['name', 'x']]);
+});
+
+it('shows a list of texts one a line and an instant in local time', () => {
+  expect(cellText(['a', 'b'])).toBe('a\nb');
+  expect(cellText('2026-01-02T03:04:05Z')).not.toContain('T03');
 });
 
 it('shows nothing for nothing and JSON for what is nested', () => {

@@ -1,5 +1,7 @@
 // Results as tables: an action's answer is JSON; a list of like objects in it reads better in columns.
 
+import { fullTime } from './format';
+
 /** A list of objects found in an answer, ready for columns. */
 export interface Table {
   /** Where it was found: the property's name, or empty when the answer itself is the list. */
@@ -10,9 +12,9 @@ export interface Table {
 
 /** Most rows and columns shown as a table. */
 export const maxRows = 500;
-const maxColumns = 12;
+const maxColumns = 24;
 
-/** The tables in an answer: the answer itself, or each of its properties, where it is a list of objects. */
+/** The tables in an answer, without columns that are empty in every row: the answer itself, or each of its properties, where it is a list of objects. */
 export function tablesOf(output: unknown): Table[] {
   const direct = tableOf('', output);
   if (direct !== undefined) return [direct];
@@ -26,17 +28,18 @@ export function factsOf(output: unknown): [string, string][] {
   return Object.entries(output).filter(([, value]) => !isNested(value)).map(([key, value]) => [key, cellText(value)]);
 }
 
-/** A cell's text: plain values as they are, nested ones as JSON, nothing as nothing. */
+/** A cell's text: plain values as they are, instants in the reader's time, lists of texts one a line, other nested values as JSON. */
 export function cellText(value: unknown): string {
   if (value === null || value === undefined) return '';
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  if (typeof value !== 'string') return Array.isArray(value) && value.every((each) => typeof each === 'string') ? value.join('\n') : JSON.stringify(value);
+  return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/.test(value) ? fullTime(value) : value;
 }
 
 function tableOf(name: string, value: unknown): Table | undefined {
   if (!Array.isArray(value) || value.length === 0 || !value.every(isRecord)) return undefined;
   const columns: string[] = [];
   for (const row of value) {
-    for (const key of Object.keys(row)) if (!columns.includes(key)) columns.push(key);
+    for (const [key, cell] of Object.entries(row)) if (!columns.includes(key) && cellText(cell) !== '') columns.push(key);
   }
   return { name, columns: columns.slice(0, maxColumns), rows: value.slice(0, maxRows) };
 }

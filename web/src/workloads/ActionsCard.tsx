@@ -99,7 +99,7 @@ export function ActionResult({ answer }: { answer: InvokeActionMutation['invokeA
       </div>
       {shaped && view === 'view' ? (
         <>
-          {facts.length > 0 && <dl className="facts">{facts.map(([key, value]) => <Fact key={key} term={labelOf(key)}>{value}</Fact>)}</dl>}
+          {facts.length > 0 && <dl className="facts">{facts.map(([key, value]) => <Fact key={key} term={labelOf(key)}><span style={{ whiteSpace: 'pre-wrap' }}>{value}</span></Fact>)}</dl>}
           {tables.map((table) => <ResultTable key={table.name} table={table} />)}
         </>
       ) : <Json value={answer.output} label="Result as JSON" />}
@@ -110,7 +110,9 @@ export function ActionResult({ answer }: { answer: InvokeActionMutation['invokeA
 
 function ResultTable({ table }: { table: Table }) {
   return (
-    <div className="table-box card" style={{ boxShadow: 'none' }}>
+    // A box that scrolls must be reachable by keyboard.
+    // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+    <div className="table-box card" style={{ boxShadow: 'none' }} role="region" tabIndex={0} aria-label={table.name === '' ? 'Result' : labelOf(table.name)}>
       <table className="table dense" aria-label={table.name === '' ? 'Result' : labelOf(table.name)}>
         <thead><tr>{table.columns.map((column) => <th key={column} scope="col">{labelOf(column)}</th>)}</tr></thead>
         <tbody>{table.rows.map((row, at) => <tr key={at}>{table.columns.map((column) => <td key={column}>{cellText(row[column])}</td>)}</tr>)}</tbody>

@@ -7,17 +7,17 @@ export function eventName(type: string): string {
   return labelOf(type.slice(type.lastIndexOf('.') + 1));
 }
 
-/** Whether the event only reports progress of something that other events begin and end. */
+/** Whether the event only tells how something goes on that other events begin and end: operations, and members' changes. A failure is never minor. */
 export function isMinor(type: string): boolean {
-  return /(progress|step)/.test(type);
+  return !type.endsWith('failed') && /(^apps\.operation\.|progress|_changed$)/.test(type);
 }
 
 /** The tone of an event, by the words of its type; the platform's types are open to growth, so words, not a list. */
 export function eventTone(type: string): Tone {
   const word = type.slice(type.lastIndexOf('.') + 1);
   if (/(failed|unhealthy|lost|rejected)/.test(word)) return 'bad';
-  if (/(deleting|removing|draining|degraded|stopping|cancel|compensat)/.test(word)) return 'warn';
-  if (/(running|healthy|succeeded|completed|active|added|ready)/.test(word)) return 'good';
-  if (/(deleted|removed|drained|released|stopped)/.test(word)) return 'idle';
+  if (/(deleting|removing|draining|releasing|degraded|stopping|canceling|compensating|rolled_back)/.test(word)) return 'warn';
+  if (/(running|healthy|succeeded|completed|active|added|ready|upgraded)/.test(word)) return 'good';
+  if (/(deleted|removed|drained|released|stopped|canceled)/.test(word)) return 'idle';
   return 'busy';
 }
