@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -69,6 +70,7 @@ type Agent struct {
 	bootID      string
 	credentials *credentials
 	lock        *os.File
+	told        atomic.Bool // the platform has this agent's inventory
 
 	mu      sync.Mutex
 	reread  context.CancelFunc // ends the current stream, so that everything is sent again
@@ -224,9 +226,15 @@ func (a *Agent) keepBeating(ctx context.Context) error {
 func (a *Agent) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatEvery)
 	defer cancel()
-	return a.client.Heartbeat(ctx, a.credentials, platform.Heartbeat{
-		AgentVersion: a.options.Version, BootID: a.bootID, Inventory: &a.inventory,
-	})
+	input := platform.Heartbeat{AgentVersion: a.options.Version, BootID: a.bootID}
+	if !a.told.Load() { // the inventory may have changed since the node was enrolled, but not while the agent runs
+		input.Inventory = &a.inventory
+	}
+	err := a.client.Heartbeat(ctx, a.credentials, input)
+	if err == nil {
+		a.told.Store(true)
+	}
+	return err
 }
 
 // keepStreaming reads tasks, and after every break connects again, which brings all that are open.
@@ -242,7 +250,7 @@ func (a *Agent) keepStreaming(ctx context.Context, desk *desk) error {
 		if time.Since(opened) > steadyStream {
 			retry.reset()
 		}
-		if err := retry.wait(ctx); err != nil {
+		if err := pauseOr(ctx, retry.step(), a.credentials.renewed); err != nil {
 			return err
 		}
 	}

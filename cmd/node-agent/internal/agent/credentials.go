@@ -43,12 +43,14 @@ type credentials struct {
 	mu      sync.Mutex
 	state   credentialState
 	refused string // the token that was last refused
-	changed chan struct{}
+	// renewed and lockedOut are hints, at most one of each: there is a credential that works, there is none.
+	renewed   chan struct{}
+	lockedOut chan struct{}
 }
 
 // loadCredentials gives nil when the node is not enrolled.
 func loadCredentials(dir string, log *slog.Logger) (*credentials, error) {
-	c := &credentials{path: filepath.Join(dir, credentialFile), log: log, changed: make(chan struct{}, 1)}
+	c := blankCredentials(dir, log)
 	raw, err := os.ReadFile(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -62,8 +64,16 @@ func loadCredentials(dir string, log *slog.Logger) (*credentials, error) {
 	return c, nil
 }
 
+func blankCredentials(dir string, log *slog.Logger) *credentials {
+	return &credentials{
+		path: filepath.Join(dir, credentialFile), log: log,
+		renewed: make(chan struct{}, 1), lockedOut: make(chan struct{}, 1),
+	}
+}
+
 func newCredentials(dir string, log *slog.Logger, state credentialState) (*credentials, error) {
-	c := &credentials{path: filepath.Join(dir, credentialFile), log: log, state: state, changed: make(chan struct{}, 1)}
+	c := blankCredentials(dir, log)
+	c.state = state
 	return c, durable.WriteJSON(c.path, state)
 }
 
@@ -90,7 +100,7 @@ func (c *credentials) Accepted(token string) {
 	c.state.Current, c.state.Next = *c.state.Next, nil
 	c.save()
 	c.log.Info("node credential rotated", "expires", c.state.Current.ExpiresAt)
-	c.signal()
+	hint(c.renewed)
 }
 
 // Refused falls back to the earlier credential when the fresh one does not work.
@@ -105,6 +115,7 @@ func (c *credentials) Refused(token string) {
 	case c.state.Next == nil && c.state.Current.Token == token && c.refused != token:
 		c.log.Error("the platform refuses the node's credential; enrol the node again with a new token")
 		c.refused = token
+		hint(c.lockedOut)
 	}
 }
 
@@ -136,7 +147,7 @@ func (c *credentials) replace(state credentialState) error {
 		return err
 	}
 	c.state, c.refused = state, ""
-	c.signal()
+	hint(c.renewed)
 	return nil
 }
 
@@ -148,9 +159,9 @@ func (c *credentials) save() {
 	}
 }
 
-func (c *credentials) signal() {
+func hint(who chan struct{}) {
 	select {
-	case c.changed <- struct{}{}:
+	case who <- struct{}{}:
 	default:
 	}
 }

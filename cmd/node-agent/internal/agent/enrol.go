@@ -91,18 +91,22 @@ func (a *Agent) enrol(ctx context.Context, token string) (credentialState, error
 }
 
 // enrolAgain helps a node whose credential is refused, if a token is there that it was not enrolled by.
-func (a *Agent) enrolAgain(ctx context.Context) {
+// Without one it waits for a while. Its only error is ctx's end.
+func (a *Agent) enrolAgain(ctx context.Context) error {
 	token, err := a.options.enrolToken()
-	if err != nil || token == "" || tokenDigest(token) == a.credentials.snapshot().Enrolment {
-		return
-	}
-	state, err := a.enrol(ctx, token)
-	if err == nil {
-		err = a.credentials.replace(state)
+	if err == nil && token != "" && tokenDigest(token) != a.credentials.snapshot().Enrolment {
+		var state credentialState
+		if state, err = a.enrol(ctx, token); err == nil {
+			err = a.credentials.replace(state)
+		}
+		if err == nil {
+			return nil
+		}
 	}
 	if err != nil && ctx.Err() == nil {
 		a.log.ErrorContext(ctx, "node not enrolled again", "error", err)
 	}
+	return pause(ctx, credentialCheck)
 }
 
 // keepCredential rotates the credential whenever half of its life is over, and enrols again when it
@@ -111,11 +115,13 @@ func (a *Agent) keepCredential(ctx context.Context) error {
 	retry := newBackoff(time.Minute)
 	for {
 		due := max(a.credentials.rotateIn(a.now()), 0)
-		if err := pause(ctx, min(due, credentialCheck)); err != nil {
+		if err := pauseOr(ctx, min(due, credentialCheck), a.credentials.lockedOut); err != nil {
 			return err
 		}
 		if a.credentials.locked() {
-			a.enrolAgain(ctx)
+			if err := a.enrolAgain(ctx); err != nil {
+				return err
+			}
 			continue
 		}
 		if a.credentials.rotateIn(a.now()) > 0 {

@@ -3,7 +3,6 @@ package memberinit
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -97,18 +96,18 @@ func openSocket(dir string) error {
 	if err := os.Remove(SocketName); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("open socket: %w", err)
 	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: SocketName, Net: "unix"})
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open socket: %w", err)
 	}
-	listener.SetUnlinkOnClose(false)
-	defer listener.Close()
-	file, err := listener.File()
-	if err != nil {
-		return fmt.Errorf("open socket: %w", err)
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: SocketName}); err != nil {
+		return fmt.Errorf("open socket: bind: %w", err)
 	}
-	defer file.Close()
-	return inherit(int(file.Fd()), fdListen)
+	if err := unix.Listen(fd, 128); err != nil {
+		return fmt.Errorf("open socket: listen: %w", err)
+	}
+	return inherit(fd, fdListen)
 }
 
 // keepState opens the state directory for init to inherit.
@@ -123,10 +122,6 @@ func keepState(dir string) error {
 
 // inherit puts a descriptor where init expects it and lets it live through the exec.
 func inherit(from, to int) error {
-	if from == to {
-		_, err := unix.FcntlInt(uintptr(from), unix.F_SETFD, 0)
-		return err
-	}
 	if err := unix.Dup3(from, to, 0); err != nil {
 		return fmt.Errorf("keep descriptor %d: %w", to, err)
 	}

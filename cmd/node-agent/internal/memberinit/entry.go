@@ -19,11 +19,12 @@ const (
 	ArgProbe = "member-probe"
 )
 
-// The descriptors that boot and init are started with.
+// The descriptors that boot and init are started with. Those that boot places itself are beyond all
+// that the runtime may have opened by then.
 const (
-	fdStatus = 3 // a line is written here when the member is ready, or why it is not
-	fdListen = 4 // the unix socket
-	fdState  = 5 // the state directory
+	fdStatus = 3   // a line is written here when the member is ready, or why it is not
+	fdListen = 100 // the unix socket
+	fdState  = 101 // the state directory
 )
 
 // Dispatch runs the hidden command that args ask for and exits the process; it returns when they ask

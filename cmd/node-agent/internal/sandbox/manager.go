@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -33,9 +34,7 @@ type Manager struct {
 	isolation Isolation
 	hide      []string
 	log       *slog.Logger
-
-	mu    sync.Mutex
-	locks map[string]*sync.Mutex
+	locks     [64]sync.Mutex // by hash of the member: bounded, and rarely shared
 }
 
 // Options say where members live and what they must not see.
@@ -79,7 +78,7 @@ func NewManager(ctx context.Context, options Options) (*Manager, error) {
 			hide = append(hide, path)
 		}
 	}
-	m := &Manager{dir: dir, hide: hide, log: options.Log, locks: map[string]*sync.Mutex{}}
+	m := &Manager{dir: dir, hide: hide, log: options.Log}
 	m.isolation = Isolation{Mode: memberinit.ModeProcess, Reason: "asked for"}
 	if !options.ForceProcess {
 		m.isolation = m.detect(ctx)
@@ -100,13 +99,9 @@ func (m *Manager) memberDir(memberID string) (string, error) {
 
 // lock serialises creation and removal of one member.
 func (m *Manager) lock(memberID string) (unlock func()) {
-	m.mu.Lock()
-	held, ok := m.locks[memberID]
-	if !ok {
-		held = &sync.Mutex{}
-		m.locks[memberID] = held
-	}
-	m.mu.Unlock()
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(memberID))
+	held := &m.locks[hash.Sum32()%uint32(len(m.locks))]
 	held.Lock()
 	return held.Unlock
 }
