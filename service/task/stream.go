@@ -133,7 +133,9 @@ func (f *stream) open(ctx context.Context) ([]marked, error) {
 
 // send reads tasks whole and hands them out, no faster than they are taken.
 func (f *stream) send(ctx context.Context, wanted []ids.ID) error {
-	tasks, err := whole(ctx, f.db, f.node, wanted)
+	var tasks []*db.NodeTask
+	_, err := f.db.Read(ctx, tx.Rows(&tasks, rows.NodeTask,
+		`SELECT `+rows.NodeTaskColumns+` FROM node_task WHERE id = ANY ($1) AND node_id = $2 AND ended_at IS NULL ORDER BY id`, wanted, f.node))
 	if err != nil {
 		return err
 	}
@@ -146,33 +148,4 @@ func (f *stream) send(ctx context.Context, wanted []ids.ID) error {
 		}
 	}
 	return nil
-}
-
-func whole(ctx context.Context, database *tx.DB, node ids.ID, wanted []ids.ID) ([]*db.NodeTask, error) {
-	var found []*db.NodeTask
-	_, err := database.Read(ctx, tx.Rows(&found, rows.NodeTask,
-		`SELECT `+rows.NodeTaskColumns+` FROM node_task WHERE id = ANY ($1) AND node_id = $2 AND ended_at IS NULL ORDER BY id`, wanted, node))
-	return found, err
-}
-
-// Open reads the tasks of the calling node that have not ended, oldest first, at most MaxOpenOfNode.
-// It asks for task.execute on the node.
-func (s *Service) Open(ctx context.Context) ([]*db.NodeTask, error) {
-	actor, err := s.DB.Read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := authz.RequireOn(actor, authz.TaskExecute, authz.Object{NodeID: actor.NodeID}); err != nil {
-		return nil, err
-	}
-	f := &stream{db: s.DB, node: actor.NodeID}
-	open, err := f.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	wanted := make([]ids.ID, len(open))
-	for i, task := range open {
-		wanted[i] = task.id
-	}
-	return whole(ctx, s.DB, actor.NodeID, wanted)
 }
