@@ -1,0 +1,263 @@
+package allocation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dballocation "github.com/gpuaas/app-platform/ent/generated/db/allocation"
+	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/idem"
+	"github.com/gpuaas/app-platform/service/operation"
+)
+
+const (
+	// teardownSeconds is how long the decommissioning of an instance may take that a release asks for.
+	teardownSeconds = 900
+	// releaseSeconds is how long a release may take after that.
+	releaseSeconds = 900
+	// maxMoves bounds how often a release begins anew because the allocation changed hands.
+	maxMoves = 3
+)
+
+// ReleaseInput names the allocation that is given back.
+type ReleaseInput struct {
+	AllocationID   ids.ID
+	Reason         string
+	IdempotencyKey string
+}
+
+// Released is a release under way.
+type Released struct {
+	Allocation *db.Allocation
+	Operation  *operation.View
+}
+
+// Release gives capacity back. An instance that uses it is decommissioned first, in the same
+// transaction; the release ends after that, with proof that nothing is left on the node. It asks for
+// allocation.release, and for <family>.instance.delete when an instance uses it.
+//
+// Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when it is released, CONFLICT
+// naming the operation in the way, IDEMPOTENCY_KEY_REUSED.
+func (s *Service) Release(ctx context.Context, in ReleaseInput) (*Released, error) {
+	wrong := &check.Input{}
+	wrong.Reason("input.reason", in.Reason)
+	if err := wrong.Err(); err != nil {
+		return nil, err
+	}
+	for range maxMoves {
+		out, err := s.release(ctx, in)
+		if !errors.Is(err, errMoved) {
+			return out, err
+		}
+	}
+	return nil, fault.New(fault.Conflict, "allocation %s is changing hands; try again", in.AllocationID).At("input.allocationId")
+}
+
+// errMoved says that another instance uses the allocation than when it was first looked at: locks
+// are taken instance first, so the release has to begin anew.
+var errMoved = errors.New("the allocation changed hands")
+
+// releasing is one release: what it has locked and what it makes.
+type releasing struct {
+	in         ReleaseInput
+	made       made
+	instance   *db.Instance // nil when none uses it
+	allocation *db.Allocation
+}
+
+// made is what an idempotency key remembers of a release.
+type made struct{ Allocation, Operation, Decommission ids.ID }
+
+func (s *Service) release(ctx context.Context, in ReleaseInput) (*Released, error) {
+	var out *Released
+	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		r := &releasing{in: in, made: made{Allocation: in.AllocationID, Operation: ids.New(ids.Operation), Decommission: ids.New(ids.Operation)}}
+		if err := r.lock(ctx, t); err != nil {
+			return err
+		}
+		repeated, err := idem.Claim(ctx, t, idem.Key{
+			Verb: "releaseAllocation", TenantID: r.allocation.TenantID, ProjectID: r.allocation.ProjectID, Value: in.IdempotencyKey, Input: in,
+		}, &r.made)
+		if err != nil {
+			return err
+		}
+		op, err := r.known(ctx, t, repeated)
+		if err == nil && op == nil {
+			op, err = r.write(ctx, t)
+		}
+		if err != nil {
+			return err
+		}
+		out = &Released{Allocation: r.allocation, Operation: &operation.View{Operation: op}}
+		return nil
+	})
+	return out, err
+}
+
+// lock finds out which instance uses the allocation, locks that first, as everywhere, then the
+// allocation, and asks for the keys.
+func (r *releasing) lock(ctx context.Context, t *tx.Tx) error {
+	const action = "releaseAllocation"
+	id := r.in.AllocationID
+	seen, err := t.Allocation.Query().Where(dballocation.ID(id)).Only(ctx)
+	if db.IsNotFound(err) {
+		return audit.Missing(t, action, authz.AllocationRelease, id)
+	}
+	if err != nil {
+		return fmt.Errorf("load allocation %s: %w", id, err)
+	}
+	if err := audit.Require(t, action, authz.AllocationRelease, object(seen), id); err != nil {
+		return err
+	}
+	if seen.InstanceID != nil {
+		r.instance, err = t.Instance.Query().Where(dbinstance.ID(*seen.InstanceID)).ForUpdate().Only(ctx)
+		if err != nil {
+			return fmt.Errorf("lock instance %s: %w", *seen.InstanceID, err)
+		}
+		key, err := authz.FamilyKey(r.instance.PermissionFamily, "instance.delete")
+		if err != nil {
+			return err
+		}
+		if err := audit.Require(t, action, key, object(seen), r.instance.ID); err != nil {
+			return err
+		}
+	}
+	r.allocation, err = t.Allocation.Query().Where(dballocation.ID(id)).ForUpdate().Only(ctx)
+	if err != nil {
+		return fmt.Errorf("lock allocation %s: %w", id, err)
+	}
+	if object(r.allocation) != object(seen) {
+		return errMoved
+	}
+	return nil
+}
+
+// known is the operation of a repeated call, or the refusal when another release is under way. It is
+// nil when there is neither: also after a release that failed, which can be asked for again.
+func (r *releasing) known(ctx context.Context, t *tx.Tx, repeated bool) (*db.Operation, error) {
+	id := r.made.Operation
+	if !repeated {
+		if r.allocation.Status != lifecycle.AllocationReleasing || r.allocation.ReleaseOperationID == nil {
+			return nil, nil
+		}
+		id = *r.allocation.ReleaseOperationID
+	}
+	op, err := t.Operation.Get(ctx, id)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("load operation %s: %w", id, err)
+	case repeated:
+		return op, nil
+	case op.EndedAt == nil:
+		return nil, operation.InTheWay(op)
+	}
+	return nil, nil
+}
+
+// write accepts the release, and the decommissioning it needs.
+func (r *releasing) write(ctx context.Context, t *tx.Tx) (*db.Operation, error) {
+	before := r.allocation.Status
+	if before != lifecycle.AllocationReleasing {
+		if err := before.CanMove(lifecycle.AllocationReleasing); err != nil {
+			return nil, err
+		}
+	}
+	decommission, err := r.decommission(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	op, err := operation.Create(ctx, t, r.draft(t, decommission))
+	if err != nil {
+		return nil, err
+	}
+	_, err = t.Exec(ctx, `UPDATE allocation SET status = $2, release_operation_id = $3 WHERE id = $1`,
+		r.allocation.ID, lifecycle.AllocationReleasing, op.ID)
+	if err != nil {
+		return nil, fmt.Errorf("release allocation %s: %w", r.allocation.ID, err)
+	}
+	r.allocation.Status, r.allocation.ReleaseOperationID = lifecycle.AllocationReleasing, &op.ID
+	return op, r.announce(ctx, t, op, decommission, before)
+}
+
+// decommission is the operation that tears the instance down: the one under way, or a new one. It is
+// nil when no instance uses the allocation, or nothing is left of it.
+func (r *releasing) decommission(ctx context.Context, t *tx.Tx) (*db.Operation, error) {
+	if r.instance == nil || r.instance.ReleasedAt != nil {
+		return nil, nil
+	}
+	open, err := operation.Open(ctx, t, r.instance.ID)
+	if err != nil {
+		return nil, err
+	}
+	if open != nil && open.Kind == lifecycle.InstanceDecommission {
+		return open, nil
+	}
+	return operation.Teardown(ctx, t, r.instance, operation.Draft{
+		ID: r.made.Decommission, DeadlineSeconds: teardownSeconds, Reason: r.reason(),
+	})
+}
+
+func (r *releasing) reason() string {
+	if r.in.Reason != "" {
+		return r.in.Reason
+	}
+	return "its allocation " + string(r.allocation.ID) + " is released"
+}
+
+// draft is the release's operation; its deadline lies behind that of the decommissioning.
+func (r *releasing) draft(t *tx.Tx, decommission *db.Operation) operation.Draft {
+	change, deadline := map[string]any{}, releaseSeconds
+	if r.instance != nil {
+		change["instance"] = r.instance.ID
+	}
+	if decommission != nil {
+		change["decommission"] = decommission.ID
+		deadline += max(0, int(decommission.Deadline.Sub(t.Now)/time.Second))
+	}
+	return operation.Draft{
+		ID: r.made.Operation, Kind: lifecycle.AllocationRelease, TenantID: r.allocation.TenantID, ProjectID: r.allocation.ProjectID,
+		AllocationID: r.allocation.ID, DeadlineSeconds: deadline, Reason: r.in.Reason, DesiredChange: change,
+		CorrelationID: t.Request.CorrelationID,
+	}
+}
+
+// announce tells the instance's timeline, and audits the release and the decommissioning it asked for.
+func (r *releasing) announce(ctx context.Context, t *tx.Tx, op, decommission *db.Operation, before lifecycle.AllocationStatus) error {
+	after := map[string]any{"status": r.allocation.Status, "operation": op.ID}
+	if decommission != nil {
+		after["instance"], after["decommission"] = r.instance.ID, decommission.ID
+	}
+	err := audit.Write(ctx, t, audit.Entry{
+		Action: "releaseAllocation", Key: authz.AllocationRelease, Object: object(r.allocation), ObjectID: r.allocation.ID,
+		Reason: r.in.Reason, Before: map[string]any{"status": before}, After: after,
+	})
+	if err != nil || r.instance == nil {
+		return err
+	}
+	err = event.Append(ctx, t, r.instance, event.Draft{
+		Type: lifecycle.EventAllocationReleasing, OperationID: op.ID, Message: "allocation " + r.allocation.Name + " is released",
+		CorrelationID: op.CorrelationID, Payload: map[string]any{"allocation": r.allocation.ID},
+	})
+	if err != nil || decommission == nil || decommission.ID != r.made.Decommission {
+		return err
+	}
+	key, err := authz.FamilyKey(r.instance.PermissionFamily, "instance.delete")
+	if err != nil {
+		return err
+	}
+	return audit.Write(ctx, t, audit.Entry{
+		Action: "releaseAllocation", Key: key, Object: object(r.allocation), ObjectID: r.instance.ID, Reason: r.in.Reason,
+		After: map[string]any{"status": r.instance.Status, "operation": decommission.ID},
+	})
+}
