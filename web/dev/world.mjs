@@ -171,6 +171,16 @@ export function makeWorld(fault) {
       Object.assign(member, { status: 'ACTIVE', health: 'HEALTHY', adapterDetail: { pid: 4000 + at, ready: true } });
       emit(instance, 'apps.instance.member_added', `${member.componentKey} ${member.index} joined on ${member.node?.name ?? 'a node'}`, op, { memberId: member.id });
     }, 3500 + at * 600));
+    if (input.name.startsWith('fail')) {
+      setTimeout(() => {
+        Object.assign(instance, { status: 'FAILED', failure: { code: 'READINESS_FAILED', message: 'worker 1 did not answer its readiness probe within 60 s', owner: 'adapter', retryable: true } });
+        Object.assign(op, { state: 'FAILED', endedAt: now(), percent: 60, error: instance.failure, message: 'Readiness was not proved' });
+        Object.assign(op.steps[4], { state: 'FAILED', attempt: 3, message: 'tcp 6818: connection refused', startedAt: now(), endedAt: now() });
+        emit(instance, 'apps.instance.failed', 'The launch failed: worker 1 did not answer', op);
+        op.log.push({ ...op });
+      }, 3_000);
+      return { instance, operation: op };
+    }
     run(op, instance, ['Checking the configuration', 'Binding members to nodes', 'Handing over to the adapter', 'The adapter configures the members', 'The agents probe readiness'], () => {
       instance.status = 'RUNNING';
       instance.health = 'HEALTHY';

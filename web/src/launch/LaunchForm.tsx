@@ -69,7 +69,8 @@ function useLaunch(options: Options, projectId: string) {
   const schema = useMemo(() => asSchema(manifest.configSchema), [manifest.configSchema]);
   const fit = options.allocations.filter((verdict) => verdict.compatible);
   const [name, setName] = useState(() => suggestName(manifest.appSlug));
-  const [chosen, setChosen] = useState<readonly string[]>(() => (fit.length === 1 ? fit.map((verdict) => verdict.allocation.id) : []));
+  const [picked, setChosen] = useState<readonly string[]>(() => (fit.length === 1 ? fit.map((verdict) => verdict.allocation.id) : []));
+  const chosen = picked.filter((id) => options.allocations.some((verdict) => verdict.allocation.id === id)); // one may be taken meanwhile
   const [counts, setCounts] = useState<Readonly<Record<string, number | string>>>(() => Object.fromEntries(manifest.components.map((each) => [each.key, each.default])));
   const [config, setConfig] = useState<unknown>(() => initialValue(schema) ?? {});
   const [deadline, setDeadline] = useState('900');

@@ -9,8 +9,8 @@ import { useNow } from '../ui/parts';
 import type { OperationView } from './useOperation';
 import { hasEnded } from './useOperation';
 
-/** State, message and bar. */
-export function OperationProgress({ operation }: { operation: OperationView }) {
+/** State, message and bar. `told` is what the page says of a failure already. */
+export function OperationProgress({ operation, told }: { operation: OperationView; told?: string | undefined }) {
   const now = useNow(1_000);
   return (
     <div className="stack-s">
@@ -22,7 +22,7 @@ export function OperationProgress({ operation }: { operation: OperationView }) {
         <i style={{ width: `${hasEnded(operation.state) ? 100 : operation.percent}%` }} />
       </div>
       {operation.message !== '' && <p className="soft wrap-any">{operation.message}</p>}
-      <FailureNotice operation={operation} />
+      {operation.error?.message !== told && <FailureNotice operation={operation} />}
     </div>
   );
 }

@@ -1,6 +1,7 @@
 // Who makes up a workload, by component.
 import { Modal } from '@mantine/core';
 import { useState } from 'react';
+import { shorten } from '../lib/format';
 import { Status, HealthMark } from '../ui/Status';
 import { Card, DataTable, Json } from '../ui/parts';
 import type { Column } from '../ui/parts';
@@ -41,7 +42,7 @@ function Pips({ desired, current, healthy }: { desired: number; current: number;
 
 function columns(show: (member: Member) => void): Column<Member>[] {
   return [
-    { head: 'Member', cell: (row) => <><span className="strong">{row.componentKey} {row.index}</span>{row.cordoned && <> <span className="tag">cordoned</span></>}<span className="sub mono">{row.id}</span></> },
+    { head: 'Member', cell: (row) => <><span className="strong">{row.componentKey} {row.index}</span>{row.cordoned && <> <span className="tag">cordoned</span></>}<span className="sub mono" title={row.id}>{shorten(row.id, 10, 6)}</span></> },
     { head: 'Status', cell: (row) => <Status state={row.status} /> },
     { head: 'Health', cell: (row) => <HealthMark health={row.health} message={row.healthMessage} over={row.status === 'REMOVED' || row.status === 'FAILED'} /> },
     { head: 'Node', cell: (row) => row.node === null ? <span className="faint">—</span> : <span>{row.node.name}<span className="sub mono">{row.node.address}</span></span> },

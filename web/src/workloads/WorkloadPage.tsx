@@ -59,7 +59,7 @@ function WorkloadView({ workload, followed, refresh }: { workload: Workload; fol
       <Failed workload={workload} />
       <div className="workload live">
         <div className="stack">
-          {operation !== null && <OperationCard operation={operation} />}
+          {operation !== null && <OperationCard operation={operation} told={workload.failure?.message} />}
           <MembersCard workload={workload} />
           <ActionsCard workload={workload} />
           <AboutCard workload={workload} />
@@ -101,7 +101,7 @@ function Failed({ workload }: { workload: Workload }) {
   );
 }
 
-function OperationCard({ operation }: { operation: OperationView }) {
+function OperationCard({ operation, told }: { operation: OperationView; told: string | undefined }) {
   const over = hasEnded(operation.state);
   const [open, setOpen] = useState<boolean>();
   const shown = open ?? (!over || operation.state === 'FAILED');
@@ -111,7 +111,7 @@ function OperationCard({ operation }: { operation: OperationView }) {
       aside={<span className="row"><Button size="compact-xs" variant="subtle" onClick={() => setOpen(!shown)} aria-expanded={shown}>{shown ? 'Hide steps' : 'Show steps'}</Button><Link to="/operations/$id" params={{ id: operation.id }} className="small">Open</Link></span>}
     >
       <div className="stack" data-operation={operation.id} data-state={operation.state}>
-        <OperationProgress operation={operation} />
+        <OperationProgress operation={operation} told={told} />
         {shown && <Steps steps={operation.steps} over={operation.state} />}
       </div>
     </Card>
