@@ -33,17 +33,17 @@ var queueFields = []struct {
 	set   func(*job, string)
 }{
 	{"JobID", 12, func(j *job, s string) { j.JobID = s }},
-	{"UserName", 32, func(j *job, s string) { j.User = s }},
-	{"Partition", 40, func(j *job, s string) { j.Partition = s }},
+	{"UserName", 20, func(j *job, s string) { j.User = s }},
+	{"Partition", 41, func(j *job, s string) { j.Partition = s }},
 	{"State", 20, func(j *job, s string) { j.State = s }},
-	{"Reason", 40, func(j *job, s string) { j.Reason = none(s) }},
+	{"Reason", 30, func(j *job, s string) { j.Reason = none(s) }},
 	{"exit_code", 12, func(j *job, s string) { j.ExitCode = exitCode(s) }},
 	{"NumNodes", 8, func(j *job, s string) { j.Nodes = number(s) }},
-	{"NodeList", 120, func(j *job, s string) { j.NodeList = none(s) }},
-	{"SubmitTime", 24, func(j *job, s string) { j.Submitted = none(s) }},
-	{"StartTime", 24, func(j *job, s string) { j.Started = none(s) }},
-	{"EndTime", 24, func(j *job, s string) { j.Ended = none(s) }},
-	{"Name", 100, func(j *job, s string) { j.Name = s }},
+	{"NodeList", 60, func(j *job, s string) { j.NodeList = none(s) }},
+	{"SubmitTime", 20, func(j *job, s string) { j.Submitted = none(s) }},
+	{"StartTime", 20, func(j *job, s string) { j.Started = none(s) }},
+	{"EndTime", 20, func(j *job, s string) { j.Ended = none(s) }},
+	{"Name", 64, func(j *job, s string) { j.Name = s }},
 }
 
 // squeueFormat is the value of squeue's option -O.

@@ -90,18 +90,20 @@ type listing struct {
 	OutputBytes int      `json:"outputBytes"`
 }
 
-// listScript prints the queue, ended jobs included, then what the completion log has of those that
-// slurmctld has forgotten. Both are cut to lines that the answer can hold.
-const listScript = `squeue -a -h -t all -S -i -O "$1" | head -n 400 || exit 1
+// listScript prints the queue, ended jobs included, newest first, then what the completion log has
+// of those that slurmctld has forgotten. $2 is one job's number or empty for all. A node keeps 64 KiB
+// of output, which is what the numbers of lines are chosen for.
+const listScript = `if test -n "$2"; then squeue -a -h -t all -j "$2" -O "$1" 2> /dev/null; else squeue -a -h -t all -S -i -O "$1" | head -n 120; fi
 echo "=== completed"
-test ! -f ` + jobCompLog + ` || tail -n 200 ` + jobCompLog
+test ! -f ` + jobCompLog + ` || if test -n "$2"; then grep "^JobId=$2 " ` + jobCompLog + `; else tail -n 40 ` + jobCompLog + `; fi
+timeout 10 scontrol ping | grep -q "is UP"`
 
 func list(ctx context.Context, call *adapter.Call) (any, error) {
 	input := listing{Limit: 50, OutputBytes: 4096}
 	if err := decodeOptional(call.Input, &input); err != nil {
 		return nil, err
 	}
-	jobs, err := readJobs(ctx, call, "list")
+	jobs, err := readJobs(ctx, call, input.JobID)
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +123,9 @@ func list(ctx context.Context, call *adapter.Call) (any, error) {
 	return output, nil
 }
 
-func readJobs(ctx context.Context, call *adapter.Call, step string) ([]job, error) {
-	read := adapter.RunCommand{Command: []string{"sh", "-c", listScript, "list", squeueFormat()}}
-	result, err := onController(ctx, call, step, read)
+func readJobs(ctx context.Context, call *adapter.Call, id string) ([]job, error) {
+	read := adapter.RunCommand{Command: []string{"sh", "-c", listScript, "list", squeueFormat(), id}}
+	result, err := onController(ctx, call, "list", read)
 	if err != nil {
 		return nil, err
 	}
