@@ -1,0 +1,171 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// launch asks for an instance of an app and answers it with its operation.
+func launch(t *testing.T, ctx context.Context, c *client.Client, app, name, allocation string) (instance, operation string) {
+	t.Helper()
+	started, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{
+		ProjectId: shared.Demo.ProjectID, AppSlug: app, Name: name, AllocationIds: []string{allocation}, DeadlineSeconds: 180,
+		Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
+	})
+	require.NoError(t, err)
+	return started.LaunchInstance.Instance.Id, started.LaunchInstance.Operation.Id
+}
+
+func decommission(t *testing.T, ctx context.Context, c *client.Client, instance string) {
+	t.Helper()
+	ended, err := gql.DecommissionInstance(ctx, c, gql.DecommissionInstanceInput{
+		InstanceId: instance, DeadlineSeconds: 180, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
+	})
+	require.NoError(t, err)
+	succeeds(t, ctx, c, ended.DecommissionInstance.Operation.Id)
+}
+
+// act asks an action and decodes its output.
+func act(t *testing.T, ctx context.Context, c *client.Client, instance, action string, input, output any) {
+	t.Helper()
+	encoded, err := json.Marshal(input)
+	require.NoError(t, err)
+	answer, err := gql.InvokeAction(ctx, c, gql.InvokeActionInput{
+		InstanceId: instance, Action: action, Input: encoded, IdempotencyKey: client.NewKey(),
+	})
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(answer.InvokeAction.Output, output))
+}
+
+// needsRoot ends a test that cannot run without namespaces.
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("local nodes in namespaces need root")
+	}
+}
+
+func TestASlurmClusterComesUpRunsAJobAndLeavesNothing(t *testing.T) {
+	needsRoot(t)
+	t.Parallel()
+	ctx, c := bounded(t), automation(t)
+	instance, operation := launch(t, ctx, c, "slurm", "slurm-api", rent(t, ctx, c))
+	succeeds(t, ctx, c, operation)
+
+	found, err := gql.GetInstance(ctx, c, instance)
+	require.NoError(t, err)
+	require.Equal(t, gql.InstanceStatusRunning, found.Instance.Status)
+
+	var submitted struct {
+		JobID json.RawMessage `json:"jobId"`
+	}
+	act(t, ctx, c, instance, "queue.submit", map[string]any{"name": "hello", "script": "#!/bin/bash\nhostname\necho done-by-slurm\n"}, &submitted)
+	awaitJob(t, ctx, c, instance, strings.Trim(string(submitted.JobID), `"`))
+
+	decommission(t, ctx, c, instance)
+	gone, err := gql.GetInstance(ctx, c, instance)
+	require.NoError(t, err)
+	require.Equal(t, gql.InstanceStatusStopped, gone.Instance.Status)
+	require.NotNil(t, gone.Instance.ReleasedAt)
+}
+
+// awaitJob waits until the queue says that the job has completed.
+func awaitJob(t *testing.T, ctx context.Context, c *client.Client, instance, job string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var queue struct {
+			Jobs []map[string]json.RawMessage `json:"jobs"`
+		}
+		act(t, ctx, c, instance, "queue.list", map[string]any{}, &queue)
+		for _, row := range queue.Jobs {
+			id := strings.Trim(string(row["jobId"])+string(row["id"]), `"`)
+			if id == job && strings.Contains(string(row["state"]), "COMPLETED") {
+				return true
+			}
+		}
+		return false
+	}, 90*time.Second, 500*time.Millisecond)
+}
+
+func TestALaunchSurvivesTheServersDeathAndMakesOneCluster(t *testing.T) {
+	needsRoot(t)
+	ctx, c := bounded(t), automation(t)
+	instance, operation := launch(t, ctx, c, "slurm", "slurm-crash", rent(t, ctx, c))
+	awaitPhase(t, ctx, c, operation)
+	starts := shared.Server.Starts()
+	require.NoError(t, shared.Server.Signal(syscall.SIGKILL))
+	require.Eventually(t, func() bool { return shared.Server.Starts() > starts }, time.Minute, 50*time.Millisecond)
+	require.NoError(t, shared.AwaitReady(ctx))
+	ended := succeeds(t, ctx, c, operation)
+	require.Equal(t, 1, ended.DispatchAttempt)
+
+	members, err := gql.ListMembers(ctx, c, instance, 50, "")
+	require.NoError(t, err)
+	require.Len(t, members.Instance.Members.Edges, 2)
+	require.Equal(t, []int{1}, count(t, ctx, c, instance))
+	decommission(t, ctx, c, instance)
+}
+
+// awaitPhase waits until the adapter has the operation.
+func awaitPhase(t *testing.T, ctx context.Context, c *client.Client, operation string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		op, err := gql.GetOperation(ctx, c, operation)
+		return err == nil && op.Operation.DispatchAttempt == 1
+	}, time.Minute, 20*time.Millisecond)
+}
+
+// count is how many controllers and workers the cluster itself knows: nodes in its own list.
+func count(t *testing.T, ctx context.Context, c *client.Client, instance string) []int {
+	t.Helper()
+	var listed struct {
+		Nodes []json.RawMessage `json:"nodes"`
+	}
+	act(t, ctx, c, instance, "node.list", map[string]any{}, &listed)
+	return []int{len(listed.Nodes)}
+}
+
+func TestATimelineHasNoGapAndNoDuplicateOverARestart(t *testing.T) {
+	ctx, c := bounded(t), automation(t)
+	instance, operation := launch(t, ctx, c, "hello-cluster", "hello-timeline", rent(t, ctx, c))
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	numbers := make(chan int, 1_000)
+	go func() {
+		defer close(numbers)
+		for event, err := range c.Timeline(watching, instance, "") {
+			if err != nil {
+				return
+			}
+			numbers <- event.Seq
+			if event.Type == "apps.instance.deleted" {
+				return
+			}
+		}
+	}()
+	require.NoError(t, shared.Server.Restart(ctx))
+	require.NoError(t, shared.AwaitReady(ctx))
+	succeeds(t, ctx, c, operation)
+	require.NoError(t, shared.Server.Restart(ctx))
+	require.NoError(t, shared.AwaitReady(ctx))
+	decommission(t, ctx, c, instance)
+	next := 1
+	for number := range numbers {
+		require.Equal(t, next, number)
+		next++
+	}
+	found, err := gql.GetInstance(ctx, c, instance)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, next, 5)
+	require.LessOrEqual(t, next-1, found.Instance.Revision)
+}

@@ -1,0 +1,114 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// appctl runs the command line as the service account and answers what it printed.
+func appctl(t *testing.T, ctx context.Context, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(ctx, "../../bin/appctl", args...)
+	command.Env = append(os.Environ(), "APPCTL_SERVER="+shared.URL, "APPCTL_TOKEN="+shared.Demo.ServiceAccountKey,
+		"APPCTL_PROJECT="+shared.Demo.ProjectID, "XDG_CONFIG_HOME="+t.TempDir())
+	var out, problems bytes.Buffer
+	command.Stdout, command.Stderr = &out, &problems
+	require.NoError(t, command.Run(), "appctl %v: %s", args, problems.String())
+	return out.String()
+}
+
+func TestTheCommandLineCarriesTheWholeJob(t *testing.T) {
+	needsRoot(t)
+	t.Parallel()
+	ctx, c := bounded(t), automation(t)
+	allocation := rent(t, ctx, c)
+	require.Contains(t, appctl(t, ctx, "apps", "list"), "slurm")
+	appctl(t, ctx, "launch", "slurm", "--name", "slurm-cli", "--allocation", allocation, "--wait")
+	require.Contains(t, appctl(t, ctx, "instances", "list"), "slurm-cli")
+	require.Contains(t, appctl(t, ctx, "events", "tail", "slurm-cli"), "apps.instance.running")
+	submitted := appctl(t, ctx, "action", "run", "slurm-cli", "queue.submit", "--input", `{"name":"cli","script":"#!/bin/bash\nhostname\n"}`)
+	require.NotEmpty(t, submitted)
+	var listed any
+	require.NoError(t, json.Unmarshal([]byte(appctl(t, ctx, "action", "run", "slurm-cli", "queue.list", "-o", "json")), &listed))
+	appctl(t, ctx, "decommission", "slurm-cli", "--reason", "end-to-end test", "--wait")
+}
+
+func TestPlainCurlCarriesTheWholeJob(t *testing.T) {
+	t.Parallel()
+	ctx, c := bounded(t), automation(t)
+	command := exec.CommandContext(ctx, "bash", "../../examples/curl/launch.sh")
+	command.Env = append(os.Environ(), "GPUAAS_URL="+shared.URL, "GPUAAS_TOKEN="+shared.Demo.ServiceAccountKey,
+		"GPUAAS_PROJECT="+shared.Demo.ProjectID, "GPUAAS_ALLOCATIONS="+rent(t, ctx, c), "GPUAAS_NAME=hello-curl")
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+func TestAClientInAnotherLanguageTailsATimeline(t *testing.T) {
+	ctx, c := bounded(t), automation(t)
+	install := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund")
+	install.Dir = "../../examples/node-graphql-ws"
+	said, err := install.CombinedOutput()
+	require.NoError(t, err, string(said))
+	instance, operation := launch(t, ctx, c, "hello-cluster", "hello-node", rent(t, ctx, c))
+	tail := exec.CommandContext(ctx, "node", "tail.mjs")
+	tail.Dir = install.Dir
+	tail.Env = append(os.Environ(), "GPUAAS_URL="+shared.URL, "GPUAAS_TOKEN="+shared.Demo.ServiceAccountKey,
+		"GPUAAS_INSTANCE="+instance, "GPUAAS_UNTIL=apps.instance.running", "GPUAAS_TIMEOUT=120")
+	out, err := tail.Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "apps.instance.requested")
+	require.Contains(t, string(out), "apps.instance.running")
+	succeeds(t, ctx, c, operation)
+	decommission(t, ctx, c, instance)
+}
+
+// TestTheConsoleCarriesTheWholeJobOverARestart drives real headless Chromium, and restarts the
+// server while the launch is open in it.
+func TestTheConsoleCarriesTheWholeJobOverARestart(t *testing.T) {
+	ctx, c := bounded(t), automation(t)
+	rent(t, ctx, c)
+	_, code, err := shared.LoginLink(ctx, shared.Demo.AdminID)
+	require.NoError(t, err)
+	shots := os.Getenv("E2E_SHOTS")
+	if shots == "" {
+		shots = t.TempDir()
+	}
+	app := "slurm"
+	if os.Geteuid() != 0 {
+		app = "hello-cluster"
+	}
+	shots, err = filepath.Abs(shots)
+	require.NoError(t, err)
+	walk := exec.CommandContext(ctx, "node", "e2e/main.mjs", "--base", shared.URL, "--login-code", code, "--app", app, "--shots", shots, "--restart")
+	walk.Dir = "../../web"
+	walk.Stderr = os.Stderr
+	in, err := walk.StdinPipe()
+	require.NoError(t, err)
+	out, err := walk.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, walk.Start())
+	last := ""
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var said struct{ Event string }
+		t.Log(lines.Text())
+		if json.Unmarshal(lines.Bytes(), &said) == nil && said.Event != "" {
+			last = said.Event
+		}
+		if said.Event == "restart" {
+			require.NoError(t, shared.Server.Restart(ctx))
+			require.NoError(t, shared.AwaitReady(ctx))
+			_, err := in.Write([]byte("restarted\n"))
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, walk.Wait())
+	require.Equal(t, "done", last)
+}
