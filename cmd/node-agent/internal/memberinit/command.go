@@ -35,7 +35,7 @@ func (s Settings) prepare(command, env []string, workDir, user string) (prepared
 		return prepared{}, err
 	}
 	full := s.environment(who, env)
-	path, err := lookPath(command[0], dir, valueOf(full, "PATH"))
+	path, err := lookPath(s.shadowed(command[0]), dir, valueOf(full, "PATH"))
 	return prepared{path: path, args: command, dir: dir, env: full, credential: credential}, err
 }
 
@@ -89,6 +89,16 @@ func valueOf(env []string, name string) string {
 		}
 	}
 	return ""
+}
+
+// shadowed gives the member's own file for an absolute name, if it has one: without namespaces the
+// member's directory lies over the node's files as far as tasks can tell.
+func (s Settings) shadowed(program string) string {
+	own := filepath.Join(s.Root, program)
+	if s.Mode == ModeProcess && filepath.IsAbs(program) && executable(own) == nil {
+		return own
+	}
+	return program
 }
 
 // lookPath finds a program as execvp does, with the PATH of the command instead of init's.

@@ -248,3 +248,16 @@ func TestMembersStartSideBySideQuickly(t *testing.T) {
 		require.True(t, left.Empty())
 	}
 }
+
+func TestProgramWrittenIntoTheMemberRunsByItsPath(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, b bundle) {
+		client := b.ensure(t)
+		script := wire.File{Path: "/srv/app/run", Mode: 0o755, Content: []byte("#!/bin/sh\necho ran $1 in $PWD\n"), MakeDirs: true}
+		require.NoError(t, client.WriteFile(t.Context(), script))
+		run := wire.Run{Key: "tsk_a", Command: []string{"/srv/app/run", "it"}, WorkDir: "/srv/app", TimeoutMillis: 5000}
+		result := runs(t, client, run)
+		require.True(t, strings.HasPrefix(string(result.Stdout), "ran it in /"), "%s%s", result.Stdout, result.Stderr)
+		require.True(t, strings.HasSuffix(string(result.Stdout), "/srv/app\n"), "%s", result.Stdout)
+	})
+}
