@@ -60,6 +60,7 @@ type Fault struct {
 	Reasons []Object
 }
 
+// Error is the code and the message.
 func (f *Fault) Error() string { return f.Code + ": " + f.Message }
 
 // Close ends a socket with a close code and reason.
@@ -70,6 +71,7 @@ type Close struct {
 	Reason string
 }
 
+// Error is the reason.
 func (c *Close) Error() string { return c.Reason }
 
 // ErrDrop, returned by a Stream, cuts the TCP connection as a crash would.
