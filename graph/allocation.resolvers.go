@@ -2,39 +2,58 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/page"
 )
 
 func (r *allocationResolver) Node(ctx context.Context, obj *db.Allocation) (*db.ComputeNode, error) {
-	panic(fmt.Errorf("not implemented: Node - node"))
+	return maybe(ctx, loadersOf(ctx).nodes, obj.NodeID)
 }
 
 func (r *allocationResolver) Instance(ctx context.Context, obj *db.Allocation) (*instance.View, error) {
-	panic(fmt.Errorf("not implemented: Instance - instance"))
+	return maybe(ctx, loadersOf(ctx).instances, obj.InstanceID)
 }
 
 func (r *allocationResolver) ReleaseOperation(ctx context.Context, obj *db.Allocation) (*operation.View, error) {
-	panic(fmt.Errorf("not implemented: ReleaseOperation - releaseOperation"))
+	return maybe(ctx, loadersOf(ctx).operations, obj.ReleaseOperationID)
 }
 
 func (r *mutationResolver) RequestAllocation(ctx context.Context, input model.RequestAllocationInput) (*model.RequestAllocationPayload, error) {
-	panic(fmt.Errorf("not implemented: RequestAllocation - requestAllocation"))
+	got, err := r.Allocations.Request(ctx, requestInput(input))
+	if err != nil {
+		return nil, err
+	}
+	return &model.RequestAllocationPayload{Allocations: got}, nil
 }
 
 func (r *mutationResolver) ReleaseAllocation(ctx context.Context, input model.ReleaseAllocationInput) (*model.ReleaseAllocationPayload, error) {
-	panic(fmt.Errorf("not implemented: ReleaseAllocation - releaseAllocation"))
+	released, err := r.Allocations.Release(ctx, allocation.ReleaseInput{
+		AllocationID: input.AllocationID, Reason: value(input.Reason), IdempotencyKey: input.IdempotencyKey,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &model.ReleaseAllocationPayload{Allocation: released.Allocation, Operation: released.Operation}, nil
 }
 
 func (r *queryResolver) Allocations(ctx context.Context, projectID ids.ID, statuses []lifecycle.AllocationStatus, first *int, after *string) (*model.AllocationConnection, error) {
-	panic(fmt.Errorf("not implemented: Allocations - allocations"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Resolver.Allocations.List(ctx, projectID, statuses, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.AllocationConnection{Edges: edges(found, allocationEdge), PageInfo: pageInfo(found)}, nil
 }
 
 func (r *Resolver) Allocation() exec.AllocationResolver { return &allocationResolver{r} }

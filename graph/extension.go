@@ -16,7 +16,16 @@ func (Extension) ExtensionName() string { return "Loaders" }
 // Validate has nothing to check.
 func (Extension) Validate(graphql.ExecutableSchema) error { return nil }
 
-// InterceptResponse runs one response with fresh loaders.
+// InterceptOperation gives the operation a place for the reason its subscription ends.
+func (Extension) InterceptOperation(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
+	return next(withEnding(ctx))
+}
+
+// InterceptResponse runs one response with fresh loaders. The end of a subscription that was cut off
+// is an error.
 func (e Extension) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
-	return next(e.Resolver.WithLoaders(ctx))
+	if response := next(e.Resolver.WithLoaders(ctx)); response != nil {
+		return response
+	}
+	return endingOf(ctx)
 }

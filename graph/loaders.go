@@ -21,11 +21,13 @@ const (
 // loaders gather the ids that the elements of a list ask for, so that a list costs one read a
 // neighbour and not one an element. They live as long as a request and see what its caller sees.
 type loaders struct {
-	instances  *dataloadgen.Loader[ids.ID, *instance.View]
-	operations *dataloadgen.Loader[ids.ID, *operation.View]
-	steps      *dataloadgen.Loader[ids.ID, []*db.OperationStep]
-	manifests  *dataloadgen.Loader[ids.ID, *db.Manifest]
-	catalog    *catalogLoaders
+	instances   *dataloadgen.Loader[ids.ID, *instance.View]
+	operations  *dataloadgen.Loader[ids.ID, *operation.View]
+	steps       *dataloadgen.Loader[ids.ID, []*db.OperationStep]
+	nodes       *dataloadgen.Loader[ids.ID, *db.ComputeNode]
+	allocations *dataloadgen.Loader[ids.ID, *db.Allocation]
+	manifests   *dataloadgen.Loader[ids.ID, *db.Manifest]
+	catalog     *catalogLoaders
 }
 
 type loadersKey struct{}
@@ -33,15 +35,17 @@ type loadersKey struct{}
 // WithLoaders gives a request its loaders.
 func (r *Resolver) WithLoaders(ctx context.Context) context.Context {
 	return context.WithValue(ctx, loadersKey{}, &loaders{
-		instances: loader(r.Instances.Many),
+		instances: loader(r.Instances.Many), nodes: loader(r.Nodes.Many), allocations: loader(r.Allocations.Many),
 		operations: loader(func(ctx context.Context, wanted []ids.ID) (map[ids.ID]*operation.View, error) {
 			return operation.Many(ctx, r.DB, wanted)
 		}),
 		steps: loader(func(ctx context.Context, wanted []ids.ID) (map[ids.ID][]*db.OperationStep, error) {
 			return operation.Steps(ctx, r.DB, wanted)
 		}),
-		manifests: loader(r.Catalog.Many),
-		catalog:   r.catalogLoaders(),
+		manifests:   loader(r.Catalog.Many),
+		allocations: loader(r.Allocations.Many),
+		nodes:       loader(r.Nodes.Many),
+		catalog:     r.catalogLoaders(),
 	})
 }
 

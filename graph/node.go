@@ -25,9 +25,13 @@ type nodeRead func(ctx context.Context, id ids.ID) (model.Node, error)
 // nodeReads is which read answers for which kind of id.
 func (r *Resolver) nodeReads() map[ids.Kind]nodeRead {
 	return map[ids.Kind]nodeRead{
-		ids.Instance:  asNode(r.instance),
-		ids.Member:    asNode(r.Instances.Member),
-		ids.Operation: asNode(func(ctx context.Context, id ids.ID) (*operation.View, error) { return operation.Get(ctx, r.DB, id) }),
+		ids.Instance:   asNode(r.instance),
+		ids.Event:      asNode(r.Instances.Event),
+		ids.Allocation: asNode(r.Allocations.Get),
+		ids.Node:       asNode(r.Nodes.Get),
+		ids.NodeTask:   asNode(func(ctx context.Context, id ids.ID) (*db.NodeTask, error) { return r.Tasks.Get(ctx, id, 0) }),
+		ids.Member:     asNode(r.Instances.Member),
+		ids.Operation:  asNode(func(ctx context.Context, id ids.ID) (*operation.View, error) { return operation.Get(ctx, r.DB, id) }),
 
 		ids.Tenant:         asNode(r.Identity.Tenant),
 		ids.Project:        asNode(r.Identity.Project),
@@ -40,6 +44,9 @@ func (r *Resolver) nodeReads() map[ids.Kind]nodeRead {
 		ids.Entitlement:    asNode(r.Catalog.Entitlement),
 		ids.Artifact:       asNode(r.Artifacts.Artifact),
 		ids.Adapter:        asNode(r.Adapters.Adapter),
+		ids.Allocation:     asNode(r.Allocations.Get),
+		ids.Node:           asNode(r.Nodes.Get),
+		ids.NodeTask:       asNode(func(ctx context.Context, id ids.ID) (*db.NodeTask, error) { return r.Tasks.Get(ctx, id, 0) }),
 		ids.Audit:          asNode(func(ctx context.Context, id ids.ID) (*db.AuditEntry, error) { return audit.Get(ctx, r.DB, id) }),
 	}
 }

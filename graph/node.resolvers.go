@@ -2,64 +2,106 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/node"
+	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/task"
 )
 
 func (r *computeNodeResolver) Isolation(ctx context.Context, obj *db.ComputeNode) (model.NodeIsolation, error) {
-	panic(fmt.Errorf("not implemented: Isolation - isolation"))
+	return model.NodeIsolation(obj.Isolation), nil
 }
 
 func (r *mutationResolver) CreateNodeEnrolment(ctx context.Context, input model.CreateNodeEnrolmentInput) (*model.CreateNodeEnrolmentPayload, error) {
-	panic(fmt.Errorf("not implemented: CreateNodeEnrolment - createNodeEnrolment"))
+	secret, err := r.Nodes.CreateEnrolment(ctx, node.EnrolmentInput{Name: value(input.Name), TTLMinutes: input.TTLMinutes})
+	if err != nil {
+		return nil, err
+	}
+	return &model.CreateNodeEnrolmentPayload{Token: secret.Token, ExpiresAt: secret.ExpiresAt}, nil
 }
 
 func (r *mutationResolver) EnrolNode(ctx context.Context, input model.EnrolNodeInput) (*model.EnrolNodePayload, error) {
-	panic(fmt.Errorf("not implemented: EnrolNode - enrolNode"))
+	enrolled, err := r.Nodes.Enrol(ctx, enrolInput(input))
+	if err != nil {
+		return nil, err
+	}
+	return &model.EnrolNodePayload{Node: enrolled.Node, Credential: enrolled.Token, ExpiresAt: enrolled.ExpiresAt}, nil
 }
 
 func (r *mutationResolver) RotateNodeCredential(ctx context.Context) (*model.NodeCredentialPayload, error) {
-	panic(fmt.Errorf("not implemented: RotateNodeCredential - rotateNodeCredential"))
+	secret, err := r.Nodes.Rotate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &model.NodeCredentialPayload{Credential: secret.Token, ExpiresAt: secret.ExpiresAt}, nil
 }
 
 func (r *mutationResolver) NodeHeartbeat(ctx context.Context, input model.NodeHeartbeatInput) (*db.ComputeNode, error) {
-	panic(fmt.Errorf("not implemented: NodeHeartbeat - nodeHeartbeat"))
+	beat := node.HeartbeatInput{AgentVersion: input.AgentVersion, BootID: input.BootID}
+	if input.Inventory != nil {
+		changed := inventory(*input.Inventory)
+		beat.Inventory = &changed
+	}
+	return r.Resolver.Nodes.Heartbeat(ctx, beat)
 }
 
 func (r *mutationResolver) ReportNodeTask(ctx context.Context, input model.ReportNodeTaskInput) (*db.NodeTask, error) {
-	panic(fmt.Errorf("not implemented: ReportNodeTask - reportNodeTask"))
+	return r.Tasks.Report(ctx, task.ReportInput{
+		TaskID: input.TaskID, Fence: input.Fence, State: input.State, ExitCode: input.ExitCode, Result: input.Result, Message: value(input.Message),
+	})
 }
 
 func (r *mutationResolver) AppendNodeTaskOutput(ctx context.Context, input model.AppendNodeTaskOutputInput) (int, error) {
-	panic(fmt.Errorf("not implemented: AppendNodeTaskOutput - appendNodeTaskOutput"))
+	return r.Tasks.Append(ctx, task.OutputInput{
+		TaskID: input.TaskID, Fence: input.Fence, Stream: lifecycle.OutputStream(input.Stream), Offset: input.Offset, Data: input.Data,
+	})
 }
 
 func (r *mutationResolver) RunNodeTask(ctx context.Context, input model.RunNodeTaskInput) (*db.NodeTask, error) {
-	panic(fmt.Errorf("not implemented: RunNodeTask - runNodeTask"))
+	return r.Tasks.Run(ctx, task.RunInput{
+		MemberID: input.MemberID, Kind: input.Kind, Spec: input.Spec, TimeoutSeconds: input.TimeoutSeconds, IdempotencyKey: input.IdempotencyKey,
+	})
 }
 
 func (r *mutationResolver) CancelNodeTask(ctx context.Context, taskID ids.ID) (*db.NodeTask, error) {
-	panic(fmt.Errorf("not implemented: CancelNodeTask - cancelNodeTask"))
+	return r.Tasks.Cancel(ctx, taskID)
 }
 
 func (r *queryResolver) Nodes(ctx context.Context, first *int, after *string) (*model.ComputeNodeConnection, error) {
-	panic(fmt.Errorf("not implemented: Nodes - nodes"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Resolver.Nodes.List(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.ComputeNodeConnection{Edges: edges(found, computeNodeEdge), PageInfo: pageInfo(found)}, nil
 }
 
 func (r *queryResolver) NodeTask(ctx context.Context, id ids.ID, waitSeconds *int) (*db.NodeTask, error) {
-	panic(fmt.Errorf("not implemented: NodeTask - nodeTask"))
+	return r.Tasks.Get(ctx, id, value(waitSeconds))
 }
 
 func (r *queryResolver) NodeTasks(ctx context.Context, memberID ids.ID, first *int, after *string) (*model.NodeTaskConnection, error) {
-	panic(fmt.Errorf("not implemented: NodeTasks - nodeTasks"))
+	args, err := page.Of(first, after, shortPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Tasks.List(ctx, memberID, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.NodeTaskConnection{Edges: edges(found, nodeTaskEdge), PageInfo: pageInfo(found)}, nil
 }
 
 func (r *subscriptionResolver) NodeTasks(ctx context.Context) (<-chan *db.NodeTask, error) {
-	panic(fmt.Errorf("not implemented: NodeTasks - nodeTasks"))
+	return r.Tasks.Follow(ctx, endWith(ctx))
 }
 
 func (r *Resolver) ComputeNode() exec.ComputeNodeResolver { return &computeNodeResolver{r} }

@@ -19,11 +19,11 @@ func (r *mutationResolver) ReportOperation(ctx context.Context, input model.Repo
 }
 
 func (r *mutationResolver) RenewOperationToken(ctx context.Context) (*model.OperationTokenPayload, error) {
-	token, expires, err := operation.RenewToken(ctx, r.DB, r.Keys)
+	renewed, err := operation.RenewToken(ctx, r.DB, r.Keys)
 	if err != nil {
 		return nil, err
 	}
-	return &model.OperationTokenPayload{Token: token, ExpiresAt: expires}, nil
+	return &model.OperationTokenPayload{Token: renewed.Text, ExpiresAt: renewed.ExpiresAt}, nil
 }
 
 func (r *operationResolver) Instance(ctx context.Context, obj *operation.View) (*instance.View, error) {

@@ -3,12 +3,17 @@
 package graph
 
 import (
+	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/adapter"
+	"github.com/gpuaas/app-platform/service/allocation"
+	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/node"
+	"github.com/gpuaas/app-platform/service/task"
 )
 
 // Resolver is the root of all resolvers: the services they call.
@@ -25,4 +30,20 @@ type Resolver struct {
 	Artifacts *artifact.Service
 	// Adapters holds the verbs on adapters.
 	Adapters *adapter.Service
+	// Allocations holds the verbs on allocations.
+	Allocations *allocation.Service
+	// Nodes holds the verbs on nodes.
+	Nodes *node.Service
+	// Tasks holds the verbs on node tasks.
+	Tasks *task.Service
+	// Allocations holds the verbs on allocations.
+	Allocations *allocation.Service
+	// Nodes holds the verbs on nodes.
+	Nodes *node.Service
+	// Tasks holds the verbs on node tasks.
+	Tasks *task.Service
+	// Progress watches single operations.
+	Progress *Progress
+	// Keys signs operation tokens.
+	Keys *token.Keyring
 }

@@ -125,11 +125,7 @@ func (r *releasing) lock(ctx context.Context, t *tx.Tx) error {
 		if err != nil {
 			return fmt.Errorf("lock instance %s: %w", *seen.InstanceID, err)
 		}
-		key, err := authz.FamilyKey(r.instance.PermissionFamily, "instance.delete")
-		if err != nil {
-			return err
-		}
-		if err := audit.Require(t, action, key, object(seen), r.instance.ID); err != nil {
+		if err := r.mayStop(t, action, object(seen)); err != nil {
 			return err
 		}
 	}
@@ -141,6 +137,18 @@ func (r *releasing) lock(ctx context.Context, t *tx.Tx) error {
 		return errMoved
 	}
 	return nil
+}
+
+// mayStop asks for the key to decommission the instance, unless nothing is left of it.
+func (r *releasing) mayStop(t *tx.Tx, action string, where authz.Object) error {
+	if r.instance.ReleasedAt != nil {
+		return nil
+	}
+	key, err := authz.FamilyKey(r.instance.PermissionFamily, "instance.delete")
+	if err != nil {
+		return err
+	}
+	return audit.Require(t, action, key, where, r.instance.ID)
 }
 
 // known is the operation of a repeated call, or the refusal when another release is under way. It is
@@ -242,14 +250,14 @@ func (r *releasing) announce(ctx context.Context, t *tx.Tx, op, decommission *db
 		Action: "releaseAllocation", Key: authz.AllocationRelease, Object: object(r.allocation), ObjectID: r.allocation.ID,
 		Reason: r.in.Reason, Before: map[string]any{"status": before}, After: after,
 	})
-	if err != nil || r.instance == nil {
+	if err != nil || decommission == nil {
 		return err
 	}
 	err = event.Append(ctx, t, r.instance, event.Draft{
 		Type: lifecycle.EventAllocationReleasing, OperationID: op.ID, Message: "allocation " + r.allocation.Name + " is released",
 		CorrelationID: op.CorrelationID, Payload: map[string]any{"allocation": r.allocation.ID},
 	})
-	if err != nil || decommission == nil || decommission.ID != r.made.Decommission {
+	if err != nil || decommission.ID != r.made.Decommission {
 		return err
 	}
 	key, err := authz.FamilyKey(r.instance.PermissionFamily, "instance.delete")

@@ -166,3 +166,20 @@ func (s *Service) Member(ctx context.Context, id ids.ID) (*db.Member, error) {
 	}
 	return member, authz.RequireOn(actor, key, object(of.Instance))
 }
+
+// Event reads an event. It asks for <family>.instance.read of its instance.
+func (s *Service) Event(ctx context.Context, id ids.ID) (*event.Event, error) {
+	var found *event.Event
+	var of *View
+	actor, err := s.DB.Read(ctx,
+		tx.Row(&found, event.Scan, `SELECT `+rows.EventColumns+` FROM app_instance_event WHERE id = $1`, id),
+		tx.Row(&of, scan, `SELECT `+rows.InstanceColumns+` FROM instance
+			WHERE id = (SELECT instance_id FROM app_instance_event WHERE id = $1)`, id))
+	if err != nil {
+		return nil, err
+	}
+	if found == nil || of == nil {
+		return nil, fault.NoSuch()
+	}
+	return found, readable(actor, of.Instance)
+}

@@ -1,0 +1,186 @@
+// Package authhttp serves the way in and out: POST /auth/login turns a one-time code into a
+// session, POST /auth/logout ends one.
+//
+// A browser gets its session as an HttpOnly, SameSite=Strict cookie and only when its own page
+// asks; a command line gets a token. Failed logins of one address are limited, so that codes cannot
+// be guessed, and an answer never says why a code does not work.
+package authhttp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"mime"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/graph/transport"
+	"github.com/gpuaas/app-platform/service/identity"
+)
+
+// maxBody bounds a request body, in bytes.
+const maxBody = 4 << 10
+
+// Options configure a Handler.
+type Options struct {
+	// Identity redeems codes and ends sessions. Required.
+	Identity *identity.Service
+	// Log takes what must not be answered. Required.
+	Log *slog.Logger
+	// Origins are pages of other hosts that may log in with a cookie ("https://host:port").
+	Origins []string
+	// Secure marks the cookie for TLS also where this server itself does not speak it, as behind a proxy.
+	Secure bool
+	// Address is a caller's network address; nil takes the connection's.
+	Address func(r *http.Request) string
+}
+
+// Handler serves /auth/login and /auth/logout. It is safe for concurrent use.
+type Handler struct {
+	options Options
+	limits  *limits
+	mux     *http.ServeMux
+}
+
+// New makes a handler.
+func New(options Options) (*Handler, error) {
+	if options.Identity == nil || options.Log == nil {
+		return nil, errors.New("logins over HTTP: Identity and Log are required")
+	}
+	if options.Address == nil {
+		options.Address = func(r *http.Request) string {
+			host, _, err := net.SplitHostPort(r.RemoteAddr)
+			if err != nil {
+				return r.RemoteAddr
+			}
+			return host
+		}
+	}
+	h := &Handler{options: options, limits: newLimits(), mux: http.NewServeMux()}
+	h.mux.HandleFunc("POST /auth/login", h.login)
+	h.mux.HandleFunc("POST /auth/logout", h.logout)
+	return h, nil
+}
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := transport.RequestCorrelationID(r)
+	w.Header().Set(transport.CorrelationHeader, id)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	ctx := authz.WithRequest(r.Context(), authz.RequestInfo{CorrelationID: id, Origin: h.options.Address(r)})
+	h.mux.ServeHTTP(w, r.WithContext(transport.WithCorrelationID(ctx, id)))
+}
+
+// loginRequest is the body of POST /auth/login.
+type loginRequest struct {
+	Code   string `json:"code"`
+	Client string `json:"client"`
+}
+
+func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
+	address := h.options.Address(r)
+	if wait := h.limits.wait(address); wait > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+		h.fail(w, r, fault.New(fault.RateLimited, "too many logins failed from this address"))
+		return
+	}
+	in, err := h.read(w, r)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	session, err := h.options.Identity.RedeemLogin(r.Context(), in.Code)
+	if err != nil {
+		if fault.Is(err, fault.Unauthenticated) {
+			h.limits.failed(address)
+		}
+		h.fail(w, r, err)
+		return
+	}
+	if in.Client == "browser" {
+		http.SetCookie(w, h.cookie(r, session.Token, session.ExpiresAt))
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	answer(w, http.StatusOK, map[string]any{"token": session.Token, "expiresAt": session.ExpiresAt})
+}
+
+// read takes the body of a login: one small JSON object, from our own page when it is a browser's.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request) (in loginRequest, err error) {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" {
+		return in, fault.New(fault.UnsupportedMediaType, "the body must be application/json")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if over := new(http.MaxBytesError); errors.As(err, &over) {
+		return in, fault.New(fault.MessageTooLarge, "the body may have at most %d bytes", maxBody)
+	}
+	if err != nil || json.Unmarshal(body, &in) != nil {
+		return in, fault.New(fault.RequestInvalid, "the body must be one JSON object with code and client")
+	}
+	switch in.Client {
+	case "cli":
+	case "browser":
+		if !transport.SameOrigin(r, h.options.Origins) {
+			return in, fault.New(fault.Forbidden, "a browser logs in from our own pages only")
+		}
+	default:
+		return in, fault.New(fault.InvalidArgument, "client must be cli or browser").At("client")
+	}
+	if in.Code == "" {
+		return in, fault.New(fault.InvalidArgument, "code must be given").At("code")
+	}
+	return in, nil
+}
+
+// logout ends the caller's session, whatever it was, and takes the cookie back.
+func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
+	credential, refused := transport.RequestCredential(r)
+	if refused != nil {
+		h.fail(w, r, fault.New(fault.Unauthenticated, "the credential is malformed"))
+		return
+	}
+	if credential.Source == transport.SourceCookie && !transport.SameOrigin(r, h.options.Origins) {
+		h.fail(w, r, fault.New(fault.Forbidden, "the session cookie is taken from our own pages only"))
+		return
+	}
+	if err := h.options.Identity.EndSession(r.Context(), credential.Raw); err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	gone := h.cookie(r, "", time.Unix(0, 0))
+	gone.MaxAge = -1
+	http.SetCookie(w, gone)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (h *Handler) cookie(r *http.Request, value string, expires time.Time) *http.Cookie {
+	return &http.Cookie{Name: transport.SessionCookie, Value: value, Path: "/", Expires: expires, HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: h.options.Secure || r.TLS != nil}
+}
+
+// fail answers the error envelope; what is not a fault is logged and answered as INTERNAL.
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	id := transport.CorrelationID(r.Context())
+	refused := fault.From(err)
+	if refused.Code == fault.Internal && !errors.Is(err, context.Canceled) {
+		h.options.Log.ErrorContext(r.Context(), "a login failed", "correlation_id", id, "error", err)
+	}
+	answer(w, refused.HTTPStatus(), map[string]any{"error": map[string]any{
+		"code": refused.Code, "message": refused.Message, "correlation_id": id, "retryable": refused.CanRetry(),
+	}})
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the caller may have gone
+}

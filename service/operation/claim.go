@@ -1,0 +1,190 @@
+package operation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/rows"
+)
+
+// Bounds of the search for due operations: how many of the longest waiting are ranked against each
+// other, and how many of others are looked at when those fill the window.
+const (
+	claimWindow = "512"
+	claimOthers = "64"
+)
+
+// parked is how far ahead a claimed operation's next look is put. Whoever wakes the operation while
+// it is held brings that forward, so that its holder notices when it lets go.
+const parked = "1 day"
+
+// ErrFenced says that the operation was ended or taken over; its holder drops it.
+var ErrFenced = errors.New("the claim is not held any more")
+
+// Held is an operation that a worker has claimed. Worker and ClaimEpoch fence everything it writes.
+type Held struct {
+	*db.Operation
+	// Worker is the process that holds it.
+	Worker ids.ID
+}
+
+const heldColumns = rows.OperationColumns + `, operation.adapter_status, operation.failures`
+
+// scanHeld scans heldColumns.
+func scanHeld(row pgx.CollectableRow) (*Held, error) {
+	x := &db.Operation{}
+	return &Held{Operation: x}, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.InstanceID, &x.AllocationID, &x.Kind, &x.State, &x.Outcome,
+		&x.AdapterName, &x.Phase, &x.Percent, &x.Message, &x.RequesterKind, &x.RequesterID,
+		&x.RequesterName, &x.Reason, &x.CorrelationID, &x.DesiredChange, &x.Evidence, &x.ErrorCode,
+		&x.ErrorMessage, &x.ErrorOwner, &x.ErrorRetryable, &x.DispatchAttempt, &x.ClaimEpoch,
+		&x.Deadline, &x.CreatedAt, &x.StartedAt, &x.EndedAt, &x.AdapterStatus, &x.Failures)
+}
+
+// claimSQL takes due operations. They take turns by tenant, and within a tenant by project, so that
+// a backlog delays nobody but its owner.
+const claimSQL = `WITH due AS MATERIALIZED (
+	SELECT id, tenant_id, project_id, next_run_at FROM operation
+	WHERE ended_at IS NULL AND claimed_by IS NULL AND next_run_at <= now() AND tenant_id <> ALL ($3::text[])
+	ORDER BY next_run_at, id LIMIT ` + claimWindow + `
+), others AS MATERIALIZED (
+	SELECT id, tenant_id, project_id, next_run_at FROM operation
+	WHERE (SELECT count(*) FROM due) = ` + claimWindow + `
+		AND ended_at IS NULL AND claimed_by IS NULL AND next_run_at <= now() AND tenant_id <> ALL ($3::text[])
+		AND tenant_id NOT IN (SELECT tenant_id FROM due)
+	ORDER BY next_run_at, id LIMIT ` + claimOthers + `
+), by_project AS (
+	SELECT *, row_number() OVER (PARTITION BY project_id ORDER BY next_run_at, id) AS turn
+	FROM (SELECT * FROM due UNION ALL SELECT * FROM others) found
+), by_tenant AS (
+	SELECT *, row_number() OVER (PARTITION BY tenant_id ORDER BY turn, next_run_at, id) AS round FROM by_project
+), picked AS (
+	SELECT o.id FROM by_tenant r JOIN operation o ON o.id = r.id
+	WHERE o.ended_at IS NULL AND o.claimed_by IS NULL AND o.next_run_at <= now()
+	ORDER BY r.round, r.next_run_at, r.id LIMIT $2 FOR UPDATE OF o SKIP LOCKED
+)
+UPDATE operation SET claimed_by = $1, claim_epoch = claim_epoch + 1, started_at = coalesce(started_at, now()),
+	state = CASE WHEN state = 'PENDING' THEN 'RUNNING' ELSE state END, next_run_at = now() + interval '` + parked + `'
+FROM picked WHERE operation.id = picked.id RETURNING ` + heldColumns
+
+// nextDueSQL is how long until the next operation is due; none while nothing waits.
+const nextDueSQL = `SELECT extract(epoch FROM next_run_at - now())::float8 FROM operation
+	WHERE ended_at IS NULL AND claimed_by IS NULL AND NOT tenant_id = ANY ($1::text[]) ORDER BY next_run_at LIMIT 1`
+
+// Claim takes up to limit due operations for the worker, in one statement that commits by itself:
+// nothing else is locked with it. Tenants in full are passed over. It also answers how long until
+// the next operation is due, negative when one is due now, and a day when nothing waits.
+func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, limit int, full []string) (held []*Held, next time.Duration, err error) {
+	next = 24 * time.Hour
+	if full == nil {
+		full = []string{}
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(claimSQL, worker, limit, full).Query(func(found pgx.Rows) (err error) {
+		held, err = pgx.CollectRows(found, scanHeld)
+		return err
+	})
+	batch.Queue(nextDueSQL, full).Query(func(found pgx.Rows) error {
+		seconds, err := pgx.CollectRows(found, pgx.RowTo[float64])
+		if len(seconds) > 0 {
+			next = time.Duration(seconds[0] * float64(time.Second))
+		}
+		return err
+	})
+	if err := pool.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, 0, fmt.Errorf("claim operations: %w", err)
+	}
+	for _, one := range held {
+		one.Worker = worker
+	}
+	return held, next, nil
+}
+
+// fenceSQL is true of an operation that is still held.
+const fenceSQL = `id = $1 AND claim_epoch = $2 AND claimed_by = $3 AND ended_at IS NULL`
+
+// Lock locks what the operation changes, in the order that holds everywhere: its instance, then the
+// operation itself. It refreshes the operation, and answers the instance, nil when there is none.
+// ErrFenced when the claim is gone.
+func (h *Held) Lock(ctx context.Context, t *tx.Tx) (*db.Instance, error) {
+	var instance *db.Instance
+	var fresh []*Held
+	batch := &pgx.Batch{}
+	if h.InstanceID != nil {
+		batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id = $1 FOR UPDATE`, *h.InstanceID).Query(func(found pgx.Rows) (err error) {
+			instance, err = pgx.CollectExactlyOneRow(found, rows.Instance)
+			return err
+		})
+	}
+	batch.Queue(`SELECT `+heldColumns+` FROM operation WHERE `+fenceSQL+` FOR UPDATE`, h.ID, h.ClaimEpoch, h.Worker).
+		Query(func(found pgx.Rows) (err error) {
+			fresh, err = pgx.CollectRows(found, scanHeld)
+			return err
+		})
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("lock operation %s: %w", h.ID, err)
+	}
+	if len(fresh) == 0 {
+		return nil, ErrFenced
+	}
+	h.Operation = fresh[0].Operation
+	return instance, nil
+}
+
+// ReleaseSQL lets go of a held operation until a moment; $4 is that moment and $5 the failures in a
+// row. It answers whether the operation was woken in the meantime.
+const ReleaseSQL = `UPDATE operation SET claimed_by = NULL, failures = $5, next_run_at = LEAST(next_run_at, $4)
+	WHERE ` + fenceSQL + ` RETURNING next_run_at <= now()`
+
+// HandOver lets go of everything a worker holds, at once: it is stopping.
+func HandOver(ctx context.Context, pool *pgxpool.Pool, worker ids.ID) error {
+	_, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE claimed_by = $1`, worker)
+	if err != nil {
+		return fmt.Errorf("hand operations over: %w", err)
+	}
+	return nil
+}
+
+// ReleaseLost lets go of what is claimed in a worker's name but not carried on by it.
+func ReleaseLost(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, carried []string) error {
+	_, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now()
+		WHERE claimed_by = $1 AND NOT id = ANY ($2::text[])`, worker, carried)
+	if err != nil {
+		return fmt.Errorf("release lost claims: %w", err)
+	}
+	return nil
+}
+
+// ReleaseDead lets go of operations whose worker has given no sign of life for that long, and
+// answers how many there were.
+func ReleaseDead(ctx context.Context, pool *pgxpool.Pool, silence time.Duration) (int, error) {
+	tag, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE id IN (
+		SELECT id FROM operation o WHERE claimed_by IS NOT NULL AND NOT EXISTS (
+			SELECT FROM worker_process w WHERE w.id = o.claimed_by AND w.heartbeat_at > now() - $1::interval)
+		LIMIT 1000 FOR UPDATE SKIP LOCKED)`, silence)
+	if err != nil {
+		return 0, fmt.Errorf("release the operations of dead workers: %w", err)
+	}
+	return int(tag.RowsAffected()), nil
+}
+
+// Wake makes operations due now, after the transaction. It locks their rows.
+func Wake(ctx context.Context, t *tx.Tx, operations ...ids.ID) error {
+	if len(operations) == 0 {
+		return nil
+	}
+	_, err := t.Exec(ctx, `UPDATE operation SET next_run_at = $2 WHERE id = ANY ($1) AND ended_at IS NULL AND next_run_at > $2`, operations, t.Now)
+	if err != nil {
+		return fmt.Errorf("wake operations: %w", err)
+	}
+	t.Wake(event.QueueTopic)
+	return nil
+}

@@ -1,0 +1,154 @@
+package operation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/event"
+)
+
+// The part of an operation's percentage that is the adapter's own.
+const (
+	adapterFrom = 10
+	adapterTo   = 80
+)
+
+// progressPause is the shortest time between two events of an instance of which the later is mere
+// progress: the instance's row is hot.
+const progressPause = time.Second
+
+// AdapterPercent places the adapter's own percentage, 0 to 100, in the operation's.
+func AdapterPercent(percent int) int {
+	return adapterFrom + (adapterTo-adapterFrom)*min(max(percent, 0), 100)/100
+}
+
+// Progress is how far an operation is. Its percentage never goes back.
+type Progress struct {
+	Phase, Message string
+	Percent        int
+}
+
+// Advance stores progress on the locked operation, wakes who watches it, and tells the timeline of
+// the locked instance unless something was told within the last second.
+func Advance(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, p Progress) error {
+	p.Percent = max(p.Percent, op.Percent)
+	p.Phase, p.Message = clip(p.Phase, maxReportPhase), clip(p.Message, maxText)
+	if p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
+		return nil
+	}
+	_, err := t.Exec(ctx, `UPDATE operation SET phase = $2, message = $3, percent = GREATEST(percent, $4) WHERE id = $1`,
+		op.ID, p.Phase, p.Message, p.Percent)
+	if err != nil {
+		return fmt.Errorf("advance %s: %w", op.ID, err)
+	}
+	op.Phase, op.Message, op.Percent = p.Phase, p.Message, p.Percent
+	t.Wake(event.OperationTopic(op.ID))
+	if instance == nil || t.Now.Sub(instance.UpdatedAt) < progressPause {
+		return nil
+	}
+	return event.Append(ctx, t, instance, event.Draft{
+		Type: lifecycle.EventOperationProgress, OperationID: op.ID, Message: p.Message, CorrelationID: op.CorrelationID,
+		Payload: map[string]any{"phase": p.Phase, "percent": p.Percent},
+	})
+}
+
+// StoredStatus is the last status the adapter gave for the current dispatch; nil when there is none.
+func StoredStatus(op *db.Operation) *adapter.Status {
+	var status adapter.Status
+	if len(op.AdapterStatus) == 0 || json.Unmarshal(op.AdapterStatus, &status) != nil || status.Attempt < op.DispatchAttempt {
+		return nil
+	}
+	return &status
+}
+
+// Absorb takes a status that a worker got from the adapter, by the feed or by asking, into the
+// locked operation and its members. A status of an earlier dispatch is left out, and an end is
+// final for its dispatch. It answers whether the adapter says that the operation ended.
+func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, status adapter.Status) (bool, error) {
+	if status.Attempt < op.DispatchAttempt || op.EndedAt != nil {
+		return false, nil
+	}
+	if known := StoredStatus(op); known != nil && known.State.Terminal() {
+		return true, nil
+	}
+	members := memberReports(status.Members)
+	status.Members = nil // they are kept on the members' rows
+	if err := storeStatus(ctx, t, op, status); err != nil {
+		return false, err
+	}
+	progress := Progress{Phase: op.Phase, Message: op.Message, Percent: AdapterPercent(status.Percent)}
+	if status.Phase != "" {
+		progress.Phase = status.Phase
+	}
+	if status.Message != "" {
+		progress.Message = status.Message
+	}
+	if err := Advance(ctx, t, instance, op, progress); err != nil {
+		return false, err
+	}
+	return status.State.Terminal(), Members(ctx, t, instance, op, members)
+}
+
+func storeStatus(ctx context.Context, t *tx.Tx, op *db.Operation, status adapter.Status) error {
+	encoded, err := json.Marshal(status)
+	if err != nil {
+		return fmt.Errorf("encode the status of %s: %w", op.ID, err)
+	}
+	encoded = Storable(encoded)
+	if _, err := t.Exec(ctx, `UPDATE operation SET adapter_status = $2 WHERE id = $1`, op.ID, encoded); err != nil {
+		return fmt.Errorf("store the status of %s: %w", op.ID, err)
+	}
+	op.AdapterStatus = encoded
+	return nil
+}
+
+// mergeStatus notes a pushed report in the stored status, which keeps its state.
+func mergeStatus(ctx context.Context, t *tx.Tx, op *db.Operation, in ReportInput) error {
+	status := StoredStatus(op)
+	if status == nil {
+		status = &adapter.Status{OperationID: string(op.ID), Attempt: in.Attempt, State: adapter.StateRunning}
+	}
+	if status.State.Terminal() {
+		return nil
+	}
+	if in.Phase != nil {
+		status.Phase = *in.Phase
+	}
+	if in.Percent != nil {
+		status.Percent = *in.Percent
+	}
+	if in.Message != nil {
+		status.Message = *in.Message
+	}
+	return storeStatus(ctx, t, op, *status)
+}
+
+// memberReports reads the wire's members; what is outside of the contract says nothing.
+func memberReports(updates []adapter.MemberUpdate) []MemberReport {
+	var reports []MemberReport
+	for _, update := range updates {
+		report := MemberReport{ID: ids.ID(update.ID), Detail: update.Detail}
+		if status, err := lifecycle.FromWire[lifecycle.MemberStatus](string(update.Status)); err == nil {
+			report.Status = &status
+		}
+		if health, err := lifecycle.FromWire[lifecycle.Health](string(update.Health)); err == nil {
+			report.Health = &health
+		}
+		reports = append(reports, report)
+	}
+	return reports
+}
+
+// Storable is JSON from outside as PostgreSQL keeps it: valid UTF-8, and no escaped NUL.
+func Storable(raw []byte) []byte {
+	raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
+	return bytes.ReplaceAll(raw, []byte(`\u0000`), []byte(`\ufffd`))
+}
