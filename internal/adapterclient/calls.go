@@ -1,0 +1,107 @@
+package adapterclient
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// Describe asks what the adapter says about itself. The answer must bear the adapter's name and a
+// contract version that the platform speaks.
+func (c *Client) Describe(ctx context.Context, target Target) (adapter.Description, error) {
+	var out adapter.Description
+	_, err := c.do(ctx, target, call{method: http.MethodGet, path: adapter.AdapterPath}, &out)
+	if err != nil {
+		return out, err
+	}
+	if out.Name != target.Name {
+		return out, &Error{Kind: Invalid, Target: target, Err: fmt.Errorf("it calls itself %.80q", out.Name)}
+	}
+	for _, version := range out.ContractVersions {
+		if version == adapter.ContractVersion {
+			return out, nil
+		}
+	}
+	return out, &Error{Kind: Invalid, Target: target, Err: fmt.Errorf("it does not speak contract %s", adapter.ContractVersion)}
+}
+
+// Dispatch sends an operation; done says that the adapter had ended it already.
+func (c *Client) Dispatch(ctx context.Context, target Target, dispatch adapter.Dispatch) (status adapter.Status, done bool, err error) {
+	code, err := c.do(ctx, target, call{
+		method: http.MethodPut, path: adapter.OperationPath(dispatch.OperationID), body: dispatch,
+		trace: Trace{CorrelationID: dispatch.CorrelationID, Traceparent: dispatch.Traceparent},
+	}, &status)
+	if err != nil {
+		return status, false, err
+	}
+	return status, code == http.StatusOK, checkStatus(target, dispatch.OperationID, &status)
+}
+
+// Status asks how an operation stands.
+func (c *Client) Status(ctx context.Context, target Target, operation string, trace Trace) (adapter.Status, error) {
+	var out adapter.Status
+	_, err := c.do(ctx, target, call{method: http.MethodGet, path: adapter.OperationPath(operation), trace: trace}, &out)
+	if err != nil {
+		return out, err
+	}
+	return out, checkStatus(target, operation, &out)
+}
+
+// Changes reads the feed of operations after the cursor, waiting up to wait for one to change.
+func (c *Client) Changes(ctx context.Context, target Target, cursor string, wait time.Duration) (adapter.OperationsPage, error) {
+	var out adapter.OperationsPage
+	_, err := c.do(ctx, target, call{
+		method: http.MethodGet, path: adapter.ChangesPath(cursor, wait), timeout: wait + feedMargin,
+	}, &out)
+	if err != nil {
+		return out, err
+	}
+	if out.Epoch == "" || out.Cursor == "" || len(out.Operations) > adapter.MaxPage {
+		return out, &Error{Kind: Invalid, Target: target, Status: http.StatusOK, Err: fmt.Errorf("a page of the feed lacks its epoch or cursor, or is longer than %d", adapter.MaxPage)}
+	}
+	return out, nil
+}
+
+// Cancel asks to stop an operation if that is still safe.
+func (c *Client) Cancel(ctx context.Context, target Target, operation string, attempt int, trace Trace) (adapter.CancelResult, error) {
+	var out adapter.CancelResult
+	_, err := c.do(ctx, target, call{
+		method: http.MethodPost, path: adapter.CancelPath(operation), body: adapter.CancelRequest{Attempt: attempt}, trace: trace,
+	}, &out)
+	if err == nil && !out.Outcome.Valid() {
+		err = &Error{Kind: Invalid, Target: target, Status: http.StatusOK, Err: fmt.Errorf("unknown outcome %.40q", out.Outcome)}
+	}
+	return out, err
+}
+
+// Observe asks what the adapter sees of an instance now; platformToken is for its own calls.
+func (c *Client) Observe(ctx context.Context, target Target, instance, platformToken string, trace Trace) (adapter.Observation, error) {
+	var out adapter.Observation
+	_, err := c.do(ctx, target, call{
+		method: http.MethodGet, path: adapter.InstancePath(instance), platformToken: platformToken, trace: trace,
+	}, &out)
+	if err == nil && (out.InstanceID != instance || !out.Health.Valid()) {
+		err = &Error{Kind: Invalid, Target: target, Status: http.StatusOK, Err: fmt.Errorf("the observation is not one of this instance, or its health is unknown to the contract")}
+	}
+	return out, err
+}
+
+// Act passes an app action on.
+func (c *Client) Act(ctx context.Context, target Target, action string, request adapter.ActionRequest, trace Trace) (adapter.ActionResult, error) {
+	var out adapter.ActionResult
+	_, err := c.do(ctx, target, call{
+		method: http.MethodPost, path: adapter.ActionPath(request.Instance.ID, action), body: request, trace: trace, timeout: actTimeout,
+	}, &out)
+	return out, err
+}
+
+// checkStatus refuses a status that is outside of the contract.
+func checkStatus(target Target, operation string, status *adapter.Status) error {
+	if status.OperationID != operation || !status.State.Valid() || status.Attempt < 1 {
+		return &Error{Kind: Invalid, Target: target, Status: http.StatusOK, Err: fmt.Errorf("the status is not one of operation %s", operation)}
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+// Package adapterclient is the platform's side of the adapter contract: signed requests to addresses
+// that the operator's dial policy allows, with bounded bodies and no redirects. It knows the wire
+// types and nothing of the platform's rows.
+package adapterclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// Bounds of a call.
+const (
+	dialTimeout  = 5 * time.Second
+	callTimeout  = 15 * time.Second // one answer, unless the call says otherwise
+	actTimeout   = 30 * time.Second // an action's answer
+	feedMargin   = 10 * time.Second // beyond what the feed was asked to wait
+	idlePerHost  = 32
+	idleTimeout  = 90 * time.Second
+	maxHeader    = 64 << 10
+	maxErrorText = 500
+)
+
+// Target is an adapter to call: its registered name, which is the audience of every request, and
+// its base address.
+type Target struct{ Name, URL string }
+
+// Trace ties a call to what caused it.
+type Trace struct{ CorrelationID, Traceparent string }
+
+// Client calls adapters. It is safe for concurrent use.
+type Client struct {
+	http *http.Client
+	keys *token.Keyring
+}
+
+// New makes a client that signs with the ring's key and dials what the policy allows.
+func New(keys *token.Keyring, policy Policy) *Client {
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: policy.control}
+	transport := &http.Transport{
+		DialContext: dialer.DialContext, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleTimeout,
+		TLSHandshakeTimeout: dialTimeout, MaxResponseHeaderBytes: maxHeader,
+	}
+	return &Client{keys: keys, http: &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Close gives idle connections back.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Kind is what sort of failure a call met.
+type Kind string
+
+// The kinds of failure.
+const (
+	// Unavailable: no answer, or one that says to try again.
+	Unavailable Kind = "unavailable"
+	// Rejected: the adapter refused, for a reason that stays (422).
+	Rejected Kind = "rejected"
+	// Conflict: another specification or a newer attempt is known there (409).
+	Conflict Kind = "conflict"
+	// Missing: the adapter does not know what was asked for (404).
+	Missing Kind = "missing"
+	// Invalid: the answer is outside of the contract.
+	Invalid Kind = "invalid"
+	// Forbidden: the address is outside of the dial policy.
+	Forbidden Kind = "forbidden"
+)
+
+// Error is a call that did not succeed.
+type Error struct {
+	Kind   Kind
+	Target Target
+	Status int               // 0 without an answer
+	Body   adapter.ErrorBody // as far as there was one
+	Err    error             // for the log
+}
+
+// Error is for the log.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("adapter %s: %s", e.Target.Name, e.Kind)
+	if e.Status != 0 {
+		text += fmt.Sprintf(" (HTTP %d)", e.Status)
+	}
+	if e.Body.Code != "" {
+		text += ": " + e.Body.Error()
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap is the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Reason says to a person why the adapter did not do it, without addresses.
+func (e *Error) Reason() string {
+	switch {
+	case e.Kind == Forbidden:
+		return fmt.Sprintf("the operator's dial policy does not allow the address of adapter %s", e.Target.Name)
+	case e.Body.Message != "" && e.Status != 0:
+		return fmt.Sprintf("adapter %s answers %s: %s", e.Target.Name, e.Body.Code, clip(e.Body.Message))
+	case e.Status != 0:
+		return fmt.Sprintf("adapter %s answers HTTP %d", e.Target.Name, e.Status)
+	case errors.Is(e.Err, context.DeadlineExceeded):
+		return fmt.Sprintf("adapter %s does not answer in time", e.Target.Name)
+	}
+	return fmt.Sprintf("adapter %s cannot be reached", e.Target.Name)
+}
+
+// As finds the Error in err's chain.
+func As(err error) (*Error, bool) {
+	var found *Error
+	ok := errors.As(err, &found)
+	return found, ok
+}
+
+// call is one request and where its answer goes.
+type call struct {
+	method, path  string
+	body          any // nil for none
+	platformToken string
+	trace         Trace
+	timeout       time.Duration
+}
+
+// do sends a call and decodes an answer of 200 or 202 into out.
+func (c *Client) do(ctx context.Context, target Target, one call, out any) (status int, err error) {
+	timeout := one.timeout
+	if timeout == 0 {
+		timeout = callTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	request, err := c.request(ctx, target, one)
+	if err != nil {
+		return 0, &Error{Kind: Invalid, Target: target, Err: err}
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return 0, unreachable(target, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, adapter.MaxBody+1))
+	if err != nil {
+		return 0, unreachable(target, err)
+	}
+	if len(body) > adapter.MaxBody {
+		return 0, &Error{Kind: Invalid, Target: target, Status: response.StatusCode, Err: fmt.Errorf("the answer is longer than %d bytes", adapter.MaxBody)}
+	}
+	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusAccepted {
+		return response.StatusCode, refused(target, response.StatusCode, body)
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return response.StatusCode, &Error{Kind: Invalid, Target: target, Status: response.StatusCode, Err: err}
+	}
+	return response.StatusCode, nil
+}
+
+func (c *Client) request(ctx context.Context, target Target, one call) (*http.Request, error) {
+	base, err := url.Parse(target.URL)
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") || base.User != nil {
+		return nil, errors.New("the adapter's address is no http or https URL")
+	}
+	var body []byte
+	if one.body != nil {
+		if body, err = json.Marshal(one.body); err != nil {
+			return nil, fmt.Errorf("encode the request: %w", err)
+		}
+		if len(body) > adapter.MaxBody {
+			return nil, fmt.Errorf("the request is longer than %d bytes", adapter.MaxBody)
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, one.method, strings.TrimSuffix(target.URL, "/")+one.path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	if one.body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	setUnlessEmpty(request.Header, adapter.HeaderCorrelation, one.trace.CorrelationID)
+	setUnlessEmpty(request.Header, adapter.HeaderTraceparent, one.trace.Traceparent)
+	setUnlessEmpty(request.Header, adapter.HeaderPlatformToken, one.platformToken)
+	return request, c.sign(request, target, body)
+}
+
+func (c *Client) sign(request *http.Request, target Target, body []byte) error {
+	key, id := c.keys.SigningKey()
+	signer, err := adapter.NewSigner(c.keys.Issuer(), id, key)
+	if err != nil {
+		return err
+	}
+	return signer.SignRequest(request, target.Name, body)
+}
+
+func setUnlessEmpty(header http.Header, name, value string) {
+	if value != "" {
+		header.Set(name, value)
+	}
+}
+
+func unreachable(target Target, err error) *Error {
+	var refused *refusedDial
+	if errors.As(err, &refused) {
+		return &Error{Kind: Forbidden, Target: target, Err: err}
+	}
+	return &Error{Kind: Unavailable, Target: target, Err: err}
+}
+
+// refused reads an answer that is no success.
+func refused(target Target, status int, body []byte) *Error {
+	e := &Error{Kind: Invalid, Target: target, Status: status}
+	if json.Unmarshal(body, &e.Body) != nil {
+		e.Body = adapter.ErrorBody{}
+	}
+	switch {
+	case status == http.StatusUnprocessableEntity:
+		e.Kind = Rejected
+	case status == http.StatusConflict:
+		e.Kind = Conflict
+	case status == http.StatusNotFound:
+		e.Kind = Missing
+	case status >= 500 || status == http.StatusTooManyRequests || e.Body.Retryable:
+		e.Kind = Unavailable
+	}
+	return e
+}
+
+func clip(text string) string {
+	if len(text) <= maxErrorText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxErrorText], "") + "…"
+}

@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/rows"
+)
+
+// finishStep is the name of the step that the engine adds to every kind.
+const finishStep = "finish"
+
+// Context is one claimed operation in a worker's hands. It is used by one goroutine.
+type Context struct {
+	// Op is the operation as it was last read; Write refreshes it.
+	Op *operation.Held
+	// Log names the operation.
+	Log *slog.Logger
+	// Memo is what the steps of one claim share; a new claim starts without.
+	Memo any
+
+	engine   *Engine
+	kind     *Kind
+	rows     []*stepRow
+	at       int
+	progress operation.Progress
+	failures int
+}
+
+// DB is the database.
+func (c *Context) DB() *tx.DB { return c.engine.config.DB }
+
+// Now is the moment, by the database user's clock.
+func (c *Context) Now() time.Time { return c.engine.config.DB.Now() }
+
+// Step is the name of the step that runs.
+func (c *Context) Step() string { return c.rows[c.at].Name }
+
+// Evidence is what an earlier step left, decoded into out; nothing when it left none.
+func (c *Context) Evidence(step string, out any) error {
+	for _, row := range c.rows {
+		if row.Name == step && row.State == lifecycle.StepSucceeded && len(row.Evidence) > 0 {
+			return json.Unmarshal(row.Evidence, out)
+		}
+	}
+	return nil
+}
+
+// State decodes what the running step noted before.
+func (c *Context) State(out any) error {
+	if state := c.rows[c.at].notes().State; len(state) > 0 {
+		return json.Unmarshal(state, out)
+	}
+	return nil
+}
+
+// SetState notes the running step's state. It is stored with the next Write, or when the step ends.
+func (c *Context) SetState(state any) error {
+	encoded, err := json.Marshal(state)
+	if err != nil {
+		return fmt.Errorf("encode the state of %s: %w", c.Step(), err)
+	}
+	return c.rows[c.at].note(func(n *notes) { n.State = encoded })
+}
+
+// Say sets the operation's message for people, stored with the next Write or when the step ends.
+func (c *Context) Say(message string) {
+	c.progress.Message = message
+	row := c.rows[c.at]
+	if row.Message != message {
+		row.Message, row.dirty = message, true
+	}
+}
+
+// Write runs fn in a transaction that holds the instance and the operation, in that order, and is
+// fenced: ErrFenced when the claim is gone. What steps have come to so far is stored with it, and
+// events told by locked.Emit are appended at its end. After a deadlock fn is run again.
+func (c *Context) Write(ctx context.Context, fn func(ctx context.Context, t *tx.Tx, locked *Locked) error) error {
+	err := c.DB().As(ctx, c.engine.actor, func(ctx context.Context, t *tx.Tx) error {
+		instance, err := c.Op.Lock(ctx, t)
+		if err != nil {
+			return err
+		}
+		locked := &Locked{Instance: instance, Op: c.Op.Operation}
+		if err := c.flush(ctx, t, locked); err != nil {
+			return err
+		}
+		if fn != nil {
+			if err := fn(ctx, t, locked); err != nil {
+				return err
+			}
+		}
+		if instance == nil {
+			return nil
+		}
+		return event.Append(ctx, t, instance, locked.events...)
+	})
+	if err != nil {
+		return err
+	}
+	for _, row := range c.rows {
+		row.stored, row.dirty = row.State, false
+	}
+	return nil
+}
+
+// flush stores steps and progress. The first one also tells that the operation has begun.
+func (c *Context) flush(ctx context.Context, t *tx.Tx, locked *Locked) error {
+	batch := &pgx.Batch{}
+	for _, row := range c.rows {
+		row.queue(batch)
+	}
+	if batch.Len() > 0 {
+		if err := t.SendBatch(ctx, batch).Close(); err != nil {
+			return fmt.Errorf("store the steps of %s: %w", c.Op.ID, err)
+		}
+		t.Wake(event.OperationTopic(c.Op.ID))
+	}
+	if c.rows[0].stored == "" {
+		locked.Emit(event.Draft{Type: lifecycle.EventOperationStarted, Message: "a worker began",
+			Payload: map[string]any{"kind": c.Op.Kind}})
+	}
+	return operation.Advance(ctx, t, locked.Instance, locked.Op, c.intended(locked.Op))
+}
+
+// intended is the progress to store; parts that nothing was said about stay as they are.
+func (c *Context) intended(op *db.Operation) operation.Progress {
+	p := operation.Progress{Phase: op.Phase, Message: op.Message, Percent: max(op.Percent, c.progress.Percent)}
+	if c.progress.Phase != "" {
+		p.Phase = c.progress.Phase
+	}
+	if c.progress.Message != "" {
+		p.Message = c.progress.Message
+	}
+	return p
+}
+
+func (r *stepRow) queue(batch *pgx.Batch) {
+	if r.stored == "" {
+		batch.Queue(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state, attempt, message,
+			evidence, started_at, ended_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			r.ID, r.TenantID, r.ProjectID, r.OperationID, r.Name, r.Ordinal, r.State, r.Attempt, r.Message, r.Evidence, r.StartedAt, r.EndedAt)
+		return
+	}
+	if !r.dirty {
+		return
+	}
+	if r.stored == lifecycle.StepPending && r.State != lifecycle.StepRunning && r.State != lifecycle.StepSkipped && r.State != r.stored {
+		// The table of states has no way past RUNNING.
+		batch.Queue(`UPDATE operation_step SET state = $2 WHERE id = $1`, r.ID, lifecycle.StepRunning)
+	}
+	batch.Queue(`UPDATE operation_step SET state = $2, attempt = $3, message = $4, evidence = $5, started_at = $6, ended_at = $7 WHERE id = $1`,
+		r.ID, r.State, r.Attempt, r.Message, r.Evidence, r.StartedAt, r.EndedAt)
+}
+
+// load reads the steps, or lays them out when the operation is new.
+func (c *Context) load(ctx context.Context) error {
+	if c.Op.ClaimEpoch > 1 {
+		found, err := c.DB().Worker().Query(ctx, `SELECT `+rows.OperationStepColumns+
+			` FROM operation_step WHERE operation_id = $1 ORDER BY ordinal`, c.Op.ID)
+		if err != nil {
+			return fmt.Errorf("load the steps of %s: %w", c.Op.ID, err)
+		}
+		stored, err := pgx.CollectRows(found, rows.OperationStep)
+		if err != nil {
+			return fmt.Errorf("load the steps of %s: %w", c.Op.ID, err)
+		}
+		for _, row := range stored {
+			c.rows = append(c.rows, &stepRow{OperationStep: row, stored: row.State})
+		}
+	}
+	if len(c.rows) == 0 {
+		c.layOut()
+	}
+	if len(c.rows) != len(c.kind.Steps)+1 {
+		return fmt.Errorf("operation %s has %d steps, this build knows %d", c.Op.ID, len(c.rows), len(c.kind.Steps)+1)
+	}
+	return nil
+}
+
+func (c *Context) layOut() {
+	names := make([]string, 0, len(c.kind.Steps)+1)
+	for _, step := range c.kind.Steps {
+		names = append(names, step.Name)
+	}
+	for i, name := range append(names, finishStep) {
+		c.rows = append(c.rows, &stepRow{OperationStep: &db.OperationStep{
+			ID: ids.New(ids.OperationStep), TenantID: c.Op.TenantID, ProjectID: c.Op.ProjectID, OperationID: c.Op.ID,
+			Name: name, Ordinal: i, State: lifecycle.StepPending,
+		}})
+	}
+}

@@ -1,0 +1,18 @@
+// Package engine carries operations through their steps. It knows no app and no kind's meaning:
+// kinds are registered as data.
+//
+// An operation's row is its own queue. A worker process claims due rows with SKIP LOCKED, in a
+// statement that commits by itself, and runs their steps one after the other within one claim, as
+// long as they end at once. A step that has to wait, for the adapter, for a node, for time, lets go
+// of everything: the row holds when to look again, and whoever brings news makes it due at once.
+// So waiting costs no goroutine, connection or lease.
+//
+// The lease of whatever a process holds is its heartbeat row, by the database's clock. A process
+// whose heartbeat is old has lost its claims; any other one makes them due again. Everything that a
+// worker writes is fenced by the claim's epoch, under a lock on the operation, so that a worker that
+// was only slow writes nothing after it was replaced. The adapter's reports are fenced by another
+// number, the dispatch attempt, which a take-over does not raise.
+//
+// A step may be run again at any point: after a crash between its effect and the note of it, after a
+// take-over, after an error. Steps are written so that this is harmless.
+package engine

@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
+)
+
+// defaultConcurrency is how many operations' steps run at once in a process.
+const defaultConcurrency = 16
+
+// pollMax is the longest time between two looks at the queue when nobody wakes the engine.
+const pollMax = 5 * time.Second
+
+// Config is what an engine is made of.
+type Config struct {
+	DB  *tx.DB
+	Hub *event.Hub
+	Log *slog.Logger
+	// Worker is the process whose lease holds the claims.
+	Worker *Process
+	// Kinds are the kinds of operation that it carries out.
+	Kinds []Kind
+	// Concurrency bounds steps that run at once; 0 means 16.
+	Concurrency int
+}
+
+// Engine claims operations and carries them on. Make it with New, then Run it.
+type Engine struct {
+	config Config
+	actor  *authz.Actor
+	kinds  map[lifecycle.OperationKind]*Kind
+	poke   chan struct{} // something is due that the queue's topic does not tell
+	wakeAt chan time.Time
+
+	mu      sync.Mutex
+	running map[*operation.Held]struct{}
+	wanting bool // the loop passed work over for want of room
+	steps   sync.WaitGroup
+}
+
+// New makes an engine.
+func New(config Config) *Engine {
+	if config.Concurrency == 0 {
+		config.Concurrency = defaultConcurrency
+	}
+	e := &Engine{
+		config: config, actor: authz.System("worker"), kinds: make(map[lifecycle.OperationKind]*Kind, len(config.Kinds)),
+		poke: make(chan struct{}, 1), wakeAt: make(chan time.Time, 1), running: make(map[*operation.Held]struct{}),
+	}
+	for i := range config.Kinds {
+		e.kinds[config.Kinds[i].Kind] = &config.Kinds[i]
+	}
+	return e
+}
+
+// Run claims and carries on until ctx ends; then it waits for running steps, which are cut, and
+// hands everything over. An error is one that leaves claims behind.
+func (e *Engine) Run(ctx context.Context) error {
+	woken := e.config.Hub.Wait(event.QueueTopic)
+	defer woken.Close()
+	e.loop(ctx, woken)
+	e.steps.Wait()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), letGo)
+	defer cancel()
+	if err := operation.HandOver(last, e.config.DB.Worker(), e.config.Worker.ID()); err != nil {
+		return err
+	}
+	e.config.DB.Wake(event.QueueTopic)
+	return nil
+}
+
+func (e *Engine) loop(ctx context.Context, woken *event.Waiter) {
+	var swept time.Time
+	for ctx.Err() == nil {
+		if time.Since(swept) > pollMax {
+			e.sweep(ctx)
+			swept = time.Now()
+		}
+		next, err := e.claim(ctx)
+		if err != nil && ctx.Err() == nil {
+			e.config.Log.Error("operations could not be claimed", "error", err)
+			next = time.Second
+		}
+		e.pause(ctx, woken, time.Now().Add(min(max(next, 0), pollMax)))
+	}
+}
+
+// sweep gives back what is claimed in this process's name though nothing here carries it on: the
+// answer to a claim, or a release, was lost. Only the loop claims, so nothing is claimed meanwhile.
+func (e *Engine) sweep(ctx context.Context) {
+	e.mu.Lock()
+	carried := make([]string, 0, len(e.running))
+	for held := range e.running {
+		carried = append(carried, string(held.ID))
+	}
+	e.mu.Unlock()
+	if err := operation.ReleaseLost(ctx, e.config.DB.Worker(), e.config.Worker.ID(), carried); err != nil && ctx.Err() == nil {
+		e.config.Log.Warn("lost claims could not be given back", "error", err)
+	}
+}
+
+// pause waits until there may be something to claim. A step that lets go of its operation for a
+// shorter while than the loop would sleep brings its end forward.
+func (e *Engine) pause(ctx context.Context, woken *event.Waiter, wake time.Time) {
+	timer := time.NewTimer(time.Until(wake))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-woken.C:
+			return
+		case <-e.poke:
+			return
+		case <-timer.C:
+			return
+		case at := <-e.wakeAt:
+			if at.Before(wake) {
+				wake = at
+				timer.Reset(time.Until(at))
+			}
+		}
+	}
+}
+
+// claim takes as much as there is room for, and answers when to look again.
+func (e *Engine) claim(ctx context.Context) (time.Duration, error) {
+	for {
+		room, full := e.room()
+		if room == 0 {
+			return pollMax, nil // a step that ends pokes
+		}
+		held, next, err := operation.Claim(ctx, e.config.DB.Worker(), e.config.Worker.ID(), room, full)
+		if err != nil {
+			return 0, err
+		}
+		for _, one := range held {
+			e.start(ctx, one)
+		}
+		if len(held) < room {
+			// Rows that are due but were locked, or were released in between, are looked at again soon.
+			return max(next, minWait), nil
+		}
+	}
+}
+
+// room is how many more steps may run, and the tenants that already have their most: three quarters
+// of all, so that one tenant's slow steps leave room for the others'.
+func (e *Engine) room() (int, []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	counts := make(map[ids.ID]int)
+	for held := range e.running {
+		counts[held.TenantID]++
+	}
+	var full []string
+	for tenant, count := range counts {
+		if count >= max(e.config.Concurrency*3/4, 1) {
+			full = append(full, string(tenant))
+		}
+	}
+	room := e.config.Concurrency - len(e.running)
+	e.wanting = room <= 0 || len(full) > 0
+	return max(room, 0), full
+}
+
+func (e *Engine) start(ctx context.Context, held *operation.Held) {
+	e.mu.Lock()
+	e.running[held] = struct{}{}
+	e.mu.Unlock()
+	e.steps.Go(func() {
+		defer e.ended(held)
+		e.drive(ctx, held)
+	})
+}
+
+func (e *Engine) ended(held *operation.Held) {
+	e.mu.Lock()
+	delete(e.running, held)
+	wanting := e.wanting
+	e.mu.Unlock()
+	if wanting {
+		e.nudge()
+	}
+}
+
+func (e *Engine) nudge() {
+	select {
+	case e.poke <- struct{}{}:
+	default:
+	}
+}
+
+// due tells the loop when a released operation wants to be looked at again.
+func (e *Engine) due(at time.Time, now bool) {
+	if now {
+		e.nudge()
+		return
+	}
+	select {
+	case e.wakeAt <- at:
+	default:
+		e.nudge() // the loop is busy: let it ask the database
+	}
+}

@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
+)
+
+// Kind is how one kind of operation is carried out. The last step of every operation is "finish",
+// which the engine adds: it runs Complete and ends the operation in one transaction.
+type Kind struct {
+	Kind  lifecycle.OperationKind
+	Steps []Step
+	// Complete writes what success means, and answers the evidence for it and a word for people.
+	Complete func(ctx context.Context, t *tx.Tx, c *Context, locked *Locked) (evidence any, message string, err error)
+	// OnFail writes what failure means, in the transaction that ends the operation; nil for nothing.
+	OnFail func(ctx context.Context, t *tx.Tx, c *Context, locked *Locked, failure operation.Failure) error
+	// Abandon runs once the failure is written, outside of any transaction and without a promise:
+	// the place to tell others that nobody waits any more. Nil for nothing.
+	Abandon func(ctx context.Context, c *Context)
+}
+
+// Step is one step of a kind.
+type Step struct {
+	// Name is stored, and is the operation's phase while it runs.
+	Name string
+	// Title says for people what it does.
+	Title string
+	// Percent is how far the operation is when it is done.
+	Percent int
+	// Owner is whom the step waits for, when its waiting says nothing else.
+	Owner string
+	// Run does the step. It may be run again after any crash, so it must be idempotent. An error is
+	// tried again until the operation's deadline.
+	Run func(ctx context.Context, c *Context) (Result, error)
+}
+
+// Result is what a run of a step came to.
+type Result struct {
+	evidence any
+	after    time.Duration
+	message  string
+	blame    Blame
+	failure  *operation.Failure
+	waiting  bool
+}
+
+// Blame is what becomes of the operation if what it waits for does not come before the deadline.
+type Blame struct {
+	// Code is DEADLINE_EXCEEDED when empty.
+	Code fault.Code
+	// Owner is the step's when empty.
+	Owner string
+}
+
+// Done says that the step reached its end; evidence is kept with the step.
+func Done(evidence any) Result { return Result{evidence: evidence} }
+
+// Wait says that the step must be run again after a while, or sooner if the operation is woken. An
+// empty message leaves the last one.
+func Wait(after time.Duration, message string, blame Blame) Result {
+	return Result{waiting: true, after: after, message: message, blame: blame}
+}
+
+// Fail says that the operation cannot succeed.
+func Fail(failure operation.Failure) Result { return Result{failure: &failure} }
+
+// Trouble is an error with a word for people; the step is tried again.
+type Trouble struct {
+	Message string
+	Blame   Blame
+	Err     error
+}
+
+// Error is for the log.
+func (t *Trouble) Error() string {
+	if t.Err == nil {
+		return t.Message
+	}
+	return t.Message + ": " + t.Err.Error()
+}
+
+// Unwrap is the cause.
+func (t *Trouble) Unwrap() error { return t.Err }
+
+// Locked is what a step's transaction holds.
+type Locked struct {
+	// Instance is nil when the operation changes none.
+	Instance *db.Instance
+	// Op is the operation as it is now.
+	Op     *db.Operation
+	events []event.Draft
+}
+
+// Emit tells the instance's timeline, in order, at the end of the transaction. The operation and
+// its correlation id are filled in.
+func (l *Locked) Emit(drafts ...event.Draft) {
+	for _, draft := range drafts {
+		draft.OperationID, draft.CorrelationID = l.Op.ID, l.Op.CorrelationID
+		l.events = append(l.events, draft)
+	}
+}
+
+// stepRow is a step as it is stored, with what is not stored yet.
+type stepRow struct {
+	*db.OperationStep
+	stored lifecycle.StepState // empty while there is no row
+	dirty  bool
+}
+
+// notes is what a step's evidence column holds while the step is under way.
+type notes struct {
+	State json.RawMessage `json:"state,omitempty"`
+	Waits *waits          `json:"waitsFor,omitempty"`
+}
+
+type waits struct {
+	Code  fault.Code `json:"code"`
+	Owner string     `json:"owner"`
+}
+
+func (r *stepRow) notes() notes {
+	var n notes
+	if len(r.Evidence) > 0 {
+		_ = json.Unmarshal(r.Evidence, &n) // written by note alone
+	}
+	return n
+}
+
+func (r *stepRow) note(change func(n *notes)) error {
+	n := r.notes()
+	change(&n)
+	encoded, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	if string(encoded) == string(r.Evidence) {
+		return nil
+	}
+	r.Evidence, r.dirty = encoded, true
+	return nil
+}

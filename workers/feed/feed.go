@@ -1,0 +1,231 @@
+// Package feed reads what adapters say of their operations: one long poll an adapter, however many
+// operations wait, held by one replica under a lease. The lease is the worker's heartbeat: whoever
+// finds an adapter whose reader is dead takes over where that one had stored its cursor.
+//
+// The feed is how news comes fast, not how it comes at all: a status that is lost on the way is
+// asked for by the operation that waits for it.
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// Bounds of reading.
+const (
+	scanEvery   = 2 * time.Second  // between two looks for adapters without a reader
+	pollWait    = 20 * time.Second // how long a poll waits at the adapter
+	deadAfter   = "10 seconds"     // silence after which a reader has lost its lease
+	backoffMin  = 500 * time.Millisecond
+	backoffMax  = 10 * time.Second
+	maxReaders  = 256 // adapters that one process reads at once
+	storeWithin = 5 * time.Second
+	maxError    = 500 // bytes of a stored error
+)
+
+// Reader reads the feeds of all adapters that no other live worker reads.
+type Reader struct {
+	db     *tx.DB
+	client *adapterclient.Client
+	worker ids.ID
+	log    *slog.Logger
+	actor  *authz.Actor
+
+	mu      sync.Mutex
+	reading map[ids.ID]struct{}
+}
+
+// New makes a reader whose leases are the worker's.
+func New(db *tx.DB, client *adapterclient.Client, worker ids.ID, log *slog.Logger) *Reader {
+	return &Reader{db: db, client: client, worker: worker, log: log, actor: authz.System("feed"), reading: make(map[ids.ID]struct{})}
+}
+
+// source is an adapter with how far its feed was read.
+type source struct {
+	ID                 ids.ID
+	Name, URL          string
+	Epoch, Cursor      string
+	problems           int
+	everFailed, opened bool
+}
+
+// Run reads until ctx ends, and then gives its leases back.
+func (r *Reader) Run(ctx context.Context) error {
+	var readers sync.WaitGroup
+	tick := time.NewTicker(scanEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		r.scan(ctx, &readers)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	readers.Wait()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
+	defer cancel()
+	if _, err := r.db.Worker().Exec(last, `UPDATE adapter SET feed_holder = NULL WHERE feed_holder = $1`, r.worker); err != nil {
+		return fmt.Errorf("give feeds back: %w", err)
+	}
+	return nil
+}
+
+// scan takes the adapters that nobody reads and starts a goroutine for each.
+func (r *Reader) scan(ctx context.Context, readers *sync.WaitGroup) {
+	r.mu.Lock()
+	mine := make([]string, 0, len(r.reading))
+	for id := range r.reading {
+		mine = append(mine, string(id))
+	}
+	r.mu.Unlock()
+	taken, err := r.take(ctx, mine)
+	if err != nil {
+		if ctx.Err() == nil {
+			r.log.Warn("adapters' feeds could not be taken", "error", err)
+		}
+		return
+	}
+	for _, one := range taken {
+		r.mu.Lock()
+		r.reading[one.ID] = struct{}{}
+		r.mu.Unlock()
+		readers.Go(func() {
+			r.read(ctx, one)
+			r.mu.Lock()
+			delete(r.reading, one.ID)
+			r.mu.Unlock()
+		})
+	}
+}
+
+func (r *Reader) take(ctx context.Context, mine []string) ([]*source, error) {
+	found, err := r.db.Worker().Query(ctx, `UPDATE adapter SET feed_holder = $1 WHERE id IN (
+		SELECT a.id FROM adapter a WHERE NOT a.id = ANY ($2::text[]) AND (a.feed_holder IS NULL OR a.feed_holder = $1 OR NOT EXISTS (
+			SELECT FROM worker_process w WHERE w.id = a.feed_holder AND w.heartbeat_at > now() - interval '`+deadAfter+`'))
+		ORDER BY a.id LIMIT $3 FOR UPDATE SKIP LOCKED)
+		RETURNING id, name, url, feed_epoch, feed_cursor`, r.worker, mine, max(maxReaders-len(mine), 0))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, func(row pgx.CollectableRow) (*source, error) {
+		s := &source{}
+		return s, row.Scan(&s.ID, &s.Name, &s.URL, &s.Epoch, &s.Cursor)
+	})
+}
+
+// errLost says that another worker reads the feed now, or the adapter has another address.
+var errLost = errors.New("the feed's lease is lost")
+
+// read polls one adapter until ctx ends or the lease is lost.
+func (r *Reader) read(ctx context.Context, s *source) {
+	log := r.log.With("adapter", s.Name)
+	for ctx.Err() == nil {
+		err := r.poll(ctx, s)
+		if errors.Is(err, errLost) {
+			return
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		s.problems++
+		if s.problems == 1 {
+			log.Warn("the adapter's feed cannot be read", "error", err)
+		}
+		if r.note(ctx, s, err) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(backoffMin<<min(s.problems-1, 8), backoffMax)):
+		}
+	}
+}
+
+// poll reads one page and stores it.
+func (r *Reader) poll(ctx context.Context, s *source) error {
+	wait := pollWait
+	if s.problems > 0 {
+		wait = 0 // the first answer after a failure must not be waited for
+	}
+	page, err := r.client.Changes(ctx, adapterclient.Target{Name: s.Name, URL: s.URL}, s.Cursor, wait)
+	if err != nil {
+		return err
+	}
+	if s.Epoch != page.Epoch || s.problems > 0 {
+		// A new epoch leaves out what ended in the old one; after a failure, operations may be
+		// waiting for their next try. Both look again now.
+		if err := r.wake(ctx, s, s.Epoch != page.Epoch); err != nil {
+			return err
+		}
+	}
+	for _, status := range page.Operations {
+		if err := r.absorb(ctx, s, status); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			r.log.Error("an adapter's status could not be stored; the operation asks by itself", "adapter", s.Name, "operation", status.OperationID, "error", err)
+		}
+	}
+	s.problems = 0
+	return r.advance(ctx, s, page.Epoch, page.Cursor)
+}
+
+// advance stores how far the feed was read, if the lease still holds.
+func (r *Reader) advance(ctx context.Context, s *source, epoch, cursor string) error {
+	if s.opened && s.Epoch == epoch && s.Cursor == cursor && !s.everFailed {
+		return r.hold(ctx, s)
+	}
+	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET feed_epoch = $3, feed_cursor = $4, last_seen_at = now(), last_error = ''
+		WHERE id = $1 AND feed_holder = $2 AND url = $5`, s.ID, r.worker, epoch, cursor, s.URL)
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
+		return r.lost(ctx, s)
+	}
+	s.Epoch, s.Cursor, s.opened, s.everFailed = epoch, cursor, true, false
+	return nil
+}
+
+// hold notes that the adapter answered, though nothing changed.
+func (r *Reader) hold(ctx context.Context, s *source) error {
+	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET last_seen_at = now() WHERE id = $1 AND feed_holder = $2 AND url = $3`, s.ID, r.worker, s.URL)
+	if err == nil && tag.RowsAffected() == 0 {
+		return r.lost(ctx, s)
+	}
+	return err
+}
+
+// note stores why the feed cannot be read; it answers whether the lease is lost.
+func (r *Reader) note(ctx context.Context, s *source, cause error) bool {
+	s.everFailed = true
+	message := "the adapter's feed cannot be read"
+	if refused, ok := adapterclient.As(cause); ok {
+		message = refused.Reason()
+	}
+	if len(message) > maxError {
+		message = message[:maxError]
+	}
+	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET last_error = $3 WHERE id = $1 AND feed_holder = $2 AND url = $4`, s.ID, r.worker, message, s.URL)
+	if err != nil || tag.RowsAffected() > 0 {
+		return false
+	}
+	return errors.Is(r.lost(ctx, s), errLost)
+}
+
+// lost gives the lease up; the next scan takes it again if it is free, with the adapter's new address.
+func (r *Reader) lost(ctx context.Context, s *source) error {
+	_, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET feed_holder = NULL WHERE id = $1 AND feed_holder = $2`, s.ID, r.worker)
+	return errors.Join(errLost, err)
+}

@@ -1,0 +1,252 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
+)
+
+// Bounds of observing.
+const (
+	observePage    = 100             // instances read at once
+	observeAtOnce  = 8               // adapters' answers waited for at once
+	observeToken   = 2 * time.Minute // life of the token that an observation gets
+	observeMinGap  = 20 * time.Millisecond
+	observeMaxGap  = time.Second
+	toleratedFails = 2 // failures in a row after which the health is UNKNOWN
+	maxText        = 2_000
+)
+
+// watched is a running instance and where to ask about it.
+type watched struct {
+	ID                                  ids.ID
+	Family, Adapter, URL, CorrelationID string
+}
+
+// observe asks the adapters about every running instance, spread over the pause between two sweeps.
+func (r *Reconciler) observe(ctx context.Context) error {
+	var after ids.ID
+	for {
+		page, err := r.page(ctx, after)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		if err := r.observePage(ctx, page); err != nil {
+			return err
+		}
+		after = page[len(page)-1].ID
+	}
+}
+
+func (r *Reconciler) page(ctx context.Context, after ids.ID) ([]watched, error) {
+	found, err := r.DB.Worker().Query(ctx, `SELECT i.id, i.permission_family, a.name, a.url, i.correlation_id
+		FROM instance i JOIN adapter a ON a.name = i.runtime_backend
+		WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND i.id > $1 ORDER BY i.id LIMIT $2`, after, observePage)
+	if err != nil {
+		return nil, fmt.Errorf("list running instances: %w", err)
+	}
+	return pgx.CollectRows(found, pgx.RowToStructByPos[watched])
+}
+
+// observePage asks about a page of instances. An adapter that does not answer is not asked again in it.
+func (r *Reconciler) observePage(ctx context.Context, page []watched) error {
+	gap := min(max(observeEvery/time.Duration(len(page)+1), observeMinGap), observeMaxGap)
+	var mu sync.Mutex
+	silent := make(map[string]bool)
+	group := errgroup.Group{}
+	group.SetLimit(observeAtOnce)
+	for _, one := range page {
+		group.Go(func() error {
+			mu.Lock()
+			skip := silent[one.Adapter]
+			mu.Unlock()
+			answered := false
+			if !skip {
+				answered = r.look(ctx, one)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if !answered && !skip {
+				silent[one.Adapter] = true
+			}
+			return nil
+		})
+		select {
+		case <-ctx.Done():
+			return group.Wait()
+		case <-time.After(gap):
+		}
+	}
+	return group.Wait()
+}
+
+// look asks about one instance and stores what it hears; it answers whether the adapter can be asked
+// about others.
+func (r *Reconciler) look(ctx context.Context, one watched) bool {
+	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
+	defer cancel()
+	seen, err := r.ask(ctx, one)
+	if ctx.Err() != nil && err == nil {
+		return true
+	}
+	refused, isRefusal := adapterclient.As(err)
+	silent := isRefusal && (refused.Kind == adapterclient.Unavailable || refused.Kind == adapterclient.Forbidden)
+	switch {
+	case err == nil:
+		r.count(string(one.ID), false)
+	case !isRefusal:
+		r.Log.Warn("an instance could not be observed", "instance", one.ID, "error", err)
+		return true
+	case r.count(string(one.ID), true) < toleratedFails:
+		return !silent
+	default:
+		seen = adapter.Observation{Health: adapter.HealthUnknown, Message: refused.Reason()}
+	}
+	if err := r.store(ctx, one, seen); err != nil {
+		r.Log.Warn("an observation could not be stored", "instance", one.ID, "error", err)
+	}
+	return !silent
+}
+
+// count keeps the failures in a row of an instance's observations.
+func (r *Reconciler) count(id string, failed bool) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !failed {
+		delete(r.failures, id)
+		return 0
+	}
+	r.failures[id]++
+	return r.failures[id]
+}
+
+func (r *Reconciler) ask(ctx context.Context, one watched) (adapter.Observation, error) {
+	read, err := authz.FamilyKey(one.Family, "instance.read")
+	if err != nil {
+		return adapter.Observation{}, err
+	}
+	access, err := operation.IssueCallToken(r.Keys, one.ID, authz.OperationKeys(authz.TaskRun, authz.TaskRead, read), observeToken, r.DB.Now())
+	if err != nil {
+		return adapter.Observation{}, err
+	}
+	return r.Client.Observe(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL}, string(one.ID), access.Text,
+		adapterclient.Trace{CorrelationID: one.CorrelationID})
+}
+
+// store keeps what the adapter sees, and tells the timeline what changed.
+func (r *Reconciler) store(ctx context.Context, one watched, seen adapter.Observation) error {
+	health, err := lifecycle.FromWire[lifecycle.Health](string(seen.Health))
+	if err != nil {
+		return err
+	}
+	return r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error {
+		instance, err := t.Instance.Query().Where(dbinstance.ID(one.ID)).ForUpdate().Only(ctx)
+		if err != nil {
+			return fmt.Errorf("lock instance %s: %w", one.ID, err)
+		}
+		if instance.Status != lifecycle.InstanceRunning {
+			return nil
+		}
+		events, err := storeMembers(ctx, t, instance, seen.Members)
+		if err != nil {
+			return err
+		}
+		if health != instance.Health || seen.Message != instance.HealthMessage {
+			message := clip(seen.Message)
+			if _, err := t.Exec(ctx, `UPDATE instance SET health = $2, health_message = $3 WHERE id = $1`, instance.ID, health, message); err != nil {
+				return fmt.Errorf("store the health of %s: %w", instance.ID, err)
+			}
+			if health != instance.Health {
+				events = append(events, healthEvent(health, message))
+			}
+			t.Wake(event.InstanceTopic(instance.ID), event.ProjectTopic(instance.ProjectID))
+		}
+		return event.Append(ctx, t, instance, events...)
+	})
+}
+
+// healthEvent tells of a changed health. UNKNOWN is told as degraded: it is never read as good.
+func healthEvent(health lifecycle.Health, message string) event.Draft {
+	told := map[lifecycle.Health]lifecycle.EventType{
+		lifecycle.HealthHealthy: lifecycle.EventInstanceHealthy, lifecycle.HealthUnhealthy: lifecycle.EventInstanceUnhealthy,
+	}
+	draft := event.Draft{Type: told[health], Message: message, Payload: map[string]any{"health": health}}
+	if draft.Type == "" {
+		draft.Type = lifecycle.EventInstanceDegraded
+	}
+	if draft.Message == "" {
+		draft.Message = "health is " + lifecycle.Wire(health)
+	}
+	return draft
+}
+
+// storeMembers keeps the members' health; those that the adapter says nothing of stay as they are.
+func storeMembers(ctx context.Context, t *tx.Tx, instance *db.Instance, seen []adapter.MemberObservation) ([]event.Draft, error) {
+	var events []event.Draft
+	for _, one := range seen[:min(len(seen), adapter.MaxMembers)] {
+		health, err := lifecycle.FromWire[lifecycle.Health](string(one.Health))
+		if err != nil {
+			continue
+		}
+		changed, draft, err := storeMember(ctx, t, instance, one, health)
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			events = append(events, draft)
+		}
+	}
+	if len(events) == 0 {
+		return nil, nil
+	}
+	return events, operation.RecountRoles(ctx, t, instance.ID)
+}
+
+func storeMember(ctx context.Context, t *tx.Tx, instance *db.Instance, seen adapter.MemberObservation, health lifecycle.Health) (bool, event.Draft, error) {
+	var key string
+	var ordinal int
+	var before lifecycle.Health
+	var detail []byte
+	if len(seen.Detail) > 0 && len(seen.Detail) <= adapter.MaxDetail && json.Valid(seen.Detail) {
+		detail = operation.Storable(seen.Detail)
+	}
+	err := t.QueryRow(ctx, `UPDATE member SET health = $3, health_message = $4, adapter_detail = coalesce($5::jsonb, member.adapter_detail), updated_at = $6
+		FROM member AS old WHERE old.id = member.id AND member.id = $1 AND member.instance_id = $2 AND member.status <> 'REMOVED'
+		AND (member.health <> $3 OR member.health_message <> $4)
+		RETURNING member.component_key, member.ordinal, old.health`,
+		seen.ID, instance.ID, health, clip(seen.Message), detail, t.Now).Scan(&key, &ordinal, &before)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, event.Draft{}, nil
+	case err != nil:
+		return false, event.Draft{}, fmt.Errorf("store the health of member %s: %w", seen.ID, err)
+	}
+	return before != health, event.Draft{
+		Type: lifecycle.EventMemberChanged, MemberID: ids.ID(seen.ID), Message: fmt.Sprintf("%s %d is %s", key, ordinal, lifecycle.Wire(health)),
+		Payload: map[string]any{"componentKey": key, "index": ordinal, "health": health},
+	}, nil
+}
+
+func clip(text string) string {
+	if len(text) > maxText {
+		text = text[:maxText]
+	}
+	return string(operation.Storable([]byte(text)))
+}

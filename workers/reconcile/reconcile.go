@@ -1,0 +1,128 @@
+// Package reconcile compares, again and again and without any input, what is believed with what is:
+// nodes whose agents fell silent, tasks that no agent took, running instances as their adapters see
+// them, and secrets that are over. One process does it at a time, under an advisory lock that ends
+// with its connection.
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// The pace of looking.
+const (
+	lockKey      = 7305119002 // advisory lock of the process that reconciles
+	lockEvery    = 5 * time.Second
+	nodesEvery   = 3 * time.Second
+	observeEvery = 15 * time.Second
+	cleanEvery   = 10 * time.Minute
+	jobTimeout   = 10 * time.Second
+)
+
+// Config is what the reconcilers work with.
+type Config struct {
+	DB     *tx.DB
+	Client *adapterclient.Client
+	Keys   *token.Keyring
+	Log    *slog.Logger
+}
+
+// Reconciler runs the periodic comparisons.
+type Reconciler struct {
+	Config
+	actor *authz.Actor
+
+	mu       sync.Mutex
+	failures map[string]int // by instance: observations in a row that failed
+}
+
+// New makes a reconciler.
+func New(config Config) *Reconciler {
+	return &Reconciler{Config: config, actor: authz.System("reconciler"), failures: make(map[string]int)}
+}
+
+// Run reconciles whenever this process holds the lock, until ctx ends.
+func (r *Reconciler) Run(ctx context.Context) error {
+	tick := time.NewTicker(lockEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if err := r.lead(ctx); err != nil && ctx.Err() == nil {
+			r.Log.Warn("reconciling stopped; it begins again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// lead takes the lock if it is free and works while its connection lives.
+func (r *Reconciler) lead(ctx context.Context) error {
+	conn, err := r.DB.Worker().Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	var got bool
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, lockKey).Scan(&got); err != nil || !got {
+		return err
+	}
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobTimeout)
+		defer cancel()
+		if _, err := conn.Exec(last, `SELECT pg_advisory_unlock($1)`, lockKey); err != nil {
+			_ = conn.Conn().Close(last) // the lock ends with the connection
+		}
+	}()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.guard(ctx, conn) })
+	group.Go(func() error { return r.every(ctx, nodesEvery, "nodes", r.nodes) })
+	group.Go(func() error { return r.every(ctx, nodesEvery, "tasks", r.tasks) })
+	group.Go(func() error { return r.every(ctx, observeEvery, "instances", r.observe) })
+	group.Go(func() error { return r.every(ctx, cleanEvery, "secrets", r.clean) })
+	return group.Wait()
+}
+
+// guard fails when the lock's connection is lost, which ends the work of this process.
+func (r *Reconciler) guard(ctx context.Context, conn *pgxpool.Conn) error {
+	return r.every(ctx, lockEvery, "", func(ctx context.Context) error {
+		if err := conn.Ping(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("the lock's connection is lost: %w", err)
+		}
+		return nil
+	})
+}
+
+// every runs a job now and again. A named job's failure is logged and it goes on; the guard's ends all.
+func (r *Reconciler) every(ctx context.Context, pause time.Duration, name string, job func(context.Context) error) error {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		err := job(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && name == "":
+			return err
+		case err != nil:
+			r.Log.Warn("reconciling failed; it is tried again", "what", name, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/workers/engine"
+)
+
+// maxRetryAfter bounds for how long an adapter may ask not to be asked.
+const maxRetryAfter = time.Minute
+
+// answered is the evidence of the await step: the adapter's word.
+type answered struct {
+	State    adapter.State              `json:"state"`
+	Attempt  int                        `json:"attempt"`
+	Evidence map[string]json.RawMessage `json:"evidence,omitempty"`
+}
+
+// await waits for the adapter's word that it is done. It comes by the feed, which wakes the
+// operation; asking is the backup. An adapter that never reports still completes.
+func (w *work) await() engine.Step {
+	return engine.Step{
+		Name: "await", Title: "the adapter works on it", Percent: 80, Owner: operation.OwnerAdapter,
+		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
+			if status := operation.StoredStatus(c.Op.Operation); status != nil && status.State.Terminal() {
+				return outcome(c.Op.AdapterName, status), nil
+			}
+			if c.Memo != nil { // dispatched a moment ago, under this claim
+				return engine.Wait(w.Pace.Poll, "", engine.Blame{}), nil
+			}
+			return w.ask(ctx, c)
+		},
+	}
+}
+
+// ask gets the status from the adapter.
+func (w *work) ask(ctx context.Context, c *engine.Context) (engine.Result, error) {
+	s, err := load(ctx, c.DB().Worker(), c.Op.Operation)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	status, err := w.Client.Status(ctx, s.target, string(c.Op.ID), adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+	refused, ok := adapterclient.As(err)
+	switch {
+	case ok && refused.Kind == adapterclient.Missing:
+		return w.remind(ctx, c, s)
+	case ok:
+		return engine.Result{}, trouble(refused)
+	case err != nil:
+		return engine.Result{}, err
+	case status.Attempt < c.Op.DispatchAttempt:
+		return w.resend(ctx, c, s)
+	}
+	err = c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
+		_, err := operation.Absorb(ctx, t, locked.Instance, locked.Op, status)
+		return err
+	})
+	if err != nil {
+		return engine.Result{}, err
+	}
+	if status.State.Terminal() {
+		return outcome(s.target.Name, &status), nil
+	}
+	after := min(time.Duration(status.RetryAfterSeconds)*time.Second, maxRetryAfter)
+	return engine.Wait(max(after, w.Pace.Poll), "", engine.Blame{}), nil
+}
+
+// reminded is the step's state: the attempt that the adapter last accepted again.
+type reminded struct {
+	Accepted int `json:"accepted"`
+}
+
+// remind dispatches anew, on purpose, to an adapter that accepted the operation and has forgotten it.
+func (w *work) remind(ctx context.Context, c *engine.Context, s *snapshot) (engine.Result, error) {
+	var first dispatched
+	var later reminded
+	if err := errors.Join(c.Evidence("dispatch", &first), c.State(&later)); err != nil {
+		return engine.Result{}, err
+	}
+	if max(first.Attempt, later.Accepted) >= c.Op.DispatchAttempt {
+		if err := w.raise(ctx, c); err != nil {
+			return engine.Result{}, err
+		}
+	}
+	return w.resend(ctx, c, s)
+}
+
+// resend dispatches the current attempt, which the adapter does not have.
+func (w *work) resend(ctx context.Context, c *engine.Context, s *snapshot) (engine.Result, error) {
+	_, failure, err := w.send(ctx, c, s)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	if failure != nil {
+		return engine.Fail(*failure), nil
+	}
+	if err := c.SetState(reminded{Accepted: c.Op.DispatchAttempt}); err != nil {
+		return engine.Result{}, err
+	}
+	return engine.Wait(w.Pace.Poll, "", engine.Blame{}), nil
+}
+
+// outcome is what the adapter's end means for the step.
+func outcome(name string, status *adapter.Status) engine.Result {
+	if status.State == adapter.StateSucceeded {
+		return engine.Done(answered{State: status.State, Attempt: status.Attempt, Evidence: status.Evidence})
+	}
+	failure := operation.Failure{Code: string(fault.AdapterFailed), Owner: operation.OwnerAdapter,
+		Message: fmt.Sprintf("adapter %s ended it as %s", name, status.State)}
+	if status.Error != nil {
+		failure.Message = status.Error.Code + ": " + status.Error.Message
+		failure.Retryable = status.Error.Retryable
+		if status.Error.Owner.Valid() {
+			failure.Owner = string(status.Error.Owner)
+		}
+	}
+	return engine.Fail(failure)
+}

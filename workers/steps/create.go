@@ -1,0 +1,131 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/workers/engine"
+)
+
+// create brings an instance up. What it started stays when it fails, for a decommission to tear
+// down: nothing is reaped behind the owner's back.
+func (w *work) create() engine.Kind {
+	return engine.Kind{
+		Kind:     lifecycle.InstanceCreate,
+		Steps:    []engine.Step{w.prepareCreate(), w.dispatch(), w.await(), w.verify()},
+		Complete: w.started,
+		OnFail:   w.createFailed,
+		Abandon:  w.abandon,
+	}
+}
+
+func (w *work) prepareCreate() engine.Step {
+	return engine.Step{
+		Name: "prepare", Title: "checking allocations and nodes", Percent: 5, Owner: operation.OwnerNode,
+		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
+			var s *snapshot
+			var result engine.Result
+			err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) (err error) {
+				result = engine.Done(nil)
+				if s, err = load(ctx, t, locked.Op); err != nil {
+					return err
+				}
+				if unready := s.unready(); unready != "" {
+					result = engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser, Message: unready})
+					return nil
+				}
+				if absent := s.absent(); absent != "" {
+					result = engine.Wait(w.Pace.Round, absent, engine.Blame{Code: fault.NodeUnreachable, Owner: operation.OwnerNode})
+					return nil
+				}
+				return begin(ctx, t, locked, s)
+			})
+			if err == nil {
+				c.Memo = s
+			}
+			return result, err
+		},
+	}
+}
+
+// begin moves the instance and its members on, and makes this the operation's first dispatch.
+func begin(ctx context.Context, t *tx.Tx, locked *engine.Locked, s *snapshot) error {
+	batch := &pgx.Batch{}
+	if locked.Instance.Status == lifecycle.InstanceCreated {
+		batch.Queue(`UPDATE instance SET status = $2 WHERE id = $1`, locked.Instance.ID, lifecycle.InstanceStarting)
+		locked.Instance.Status = lifecycle.InstanceStarting
+		locked.Emit(event.Draft{Type: lifecycle.EventInstanceStarting, Message: "starting"})
+	}
+	batch.Queue(`UPDATE operation SET dispatch_attempt = 1 WHERE id = $1 AND dispatch_attempt = 0`, locked.Op.ID)
+	locked.Op.DispatchAttempt = max(locked.Op.DispatchAttempt, 1)
+	batch.Queue(`UPDATE member SET status = $2, updated_at = $3, last_operation_id = $4, correlation_id = $5
+		WHERE instance_id = $1 AND status = 'PENDING'`, locked.Instance.ID, lifecycle.MemberJoining, t.Now, locked.Op.ID, locked.Op.CorrelationID)
+	for _, member := range s.members {
+		if member.Status == lifecycle.MemberPending {
+			member.Status = lifecycle.MemberJoining
+		}
+	}
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("begin %s: %w", locked.Op.ID, err)
+	}
+	return nil
+}
+
+// started makes the proved instance RUNNING.
+func (w *work) started(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
+	if err := locked.Instance.Status.CanMove(lifecycle.InstanceRunning); err != nil {
+		return nil, "", err
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`UPDATE member SET status = 'ACTIVE', updated_at = $2 WHERE instance_id = $1 AND status = 'JOINING'`, locked.Instance.ID, t.Now)
+	batch.Queue(`UPDATE instance SET status = 'RUNNING', health = (SELECT CASE
+		WHEN count(*) FILTER (WHERE m.health = 'UNHEALTHY' OR m.status = 'FAILED') > 0 THEN 'UNHEALTHY'
+		WHEN count(*) FILTER (WHERE m.health = 'DEGRADED') > 0 THEN 'DEGRADED'
+		WHEN count(*) > 0 AND count(*) FILTER (WHERE m.health <> 'HEALTHY') = 0 THEN 'HEALTHY' ELSE 'UNKNOWN' END
+		FROM member m WHERE m.instance_id = instance.id AND m.status <> 'REMOVED') WHERE id = $1`, locked.Instance.ID)
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, "", fmt.Errorf("start %s: %w", locked.Instance.ID, err)
+	}
+	if err := operation.RecountRoles(ctx, t, locked.Instance.ID); err != nil {
+		return nil, "", err
+	}
+	var proof proved
+	var word answered
+	if err := c.Evidence("verify", &proof); err != nil {
+		return nil, "", err
+	}
+	if err := c.Evidence("await", &word); err != nil {
+		return nil, "", err
+	}
+	return createEvidence{Rounds: proof.Rounds, Probes: proof.Probes, Adapter: word.Evidence}, "running", nil
+}
+
+// createEvidence proves a launch: the agents' probes, and beside them the adapter's own word.
+type createEvidence struct {
+	Rounds  int                        `json:"rounds"`
+	Probes  []probeProof               `json:"probes"`
+	Adapter map[string]json.RawMessage `json:"adapter,omitempty"`
+}
+
+// createFailed loses the instance for service.
+func (w *work) createFailed(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked, failure operation.Failure) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`UPDATE member SET status = 'FAILED', updated_at = $2 WHERE instance_id = $1 AND status IN ('PENDING', 'JOINING')`,
+		locked.Instance.ID, t.Now)
+	if locked.Instance.Status.CanMove(lifecycle.InstanceFailed) == nil {
+		batch.Queue(`UPDATE instance SET status = 'FAILED', health = 'UNKNOWN', failure_code = $2, failure_message = $3, failure_owner = $4,
+			failure_retryable = $5 WHERE id = $1`, locked.Instance.ID, failure.Code, failure.Message, failure.Owner, failure.Retryable)
+	}
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("fail %s: %w", locked.Instance.ID, err)
+	}
+	return operation.RecountRoles(ctx, t, locked.Instance.ID)
+}

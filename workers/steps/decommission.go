@@ -1,0 +1,106 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/workers/engine"
+)
+
+// decommission tears an instance down and ends only when the agents find nothing of it left. If it
+// fails, the instance stays as it is and another decommission may be asked for.
+func (w *work) decommission() engine.Kind {
+	return engine.Kind{
+		Kind:     lifecycle.InstanceDecommission,
+		Steps:    []engine.Step{w.prepareDecommission(), w.dispatch(), w.await(), w.residue()},
+		Complete: w.torndown,
+		OnFail: func(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked, _ operation.Failure) error {
+			return wakeReleases(ctx, t, locked.Instance.ID)
+		},
+		Abandon: w.abandon,
+	}
+}
+
+func (w *work) prepareDecommission() engine.Step {
+	return engine.Step{
+		Name: "prepare", Title: "stopping the instance", Percent: 5, Owner: operation.OwnerPlatform,
+		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
+			var s *snapshot
+			err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) (err error) {
+				if err = stop(ctx, t, locked); err != nil {
+					return err
+				}
+				s, err = load(ctx, t, locked.Op)
+				return err
+			})
+			if err == nil {
+				c.Memo = s
+			}
+			return engine.Done(nil), err
+		},
+	}
+}
+
+// stop takes the instance and its members out of service. An instance that is lost for service
+// stays FAILED.
+func stop(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
+	batch := &pgx.Batch{}
+	if locked.Instance.Status.CanMove(lifecycle.InstanceStopping) == nil {
+		batch.Queue(`UPDATE instance SET status = 'STOPPING' WHERE id = $1`, locked.Instance.ID)
+		locked.Instance.Status = lifecycle.InstanceStopping
+	}
+	batch.Queue(`UPDATE member SET status = 'REMOVING', updated_at = $2, last_operation_id = $3, correlation_id = $4
+		WHERE instance_id = $1 AND status NOT IN ('REMOVING', 'REMOVED')`, locked.Instance.ID, t.Now, locked.Op.ID, locked.Op.CorrelationID)
+	batch.Queue(`UPDATE operation SET dispatch_attempt = 1 WHERE id = $1 AND dispatch_attempt = 0`, locked.Op.ID)
+	locked.Op.DispatchAttempt = max(locked.Op.DispatchAttempt, 1)
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("stop %s: %w", locked.Instance.ID, err)
+	}
+	return operation.RecountRoles(ctx, t, locked.Instance.ID)
+}
+
+// torndown records that nothing is left: members REMOVED, the instance released, its allocations free.
+func (w *work) torndown(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
+	var proof cleaned
+	if err := c.Evidence("residue", &proof); err != nil {
+		return nil, "", err
+	}
+	if err := wakeReleases(ctx, t, locked.Instance.ID); err != nil {
+		return nil, "", err
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`UPDATE member SET status = 'REMOVED', health = 'UNKNOWN', updated_at = $2 WHERE instance_id = $1 AND status = 'REMOVING'`,
+		locked.Instance.ID, t.Now)
+	batch.Queue(`UPDATE allocation SET instance_id = NULL WHERE instance_id = $1`, locked.Instance.ID)
+	batch.Queue(`UPDATE instance SET status = CASE WHEN status = 'STOPPING' THEN 'STOPPED' ELSE status END, health = 'UNKNOWN',
+		health_message = '', released_at = $2 WHERE id = $1`, locked.Instance.ID, t.Now)
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, "", fmt.Errorf("release %s: %w", locked.Instance.ID, err)
+	}
+	if err := operation.RecountRoles(ctx, t, locked.Instance.ID); err != nil {
+		return nil, "", err
+	}
+	t.Wake(event.ProjectTopic(locked.Instance.ProjectID))
+	return proof, "nothing of it is left", nil
+}
+
+// wakeReleases tells the releases of the instance's allocations, which wait for its end.
+func wakeReleases(ctx context.Context, t *tx.Tx, instanceID ids.ID) error {
+	found, err := t.Query(ctx, `SELECT o.id FROM operation o JOIN allocation a ON a.id = o.allocation_id
+		WHERE a.instance_id = $1 AND o.kind = 'ALLOCATION_RELEASE' AND o.ended_at IS NULL ORDER BY o.id`, instanceID)
+	if err != nil {
+		return fmt.Errorf("look for releases that wait: %w", err)
+	}
+	waiting, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
+	if err != nil {
+		return fmt.Errorf("look for releases that wait: %w", err)
+	}
+	return operation.Wake(ctx, t, waiting...)
+}

@@ -1,0 +1,204 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/wire"
+)
+
+// dispatched is the evidence of the dispatch step.
+type dispatched struct {
+	Adapter string    `json:"adapter"`
+	Attempt int       `json:"attempt"`
+	At      time.Time `json:"at"`
+	State   string    `json:"state"`
+	// Known says that the adapter had this operation already, from an earlier try.
+	Known bool `json:"known,omitempty"`
+	// Superseded is what became of the operation that this one took the place of.
+	Superseded *superseded `json:"superseded,omitempty"`
+}
+
+type superseded struct {
+	Operation ids.ID `json:"operation"`
+	Outcome   string `json:"outcome"`
+	Message   string `json:"message"`
+}
+
+// dispatch sends the operation to its adapter. The attempt was raised when the operation was
+// prepared, so that every run of this step sends the same one.
+func (w *work) dispatch() engine.Step {
+	return engine.Step{
+		Name: "dispatch", Title: "sending it to the adapter", Percent: 10, Owner: operation.OwnerAdapter,
+		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
+			s, err := w.snapshot(ctx, c)
+			if err != nil {
+				return engine.Result{}, err
+			}
+			before := w.cancelSuperseded(ctx, c, s)
+			evidence, failure, err := w.send(ctx, c, s)
+			if err != nil {
+				return engine.Result{}, err
+			}
+			if failure != nil {
+				return engine.Fail(*failure), nil
+			}
+			evidence.Superseded, c.Memo = before, s
+			return engine.Done(evidence), nil
+		},
+	}
+}
+
+// snapshot is what the step before has loaded under the same claim, or a fresh one.
+func (w *work) snapshot(ctx context.Context, c *engine.Context) (*snapshot, error) {
+	if s, ok := c.Memo.(*snapshot); ok {
+		return s, nil
+	}
+	return load(ctx, c.DB().Worker(), c.Op.Operation)
+}
+
+// send dispatches once. A failure is final; an error is worth another try.
+func (w *work) send(ctx context.Context, c *engine.Context, s *snapshot) (*dispatched, *operation.Failure, error) {
+	body, err := w.body(c, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	evidence := &dispatched{Adapter: s.target.Name, Attempt: body.Attempt, At: c.Now()}
+	status, _, err := w.Client.Dispatch(ctx, s.target, body)
+	refused, ok := adapterclient.As(err)
+	switch {
+	case err == nil:
+		evidence.State = string(status.State)
+		return evidence, nil, w.keep(ctx, c, status)
+	case !ok:
+		return nil, nil, err
+	case refused.Kind == adapterclient.Rejected:
+		return nil, &operation.Failure{Code: string(fault.AdapterRejected), Owner: operation.OwnerAdapter,
+			Message: refused.Body.Code + ": " + refused.Body.Message}, nil
+	case refused.Kind == adapterclient.Conflict && refused.Body.Code == adapter.CodeStaleFence:
+		if err := w.raise(ctx, c); err != nil {
+			return nil, nil, err
+		}
+		return nil, nil, &engine.Trouble{Message: "adapter " + s.target.Name + " knows a newer attempt; it is sent again", Err: refused}
+	case refused.Kind == adapterclient.Conflict:
+		// Ids of operations are the platform's own: the adapter has it from an earlier try, and a
+		// detail of a node has changed since. What was sent first counts.
+		evidence.Known = true
+		return evidence, nil, nil
+	}
+	return nil, nil, trouble(refused)
+}
+
+// keep stores a status at once when it is an end; otherwise the feed will tell.
+func (w *work) keep(ctx context.Context, c *engine.Context, status adapter.Status) error {
+	if !status.State.Terminal() {
+		return nil
+	}
+	return c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
+		_, err := operation.Absorb(ctx, t, locked.Instance, locked.Op, status)
+		return err
+	})
+}
+
+// raise makes the next dispatch a new attempt, on purpose.
+func (w *work) raise(ctx context.Context, c *engine.Context) error {
+	return c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
+		return t.QueryRow(ctx, `UPDATE operation SET dispatch_attempt = dispatch_attempt + 1, adapter_status = NULL WHERE id = $1
+			RETURNING dispatch_attempt`, locked.Op.ID).Scan(&locked.Op.DispatchAttempt)
+	})
+}
+
+// body is the dispatch.
+func (w *work) body(c *engine.Context, s *snapshot) (adapter.Dispatch, error) {
+	op := c.Op.Operation
+	kind := adapter.Kind(op.Kind.WireName())
+	instance, err := wire.Instance(s.instance)
+	if err != nil {
+		return adapter.Dispatch{}, err
+	}
+	access, err := operation.IssueToken(w.Keys, op, s.instance.PermissionFamily, c.Now())
+	if err != nil {
+		return adapter.Dispatch{}, err
+	}
+	return adapter.Dispatch{
+		OperationID: string(op.ID), Kind: kind, Attempt: max(op.DispatchAttempt, 1), Deadline: op.Deadline, CorrelationID: op.CorrelationID,
+		Instance: instance, Members: wire.Members(s.members, s.nodes, s.allocations),
+		Platform: adapter.Platform{GraphQLURL: w.GraphQLURL, Token: access.Text, TokenExpiresAt: access.ExpiresAt},
+	}, nil
+}
+
+// trouble is an adapter's failure to answer, as an error that is tried again.
+func trouble(e *adapterclient.Error) error {
+	blame := engine.Blame{Owner: operation.OwnerAdapter}
+	switch e.Kind {
+	case adapterclient.Forbidden:
+		blame = engine.Blame{Code: fault.DialRefused, Owner: operation.OwnerPlatform}
+	case adapterclient.Invalid, adapterclient.Missing:
+		blame.Code = fault.AdapterInvalid
+	}
+	return &engine.Trouble{Message: e.Reason(), Blame: blame, Err: e}
+}
+
+// cancelSuperseded asks the adapter to stop the operation that this one took the place of. It is
+// tried once: what that operation began is torn down by this one either way.
+func (w *work) cancelSuperseded(ctx context.Context, c *engine.Context, s *snapshot) *superseded {
+	var change struct{ Supersedes ids.ID }
+	if json.Unmarshal(c.Op.DesiredChange, &change) != nil || change.Supersedes == "" {
+		return nil
+	}
+	out := &superseded{Operation: change.Supersedes, Outcome: "unknown"}
+	var attempt int
+	err := c.DB().Worker().QueryRow(ctx, `SELECT dispatch_attempt FROM operation WHERE id = $1`, change.Supersedes).Scan(&attempt)
+	if err == nil && attempt == 0 {
+		out.Outcome, out.Message = "never_dispatched", "the adapter was never asked for it"
+		return out
+	}
+	if err == nil {
+		out.Outcome, out.Message, err = w.cancel(ctx, c, s.target, change.Supersedes, attempt)
+	}
+	if err != nil {
+		out.Message = "the adapter could not be asked to stop it"
+		c.Log.Warn("superseded operation not canceled at the adapter", "superseded", change.Supersedes, "error", err)
+	}
+	return out
+}
+
+func (w *work) cancel(ctx context.Context, c *engine.Context, target adapterclient.Target, id ids.ID, attempt int) (outcome, message string, err error) {
+	result, err := w.Client.Cancel(ctx, target, string(id), attempt, adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+	if err != nil {
+		return "unknown", "", err
+	}
+	return string(result.Outcome), result.Message, nil
+}
+
+// abandon tells the adapter that nobody waits for this operation any more.
+func (w *work) abandon(ctx context.Context, c *engine.Context) {
+	if c.Op.DispatchAttempt == 0 {
+		return
+	}
+	s, err := w.snapshot(ctx, c)
+	if err == nil {
+		_, _, err = w.cancel(ctx, c, s.target, c.Op.ID, c.Op.DispatchAttempt)
+	}
+	if err != nil {
+		c.Log.Info("failed operation not canceled at the adapter", "error", err)
+	}
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// memberName names a member for people.
+func memberName(key string, ordinal int) string { return fmt.Sprintf("%s %d", key, ordinal) }

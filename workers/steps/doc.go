@@ -1,0 +1,54 @@
+// Package steps holds what each kind of operation does, one kind a file, and the steps that kinds
+// share: dispatch to the adapter, waiting for its word, and the agents' evidence.
+//
+// The adapter's word moves an operation along; it never ends one with success. A launch ends so only
+// when the manifest's readiness probes, run by the agents after this dispatch, have passed, and a
+// decommission only when the agents found nothing left.
+package steps
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/workers/engine"
+)
+
+// Pace is how often things are looked at that tell by themselves when they change: a backup.
+type Pace struct {
+	// Poll is between two questions to an adapter about an operation.
+	Poll time.Duration
+	// Task is between two looks at node tasks.
+	Task time.Duration
+	// Round is between two rounds of probes, or of residue checks, after one that failed.
+	Round time.Duration
+}
+
+// DefaultPace is the pace of the product.
+func DefaultPace() Pace {
+	return Pace{Poll: 5 * time.Second, Task: 2 * time.Second, Round: 3 * time.Second}
+}
+
+// Config is what the steps work with.
+type Config struct {
+	Client *adapterclient.Client
+	Keys   *token.Keyring
+	// GraphQLURL is where adapters reach the public API.
+	GraphQLURL string
+	Log        *slog.Logger
+	// Pace is DefaultPace when zero.
+	Pace Pace
+}
+
+// Kinds are the kinds of operation that this build carries out.
+func Kinds(config Config) []engine.Kind {
+	if config.Pace == (Pace{}) {
+		config.Pace = DefaultPace()
+	}
+	w := &work{Config: config}
+	return []engine.Kind{w.create(), w.decommission(), w.release()}
+}
+
+// work holds the steps of all kinds.
+type work struct{ Config }

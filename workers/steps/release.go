@@ -1,0 +1,142 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/workers/engine"
+)
+
+// release gives an allocation back. An instance that uses it is stopped first, by an operation of
+// its own that the verb has asked for; no adapter takes part in this one.
+func (w *work) release() engine.Kind {
+	return engine.Kind{
+		Kind:     lifecycle.AllocationRelease,
+		Steps:    []engine.Step{w.stopInstance(), w.proofOfMembers()},
+		Complete: w.released,
+	}
+}
+
+// stopped is the evidence of the stop step.
+type stopped struct {
+	Instance  ids.ID `json:"instance,omitempty"`
+	Operation ids.ID `json:"operation,omitempty"`
+}
+
+func (w *work) stopInstance() engine.Step {
+	return engine.Step{
+		Name: "stop_instance", Title: "stopping the instance that uses it", Percent: 60, Owner: operation.OwnerPlatform,
+		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
+			var instance *ids.ID
+			var known stopped
+			err := c.DB().Worker().QueryRow(ctx, `SELECT instance_id FROM allocation WHERE id = $1`, c.Op.AllocationID).Scan(&instance)
+			if err != nil {
+				return engine.Result{}, fmt.Errorf("load allocation: %w", err)
+			}
+			if err := c.State(&known); err != nil {
+				return engine.Result{}, err
+			}
+			if instance == nil {
+				return engine.Done(known), nil
+			}
+			return w.follow(ctx, c, *instance)
+		},
+	}
+}
+
+// follow waits for the newest decommission of the instance.
+func (w *work) follow(ctx context.Context, c *engine.Context, instance ids.ID) (engine.Result, error) {
+	var op struct {
+		id                   ids.ID
+		state                lifecycle.OperationState
+		code, message, owner string
+	}
+	err := c.DB().Worker().QueryRow(ctx, `SELECT id, state, error_code, error_message, error_owner FROM operation
+		WHERE instance_id = $1 AND kind = 'INSTANCE_DECOMMISSION' ORDER BY id DESC LIMIT 1`, instance).
+		Scan(&op.id, &op.state, &op.code, &op.message, &op.owner)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser, Retryable: true,
+			Message: fmt.Sprintf("instance %s uses the allocation and is not being decommissioned", instance)}), nil
+	}
+	if err != nil {
+		return engine.Result{}, fmt.Errorf("look for the decommission of %s: %w", instance, err)
+	}
+	if op.state.Terminal() && op.state != lifecycle.OperationSucceeded {
+		return engine.Fail(operation.Failure{Code: op.code, Owner: op.owner, Retryable: true,
+			Message: fmt.Sprintf("operation %s did not tear instance %s down: %s", op.id, instance, op.message)}), nil
+	}
+	if err := c.SetState(stopped{Instance: instance, Operation: op.id}); err != nil {
+		return engine.Result{}, err
+	}
+	return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for operation %s to tear instance %s down", op.id, instance), engine.Blame{}), nil
+}
+
+// memberProofs is the evidence of the residue step: for each member that ever lived in the
+// allocation, the newest agent's report that found nothing of it.
+type memberProofs struct {
+	Members []memberProof `json:"members"`
+}
+
+type memberProof struct {
+	Member ids.ID     `json:"member"`
+	Node   *string    `json:"node"`
+	Task   *ids.ID    `json:"task"`
+	At     *time.Time `json:"at"`
+	status lifecycle.MemberStatus
+}
+
+func (w *work) proofOfMembers() engine.Step {
+	return engine.Step{
+		Name: "residue", Title: "checking that every member that lived in it is proved gone", Percent: 95, Owner: operation.OwnerNode,
+		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
+			found, err := c.DB().Worker().Query(ctx, `SELECT m.id, m.status, n.name, t.id, t.ended_at FROM member m
+				LEFT JOIN compute_node n ON n.id = m.node_id
+				LEFT JOIN LATERAL (SELECT id, ended_at FROM node_task WHERE member_id = m.id AND kind = 'RESIDUE' AND state = 'SUCCEEDED'
+					ORDER BY id DESC LIMIT 1) t ON true
+				WHERE m.allocation_id = $1 ORDER BY m.id`, c.Op.AllocationID)
+			if err != nil {
+				return engine.Result{}, fmt.Errorf("look for the allocation's members: %w", err)
+			}
+			members, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (p memberProof, err error) {
+				return p, row.Scan(&p.Member, &p.status, &p.Node, &p.Task, &p.At)
+			})
+			if err != nil {
+				return engine.Result{}, fmt.Errorf("look for the allocation's members: %w", err)
+			}
+			for _, member := range members {
+				if member.status != lifecycle.MemberRemoved || member.Task == nil {
+					return engine.Wait(w.Pace.Poll, fmt.Sprintf("member %s is not proved gone", member.Member), residueBlame), nil
+				}
+			}
+			return engine.Done(memberProofs{Members: members}), nil
+		},
+	}
+}
+
+// released gives the capacity back.
+func (w *work) released(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
+	var proof memberProofs
+	if err := c.Evidence("residue", &proof); err != nil {
+		return nil, "", err
+	}
+	tag, err := t.Exec(ctx, `UPDATE allocation SET status = 'RELEASED', released_at = $2
+		WHERE id = $1 AND status = 'RELEASING' AND instance_id IS NULL`, locked.Op.AllocationID, t.Now)
+	if err != nil {
+		return nil, "", fmt.Errorf("release the allocation: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return nil, "", fmt.Errorf("allocation %s is not releasing, or is used", *locked.Op.AllocationID)
+	}
+	t.Wake(event.ProjectTopic(locked.Op.ProjectID))
+	return proof, "released", nil
+}

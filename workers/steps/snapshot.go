@@ -1,0 +1,113 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/service/rows"
+	"github.com/gpuaas/app-platform/workers/engine"
+)
+
+// snapshot is an instance with everything its dispatch speaks of.
+type snapshot struct {
+	instance    *db.Instance
+	members     []*db.Member // all but the removed, by component and number
+	nodes       map[ids.ID]*db.ComputeNode
+	allocations map[ids.ID]*db.Allocation
+	target      adapterclient.Target
+}
+
+// sender is what sends a batch: a transaction, or the pool.
+type sender interface {
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+}
+
+const ofInstance = `FROM member WHERE instance_id = $1 AND status <> 'REMOVED'`
+
+// load reads the snapshot in one round trip.
+func load(ctx context.Context, from sender, op *db.Operation) (*snapshot, error) {
+	if op.InstanceID == nil {
+		return nil, fmt.Errorf("operation %s has no instance", op.ID)
+	}
+	s := &snapshot{nodes: make(map[ids.ID]*db.ComputeNode), allocations: make(map[ids.ID]*db.Allocation)}
+	batch := &pgx.Batch{}
+	queue(batch, rows.Instance, func(found []*db.Instance) { s.instance = first(found) },
+		`SELECT `+rows.InstanceColumns+` FROM instance WHERE id = $1`, *op.InstanceID)
+	queue(batch, rows.Member, func(found []*db.Member) { s.members = found },
+		`SELECT `+rows.MemberColumns+` `+ofInstance+` ORDER BY component_key, ordinal, id`, *op.InstanceID)
+	queue(batch, rows.ComputeNode, func(found []*db.ComputeNode) {
+		for _, node := range found {
+			s.nodes[node.ID] = node
+		}
+	}, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE id IN (SELECT node_id `+ofInstance+`)`, *op.InstanceID)
+	queue(batch, rows.Allocation, func(found []*db.Allocation) {
+		for _, allocation := range found {
+			s.allocations[allocation.ID] = allocation
+		}
+	}, `SELECT `+rows.AllocationColumns+` FROM allocation WHERE id IN (SELECT allocation_id `+ofInstance+`)`, *op.InstanceID)
+	queue(batch, pgx.RowToStructByPos[adapterclient.Target], func(found []adapterclient.Target) { s.target = first(found) },
+		`SELECT name, url FROM adapter WHERE name = $1`, op.AdapterName)
+	if err := from.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("load what %s changes: %w", op.ID, err)
+	}
+	if s.instance == nil {
+		return nil, fmt.Errorf("operation %s: no instance %s", op.ID, *op.InstanceID)
+	}
+	if s.target.Name == "" {
+		return nil, &engine.Trouble{Message: fmt.Sprintf("no adapter %q is registered", op.AdapterName), Blame: engine.Blame{Owner: "platform"}}
+	}
+	return s, nil
+}
+
+func queue[T any](batch *pgx.Batch, scan func(pgx.CollectableRow) (T, error), into func([]T), sql string, args ...any) {
+	batch.Queue(sql, args...).Query(func(found pgx.Rows) error {
+		collected, err := pgx.CollectRows(found, scan)
+		if err == nil {
+			into(collected)
+		}
+		return err
+	})
+}
+
+func first[T any](list []T) T {
+	var none T
+	if len(list) == 0 {
+		return none
+	}
+	return list[0]
+}
+
+// absent names the nodes of members whose agents are not heard; empty when all are.
+func (s *snapshot) absent() string {
+	var names []string
+	for _, node := range s.nodes {
+		if node.Status != lifecycle.NodeOnline {
+			names = append(names, node.Name)
+		}
+	}
+	return nameNodes(names)
+}
+
+func nameNodes(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "waits for the agent of node " + strings.Join(sorted(names), ", ")
+}
+
+// unready names an allocation that a launch cannot use; empty when all can.
+func (s *snapshot) unready() string {
+	for _, allocation := range s.allocations {
+		if allocation.Status != lifecycle.AllocationReady {
+			return fmt.Sprintf("allocation %s is %s", allocation.ID, lifecycle.Wire(allocation.Status))
+		}
+	}
+	return ""
+}

@@ -1,0 +1,105 @@
+package steps
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/workers/engine"
+)
+
+// keyPrefix begins the idempotency keys of the platform's own tasks. It holds a space, which the
+// keys of callers cannot, so that no adapter can put a task of its own in the place of a probe.
+const keyPrefix = "platform "
+
+// order is a node task that the platform itself asks for. Its key is made of the operation, the
+// attempt and the round, so that a step that is run again asks for the same tasks.
+type order struct {
+	member  *db.Member
+	kind    lifecycle.NodeTaskKind
+	key     string
+	spec    any
+	timeout int // seconds
+}
+
+// finding is how an ordered task stands.
+type finding struct {
+	ID       ids.ID
+	MemberID ids.ID
+	Key      string
+	Kind     lifecycle.NodeTaskKind
+	State    lifecycle.NodeTaskState
+	Result   json.RawMessage
+	Message  string
+	EndedAt  *time.Time
+	Node     string
+	Online   bool
+}
+
+// place writes the tasks that are not there yet and wakes their nodes.
+func place(ctx context.Context, t *tx.Tx, op *db.Operation, orders []order) error {
+	batch := &pgx.Batch{}
+	for _, one := range orders {
+		if one.member.NodeID == nil {
+			return fmt.Errorf("member %s is bound to no node", one.member.ID)
+		}
+		spec, err := json.Marshal(one.spec)
+		if err != nil {
+			return fmt.Errorf("encode a task: %w", err)
+		}
+		digest := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", one.kind, one.timeout, spec))
+		batch.Queue(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec,
+			spec_digest, state, timeout_seconds, idempotency_key, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'PENDING', $11, $12, $13)
+			ON CONFLICT (member_id, idempotency_key) DO NOTHING`,
+			ids.New(ids.NodeTask), op.TenantID, op.ProjectID, one.member.InstanceID, one.member.ID, *one.member.NodeID, op.ID,
+			one.kind, spec, digest[:], one.timeout, one.key, t.Now)
+		t.Wake(event.NodeTopic(*one.member.NodeID))
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("ask for node tasks: %w", err)
+	}
+	return nil
+}
+
+// findings reads the platform's tasks of the operation whose key begins so.
+func findings(ctx context.Context, c *engine.Context, prefix string) ([]finding, error) {
+	found, err := c.DB().Worker().Query(ctx, `SELECT t.id, t.member_id, t.idempotency_key, t.kind, t.state, t.result, t.message, t.ended_at,
+		n.name, n.status = 'ONLINE' FROM node_task t JOIN compute_node n ON n.id = t.node_id
+		WHERE t.operation_id = $1 AND starts_with(t.idempotency_key, $2) ORDER BY t.id`, c.Op.ID, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("look at node tasks: %w", err)
+	}
+	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[finding])
+	if err != nil {
+		return nil, fmt.Errorf("look at node tasks: %w", err)
+	}
+	return list, nil
+}
+
+// open says whether a task has not ended, and names the nodes of those whose agents are not heard.
+func open(list []finding) (bool, string) {
+	pending := false
+	var silent []string
+	for _, one := range list {
+		if !one.State.Terminal() {
+			pending = true
+			if !one.Online {
+				silent = append(silent, one.Node)
+			}
+		}
+	}
+	return pending, nameNodes(silent)
+}

@@ -1,0 +1,201 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/workers/engine"
+)
+
+// Bounds of a probe task: the longest it may take, and what it gets beyond its own patience.
+const (
+	maxTaskSeconds = 3_600
+	taskMargin     = 10
+)
+
+// proved is the evidence of the verify step: each probe's task, of the last round.
+type proved struct {
+	Rounds int          `json:"rounds"`
+	Probes []probeProof `json:"probes"`
+}
+
+type probeProof struct {
+	Task   ids.ID     `json:"task"`
+	Member ids.ID     `json:"member"`
+	Probe  string     `json:"probe"`
+	Node   string     `json:"node"`
+	At     *time.Time `json:"at"`
+}
+
+// rounds is the state of a step that asks again until what it finds is good.
+type rounds struct {
+	Round int `json:"round"`
+	// Again is when the next round may begin; zero while one is under way.
+	Again time.Time `json:"again,omitzero"`
+}
+
+// verify has the agents run the manifest's readiness probes, in rounds, until all pass. The tasks
+// are new ones of this dispatch, so that nothing seen earlier counts, nor the adapter's word.
+func (w *work) verify() engine.Step {
+	return engine.Step{
+		Name: "verify", Title: "checking readiness on the nodes", Percent: 95, Owner: operation.OwnerAdapter,
+		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
+			var state rounds
+			if err := c.State(&state); err != nil {
+				return engine.Result{}, err
+			}
+			if state.Round == 0 || (!state.Again.IsZero() && !c.Now().Before(state.Again)) {
+				return w.probe(ctx, c, rounds{Round: state.Round + 1})
+			}
+			if !state.Again.IsZero() {
+				return engine.Wait(state.Again.Sub(c.Now()), "", readinessBlame), nil
+			}
+			return w.judge(ctx, c, state)
+		},
+	}
+}
+
+// maxPause bounds the pause between two rounds, which grows with their number.
+const maxPause = 10 * time.Second
+
+func (w *work) pause(round int) time.Duration {
+	return min(w.Pace.Round*time.Duration(round), max(maxPause, w.Pace.Round))
+}
+
+var readinessBlame = engine.Blame{Code: fault.ReadinessFailed, Owner: operation.OwnerAdapter}
+
+func probePrefix(c *engine.Context, round int) string {
+	return fmt.Sprintf("%sprobe %s %d %d ", keyPrefix, c.Op.ID, c.Op.DispatchAttempt, round)
+}
+
+// probe begins a round.
+func (w *work) probe(ctx context.Context, c *engine.Context, state rounds) (engine.Result, error) {
+	s, err := load(ctx, c.DB().Worker(), c.Op.Operation)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	orders, failure, err := w.probes(ctx, c, s, state.Round)
+	switch {
+	case err != nil:
+		return engine.Result{}, err
+	case failure != nil:
+		return engine.Fail(*failure), nil
+	case len(orders) == 0:
+		return engine.Done(proved{Probes: []probeProof{}}), nil
+	}
+	if err := c.SetState(state); err != nil {
+		return engine.Result{}, err
+	}
+	err = c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
+		return place(ctx, t, locked.Op, orders)
+	})
+	return engine.Wait(w.Pace.Task, "", readinessBlame), err
+}
+
+// probes are a round's tasks: each readiness probe on every member of its component. A component
+// whose members failed beyond its minimum cannot become ready.
+func (w *work) probes(ctx context.Context, c *engine.Context, s *snapshot, round int) ([]order, *operation.Failure, error) {
+	var document []byte
+	if err := c.DB().Worker().QueryRow(ctx, `SELECT document FROM manifest WHERE id = $1`, s.instance.ManifestID).Scan(&document); err != nil {
+		return nil, nil, fmt.Errorf("load manifest %s: %w", s.instance.ManifestID, err)
+	}
+	var m manifest.Manifest
+	if err := json.Unmarshal(document, &m); err != nil { // it was linted when it was published
+		return nil, nil, fmt.Errorf("read manifest %s: %w", s.instance.ManifestID, err)
+	}
+	for _, component := range m.Components {
+		if joined, failed := count(s.members, component.Key); failed > 0 && joined < component.Min {
+			return nil, &operation.Failure{Code: string(fault.AdapterFailed), Owner: operation.OwnerAdapter, Retryable: true,
+				Message: fmt.Sprintf("%d members of %s failed; at least %d are needed", failed, component.DisplayName, component.Min)}, nil
+		}
+	}
+	var orders []order
+	for _, readiness := range m.Readiness {
+		for _, member := range s.members {
+			if member.ComponentKey != readiness.ComponentKey || member.Status == lifecycle.MemberFailed {
+				continue
+			}
+			orders = append(orders, order{
+				member: member, kind: lifecycle.TaskProbe, spec: readiness.Probe, timeout: probeSeconds(readiness.Probe),
+				key: probePrefix(c, round) + readiness.Name,
+			})
+		}
+	}
+	return orders, nil, nil
+}
+
+func count(members []*db.Member, key string) (joined, failed int) {
+	for _, member := range members {
+		switch {
+		case member.ComponentKey != key:
+		case member.Status == lifecycle.MemberFailed:
+			failed++
+		default:
+			joined++
+		}
+	}
+	return joined, failed
+}
+
+func probeSeconds(probe manifest.Probe) int {
+	return min(probe.Attempts*(probe.IntervalSeconds+probe.TimeoutSeconds)+taskMargin, maxTaskSeconds)
+}
+
+// judge looks at a round under way.
+func (w *work) judge(ctx context.Context, c *engine.Context, state rounds) (engine.Result, error) {
+	prefix := probePrefix(c, state.Round)
+	list, err := findings(ctx, c, prefix)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	if len(list) == 0 { // the attempt was raised since
+		return w.probe(ctx, c, rounds{Round: state.Round + 1})
+	}
+	if pending, silent := open(list); silent != "" {
+		return engine.Wait(w.Pace.Task, silent, engine.Blame{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}), nil
+	} else if pending {
+		return engine.Wait(w.Pace.Task, "", readinessBlame), nil
+	}
+	evidence, worst := proved{Rounds: state.Round}, ""
+	for _, one := range list {
+		name := one.Key[len(prefix):]
+		evidence.Probes = append(evidence.Probes, probeProof{Task: one.ID, Member: one.MemberID, Probe: name, Node: one.Node, At: one.EndedAt})
+		if detail, ok := one.passed(); !ok {
+			worst = fmt.Sprintf("probe %s on %s does not pass: %s", name, one.Node, detail)
+		}
+	}
+	if worst == "" {
+		return engine.Done(evidence), nil
+	}
+	pause := w.pause(state.Round)
+	state.Again = c.Now().Add(pause)
+	return engine.Wait(pause, worst, readinessBlame), c.SetState(state)
+}
+
+// passed reads a probe's result; the detail is its last output.
+func (f finding) passed() (detail string, ok bool) {
+	var result struct {
+		OK     bool   `json:"ok"`
+		Detail string `json:"detail"`
+	}
+	if json.Unmarshal(f.Result, &result) != nil {
+		result.OK = false
+	}
+	detail = result.Detail
+	if detail == "" {
+		detail = f.Message
+	}
+	if detail == "" {
+		detail = "the task is " + lifecycle.Wire(f.State)
+	}
+	return detail, f.State == lifecycle.TaskSucceeded && result.OK
+}

@@ -1,0 +1,69 @@
+// Package wire spells the platform's rows in the words of the adapter contract.
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// Instance is the instance with the member counts that are wanted, read from its roles.
+func Instance(row *db.Instance) (adapter.Instance, error) {
+	var roles []struct {
+		ComponentKey string `json:"componentKey"`
+		Desired      int    `json:"desired"`
+	}
+	if len(row.Roles) > 0 {
+		if err := json.Unmarshal(row.Roles, &roles); err != nil {
+			return adapter.Instance{}, fmt.Errorf("read the roles of %s: %w", row.ID, err)
+		}
+	}
+	out := adapter.Instance{
+		ID: string(row.ID), Name: row.Name, TenantID: string(row.TenantID), ProjectID: string(row.ProjectID),
+		App: row.AppSlug, Version: row.AppVersion, Config: row.Config, Components: []adapter.ComponentCount{},
+	}
+	for _, role := range roles {
+		out.Components = append(out.Components, adapter.ComponentCount{Key: role.ComponentKey, Count: role.Desired})
+	}
+	return out, nil
+}
+
+// Members are the members with the nodes and allocations they are bound to; those that are bound to
+// no known node have an empty one.
+func Members(rows []*db.Member, nodes map[ids.ID]*db.ComputeNode, allocations map[ids.ID]*db.Allocation) []adapter.Member {
+	out := make([]adapter.Member, 0, len(rows))
+	for _, row := range rows {
+		member := adapter.Member{ID: string(row.ID), ComponentKey: row.ComponentKey, Index: row.Ordinal, Status: lifecycle.Wire(row.Status)}
+		if row.NodeID != nil && nodes[*row.NodeID] != nil {
+			var allocation *db.Allocation
+			if row.AllocationID != nil {
+				allocation = allocations[*row.AllocationID]
+			}
+			member.Node = node(nodes[*row.NodeID], allocation)
+		}
+		out = append(out, member)
+	}
+	return out
+}
+
+func node(row *db.ComputeNode, allocation *db.Allocation) adapter.Node {
+	out := adapter.Node{
+		ID: string(row.ID), Name: row.Name, Address: row.Address, SealingKey: row.SealingKey,
+		GPUs: row.Gpus, CPUs: row.Cpus, MemoryMiB: row.MemoryMib,
+	}
+	if allocation == nil {
+		return out
+	}
+	out.AllocationID, out.Shape, out.GPUs = string(allocation.ID), lifecycle.Wire(allocation.Shape), allocation.GpuCount
+	if allocation.Shape == lifecycle.ShapeBaremetal {
+		out.GPUs = row.Gpus
+	} else if row.Gpus > 0 { // a slice has its part of the whole node
+		out.CPUs = max(row.Cpus*allocation.GpuCount/row.Gpus, 1)
+		out.MemoryMiB = row.MemoryMib * allocation.GpuCount / row.Gpus
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+// Package workers carries out what requests have recorded: operations through their steps, the
+// adapters' word on them, and the periodic comparison of what is with what is believed. Any number
+// of processes may run it against one database.
+package workers
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/feed"
+	"github.com/gpuaas/app-platform/workers/reconcile"
+	"github.com/gpuaas/app-platform/workers/steps"
+)
+
+// stopTimeout bounds what is left to do when the workers stop.
+const stopTimeout = 5 * time.Second
+
+// Config is what the workers are made of.
+type Config struct {
+	// DB is the database; its hints should reach Hub.
+	DB *tx.DB
+	// Hub wakes the workers; somebody runs it.
+	Hub *event.Hub
+	// Keys sign requests to adapters and the tokens they get.
+	Keys *token.Keyring
+	// Client calls adapters; nil makes one from Keys and Dial.
+	Client *adapterclient.Client
+	// Dial is where adapters may be reached.
+	Dial adapterclient.Policy
+	// PlatformURL is the public GraphQL endpoint that adapters use.
+	PlatformURL string
+	Log         *slog.Logger
+	// Concurrency bounds steps that run at once; 0 means 16.
+	Concurrency int
+	// Pace is how often things are looked at that tell by themselves when they change; zero for the product's.
+	Pace steps.Pace
+}
+
+// Run works until ctx ends, then hands over at once what it holds. It fails when it cannot register.
+func Run(ctx context.Context, config Config) error {
+	client := config.Client
+	if client == nil {
+		client = adapterclient.New(config.Keys, config.Dial)
+		defer client.Close()
+	}
+	process := engine.NewProcess(config.DB, config.Log)
+	if err := process.Register(ctx); err != nil {
+		return err
+	}
+	runner := engine.New(engine.Config{
+		DB: config.DB, Hub: config.Hub, Log: config.Log, Worker: process, Concurrency: config.Concurrency,
+		Kinds: steps.Kinds(steps.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log, Pace: config.Pace}),
+	})
+	watcher := reconcile.New(reconcile.Config{DB: config.DB, Client: client, Keys: config.Keys, Log: config.Log})
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return process.Run(ctx) })
+	group.Go(func() error { return runner.Run(ctx) })
+	group.Go(func() error { return feed.New(config.DB, client, process.ID(), config.Log).Run(ctx) })
+	group.Go(func() error { return watcher.Run(ctx) })
+	err := group.Wait()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if gone := process.Deregister(last); err == nil {
+		err = gone
+	}
+	return err
+}
