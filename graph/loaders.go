@@ -42,10 +42,8 @@ func (r *Resolver) WithLoaders(ctx context.Context) context.Context {
 		steps: loader(func(ctx context.Context, wanted []ids.ID) (map[ids.ID][]*db.OperationStep, error) {
 			return operation.Steps(ctx, r.DB, wanted)
 		}),
-		manifests:   loader(r.Catalog.Many),
-		allocations: loader(r.Allocations.Many),
-		nodes:       loader(r.Nodes.Many),
-		catalog:     r.catalogLoaders(),
+		manifests: loader(r.Catalog.Many),
+		catalog:   r.catalogLoaders(),
 	})
 }
 

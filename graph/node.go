@@ -44,9 +44,6 @@ func (r *Resolver) nodeReads() map[ids.Kind]nodeRead {
 		ids.Entitlement:    asNode(r.Catalog.Entitlement),
 		ids.Artifact:       asNode(r.Artifacts.Artifact),
 		ids.Adapter:        asNode(r.Adapters.Adapter),
-		ids.Allocation:     asNode(r.Allocations.Get),
-		ids.Node:           asNode(r.Nodes.Get),
-		ids.NodeTask:       asNode(func(ctx context.Context, id ids.ID) (*db.NodeTask, error) { return r.Tasks.Get(ctx, id, 0) }),
 		ids.Audit:          asNode(func(ctx context.Context, id ids.ID) (*db.AuditEntry, error) { return audit.Get(ctx, r.DB, id) }),
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
-	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/identity"
@@ -30,12 +29,6 @@ type Resolver struct {
 	Artifacts *artifact.Service
 	// Adapters holds the verbs on adapters.
 	Adapters *adapter.Service
-	// Allocations holds the verbs on allocations.
-	Allocations *allocation.Service
-	// Nodes holds the verbs on nodes.
-	Nodes *node.Service
-	// Tasks holds the verbs on node tasks.
-	Tasks *task.Service
 	// Allocations holds the verbs on allocations.
 	Allocations *allocation.Service
 	// Nodes holds the verbs on nodes.
