@@ -54,7 +54,7 @@ var units = []Unit{
 	{Dir: "internal/stack", Floor: 6, Why: "plumbing: the rig with the platform in it, seeded through the public client"},
 	{Dir: "internal/bench", Floor: 8, Why: "measures the whole; a program"},
 	{Dir: "internal/e2e", Floor: 8, Why: "tests of the whole"},
-	{Dir: "internal/contracttest", Floor: 8, Why: "tests of the public contract"},
+	{Dir: "internal/contracttest", Floor: 2, Why: "the public contract: the SDL against its conventions and its past"},
 	{Dir: "cmd", Floor: 8, Why: "a main per program"},
 	{Dir: "examples", Floor: 2, Why: "what outsiders copy: built on the sdk alone"},
 	{Dir: "sdk/adaptertest", Floor: 1.5, Kit: true, Why: "conformance suite for adapters"},
