@@ -154,9 +154,19 @@ func (d *DB) newTx(ctx context.Context, reserved *sql.Conn) *Tx {
 		t.conn = driver.(*stdlib.Conn).Conn()
 		return nil
 	})
-	t.Client = db.NewClient(db.Driver(entsql.NewDriver(dialect.Postgres, entsql.Conn{ExecQuerier: reserved})))
+	t.Client = db.NewClient(db.Driver(joined{entsql.NewDriver(dialect.Postgres, entsql.Conn{ExecQuerier: reserved})}))
 	return t
 }
+
+// joined is Ent's driver inside a transaction: what Ent would wrap in one of its own, such as an
+// update of one row, joins the one that is open.
+type joined struct{ *entsql.Driver }
+
+// Tx implements dialect.Driver.
+func (j joined) Tx(context.Context) (dialect.Tx, error) { return dialect.NopTx(j), nil }
+
+// BeginTx is what Ent's client looks for when a transaction has options.
+func (j joined) BeginTx(ctx context.Context, _ *sql.TxOptions) (dialect.Tx, error) { return j.Tx(ctx) }
 
 // retry runs a transaction again after a deadlock or a serialization failure.
 func (d *DB) retry(run func() error) error {

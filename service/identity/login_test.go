@@ -1,0 +1,108 @@
+package identity_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/service/identity"
+)
+
+func TestALoginLinkLogsInOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	tenant := b.Tenant()
+	person := b.User(tenant)
+	link, err := b.CreateLoginLink(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), person.ID)
+	require.NoError(t, err)
+	require.Equal(t, platformtest.Issuer+"/login#code="+link.Code, link.URL)
+	session, err := b.RedeemLogin(t.Context(), link.Code)
+	require.NoError(t, err)
+	require.Equal(t, person.ID, session.UserID)
+	viewer, err := b.Viewer(b.With(session.Token))
+	require.NoError(t, err)
+	require.Equal(t, string(person.ID), viewer.Actor.ID)
+	_, err = b.RedeemLogin(t.Context(), link.Code)
+	refused(t, err, fault.Unauthenticated)
+	require.Equal(t, 1, b.Count("session", "user_id = $1", person.ID))
+	b.audited("createLoginLink", "")
+	b.audited("login", "")
+
+	require.NoError(t, b.EndSession(t.Context(), session.Token))
+	require.NoError(t, b.EndSession(t.Context(), session.Token))
+	_, err = b.Viewer(b.With(session.Token))
+	refused(t, err, fault.Unauthenticated)
+}
+
+func TestLoginLinksAreRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	tenant, other := b.Tenant(), b.Tenant()
+	person, stranger := b.User(tenant), b.User(other)
+	admin := b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
+	_, err := b.CreateLoginLink(admin, stranger.ID)
+	refused(t, err, fault.NotFound)
+	_, err = b.CreateLoginLink(admin, b.Operator().ID)
+	refused(t, err, fault.NotFound)
+	_, err = b.CreateLoginLink(b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, b.Project(tenant)))), person.ID)
+	refused(t, err, fault.Forbidden)
+	b.Service.DevLogins = false
+	_, err = b.CreateLoginLink(admin, person.ID)
+	refused(t, err, fault.FailedPrecondition)
+	require.Zero(t, b.Count("login_code", ""))
+}
+
+func TestACodeThatIsOverOrForgedDoesNotLogIn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	link, err := b.CreateLoginLink(b.As(b.Operator()), b.User(b.Tenant()).ID)
+	require.NoError(t, err)
+	swapped := []byte(link.Code)
+	swapped[len(swapped)-10] ^= 1
+	for _, forged := range []string{"", "gpu_lnk_x", string(swapped), b.Session(b.Operator()), strings.Repeat("x", 10_000)} {
+		_, err := b.RedeemLogin(t.Context(), forged)
+		refused(t, err, fault.Unauthenticated)
+	}
+	b.SQL(`UPDATE login_code SET expires_at = $1`, time.Now().Add(-time.Second))
+	_, err = b.RedeemLogin(t.Context(), link.Code)
+	refused(t, err, fault.Unauthenticated)
+}
+
+func TestTheFirstOperatorIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	first, err := identity.Bootstrap(t.Context(), b.DSN, "Root@Example.test", "Root")
+	require.NoError(t, err)
+	require.True(t, first.Created)
+	again, err := identity.Bootstrap(t.Context(), b.DSN, "root@example.test", "Root")
+	require.NoError(t, err)
+	require.False(t, again.Created)
+	require.Equal(t, first.UserID, again.UserID)
+	require.NotEqual(t, first.Code, again.Code)
+	for _, code := range []string{first.Code, again.Code} {
+		session, err := b.RedeemLogin(t.Context(), code)
+		require.NoError(t, err)
+		_, err = b.CreateTenant(b.With(session.Token), identity.CreateTenantInput{Slug: "acme", DisplayName: "Acme", IdempotencyKey: "same"})
+		require.NoError(t, err)
+	}
+	_, err = identity.Bootstrap(t.Context(), b.DSN, "other@example.test", "Other")
+	refused(t, err, fault.FailedPrecondition, "email")
+	_, err = identity.Bootstrap(t.Context(), b.DSN, "nobody", "")
+	refused(t, err, fault.InvalidArgument, "email", "name")
+	require.Equal(t, 1, b.Count("role_binding", ""))
+	require.Equal(t, 1, b.Count("person", ""))
+}
+
+func TestATenantsPersonIsNotMadeTheFirstOperator(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	person := b.User(b.Tenant())
+	_, err := identity.Bootstrap(t.Context(), b.DSN, person.Email, "Root")
+	refused(t, err, fault.FailedPrecondition, "email")
+	require.Zero(t, b.Count("role_binding", "")+b.Count("login_code", ""))
+}
