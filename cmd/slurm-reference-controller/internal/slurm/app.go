@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"fmt"
+	"regexp"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
@@ -30,6 +31,9 @@ func App(manifest []byte, dir string) (adapter.App, error) {
 	return app, nil
 }
 
+// hostPattern is what an address or host name must look like to become part of slurm.conf.
+var hostPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.:-]{0,252}$`)
+
 // check refuses what cannot be a cluster, before anything is done.
 func check(_ context.Context, d adapter.Dispatch) error {
 	controllers, workers := 0, 0
@@ -46,8 +50,8 @@ func check(_ context.Context, d adapter.Dispatch) error {
 		default:
 			return adapter.Reject("UNKNOWN_COMPONENT", path+".componentKey", "slurm has no component %q", member.ComponentKey)
 		}
-		if member.Node.Address == "" || member.Node.SealingKey == "" {
-			return adapter.Reject("NODE_INCOMPLETE", path+".node", "address and sealing key of the node are needed")
+		if !hostPattern.MatchString(member.Node.Address) || member.Node.SealingKey == "" {
+			return adapter.Reject("NODE_INCOMPLETE", path+".node", "an address and a sealing key of the node are needed")
 		}
 	}
 	if d.Kind == adapter.InstanceCreate && (controllers != 1 || workers == 0) {

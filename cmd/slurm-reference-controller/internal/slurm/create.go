@@ -34,7 +34,7 @@ func (c creation) do(ctx context.Context) error {
 	if err != nil {
 		return adapter.Fail("NO_FREE_PORTS", adapter.OwnerNode, true, "%v on the cluster's nodes", err)
 	}
-	cluster := plan(config, controller, facts.hosts[controller.ID], port, workers)
+	cluster := plan(config, controller, facts.hosts, port, workers)
 
 	c.Progress("distributing keys", 20, "starting munge on every member")
 	if err := c.Each(ctx, all, c.startMunge); err != nil {
@@ -46,7 +46,7 @@ func (c creation) do(ctx context.Context) error {
 	}
 	c.Progress("starting workers", 60, fmt.Sprintf("starting %d slurmd", len(workers)))
 	if err := c.Each(ctx, workers, func(ctx context.Context, worker adapter.Member) error {
-		return c.startWorker(ctx, controller, worker, facts.hosts[worker.ID], cluster)
+		return c.startWorker(ctx, worker, cluster)
 	}); err != nil {
 		return err
 	}
@@ -89,7 +89,10 @@ func (c creation) look(ctx context.Context, members []adapter.Member) (facts, er
 			return err
 		}
 		host, ports, _ := strings.Cut(result.Stdout, "\n")
-		hosts <- [2]string{member.ID, strings.TrimSpace(host)}
+		if !hostPattern.MatchString(host) {
+			return adapter.Fail("HOST_NAME_INVALID", adapter.OwnerNode, false, "node %s calls itself %q", member.Node.Name, host)
+		}
+		hosts <- [2]string{member.ID, host}
 		result.Stdout = ports
 		results <- result
 		return nil
@@ -181,13 +184,9 @@ func (c creation) startController(ctx context.Context, controller adapter.Member
 	return c.Member(controller.ID, adapter.MemberActive, adapter.Healthy, detail)
 }
 
-// startWorker tells slurmctld where the worker is and starts its slurmd.
-func (c creation) startWorker(ctx context.Context, controller, worker adapter.Member, host string, cluster Cluster) error {
+// startWorker starts a worker's slurmd, which fetches its configuration from slurmctld.
+func (c creation) startWorker(ctx context.Context, worker adapter.Member, cluster Cluster) error {
 	name := workerName(worker.Index)
-	place := adapter.RunCommand{Command: []string{"scontrol", "update", "nodename=" + name, "nodeaddr=" + worker.Node.Address, "nodehostname=" + host}}
-	if _, err := c.Do(ctx, controller, "place-"+name, place); err != nil {
-		return err
-	}
 	server := fmt.Sprintf("%s:%d", cluster.Address, cluster.Port)
 	err := c.steps(ctx, worker,
 		step{"slurm-dirs", shell(`install -d -m 0755 /etc/slurm /var/lib/slurm /var/lib/slurm/slurmd /var/log/slurm && install -d -o ` + jobUser + ` -m 0755 ` + jobDir)},
@@ -198,7 +197,7 @@ func (c creation) startWorker(ctx context.Context, controller, worker adapter.Me
 	if err != nil {
 		return c.withLog(ctx, worker, "slurmd", err)
 	}
-	detail := map[string]any{"slurmNode": name, "host": host, "port": workerPort(cluster.Port, worker.Index)}
+	detail := map[string]any{"slurmNode": name, "port": workerPort(cluster.Port, worker.Index)}
 	return c.Member(worker.ID, adapter.MemberActive, adapter.Healthy, detail)
 }
 

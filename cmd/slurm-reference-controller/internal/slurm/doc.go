@@ -14,12 +14,13 @@
 //
 // # Why every possible worker is in slurm.conf from the start
 //
-// slurmctld 22.05 ends fatally when node lines change on reconfigure, and its dynamic nodes all
-// listen on one port, which rules out two workers on a node. So slurm.conf names w0 to w126 at
-// once, each with its port, as State=CLOUD: such a node is invisible until it registers, takes its
-// address from "scontrol update", and srun is told that address with the allocation. A worker is
-// added without restarting anything: set its address, start its slurmd. Workers are configless:
-// they fetch slurm.conf from slurmctld, so there is one copy to be right.
+// slurmctld 22.05 ends fatally when the number of nodes changes on reconfigure, and its dynamic
+// nodes all listen on one port, which rules out two workers on a node. Its CLOUD nodes turn up as
+// idle after a restart although nobody is there. So slurm.conf names w0 to w126 at once, each with
+// its port: those that exist with their address, the others as State=FUTURE, which Slurm keeps out
+// of sight. A worker is added without restarting anything: give its line an address, "scontrol
+// reconfigure", start its slurmd. Workers are configless: they fetch slurm.conf from slurmctld, so
+// there is one copy to be right, and after a crash slurmctld knows all addresses from it.
 //
 // # Secrets
 //

@@ -53,6 +53,8 @@ func (c Config) withDefaults() Config {
 type Worker struct {
 	// Index is the member's index; it gives name and port.
 	Index int
+	// Host and Address are its node.
+	Host, Address string
 	// CPUs and MemoryMiB are what it offers.
 	CPUs, MemoryMiB int
 }
@@ -118,7 +120,7 @@ func parsePorts(text string) ([]int, error) {
 }
 
 // share is what a worker offers: its config's word, or its part of the node it shares with others.
-func share(config Config, member adapter.Member, workers []adapter.Member) Worker {
+func share(config Config, member adapter.Member, host string, workers []adapter.Member) Worker {
 	neighbours := 0
 	for _, other := range workers {
 		if other.Node.ID == member.Node.ID {
@@ -126,17 +128,17 @@ func share(config Config, member adapter.Member, workers []adapter.Member) Worke
 		}
 	}
 	return Worker{
-		Index:     member.Index,
+		Index: member.Index, Host: host, Address: member.Node.Address,
 		CPUs:      cmp.Or(config.CPUsPerNode, max(1, member.Node.CPUs/neighbours)),
 		MemoryMiB: cmp.Or(config.MemoryMiBPerNode, max(minMemory, member.Node.MemoryMiB/neighbours)),
 	}
 }
 
-// plan lays out a cluster.
-func plan(config Config, controller adapter.Member, host string, port int, workers []adapter.Member) Cluster {
-	cluster := Cluster{Config: config.withDefaults(), Host: host, Address: controller.Node.Address, Port: port}
+// plan lays out a cluster. Hosts are the host names of the members' nodes, by member.
+func plan(config Config, controller adapter.Member, hosts map[string]string, port int, workers []adapter.Member) Cluster {
+	cluster := Cluster{Config: config.withDefaults(), Host: hosts[controller.ID], Address: controller.Node.Address, Port: port}
 	for _, worker := range workers {
-		cluster.Workers = append(cluster.Workers, share(config, worker, workers))
+		cluster.Workers = append(cluster.Workers, share(config, worker, hosts[worker.ID], workers))
 	}
 	slices.SortFunc(cluster.Workers, func(a, b Worker) int { return a.Index - b.Index })
 	return cluster

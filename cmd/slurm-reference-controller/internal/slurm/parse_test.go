@@ -135,6 +135,7 @@ func TestImpossibleClustersAreRefusedBeforeAnythingIsDone(t *testing.T) {
 		"foreign member":  {func(d *adapter.Dispatch) { d.Members[1].ComponentKey = "queen" }, "UNKNOWN_COMPONENT"},
 		"index too high":  {func(d *adapter.Dispatch) { d.Members[1].Index = maxIndex + 1 }, "INDEX_OUT_OF_RANGE"},
 		"no sealing key":  {func(d *adapter.Dispatch) { d.Members[0].Node.SealingKey = "" }, "NODE_INCOMPLETE"},
+		"evil address":    {func(d *adapter.Dispatch) { d.Members[1].Node.Address = "10.0.0.1\nInclude=/x" }, "NODE_INCOMPLETE"},
 		"no node address": {func(d *adapter.Dispatch) { d.Members[0].Node.Address = "" }, "NODE_INCOMPLETE"},
 	}
 	for name, c := range cases {

@@ -52,7 +52,7 @@ func TestConfigurationIsRenderedAsKept(t *testing.T) {
 		"unknown_hardware.conf": {Config{}, []adapter.Member{onNode("mem_w1", componentWorker, 0, 0, 0)}},
 	}
 	for name, c := range cases {
-		text, err := renderSlurmConf(plan(c.config, controller, "na", 21000, c.workers))
+		text, err := renderSlurmConf(plan(c.config, controller, map[string]string{"mem_c1": "na", "mem_w1": "na", "mem_y1": "na", "mem_z1": "na", "mem_x2": "nb"}, 21000, c.workers))
 		require.NoError(t, err)
 		golden(t, name, text)
 	}
@@ -64,7 +64,7 @@ func TestConfigurationIsRenderedAsKept(t *testing.T) {
 func TestEveryWorkerHasItsNodeLineAndPortOnce(t *testing.T) {
 	t.Parallel()
 	workers := []adapter.Member{onNode("mem_w1", componentWorker, 0, 1, 1), onNode("mem_v1", componentWorker, 5, 1, 1), onNode("mem_u1", componentWorker, maxIndex, 1, 1)}
-	cluster := plan(Config{}, workers[0], "na", 21000, workers)
+	cluster := plan(Config{}, workers[0], nil, 21000, workers)
 	require.Equal(t, []slot{{"w[1-4]", "21002-21005"}, {"w[6-125]", "21007-21126"}}, spare(cluster))
 	require.Equal(t, 21000+portBlock-1, workerPort(21000, maxIndex), "the block has room for all")
 }
