@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbadapter "github.com/gpuaas/app-platform/ent/generated/db/adapter"
+	dballocation "github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	dbnode "github.com/gpuaas/app-platform/ent/generated/db/computenode"
 	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
@@ -158,13 +159,17 @@ func (p *preparedAction) prepare(ctx context.Context, t *tx.Tx, row *db.Instance
 	if err != nil {
 		return err
 	}
+	allocations, err := allocationsOf(ctx, t, row.ID)
+	if err != nil {
+		return err
+	}
 	input := in.Input
 	if len(input) == 0 {
 		input = json.RawMessage("{}")
 	}
 	p.call = ActionCall{
 		AdapterName: adapter.Name, AdapterURL: adapter.URL, Action: in.Action, Input: input, IdempotencyKey: in.IdempotencyKey,
-		Requester: t.Actor.Ref(), CorrelationID: t.Request.CorrelationID, Instance: row, Members: members, Nodes: nodes,
+		Requester: t.Actor.Ref(), CorrelationID: t.Request.CorrelationID, Instance: row, Members: members, Nodes: nodes, Allocations: allocations,
 	}
 	return nil
 }
@@ -185,6 +190,18 @@ func nodesOf(ctx context.Context, t *tx.Tx, members []*db.Member) (map[ids.ID]*d
 		nodes[node.ID] = node
 	}
 	return nodes, nil
+}
+
+func allocationsOf(ctx context.Context, t *tx.Tx, instanceID ids.ID) (map[ids.ID]*db.Allocation, error) {
+	found, err := t.Allocation.Query().Where(dballocation.InstanceID(instanceID)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load the allocations of %s: %w", instanceID, err)
+	}
+	byID := make(map[ids.ID]*db.Allocation, len(found))
+	for _, allocation := range found {
+		byID[allocation.ID] = allocation
+	}
+	return byID, nil
 }
 
 func (s *Service) callAdapter(ctx context.Context, p *preparedAction) (json.RawMessage, error) {

@@ -41,6 +41,7 @@ type ActionCall struct {
 	Instance                *db.Instance
 	Members                 []*db.Member
 	Nodes                   map[ids.ID]*db.ComputeNode
+	Allocations             map[ids.ID]*db.Allocation
 }
 
 // Bounds of what callers write.

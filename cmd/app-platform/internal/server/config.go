@@ -28,7 +28,7 @@ type Config struct {
 	Roles []string
 	// Dev allows one-time logins, introspection and GraphiQL.
 	Dev bool
-	// AdapterHosts and RegistryHosts are host:port, CIDR or CIDR:port that may be dialled.
+	// AdapterHosts and RegistryHosts are what may be dialled: IP or CIDR, with an optional port.
 	AdapterHosts  []string
 	RegistryHosts []string
 	// InsecureRegistries are registries spoken to without TLS.
@@ -57,8 +57,8 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.KeysDir, "keys-dir", c.KeysDir, "folder of the signing keys; a first key is made when it is empty")
 	flags.StringSliceVar(&c.Roles, "roles", c.Roles, "what this process does: api, worker")
 	flags.BoolVar(&c.Dev, "dev", false, "development: one-time logins, introspection and GraphiQL")
-	flags.StringSliceVar(&c.AdapterHosts, "adapter-allow", []string{"127.0.0.0/8", "::1/128"}, "where adapters may live: CIDR, CIDR:port, host or host:port, repeatable")
-	flags.StringSliceVar(&c.RegistryHosts, "registry-allow", nil, "registries that artifacts may come from: host or host:port, repeatable")
+	flags.StringSliceVar(&c.AdapterHosts, "adapter-allow", []string{"127.0.0.0/8", "::1/128"}, "where adapters may live: IP or CIDR with an optional port, repeatable")
+	flags.StringSliceVar(&c.RegistryHosts, "registry-allow", nil, "registries inside the network that artifacts may come from, besides public ones: IP or CIDR with an optional port, repeatable")
 	flags.StringSliceVar(&c.InsecureRegistries, "registry-insecure", nil, "registries spoken to without TLS: host:port, repeatable")
 	flags.StringSliceVar(&c.Origins, "origin", nil, "pages of other hosts that may call the API: https://host:port, repeatable")
 	flags.IntVar(&c.Connections, "db-connections", c.Connections, "database connections of each login role")

@@ -103,6 +103,10 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, mux *http.Ser
 	if err != nil {
 		return err
 	}
+	logins, err := authhttp.New(authhttp.Options{Identity: resolver.Identity, Origins: p.config.Origins, Log: p.log})
+	if err != nil {
+		return err
+	}
 	keys, err := p.ring.Public()
 	if err != nil {
 		return err
@@ -113,7 +117,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, mux *http.Ser
 		w.Header().Set("Cache-Control", "public, max-age=60")
 		_, _ = w.Write(keys)
 	})
-	mux.Handle("/auth/", authhttp.New(authhttp.Options{Identity: resolver.Identity, Origins: p.config.Origins, Log: p.log}))
+	mux.Handle("/auth/", logins)
 	mux.Handle("/", web.Handler())
 	return nil
 }

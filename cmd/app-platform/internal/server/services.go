@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/graph"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/service/adapter"
+	"github.com/gpuaas/app-platform/service/allocation"
+	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/identity"
+	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/node"
+	"github.com/gpuaas/app-platform/service/task"
+	"github.com/gpuaas/app-platform/workers"
+	"github.com/gpuaas/app-platform/workers/invoke"
+)
+
+// resolver is the root of the API with every service.
+func (p *platform) resolver() (*graph.Resolver, error) {
+	policy, err := adapterclient.ParsePolicy(strings.Join(p.config.AdapterHosts, ","))
+	if err != nil {
+		return nil, err
+	}
+	registries, err := p.registries()
+	if err != nil {
+		return nil, err
+	}
+	calls := invoke.New(adapterclient.New(p.ring, policy), p.ring, p.config.GraphQLURL)
+	return &graph.Resolver{
+		DB: p.db, Keys: p.ring, Progress: &graph.Progress{DB: p.db, Hub: p.hub},
+		Identity:    &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL},
+		Catalog:     &catalog.Service{DB: p.db},
+		Artifacts:   &artifact.Service{DB: p.db, Registries: registries},
+		Adapters:    &adapter.Service{DB: p.db, Describer: calls, Allow: allowAddress(policy)},
+		Allocations: &allocation.Service{DB: p.db},
+		Nodes:       &node.Service{DB: p.db},
+		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
+		Instances:   &instance.Service{DB: p.db, Actions: calls},
+	}, nil
+}
+
+// work carries out operations until ctx ends.
+func (p *platform) work(ctx context.Context) error {
+	policy, err := adapterclient.ParsePolicy(strings.Join(p.config.AdapterHosts, ","))
+	if err != nil {
+		return err
+	}
+	return workers.Run(ctx, workers.Config{
+		DB: p.db, Hub: p.hub, Keys: p.ring, Dial: policy, PlatformURL: p.config.GraphQLURL, Log: p.log,
+	})
+}
+
+// allowAddress refuses an adapter's address that names an IP outside of the policy. A host name is
+// judged when it is dialled, on the address it has then.
+func allowAddress(policy adapterclient.Policy) func(*url.URL) error {
+	return func(address *url.URL) error {
+		ip, err := netip.ParseAddr(address.Hostname())
+		if err != nil {
+			return nil
+		}
+		if policy.Allows(netip.AddrPortFrom(ip, portOf(address))) {
+			return nil
+		}
+		return fault.New(fault.DialRefused, "the operator does not allow adapters at %s", address.Host).At("input.url")
+	}
+}
+
+func portOf(address *url.URL) uint16 {
+	if port, err := net.LookupPort("tcp", address.Port()); err == nil && address.Port() != "" {
+		return uint16(port)
+	}
+	if address.Scheme == "https" {
+		return 443
+	}
+	return 80
+}
+
+// registries reaches public registries, and those others that the operator names. The address is
+// judged after it was resolved, so that a name cannot lead inside.
+func (p *platform) registries() (artifact.Registries, error) {
+	allowed, err := adapterclient.ParsePolicy(strings.Join(p.config.RegistryHosts, ","))
+	if err != nil {
+		return artifact.Registries{}, err
+	}
+	dialer := net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		if public(to.Addr()) || allowed.Allows(to) {
+			return nil
+		}
+		return fault.New(fault.DialRefused, "the operator does not allow registries at %s", address).At("input.ref")
+	}}
+	return artifact.Registries{Dial: dialer.DialContext, Insecure: p.config.InsecureRegistries}, nil
+}
+
+// public says whether an address is one of the public Internet.
+func public(address netip.Addr) bool {
+	address = address.Unmap()
+	return address.IsGlobalUnicast() && !address.IsPrivate()
+}
