@@ -1,4 +1,6 @@
 // The stand-in's catalog.
+import { connection, id, past } from './kit.mjs';
+
 const docs = `Runs jobs from a queue on the members you give it.
 
 ## What you get
@@ -41,7 +43,7 @@ const specs = [
   {
     slug: 'batch-queue', displayName: 'Batch queue', permissionFamily: 'scheduler', version: '1.2.0',
     summary: 'A queue with a controller and workers. Submit scripts, watch them run, and scale by adding members.',
-    compatibility: { requires_capacity_shape: 'baremetal', min_gpu_count: 1, network_span: 'allocation' },
+    compatibility: { requires_capacity_shape: ['baremetal'], min_gpu_count: 1, network_span: 'allocation' },
     components: [{ key: 'controller', displayName: 'Controller', min: 1, max: 1, default: 1 }, { key: 'worker', displayName: 'Workers', min: 1, max: 16, default: 2 }],
     configSchema: {
       type: 'object', additionalProperties: false, required: ['partition'],
@@ -57,7 +59,7 @@ const specs = [
   },
   {
     slug: 'notebook', displayName: 'Notebook', permissionFamily: 'apps', version: '0.4.1', summary: 'An interactive notebook server on one slice of a GPU.',
-    compatibility: { requires_capacity_shape: 'gpu_slice', min_gpu_count: 1 },
+    compatibility: { requires_capacity_shape: ['gpu_slice'], min_gpu_count: 1 },
     components: [{ key: 'server', displayName: 'Server', min: 1, max: 1, default: 1 }],
     configSchema: { type: 'object', properties: { image: { enum: ['base', 'cuda', 'science'], default: 'base', title: 'Image' } } },
     actions: [{ name: 'echo', displayName: 'Echo', permissionKey: 'apps.node.read', risk: 'READ', inputSchema: { type: 'object', required: ['text'], properties: { text: { type: 'string', title: 'Text' } } }, outputSchema: {} }],
@@ -67,7 +69,7 @@ const specs = [
 ];
 
 /** The apps with their manifests. */
-export function appList(id, past, connection) {
+export function appList() {
   return specs.map((spec) => {
     const digest = `sha256:${id('x').slice(2)}${id('x').slice(2)}aaaaaaaa`;
     const manifest = spec.version === undefined ? null : {

@@ -1,5 +1,5 @@
 // A stand-in for the platform's API, for developing the console without a server: it executes the real SDL of
-// graph/schema with graphql-js over data in memory (dev/world.mjs), and serves dist/ with the console's content
+// graph/schema with graphql-js over data in memory (dev/world.mjs, dev/roots.mjs), and serves dist/ with the console's content
 // security policy. It checks no permission and keeps nothing; it is never part of a build.
 //
 //   npm run build && npm run standin          then open http://127.0.0.1:8090/login#code=dev
@@ -11,7 +11,8 @@ import { fileURLToPath } from 'node:url';
 import { GraphQLError, buildSchema, execute, parse, validate } from 'graphql';
 import { useServer } from 'graphql-ws/use/ws';
 import { WebSocketServer } from 'ws';
-import { makeWorld } from './world.mjs';
+import { makeRoots } from './roots.mjs';
+import { World } from './world.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const dist = join(here, '..', 'dist');
@@ -23,9 +24,9 @@ const maxBody = 1 << 20;
 
 const files = (await readdir(schemaDir)).filter((name) => name.endsWith('.graphql')).sort();
 const schema = buildSchema((await Promise.all(files.map((name) => readFile(join(schemaDir, name), 'utf8')))).join('\n'));
-const world = makeWorld((code, message, reasons = []) => new GraphQLError(message, {
+const roots = makeRoots(new World((code, message, reasons = []) => new GraphQLError(message, {
   extensions: { code, correlation_id: `standin-${Math.random().toString(36).slice(2, 10)}`, retryable: false, reasons },
-}));
+})));
 
 /** Reads a body of at most maxBody bytes. */
 async function bodyOf(request) {
@@ -52,7 +53,7 @@ async function graphql(request, response) {
   const errors = validate(schema, document);
   if (errors.length > 0) return send(response, 400, { errors });
   await new Promise((resolve) => setTimeout(resolve, 60)); // something like a network
-  return send(response, 200, await execute({ schema, document, variableValues: variables, rootValue: { ...world.query, ...world.mutation } }));
+  return send(response, 200, await execute({ schema, document, variableValues: variables, rootValue: { ...roots.query, ...roots.mutation } }));
 }
 
 async function login(request, response) {
@@ -90,7 +91,7 @@ function listen() {
     answer(request, response).catch((error) => send(response, 500, { errors: [{ message: String(error) }] }));
   });
   sockets = new WebSocketServer({ server: http, path: '/graphql' });
-  useServer({ schema, roots: { subscription: world.subscription }, onConnect: ({ extra }) => loggedIn(extra.request) }, sockets);
+  useServer({ schema, roots: { subscription: roots.subscription }, onConnect: ({ extra }) => loggedIn(extra.request) }, sockets);
   http.listen(port, '127.0.0.1', () => console.log(`stand-in of the API: http://127.0.0.1:${port}/login#code=dev`));
 }
 

@@ -1,0 +1,105 @@
+// The stand-in's root fields over its world.
+import { connection, correlation, id, past } from './kit.mjs';
+
+const keys = [
+  'allocation.create', 'allocation.read', 'allocation.release', 'audit.read', 'node.read', 'operation.read',
+  ...['apps', 'scheduler'].flatMap((family) => ['catalog.read', 'instance.read', 'instance.create', 'instance.delete', 'queue.submit', 'queue.read', 'queue.cancel', 'node.read'].map((key) => `${family}.${key}`)),
+];
+const ended = ['SUCCEEDED', 'FAILED', 'CANCELED'];
+
+/** Query, mutation and subscription roots. */
+export function makeRoots(world) {
+  const find = (rows, wanted, what) => rows.find((each) => each.id === wanted) ?? Promise.reject(world.fault('NOT_FOUND', `there is no such ${what}`));
+  return { query: queries(world, find), mutation: mutations(world), subscription: subscriptions(world, find) };
+}
+
+function queries(world, find) {
+  const within = (rows, projectId, statuses, field = 'status') => rows.filter((each) => each.projectId === projectId && (statuses == null || statuses.includes(each[field])));
+  const has = (text, part) => part == null || text.toLowerCase().includes(part.toLowerCase());
+  return {
+    viewer: () => ({
+      actor: world.actor, tenant: world.tenant, permissions: () => keys, projects: (args) => connection(world.projects, args),
+      bindings: [{ id: id('rb'), subjectId: world.actor.id, role: 'tenant_admin', tenantId: world.tenant.id, projectId: null, expiresAt: null, createdAt: past(500) }],
+    }),
+    apps: ({ search, ...args }) => connection(world.apps.filter((app) => has(app.slug, search) || has(app.displayName, search)), args),
+    app: ({ slug }) => world.apps.find((app) => app.slug === slug) ?? Promise.reject(world.fault('NOT_FOUND', 'there is no such app')),
+    allocations: ({ projectId, statuses, ...args }) => connection(within(world.allocations, projectId, statuses), args),
+    launchOptions: (args) => launchOptions(world, args),
+    instances: ({ projectId, filter, ...args }) => connection(within(world.instances, projectId, filter?.statuses).filter((each) => has(each.name, filter?.search)), args),
+    instance: ({ id: wanted }) => find(world.instances, wanted, 'instance'),
+    operation: ({ id: wanted }) => find(world.operations, wanted, 'operation'),
+    operations: ({ projectId, states, ...args }) => connection(within(world.operations, projectId, states, 'state'), args),
+    nodes: (args) => connection(world.nodes, args),
+    auditEntries: (args) => connection(world.audits, args),
+  };
+}
+
+function launchOptions(world, { projectId, appSlug }) {
+  const manifest = world.apps.find((each) => each.slug === appSlug)?.activeManifest;
+  if (manifest == null) throw world.fault('NOT_FOUND', 'there is no such app');
+  const shapes = manifest.compatibility.requires_capacity_shape;
+  const free = world.allocations.filter((each) => each.projectId === projectId && each.status === 'READY' && each.instance === null);
+  return {
+    manifest, entitled: true,
+    allocations: free.map((allocation) => {
+      const shape = allocation.shape.toLowerCase();
+      const compatible = shapes.includes(shape);
+      return { allocation, compatible, reasons: compatible ? [] : [{ code: 'SHAPE_UNSUPPORTED', message: `the app runs on ${shapes.join(' or ')}, and this is ${shape}`, path: '' }] };
+    }),
+  };
+}
+
+function mutations(world) {
+  const answers = new Map();
+  /** The first answer for a repeated key. */
+  const once = (make) => ({ input }) => {
+    if (!answers.has(input.idempotencyKey)) answers.set(input.idempotencyKey, make(input));
+    return answers.get(input.idempotencyKey);
+  };
+  return {
+    launchInstance: once((input) => world.launch(input)),
+    decommissionInstance: once((input) => world.decommission(input)),
+    releaseAllocation: once((input) => world.release(input)),
+    invokeAction: once((input) => invoke(world, input)),
+    requestAllocation: once(({ shape, count, gpuCount, name, projectId }) => ({
+      allocations: Array.from({ length: count }, (_, at) => world.allocate({
+        shape, gpuCount: shape === 'BAREMETAL' ? 4 : gpuCount, node: world.nodes[at % 2], name: name ?? `capacity-${world.allocations.length + 1}`, projectId,
+      })),
+    })),
+  };
+}
+
+function invoke(world, { instanceId, action, input }) {
+  const instance = world.instances.find((each) => each.id === instanceId);
+  world.audit(instance.actions.find((each) => each.name === action).permissionKey, 'invokeAction', instanceId);
+  return { action, output: actions[action](world, instance, input ?? {}), correlationId: correlation() };
+}
+
+/** What the apps' actions answer. */
+const actions = {
+  'queue.submit': (world, { jobs }, input) => {
+    if (!input.script?.startsWith('#!')) throw world.fault('ADAPTER_REJECTED', 'the script must begin with #!', [{ code: 'BAD_VALUE', message: 'must begin with #!', path: 'input.script' }]);
+    jobs.unshift({ jobId: String(100 + jobs.length), name: input.name ?? 'job', state: 'RUNNING', user: 'root', nodes: input.nodes ?? 1, startedAt: past(0), output: 'node-a\n' });
+    return { jobId: jobs[0].jobId, state: 'PENDING' };
+  },
+  'queue.list': (_, { jobs }) => ({ jobs }),
+  'queue.cancel': (_, __, { jobId }) => ({ jobId, canceled: true }),
+  echo: (_, { rows }, { text }) => ({ text, member: rows[0]?.id }),
+};
+
+function subscriptions(world, find) {
+  return {
+    instanceTimeline: async ({ instanceId, after }) => {
+      const instance = await find(world.instances, instanceId, 'instance');
+      return instance.log.follow(after == null ? 0 : Number(after), (event) => ({ instanceTimeline: event }));
+    },
+    projectActivity: ({ after }) => world.activity.follow(after == null ? world.activity.items.length : Number(after) + 1, (event) => ({ projectActivity: event })),
+    operationProgress: async function* ({ operationId }) {
+      const { log } = await find(world.operations, operationId, 'operation');
+      for await (const state of log.follow(log.items.length - 1, (each) => each)) {
+        yield { operationProgress: state };
+        if (ended.includes(state.state)) return;
+      }
+    },
+  };
+}
