@@ -1,0 +1,347 @@
+package workers_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+
+	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/pgtest"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/workers"
+	"github.com/gpuaas/app-platform/workers/steps"
+)
+
+// patience is how long a test waits for a state; the pace makes the waiting short.
+const patience = 30 * time.Second
+
+var pace = steps.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 50 * time.Millisecond}
+
+// hints hands wake-ups to a hub that is made after the database.
+type hints struct {
+	mu  sync.Mutex
+	hub *event.Hub
+}
+
+func (h *hints) Wake(topics ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.hub != nil {
+		h.hub.Wake(topics...)
+	}
+}
+
+// lab is a platform without its API: a database, workers on demand, an agent that answers tasks, and
+// the two endpoints that adapters use.
+type lab struct {
+	*testing.T
+	pg       *pgtest.DB
+	db       *tx.DB
+	hub      *event.Hub
+	ring     *token.Keyring
+	keyDir   string
+	own      *db.Client // as the owner of the tables
+	platform *httptest.Server
+	log      *slog.Logger
+
+	mu     sync.Mutex
+	answer func(task *db.NodeTask) (lifecycle.NodeTaskState, string) // "" leaves the task open
+	asked  map[ids.ID]int
+}
+
+// newLab starts everything but workers.
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	l := &lab{T: t, pg: pgtest.New(t), asked: make(map[ids.ID]int), answer: healthy, keyDir: t.TempDir()}
+	l.log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	if os.Getenv("WORKERS_TEST_LOG") != "" {
+		l.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	ctx := t.Context()
+	mux := http.NewServeMux()
+	l.platform = httptest.NewServer(mux)
+	t.Cleanup(l.platform.Close)
+	var err error
+	l.ring, err = token.LoadKeyring(l.keyDir, l.platform.URL)
+	require.NoError(t, err)
+	late := &hints{}
+	l.db, err = tx.Open(ctx, l.pg.AdminDSN(), tx.Options{Hints: late})
+	require.NoError(t, err)
+	t.Cleanup(l.db.Close)
+	l.hub = event.NewHub(l.db.Worker(), l.log)
+	late.hub = l.hub
+	l.background(l.hub.Run)
+	owner, err := sql.Open("pgx", l.pg.OwnerDSN())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = owner.Close() })
+	l.own = db.NewClient(db.Driver(entsql.OpenDB(dialect.Postgres, owner)))
+	mux.HandleFunc("POST /graphql", l.graphql)
+	mux.HandleFunc("GET /.well-known/jwks.json", func(w http.ResponseWriter, _ *http.Request) {
+		set, _ := l.ring.Public()
+		_, _ = w.Write(set)
+	})
+	l.background(l.agent)
+	return l
+}
+
+// background runs something until the test ends, and waits for it.
+func (l *lab) background(run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := run(ctx); err != nil {
+			l.log.Error("background", "error", err)
+		}
+	}()
+	stop = func() { cancel(); <-done }
+	l.Cleanup(stop)
+	return stop
+}
+
+// work starts a worker process in this one.
+func (l *lab) work() (stop func()) { return l.background(l.workers) }
+
+func (l *lab) workers(ctx context.Context) error {
+	return workers.Run(ctx, workers.Config{
+		DB: l.db, Hub: l.hub, Keys: l.ring, Dial: adapterclient.Loopback(), PlatformURL: l.platform.URL + "/graphql", Log: l.log, Pace: pace,
+	})
+}
+
+// graphql is the part of the public API that an adapter uses to report.
+func (l *lab) graphql(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Variables struct {
+			Input struct {
+				OperationID    ids.ID
+				Attempt        int
+				Phase, Message *string
+				Percent        *int
+			}
+		}
+	}
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	in := body.Variables.Input
+	_, err := operation.Report(l.caller(r.Header.Get("Authorization")), l.db, operation.ReportInput{
+		OperationID: in.OperationID, Attempt: in.Attempt, Phase: in.Phase, Message: in.Message, Percent: in.Percent})
+	if err != nil {
+		_, _ = fmt.Fprintf(w, `{"errors":[{"message":%q,"extensions":{"code":"FAILED"}}]}`, err)
+		return
+	}
+	_, _ = fmt.Fprintf(w, `{"data":{"reportOperation":{"id":%q}}}`, in.OperationID)
+}
+
+// caller is a context with a bearer token as the API reads it.
+func (l *lab) caller(authorization string) context.Context {
+	credential, err := tx.ParseCredential(authorization[len("Bearer "):], l.ring, time.Now())
+	if err != nil {
+		return context.Background()
+	}
+	return tx.WithCredential(context.Background(), credential)
+}
+
+// healthy is an agent on which every probe passes and nothing is left.
+func healthy(task *db.NodeTask) (lifecycle.NodeTaskState, string) {
+	if task.Kind == lifecycle.TaskProbe {
+		return lifecycle.TaskSucceeded, `{"ok":true,"attempts":1,"detail":"fine"}`
+	}
+	return lifecycle.TaskSucceeded, `{"residue":{"sandbox":false,"processes":[],"mounts":[],"files":0,"bytes":0,"names":[]}}`
+}
+
+// answering changes what the agent says.
+func (l *lab) answering(answer func(task *db.NodeTask) (lifecycle.NodeTaskState, string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answer = answer
+}
+
+// agent answers node tasks as an agent's reports would: the row, the operation's wake-up, the hint.
+func (l *lab) agent(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		tasks, err := l.own.NodeTask.Query().All(ctx)
+		if err != nil {
+			continue
+		}
+		for _, task := range tasks {
+			if task.EndedAt == nil {
+				l.do(ctx, task)
+			}
+		}
+	}
+}
+
+func (l *lab) do(ctx context.Context, task *db.NodeTask) {
+	l.mu.Lock()
+	state, result := l.answer(task)
+	l.mu.Unlock()
+	if state == "" {
+		return
+	}
+	now := time.Now()
+	_, _ = l.db.Worker().Exec(ctx, `UPDATE node_task SET state = $2, result = $3, started_at = $4, ended_at = $4 WHERE id = $1`, task.ID, state, []byte(result), now)
+	_, _ = l.db.Worker().Exec(ctx, `SELECT platform.wake_operation($1)`, task.OperationID)
+	l.hub.Wake(event.QueueTopic)
+}
+
+// demo is a manifest with one component and one probe.
+const demo = `{"schema":"gpuaas.app/manifest/v1","app":"demo","version":"1.0.0",
+	"components":[{"key":"peer","displayName":"Peer","min":1,"max":8,"default":2}],
+	"readiness":[{"componentKey":"peer","name":"answers","probe":{"exec":{"command":["true"]},"attempts":1,"intervalSeconds":1,"timeoutSeconds":1}}]}`
+
+// world is what a launch rests on.
+type world struct {
+	tenant, project, manifest, node, allocation ids.ID
+	adapter                                     string
+}
+
+// world lays down a tenant with an allocation on a node, and an adapter at url.
+func (l *lab) world(name, url string) world {
+	l.Helper()
+	ctx := l.Context()
+	w := world{tenant: ids.New(ids.Tenant), project: ids.New(ids.Project), manifest: ids.New(ids.Manifest),
+		node: ids.New(ids.Node), allocation: ids.New(ids.Allocation), adapter: name}
+	app := ids.New(ids.App)
+	slug := "demo-" + name
+	l.own.Tenant.Create().SetID(w.tenant).SetDisplayName(name).SetSlug(name).SaveX(ctx)
+	l.own.Project.Create().SetID(w.project).SetTenantID(w.tenant).SetDisplayName(name).SetSlug(name).SaveX(ctx)
+	l.own.App.Create().SetID(app).SetSlug(slug).SetPermissionFamily("apps").SaveX(ctx)
+	l.own.Adapter.Create().SetID(ids.New(ids.Adapter)).SetName(name).SetURL(url).SaveX(ctx)
+	l.own.Manifest.Create().SetID(w.manifest).SetAppID(app).SetAppSlug(slug).SetVersion("1.0.0").SetStage(lifecycle.StageActive).
+		SetDigest("sha256:0").SetDocument([]byte(demo)).SetAdapterName(name).SaveX(ctx)
+	l.own.ComputeNode.Create().SetID(w.node).SetName("node-" + name).SetAddress("10.0.0.1").SetStatus(lifecycle.NodeOnline).SetCpus(4).
+		SetMemoryMib(1000).SetGpus(0).SetIsolation("PROCESS").SetSealingKey("a2V5").SetLastSeenAt(time.Now().Add(time.Hour)).SaveX(ctx)
+	l.own.Allocation.Create().SetID(w.allocation).SetTenantID(w.tenant).SetProjectID(w.project).SetShape(lifecycle.ShapeBaremetal).
+		SetGpuCount(0).SetStatus(lifecycle.AllocationReady).SetNodeID(w.node).SaveX(ctx)
+	return w
+}
+
+// launched is an instance with its create operation, as the launch verb writes them.
+type launched struct {
+	world
+	instance, create ids.ID
+	members          []ids.ID
+}
+
+// launch writes a launch of two members with a deadline.
+func (l *lab) launch(w world, deadline time.Duration) launched {
+	l.Helper()
+	ctx := l.Context()
+	out := launched{world: w, instance: ids.New(ids.Instance), create: ids.New(ids.Operation)}
+	l.own.Instance.Create().SetID(out.instance).SetTenantID(w.tenant).SetProjectID(w.project).SetName("it-" + string(out.instance[len(out.instance)-8:])).
+		SetAppSlug("demo").SetAppVersion("1.0.0").SetPermissionFamily("apps").SetManifestID(w.manifest).SetStatus(lifecycle.InstanceCreated).
+		SetBoundCapacityShape(lifecycle.ShapeBaremetal).SetRuntimeBackend(w.adapter).SetCorrelationID("corr").
+		SetRoles(json.RawMessage(`[{"componentKey":"peer","displayName":"Peer","desired":2,"current":0,"healthy":0,"summary":""}]`)).
+		SetConfig(json.RawMessage(`{"b": 1, "a": 2}`)).SaveX(ctx)
+	l.own.Allocation.UpdateOneID(w.allocation).SetInstanceID(out.instance).ExecX(ctx)
+	for i := range 2 {
+		id := ids.New(ids.Member)
+		out.members = append(out.members, id)
+		l.own.Member.Create().SetID(id).SetTenantID(w.tenant).SetProjectID(w.project).SetInstanceID(out.instance).SetComponentKey("peer").
+			SetOrdinal(i).SetStatus(lifecycle.MemberPending).SetAllocationID(w.allocation).SetNodeID(w.node).SaveX(ctx)
+	}
+	l.operate(out, out.create, lifecycle.InstanceCreate, deadline, `{}`)
+	return out
+}
+
+func (l *lab) operate(on launched, id ids.ID, kind lifecycle.OperationKind, deadline time.Duration, change string) {
+	l.own.Operation.Create().SetID(id).SetTenantID(on.tenant).SetProjectID(on.project).SetInstanceID(on.instance).SetKind(kind).
+		SetState(lifecycle.OperationPending).SetAdapterName(on.adapter).SetRequesterKind("USER").SetRequesterID("usr_1").SetCorrelationID("corr").
+		SetDesiredChange(json.RawMessage(change)).SetDeadline(time.Now().Add(deadline)).SaveX(l.Context())
+	l.hub.Wake(event.QueueTopic)
+}
+
+// decommission writes a decommission, as its verb does.
+func (l *lab) decommission(on launched, deadline time.Duration) ids.ID {
+	l.Helper()
+	id := ids.New(ids.Operation)
+	if l.own.Instance.GetX(l.Context(), on.instance).Status == lifecycle.InstanceRunning {
+		l.own.Instance.UpdateOneID(on.instance).SetStatus(lifecycle.InstanceStopping).ExecX(l.Context())
+	}
+	l.operate(on, id, lifecycle.InstanceDecommission, deadline, `{}`)
+	return id
+}
+
+func (l *lab) op(id ids.ID) *db.Operation { return l.own.Operation.GetX(l.Context(), id) }
+
+// ended waits for an operation's end and answers it.
+func (l *lab) ended(id ids.ID) *db.Operation {
+	l.Helper()
+	l.until("operation "+string(id)+" ends", func() bool { return l.op(id).EndedAt != nil })
+	return l.op(id)
+}
+
+// until waits for a state with a deadline.
+func (l *lab) until(what string, is func() bool) {
+	l.Helper()
+	require.Eventually(l.T, is, patience, 20*time.Millisecond, what)
+}
+
+// kit serves an app that does nothing on the nodes, with the product's own server kit.
+func (l *lab) kit(name string, create adapter.OperationFunc) (url string) {
+	l.Helper()
+	config := adapter.Config{
+		Name: name, Build: "test", StateDir: l.TempDir(), Issuer: l.platform.URL,
+		Keys: adapter.NewKeySet(l.platform.URL+"/.well-known/jwks.json", http.DefaultClient),
+		Apps: []adapter.App{{
+			Slug: "demo", Components: []adapter.Component{{Key: "peer", DisplayName: "Peer", Min: 1, Max: 8, Default: 2}},
+			ConfigSchema: json.RawMessage(`{"type":"object"}`),
+			Operations: map[adapter.Kind]adapter.OperationFunc{
+				adapter.InstanceCreate: create,
+				adapter.InstanceDecommission: func(_ context.Context, run *adapter.Run) error {
+					run.Progress("stopping", 50, "stopping")
+					return nil
+				},
+			},
+		}},
+	}
+	kit, err := adapter.New(config)
+	require.NoError(l.T, err)
+	require.NoError(l.T, kit.Start(context.Background()))
+	server := httptest.NewServer(kit.Handler())
+	l.Cleanup(func() {
+		kit.Stop()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
+}
+
+// joins is a create that says of each member that it is active and well.
+func joins(_ context.Context, run *adapter.Run) error {
+	run.Progress("joining", 40, "members join")
+	for _, peer := range run.Of("peer") {
+		if err := run.Member(peer.ID, adapter.MemberActive, adapter.Healthy, map[string]any{"at": peer.Node.Address}); err != nil {
+			return err
+		}
+	}
+	return run.Evidence("peers", len(run.Of("peer")))
+}
