@@ -1,5 +1,5 @@
 // Package nodetask is what a node task may ask for: the specification of each kind, read strictly and
-// checked against every bound, and the results that the platform itself reads. It is pure.
+// checked against every bound. It is pure.
 //
 // The node's agent checks a specification again, by the same rules; here it is refused before
 // anything is written, with the path of the field at fault.
@@ -82,16 +82,6 @@ func Parse(kind lifecycle.NodeTaskKind, raw json.RawMessage) (Spec, error) {
 		return nil, c.err()
 	}
 	return spec, nil
-}
-
-// Check is Parse for a specification that was built in Go.
-func Check(spec Spec) error {
-	raw, err := Encode(spec)
-	if err != nil {
-		return err
-	}
-	_, err = Parse(spec.Kind(), raw)
-	return err
 }
 
 // Encode writes a specification in its one canonical form: the same details give the same bytes.

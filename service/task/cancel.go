@@ -22,7 +22,7 @@ func (s *Service) Cancel(ctx context.Context, id ids.ID) (*db.NodeTask, error) {
 		if out = row; err != nil || row.State.Terminal() || row.CancelRequested {
 			return err
 		}
-		if err := RequestCancel(ctx, t, row); err != nil {
+		if err := requestCancel(ctx, t, row); err != nil {
 			return err
 		}
 		return audit.Write(ctx, t, audit.Entry{
@@ -33,24 +33,13 @@ func (s *Service) Cancel(ctx context.Context, id ids.ID) (*db.NodeTask, error) {
 	return out, err
 }
 
-// RequestCancel asks the agent to stop a task that has not ended, in the caller's transaction.
-func RequestCancel(ctx context.Context, t *tx.Tx, row *db.NodeTask) error {
+// requestCancel asks the agent to stop a task that has not ended.
+func requestCancel(ctx context.Context, t *tx.Tx, row *db.NodeTask) error {
 	_, err := t.Exec(ctx, `UPDATE node_task SET cancel_requested = true WHERE id = $1 AND ended_at IS NULL`, row.ID)
 	if err != nil {
 		return fmt.Errorf("cancel node task %s: %w", row.ID, err)
 	}
 	row.CancelRequested = true
 	t.Wake(event.NodeTopic(row.NodeID), event.TaskTopic(row.ID))
-	return nil
-}
-
-// Redispatch hands a task that has not ended to its agent anew, under a higher fence: the agent ends
-// what it has begun under the lower one, whose reports are refused from then on.
-func Redispatch(ctx context.Context, t *tx.Tx, row *db.NodeTask) error {
-	err := t.QueryRow(ctx, `UPDATE node_task SET fence = fence + 1 WHERE id = $1 AND ended_at IS NULL RETURNING fence`, row.ID).Scan(&row.Fence)
-	if err != nil {
-		return fmt.Errorf("dispatch node task %s anew: %w", row.ID, err)
-	}
-	t.Wake(event.NodeTopic(row.NodeID))
 	return nil
 }

@@ -46,8 +46,8 @@ func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
 		if err != nil {
 			return err
 		}
-		row, made, err := Create(ctx, t, Draft{
-			Member: member, Spec: spec, TimeoutSeconds: in.TimeoutSeconds, OperationID: operationOf(t.Actor), IdempotencyKey: in.IdempotencyKey,
+		row, made, err := create(ctx, t, draft{
+			member: member, spec: spec, timeoutSeconds: in.TimeoutSeconds, operationID: operationOf(t.Actor), key: in.IdempotencyKey,
 		})
 		if out = row; err != nil || !made {
 			return err
@@ -116,14 +116,13 @@ func operationOf(actor *authz.Actor) ids.ID {
 	return ""
 }
 
-// Draft is a task before it is accepted.
-type Draft struct {
-	Member *db.Member
-	// Spec is checked: it came from nodetask.Parse or passed nodetask.Check.
-	Spec           nodetask.Spec
-	TimeoutSeconds int
-	OperationID    ids.ID // empty when it belongs to none
-	IdempotencyKey string
+// draft is a task before it is accepted.
+type draft struct {
+	member         *db.Member
+	spec           nodetask.Spec
+	timeoutSeconds int
+	operationID    ids.ID // empty when it belongs to none
+	key            string
 }
 
 const insert = `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec, spec_digest,
@@ -131,28 +130,25 @@ const insert = `INSERT INTO node_task (id, tenant_id, project_id, instance_id, m
 	VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, $9, $10, 1, $11, $12, $13, $14)
 	ON CONFLICT (member_id, idempotency_key) DO NOTHING RETURNING ` + rows.NodeTaskColumns
 
-// Create accepts a task in the caller's transaction and wakes the node after the commit; made is
-// false when the member already had this task under the same key. The caller has authorised it and
-// holds the member's row. Workers use it for their own probes and teardowns.
-//
-// Faults: FAILED_PRECONDITION, LIMIT_EXCEEDED, IDEMPOTENCY_KEY_REUSED.
-func Create(ctx context.Context, t *tx.Tx, draft Draft) (row *db.NodeTask, made bool, err error) {
-	spec, err := nodetask.Encode(draft.Spec)
+// create stores a task and wakes the node after the commit; made is false when the member already
+// had this task under the same key. The member's row is held.
+func create(ctx context.Context, t *tx.Tx, d draft) (row *db.NodeTask, made bool, err error) {
+	spec, err := nodetask.Encode(d.spec)
 	if err != nil {
 		return nil, false, err
 	}
-	digest := digestOf(draft.Spec.Kind(), draft.TimeoutSeconds, spec)
-	member := draft.Member
+	digest := digestOf(d.spec.Kind(), d.timeoutSeconds, spec)
+	member := d.member
 	if member.NodeID == nil || member.Status == lifecycle.MemberRemoved {
-		return known(ctx, t, draft, digest)
+		return known(ctx, t, d, digest)
 	}
 	row, err = one(ctx, t, insert, ids.New(ids.NodeTask), member.TenantID, member.ProjectID, member.InstanceID, member.ID, *member.NodeID,
-		draft.OperationID, draft.Spec.Kind(), spec, digest, lifecycle.TaskPending, draft.TimeoutSeconds, draft.IdempotencyKey, t.Now)
+		d.operationID, d.spec.Kind(), spec, digest, lifecycle.TaskPending, d.timeoutSeconds, d.key, t.Now)
 	if err != nil {
 		return nil, false, fmt.Errorf("create a node task: %w", err)
 	}
 	if row == nil {
-		return known(ctx, t, draft, digest)
+		return known(ctx, t, d, digest)
 	}
 	if err := room(ctx, t, member); err != nil {
 		return nil, false, err
@@ -162,16 +158,16 @@ func Create(ctx context.Context, t *tx.Tx, draft Draft) (row *db.NodeTask, made 
 }
 
 // known is the task that the member has under the key, if it is the same one.
-func known(ctx context.Context, t *tx.Tx, draft Draft, digest []byte) (*db.NodeTask, bool, error) {
+func known(ctx context.Context, t *tx.Tx, d draft, digest []byte) (*db.NodeTask, bool, error) {
 	row, err := one(ctx, t, `SELECT `+rows.NodeTaskColumns+` FROM node_task WHERE member_id = $1 AND idempotency_key = $2`,
-		draft.Member.ID, draft.IdempotencyKey)
+		d.member.ID, d.key)
 	switch {
 	case err != nil:
 		return nil, false, fmt.Errorf("look for a node task: %w", err)
-	case row == nil && draft.Member.NodeID == nil:
-		return nil, false, fault.New(fault.FailedPrecondition, "member %s is on no node", draft.Member.ID).At("input.memberId")
+	case row == nil && d.member.NodeID == nil:
+		return nil, false, fault.New(fault.FailedPrecondition, "member %s is on no node", d.member.ID).At("input.memberId")
 	case row == nil:
-		return nil, false, fault.New(fault.FailedPrecondition, "member %s is removed", draft.Member.ID).At("input.memberId")
+		return nil, false, fault.New(fault.FailedPrecondition, "member %s is removed", d.member.ID).At("input.memberId")
 	case !bytes.Equal(row.SpecDigest, digest):
 		return nil, false, fault.New(fault.IdempotencyKeyReused, "the idempotency key was used for this member with another task").
 			At("input.idempotencyKey")
