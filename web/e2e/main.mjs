@@ -39,16 +39,23 @@ async function comeUp() {
   await steps.checkTimeline(page, 'requested');
   await shoot('starting');
   if (args.restart) {
-    const answered = ask('restart');
-    const down = page.locator('.banner').waitFor({ timeout: args.wait }).then(() => shoot('reconnecting'), () => undefined);
-    await Promise.race([answered, down]); // a quick restart may be over before the banner would show
-    await answered;
-    await page.locator('.banner').waitFor({ state: 'detached', timeout: args.wait });
+    await overRestart();
   }
   await steps.untilStatus(page, 'RUNNING', args.wait);
   await steps.checkTimeline(page, 'running');
   say('running', { instance: id });
   await shoot('running');
+}
+
+/** Has the server restarted; photographs the banner, which a quick restart may be over before. */
+async function overRestart() {
+  const banner = page.locator('.banner');
+  let answered = false;
+  const answer = ask('restart').finally(() => { answered = true; });
+  while (!answered && !(await banner.isVisible())) await page.waitForTimeout(100);
+  if (!answered) await shoot('reconnecting');
+  await answer;
+  await banner.waitFor({ state: 'detached', timeout: args.wait });
 }
 
 /** What the cluster can be asked. */
