@@ -1,0 +1,174 @@
+package catalog_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/page"
+)
+
+func TestAPublisherAddsAnAppOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	in := catalog.CreateAppInput{Slug: "notebooks", DisplayName: "Notebooks", Summary: "Live code", PermissionFamily: "apps", IdempotencyKey: "k"}
+	made, err := b.verbs.CreateApp(b.publisher, in)
+	require.NoError(t, err)
+	again, err := b.verbs.CreateApp(b.publisher, in)
+	require.NoError(t, err)
+	require.Equal(t, made.ID, again.ID)
+	require.Equal(t, 1, b.audited("createApp", ""))
+
+	in.IdempotencyKey = "k2"
+	_, err = b.verbs.CreateApp(b.publisher, in)
+	refused(t, err, fault.Conflict, "input.slug")
+	in.Slug, in.PermissionFamily = "x", "games"
+	_, err = b.verbs.CreateApp(b.publisher, in)
+	refused(t, err, fault.InvalidArgument, "input.slug", "input.permissionFamily")
+	tenant := b.Tenant()
+	in = catalog.CreateAppInput{Slug: "mine", DisplayName: "Mine", PermissionFamily: "apps", IdempotencyKey: "k"}
+	_, err = b.verbs.CreateApp(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), in)
+	refused(t, err, fault.Forbidden)
+	require.Equal(t, 1, b.Count("app", ""))
+	require.Equal(t, 1, b.audited("createApp", "FORBIDDEN"))
+}
+
+func TestTheCatalogIsPagedSearchedAndLimitedToFamiliesOfTheCaller(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, app := range []struct{ slug, name, family string }{
+		{"alpha", "100% Alpha", "apps"}, {"beta", "Beta_one", "apps"}, {"gamma", "Gamma", "scheduler"}, {"zeta", "Beta two", "apps"},
+	} {
+		_, err := b.verbs.CreateApp(b.publisher, catalog.CreateAppInput{Slug: app.slug, DisplayName: app.name, PermissionFamily: app.family, IdempotencyKey: app.slug})
+		require.NoError(t, err)
+	}
+	tenant := b.Tenant()
+	project := b.Project(tenant)
+	viewer := b.As(b.User(tenant, platformtest.In(authz.ProjectViewer, project)))
+	_, key := b.ServiceAccount(project, authz.AppsCatalogRead)
+	bot := b.With(key)
+	slugs := func(search string, as ...int) (out []string) {
+		args := page.Args{First: 2}
+		ctx := viewer
+		if len(as) > 0 {
+			ctx = bot
+		}
+		for {
+			p, err := b.verbs.Apps(ctx, search, args)
+			require.NoError(t, err)
+			for _, row := range p.Rows {
+				out = append(out, row.Slug)
+			}
+			if !p.HasNext {
+				return out
+			}
+			args.After = p.Cursors[len(p.Cursors)-1]
+		}
+	}
+	require.Equal(t, []string{"alpha", "beta", "gamma", "zeta"}, slugs(""))
+	require.Equal(t, []string{"alpha", "beta", "zeta"}, slugs("", 1), "another family's apps are left out")
+	require.Equal(t, []string{"beta", "zeta"}, slugs("BETA"))
+	require.Equal(t, []string{"alpha"}, slugs("%"), "a percent sign stands for itself")
+	require.Equal(t, []string{"beta"}, slugs("a_o"), "an underscore stands for itself")
+	require.Empty(t, slugs(`\`))
+
+	gamma, err := b.verbs.App(viewer, "gamma")
+	require.NoError(t, err)
+	_, err = b.verbs.App(bot, "gamma")
+	refused(t, err, fault.NotFound)
+	_, err = b.verbs.AppByID(bot, gamma.ID)
+	refused(t, err, fault.NotFound)
+	_, err = b.verbs.App(viewer, "nothing")
+	refused(t, err, fault.NotFound)
+	_, err = b.verbs.Apps(b.As(b.User(tenant)), "", page.Args{First: 2})
+	refused(t, err, fault.Forbidden)
+}
+
+func TestAnEntitlementHoldsUntilItIsRevoked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	tenant, other := b.Tenant(), b.Tenant()
+	project, app, second := b.Project(tenant), b.App("apps"), b.App("apps")
+	admin := b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
+	viewer := b.As(b.User(tenant, platformtest.In(authz.ProjectViewer, project)))
+	stranger := b.As(b.User(other, platformtest.Across(authz.TenantAdmin, other)))
+
+	_, err := b.verbs.GrantEntitlement(b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, project))), project.ID, app.Slug)
+	refused(t, err, fault.Forbidden)
+	_, err = b.verbs.GrantEntitlement(stranger, project.ID, app.Slug)
+	refused(t, err, fault.NotFound)
+	_, err = b.verbs.GrantEntitlement(admin, project.ID, "nothing")
+	refused(t, err, fault.NotFound, "appSlug")
+	require.Zero(t, b.Count("entitlement", ""))
+
+	granted, err := b.verbs.GrantEntitlement(admin, project.ID, app.Slug)
+	require.NoError(t, err)
+	again, err := b.verbs.GrantEntitlement(b.operator, project.ID, app.Slug)
+	require.NoError(t, err)
+	require.Equal(t, granted.ID, again.ID)
+	held, err := b.verbs.Entitled(viewer, project.ID, []string{app.Slug, second.Slug})
+	require.NoError(t, err)
+	require.Equal(t, map[string]bool{app.Slug: true, second.Slug: false}, held)
+	_, err = b.verbs.Entitled(stranger, project.ID, []string{app.Slug})
+	refused(t, err, fault.NotFound)
+	_, err = b.verbs.Entitlement(stranger, granted.ID)
+	refused(t, err, fault.NotFound)
+
+	_, err = b.verbs.RevokeEntitlement(stranger, project.ID, app.Slug, "")
+	refused(t, err, fault.NotFound)
+	revoked, err := b.verbs.RevokeEntitlement(admin, project.ID, app.Slug, "over budget")
+	require.NoError(t, err)
+	require.NotNil(t, revoked.RevokedAt)
+	_, err = b.verbs.RevokeEntitlement(admin, project.ID, app.Slug, "over budget")
+	refused(t, err, fault.NotFound, "appSlug")
+	_, err = b.verbs.GrantEntitlement(admin, project.ID, app.Slug)
+	require.NoError(t, err)
+	require.Equal(t, 2, b.Count("entitlement", ""))
+	read, err := b.verbs.Entitlement(viewer, granted.ID)
+	require.NoError(t, err)
+	require.NotNil(t, read.RevokedAt)
+}
+
+func TestManifestsAreListedWithTheirArtifacts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	w := b.world()
+	first := b.Manifest(lifecycle.StageDeprecated, w.document("1.0.0"))
+	second := b.Manifest(lifecycle.StageActive, w.document("1.1.0"))
+	viewer := b.As(b.User(b.Tenant(), platformtest.In(authz.ProjectViewer, b.Project(b.Tenant()))))
+
+	p, err := b.verbs.Manifests(viewer, w.app.Slug, page.Args{First: 1})
+	require.NoError(t, err)
+	require.Equal(t, second.ID, p.Rows[0].ID, "newest first")
+	require.True(t, p.HasNext)
+	p, err = b.verbs.Manifests(viewer, w.app.Slug, page.Args{First: 1, After: p.Cursors[0]})
+	require.NoError(t, err)
+	require.Equal(t, first.ID, p.Rows[0].ID)
+	require.False(t, p.HasNext)
+
+	active, err := b.verbs.ActiveManifests(viewer, []string{w.app.Slug, "nothing"})
+	require.NoError(t, err)
+	require.Len(t, active, 1)
+	require.Equal(t, second.Document, active[w.app.Slug].Document)
+	pins, err := b.verbs.ArtifactsOf(viewer, []ids.ID{first.ID, second.ID})
+	require.NoError(t, err)
+	require.Equal(t, w.artifact.ID, pins[first.ID][0].ID)
+	require.Equal(t, w.artifact.ID, pins[second.ID][0].ID)
+	many, err := b.verbs.Many(viewer, []ids.ID{first.ID, ids.New(ids.Manifest)})
+	require.NoError(t, err)
+	require.Len(t, many, 1)
+
+	nobody := b.As(b.User(b.Tenant()))
+	_, err = b.verbs.Manifests(nobody, w.app.Slug, page.Args{First: 1})
+	refused(t, err, fault.Forbidden)
+	_, err = b.verbs.Manifest(nobody, first.ID)
+	refused(t, err, fault.Forbidden)
+	_, err = b.verbs.Manifest(viewer, ids.New(ids.Manifest))
+	refused(t, err, fault.NotFound)
+}

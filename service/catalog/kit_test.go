@@ -1,0 +1,105 @@
+package catalog_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/service/catalog"
+)
+
+// bench is the service under test with the people who use it.
+type bench struct {
+	*platformtest.Kit
+	verbs               *catalog.Service
+	operator, publisher context.Context
+	t                   *testing.T
+}
+
+func newBench(t *testing.T) *bench {
+	kit := platformtest.New(t)
+	return &bench{Kit: kit, verbs: &catalog.Service{DB: kit.DB}, t: t,
+		operator: kit.As(kit.Operator()), publisher: kit.As(kit.User(nil, platformtest.OnPlatform(authz.AppPublisher)))}
+}
+
+// refused wants a fault of the code with reasons at the paths.
+func refused(t *testing.T, err error, code fault.Code, path ...string) {
+	t.Helper()
+	got, ok := fault.As(err)
+	require.True(t, ok, "want %s, got %v", code, err)
+	require.Equal(t, code, got.Code, err.Error())
+	var at []string
+	for _, reason := range got.Reasons {
+		at = append(at, reason.Path)
+	}
+	for _, p := range path {
+		require.Contains(t, at, p, err.Error())
+	}
+}
+
+func (b *bench) audited(action, code string) int {
+	n := 0
+	for _, entry := range b.Audit() {
+		if entry.Action == action && entry.Code == code && entry.Allowed == (code == "") {
+			n++
+		}
+	}
+	return n
+}
+
+// described is what an adapter says of an app that fits platformtest.Document.
+func described(slug, key string) json.RawMessage {
+	said, _ := json.Marshal(map[string]any{"contractVersions": []string{"1.0"}, "name": "a", "build": "b1", "apps": []map[string]any{{
+		"slug": slug, "components": []map[string]any{{"key": "worker", "displayName": "W", "min": 1, "max": 8, "default": 1}},
+		"actions": []map[string]any{{"name": "queue.read", "displayName": "Q", "permissionKey": key, "risk": "read"}},
+	}}})
+	return said
+}
+
+// world is an app with an adapter that describes it and an active artifact.
+type world struct {
+	app      *db.App
+	adapter  *db.Adapter
+	artifact *db.Artifact
+}
+
+func (b *bench) world() world {
+	app := b.App("apps")
+	return world{app, b.Adapter("http://adapter.test", described(app.Slug, "apps.queue.read")), b.Artifact(lifecycle.StageActive)}
+}
+
+func (w world) document(version string) map[string]any {
+	return platformtest.Document(w.app, version, w.adapter, w.artifact)
+}
+
+// smoked is an instance that ran the manifest as a smoke launch and was torn down with proof.
+func (b *bench) smoked(of *db.Manifest) ids.ID {
+	project := b.Project(b.Tenant())
+	instance := b.Instance(project, of, lifecycle.InstanceStopped)
+	b.Operation(instance, lifecycle.InstanceCreate, lifecycle.OperationSucceeded)
+	b.Operation(instance, lifecycle.InstanceDecommission, lifecycle.OperationSucceeded)
+	b.SQL(`UPDATE instance SET smoke = true, released_at = now() WHERE id = $1`, instance.ID)
+	b.SQL(`UPDATE operation SET outcome = 'NORMAL' WHERE instance_id = $1`, instance.ID)
+	return instance.ID
+}
+
+func (b *bench) promote(of *db.Manifest, to lifecycle.Stage, smoke ...ids.ID) (*db.Manifest, error) {
+	in := catalog.PromoteManifestInput{ManifestID: of.ID, To: to, Reason: "tested"}
+	if len(smoke) > 0 {
+		in.SmokeInstanceID = &smoke[0]
+	}
+	return b.verbs.PromoteManifest(b.operator, in)
+}
+
+func (b *bench) stage(of *db.Manifest) (stage lifecycle.Stage) {
+	require.NoError(b.t, b.Admin.QueryRow(b.t.Context(), `SELECT stage FROM manifest WHERE id = $1`, of.ID).Scan(&stage))
+	return stage
+}
