@@ -53,7 +53,9 @@ func TestAnAdapterIsRegisteredWithWhatItSaysOfItselfAndMoves(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, made.ID, again.ID)
 	require.Equal(t, "7", again.FeedCursor, "at the same address the feed goes on")
-	answer = func(string, string) (json.RawMessage, error) { return nil, errors.New("dial tcp 10.0.0.1: secret detail") }
+	answer = func(string, string) (json.RawMessage, error) {
+		return nil, errors.New("dial tcp 10.0.0.1: secret detail")
+	}
 	moved, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: "https://two.test"})
 	require.NoError(t, err)
 	require.Equal(t, made.ID, moved.ID)
@@ -113,7 +115,9 @@ func TestRegistrationIsRefusedBeforeAnybodyIsDialled(t *testing.T) {
 	require.Zero(t, dialled)
 	require.Zero(t, kit.Count("adapter", ""))
 
-	verbs.Describer = describe(func(string, string) (json.RawMessage, error) { return nil, fault.New(fault.DialRefused, "resolves to 127.0.0.1") })
+	verbs.Describer = describe(func(string, string) (json.RawMessage, error) {
+		return nil, fault.New(fault.DialRefused, "resolves to 127.0.0.1")
+	})
 	_, err = verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: "http://one.test"})
 	refused(t, err, fault.DialRefused, "input.url")
 	require.Zero(t, kit.Count("adapter", ""))

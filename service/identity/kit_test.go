@@ -24,7 +24,7 @@ func newBench(t *testing.T) *bench {
 	return &bench{Kit: kit, Service: &identity.Service{DB: kit.DB, DevLogins: true, PublicURL: platformtest.Issuer}, t: t}
 }
 
-func (b *bench) Tenant() *db.Tenant                     { return b.Kit.Tenant() }
+func (b *bench) Tenant() *db.Tenant                    { return b.Kit.Tenant() }
 func (b *bench) Project(tenant *db.Tenant) *db.Project { return b.Kit.Project(tenant) }
 func (b *bench) User(tenant *db.Tenant, grants ...platformtest.Grant) *db.User {
 	return b.Kit.User(tenant, grants...)
