@@ -201,3 +201,9 @@ func (s *script) oneEffect(operation string) {
 func (s *script) succeed(operation string, attempt int) {
 	s.say(adapter.Status{OperationID: operation, Attempt: attempt, State: adapter.StateSucceeded, Percent: 100, Phase: "done"})
 }
+
+// failedStatus is an end that says so.
+func failedStatus(operation string) adapter.Status {
+	return adapter.Status{OperationID: operation, Attempt: 1, State: adapter.StateFailed,
+		Error: &adapter.OperationError{Code: "BROKEN", Message: "broken", Owner: adapter.OwnerAdapter}}
+}
