@@ -190,24 +190,29 @@ func TestLeaseLostAtAnyMomentChangesNothing(t *testing.T) {
 	}
 }
 
-// robbed takes the lease away again and again until the operation ends, but leaves pauses in which
-// something can be done.
+// robbed takes the lease away every few milliseconds, a bounded number of times, until the operation
+// ends: workers overlap at every place of every step.
 func (l *lab) robbed(id ids.ID) *db.Operation {
 	l.Helper()
-	robberies := 0
-	l.until("operation "+string(id)+" ends in spite of it all", func() bool {
-		for range 3 {
-			if robberies < 60 && rand.N(2) == 0 {
-				robberies++
-				_, err := l.db.Worker().Exec(context.Background(), `UPDATE operation SET claimed_by = NULL, next_run_at = now()
-					WHERE id = $1 AND ended_at IS NULL AND claimed_by IS NOT NULL`, id)
-				require.NoError(l.T, err)
-				l.hub.Wake(event.QueueTopic)
+	stop := l.background(func(ctx context.Context) error {
+		for range 150 {
+			_, err := l.db.Worker().Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now()
+				WHERE id = $1 AND ended_at IS NULL AND claimed_by IS NOT NULL`, id)
+			if err != nil {
+				return err
+			}
+			l.hub.Wake(event.QueueTopic)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(rand.N(4 * time.Millisecond)):
 			}
 		}
-		return l.op(id).EndedAt != nil
+		return nil
 	})
-	return l.op(id)
+	op := l.ended(id)
+	stop()
+	return op
 }
 
 // once requires that each of the types was told exactly once.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
@@ -27,7 +28,6 @@ import (
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/pgtest"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/operation"
 	"github.com/gpuaas/app-platform/workers"
@@ -290,6 +290,9 @@ func (l *lab) decommission(on launched, deadline time.Duration) ids.ID {
 	return id
 }
 
+// pool is the workers' own connections, for rows that are easier written by hand.
+func (l *lab) pool() *pgxpool.Pool { return l.db.Worker() }
+
 func (l *lab) op(id ids.ID) *db.Operation { return l.own.Operation.GetX(l.Context(), id) }
 
 // ended waits for an operation's end and answers it.
@@ -303,45 +306,4 @@ func (l *lab) ended(id ids.ID) *db.Operation {
 func (l *lab) until(what string, is func() bool) {
 	l.Helper()
 	require.Eventually(l.T, is, patience, 20*time.Millisecond, what)
-}
-
-// kit serves an app that does nothing on the nodes, with the product's own server kit.
-func (l *lab) kit(name string, create adapter.OperationFunc) (url string) {
-	l.Helper()
-	config := adapter.Config{
-		Name: name, Build: "test", StateDir: l.TempDir(), Issuer: l.platform.URL,
-		Keys: adapter.NewKeySet(l.platform.URL+"/.well-known/jwks.json", http.DefaultClient),
-		Apps: []adapter.App{{
-			Slug: "demo", Components: []adapter.Component{{Key: "peer", DisplayName: "Peer", Min: 1, Max: 8, Default: 2}},
-			ConfigSchema: json.RawMessage(`{"type":"object"}`),
-			Operations: map[adapter.Kind]adapter.OperationFunc{
-				adapter.InstanceCreate: create,
-				adapter.InstanceDecommission: func(_ context.Context, run *adapter.Run) error {
-					run.Progress("stopping", 50, "stopping")
-					return nil
-				},
-			},
-		}},
-	}
-	kit, err := adapter.New(config)
-	require.NoError(l.T, err)
-	require.NoError(l.T, kit.Start(context.Background()))
-	server := httptest.NewServer(kit.Handler())
-	l.Cleanup(func() {
-		kit.Stop()
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return server.URL
-}
-
-// joins is a create that says of each member that it is active and well.
-func joins(_ context.Context, run *adapter.Run) error {
-	run.Progress("joining", 40, "members join")
-	for _, peer := range run.Of("peer") {
-		if err := run.Member(peer.ID, adapter.MemberActive, adapter.Healthy, map[string]any{"at": peer.Node.Address}); err != nil {
-			return err
-		}
-	}
-	return run.Evidence("peers", len(run.Of("peer")))
 }

@@ -1,0 +1,118 @@
+package workers_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/operation"
+)
+
+// claim takes up to limit operations for a worker that is not running.
+func (l *lab) claim(worker ids.ID, limit int) []*operation.Held {
+	l.Helper()
+	held, _, err := operation.Claim(l.Context(), l.db.Worker(), worker, limit, nil)
+	require.NoError(l.T, err)
+	return held
+}
+
+func TestFormerHolderWritesNothing(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	it := l.launch(l.world("fence", "http://127.0.0.1:1"), time.Minute)
+	one, two := ids.New(ids.Worker), ids.New(ids.Worker)
+	first := l.claim(one, 1)[0]
+	require.Empty(t, l.claim(two, 1), "it is held")
+	lock := func(held *operation.Held) error {
+		return l.db.As(t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
+			_, err := held.Lock(ctx, t)
+			return err
+		})
+	}
+	require.NoError(t, lock(first))
+	require.NoError(t, operation.HandOver(t.Context(), l.db.Worker(), one))
+	require.ErrorIs(t, lock(first), operation.ErrFenced, "handed over")
+	again := l.claim(one, 1)[0]
+	require.Equal(t, first.ClaimEpoch+1, again.ClaimEpoch)
+	require.ErrorIs(t, lock(first), operation.ErrFenced, "the same worker's earlier claim")
+	require.NoError(t, lock(again))
+	var woken bool
+	err := l.db.Worker().QueryRow(t.Context(), operation.ReleaseSQL, first.ID, first.ClaimEpoch, first.Worker, time.Now(), 0).Scan(&woken)
+	require.ErrorIs(t, err, pgx.ErrNoRows, "a former holder releases nothing")
+	require.Equal(t, one, *l.op(it.create).ClaimedBy)
+	l.own.Operation.UpdateOneID(it.create).SetEndedAt(time.Now()).ExecX(t.Context())
+	require.ErrorIs(t, lock(again), operation.ErrFenced, "an ended operation")
+}
+
+func TestNewsThatComesWhileItIsHeldIsNotLost(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.launch(l.world("news", "http://127.0.0.1:1"), time.Minute)
+	held := l.claim(ids.New(ids.Worker), 1)[0]
+	release := func() (woken bool) {
+		err := l.db.Worker().QueryRow(t.Context(), operation.ReleaseSQL, held.ID, held.ClaimEpoch, held.Worker, time.Now().Add(time.Hour), 0).Scan(&woken)
+		require.NoError(t, err)
+		return woken
+	}
+	_, err := l.db.Worker().Exec(t.Context(), `SELECT platform.wake_operation($1)`, held.ID)
+	require.NoError(t, err)
+	require.True(t, release(), "it is due at once, not in an hour")
+	held = l.claim(held.Worker, 1)[0]
+	require.False(t, release())
+	require.Empty(t, l.claim(held.Worker, 1))
+}
+
+func TestBacklogOfOneTenantDelaysNobodyElse(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	big, small := l.world("big", "http://127.0.0.1:1"), l.world("small", "http://127.0.0.1:1")
+	for _, one := range []struct {
+		world
+		count int
+	}{{big, 700}, {small, 2}} {
+		_, err := l.pool().Exec(t.Context(), `INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id, correlation_id,
+			next_run_at, deadline, created_at, allocation_id)
+			SELECT 'op_' || $1 || n, $2, $3, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() - interval '1 hour' * (701 - n) / 700, now() + interval '1 hour', now(), $4
+			FROM generate_series(1, $5) n`, one.adapter, one.tenant, one.project, one.allocation, one.count)
+		require.NoError(t, err)
+	}
+	held := l.claim(ids.New(ids.Worker), 4)
+	counts := map[ids.ID]int{}
+	for _, one := range held {
+		counts[one.TenantID]++
+	}
+	require.Equal(t, map[ids.ID]int{big.tenant: 2, small.tenant: 2}, counts, "they take turns, though the backlog is older and fills the window")
+}
+
+func TestTwoClaimsNeverTakeTheSame(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	w := l.world("race", "http://127.0.0.1:1")
+	for range 20 {
+		l.launch(w, time.Minute)
+	}
+	taken := make(chan []*operation.Held, 4)
+	for range 4 {
+		go func() {
+			held, _, err := operation.Claim(context.Background(), l.db.Worker(), ids.New(ids.Worker), 8, nil)
+			if err != nil {
+				l.Error(err)
+			}
+			taken <- held
+		}()
+	}
+	seen := map[ids.ID]bool{}
+	for range 4 {
+		for _, one := range <-taken {
+			require.False(t, seen[one.ID], fmt.Sprint(one.ID))
+			seen[one.ID] = true
+		}
+	}
+}
