@@ -15,6 +15,9 @@ import (
 func (r *Resolver) node(ctx context.Context, id ids.ID) (model.Node, error) {
 	read, ok := r.nodeReads()[id.Kind()]
 	if !ok || !id.Valid() {
+		if _, err := r.DB.Read(ctx); err != nil {
+			return nil, err // a credential that is not valid is told so, whatever it asks for
+		}
 		return nil, fault.NoSuch()
 	}
 	return read(ctx, id)

@@ -64,7 +64,10 @@ func (db *DB) readFrom(ctx context.Context, from *pool, credential Credential, q
 		batch.Queue(query.SQL, query.Args...).Query(func(rows pgx.Rows) error { return query.Scan(rows) })
 	}
 	if err := from.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("read: %w", err)
+		if caller.kind == nil && db.beyondNode(from, err) != err {
+			return nil, errUnknown()
+		}
+		return nil, db.beyondNode(from, fmt.Errorf("read: %w", err))
 	}
 	return caller.actor(credential, &db.actors, db.Now())
 }

@@ -98,7 +98,7 @@ type wrongPool struct{ right *pool }
 func (*wrongPool) Error() string { return "the caller belongs to another login role" }
 
 func (d *DB) writeFrom(ctx context.Context, from *pool, credential Credential, fn func(context.Context, *Tx) error) error {
-	return d.inTx(ctx, from, "BEGIN", func(ctx context.Context, t *Tx) error {
+	return d.beyondNode(from, d.inTx(ctx, from, "BEGIN", func(ctx context.Context, t *Tx) error {
 		var caller entered
 		if err := caller.scan(t.conn.QueryRow(ctx, enterSQL, credential.kind, string(credential.id), credential.hash)); err != nil {
 			return fmt.Errorf("enter: %w", err)
@@ -112,7 +112,18 @@ func (d *DB) writeFrom(ctx context.Context, from *pool, credential Credential, f
 		}
 		t.Actor = actor
 		return fn(ctx, t)
-	})
+	}))
+}
+
+// beyondNode turns the database's own refusal of a statement into FORBIDDEN for the nodes' login
+// role, which is granted next to nothing: a node that asks for what only others read meets the wall
+// before any permission key. For the other roles such a refusal is a mistake of ours, and stays one.
+func (d *DB) beyondNode(from *pool, err error) error {
+	var refused *pgconn.PgError
+	if from == d.node && errors.As(err, &refused) && refused.Code == "42501" {
+		return fault.New(fault.Forbidden, "the credential of a node cannot ask for this")
+	}
+	return err
 }
 
 // inTx reserves a connection, begins, runs fn and commits or rolls back; hints go out after the

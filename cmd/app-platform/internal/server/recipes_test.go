@@ -1,0 +1,163 @@
+package server
+
+// arguments are what a root field is called with.
+type arguments map[string]any
+
+// object is an input object.
+type object = map[string]any
+
+// recipes say, for every root field, how one would call it to get at a house that is not one's own:
+// v is the victim's house and a the attacker's. A field without a recipe fails the test.
+var recipes = map[string]func(v, a *house) []arguments{
+	"query node": func(v, _ *house) []arguments {
+		var all []arguments
+		for _, id := range v.secrets() {
+			all = append(all, arguments{"id": id})
+		}
+		return all
+	},
+	"query viewer":          none,
+	"query project":         func(v, _ *house) []arguments { return one("id", v.Project) },
+	"query users":           func(v, _ *house) []arguments { return one("tenantId", v.Tenant) },
+	"query serviceAccounts": inProject,
+	"query allocations":     inProject,
+	"query apps":            none,
+	"query app":             func(v, _ *house) []arguments { return one("slug", v.Slug) },
+	"query lintManifest":    func(_, _ *house) []arguments { return one("document", object{}) },
+	"query artifacts":       none,
+	"query adapters":        none,
+	"query nodes":           none,
+	"query nodeTask":        func(v, _ *house) []arguments { return one("id", v.Task) },
+	"query nodeTasks":       func(v, _ *house) []arguments { return one("memberId", v.Member) },
+	"query instance":        func(v, _ *house) []arguments { return one("id", v.Instance) },
+	"query instances":       inProject,
+	"query launchOptions":   func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "appSlug": v.Slug}} },
+	"query operation":       func(v, _ *house) []arguments { return one("id", v.Operation) },
+	"query operations":      inProject,
+	"query auditEntries":    inProject,
+
+	"mutation createTenant": input(func(_, _ *house) []object { return []object{{"slug": "mine", "displayName": "Mine"}} }),
+	"mutation createProject": input(func(v, _ *house) []object {
+		return []object{{"tenantId": v.Tenant, "slug": "mine", "displayName": "Mine"}}
+	}),
+	"mutation createUser": input(func(v, _ *house) []object {
+		return []object{
+			{"tenantId": v.Tenant, "email": "mallory@example.test", "displayName": "Mallory"},
+			{"email": "staff@example.test", "displayName": "Mallory"},
+		}
+	}),
+	"mutation grantRole": plain(func(v, a *house) []object {
+		return []object{
+			{"subjectId": a.User, "role": "tenant_admin", "tenantId": v.Tenant},
+			{"subjectId": a.User, "role": "project_viewer", "projectId": v.Project},
+			{"subjectId": a.User, "role": "platform_operator"},
+			{"subjectId": v.User, "role": "project_viewer", "projectId": a.Project},
+		}
+	}),
+	"mutation revokeRole": func(v, _ *house) []arguments { return one("bindingId", v.Binding) },
+	"mutation createServiceAccount": input(func(v, _ *house) []object {
+		return []object{{"projectId": v.Project, "name": "mallory", "permissionKeys": []string{"apps.instance.read"}}}
+	}),
+	"mutation createServiceAccountKey": plain(func(v, _ *house) []object { return []object{{"serviceAccountId": v.Account}} }),
+	"mutation revokeServiceAccountKey": func(v, _ *house) []arguments { return one("keyId", v.Key) },
+	"mutation createLoginLink":         func(v, _ *house) []arguments { return one("userId", v.User) },
+
+	"mutation requestAllocation": input(func(v, _ *house) []object {
+		return []object{{"projectId": v.Project, "shape": "GPU_SLICE", "gpuCount": 1}}
+	}),
+	"mutation releaseAllocation": input(func(v, _ *house) []object { return []object{{"allocationId": v.Free}, {"allocationId": v.Used}} }),
+
+	"mutation createApp": input(func(_, _ *house) []object {
+		return []object{{"slug": "mine", "displayName": "Mine", "summary": "Mine.", "permissionFamily": "apps"}}
+	}),
+	"mutation publishArtifact": input(func(_, _ *house) []object {
+		digest := "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+		return []object{{"name": "mine", "mediaType": "application/octet-stream", "ref": "registry.test/mine@" + digest}}
+	}),
+	"mutation promoteArtifact": plain(func(v, _ *house) []object {
+		return []object{{"artifactId": v.Artifact, "to": "DEPRECATED", "reason": "mine"}}
+	}),
+	"mutation publishManifest": input(func(_, _ *house) []object { return []object{{"document": object{}}} }),
+	"mutation promoteManifest": plain(func(v, _ *house) []object {
+		return []object{
+			{"manifestId": v.Manifest, "to": "DEPRECATED", "reason": "mine"},
+			{"manifestId": v.Manifest, "to": "STAGED", "reason": "mine", "smokeInstanceId": v.Instance},
+		}
+	}),
+	"mutation registerAdapter": plain(func(_, _ *house) []object {
+		return []object{{"name": "mine", "url": "http://127.0.0.1:1"}}
+	}),
+	"mutation grantEntitlement":  entitlement,
+	"mutation revokeEntitlement": entitlement,
+
+	"mutation launchInstance": input(func(v, a *house) []object {
+		return []object{
+			{"projectId": v.Project, "appSlug": v.Slug, "name": "mine", "allocationIds": []any{v.Free}},
+			{"projectId": a.Project, "appSlug": a.Slug, "name": "mine", "allocationIds": []any{v.Free}},
+			{"projectId": a.Project, "appSlug": a.Slug, "name": "mine", "allocationIds": []any{a.Free, v.Free},
+				"components": []object{{"key": "worker", "count": 1, "allocationIds": []any{v.Free}}}},
+		}
+	}),
+	"mutation decommissionInstance": input(func(v, _ *house) []object { return []object{{"instanceId": v.Instance}} }),
+	"mutation invokeAction": input(func(v, _ *house) []object {
+		return []object{{"instanceId": v.Instance, "action": "queue.read"}}
+	}),
+
+	"mutation createNodeEnrolment": plain(func(_, _ *house) []object { return []object{{"name": "mine"}} }),
+	"mutation enrolNode": plain(func(_, _ *house) []object {
+		return []object{{"name": "mine", "address": "192.0.2.66", "sealingKey": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "agentVersion": "1",
+			"bootId": "1", "inventory": object{"cpus": 1, "memoryMiB": 1, "gpus": 0, "gpusSimulated": true, "isolation": "PROCESS"}}}
+	}),
+	"mutation rotateNodeCredential": none,
+	"mutation nodeHeartbeat":        plain(func(_, _ *house) []object { return []object{{"agentVersion": "1", "bootId": "1"}} }),
+	"mutation reportNodeTask": plain(func(v, _ *house) []object {
+		return []object{{"taskId": v.Task, "fence": 1, "state": "SUCCEEDED", "exitCode": 0}}
+	}),
+	"mutation appendNodeTaskOutput": plain(func(v, _ *house) []object {
+		return []object{{"taskId": v.Task, "fence": 1, "stream": "STDOUT", "offset": 0, "data": "mine"}}
+	}),
+	"mutation runNodeTask": input(func(v, _ *house) []object {
+		return []object{{"memberId": v.Member, "kind": "RUN", "spec": object{"command": []string{"true"}}}}
+	}),
+	"mutation cancelNodeTask": func(v, _ *house) []arguments { return one("taskId", v.Task) },
+	"mutation reportOperation": plain(func(v, _ *house) []object {
+		return []object{{"operationId": v.Operation, "attempt": 1, "phase": "mine", "percent": 99}}
+	}),
+	"mutation renewOperationToken": none,
+
+	"subscription nodeTasks":         none,
+	"subscription instanceTimeline":  func(v, _ *house) []arguments { return one("instanceId", v.Instance) },
+	"subscription projectActivity":   inProject,
+	"subscription operationProgress": func(v, _ *house) []arguments { return one("operationId", v.Operation) },
+}
+
+func none(_, _ *house) []arguments { return []arguments{{}} }
+
+func one(name string, value any) []arguments { return []arguments{{name: value}} }
+
+func inProject(v, _ *house) []arguments { return one("projectId", v.Project) }
+
+func entitlement(v, _ *house) []arguments {
+	return []arguments{{"projectId": v.Project, "appSlug": v.Slug}}
+}
+
+// plain wraps input objects in their argument.
+func plain(make func(v, a *house) []object) func(v, a *house) []arguments {
+	return func(v, a *house) (all []arguments) {
+		for _, in := range make(v, a) {
+			all = append(all, arguments{"input": in})
+		}
+		return all
+	}
+}
+
+// input is plain with an idempotency key.
+func input(make func(v, a *house) []object) func(v, a *house) []arguments {
+	return plain(func(v, a *house) []object {
+		all := make(v, a)
+		for _, in := range all {
+			in["idempotencyKey"] = "attack"
+		}
+		return all
+	})
+}

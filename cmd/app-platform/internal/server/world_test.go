@@ -1,0 +1,115 @@
+package server
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/platformtest"
+)
+
+// house is a tenant with one of everything that a tenant can have, by id.
+type house struct {
+	Tenant, Project, User, Binding, Account, Key, App, Slug, Manifest, Artifact, Adapter  ids.ID
+	Node, Free, Used, Instance, Member, Operation, Step, Event, Task, Entitlement, Record ids.ID
+
+	project   *db.Project
+	operation *db.Operation
+	// The credentials of the house.
+	admin, robot, node, token, enrolment string
+}
+
+// secrets are the ids that nobody outside of the house may be shown. What the platform owns (apps,
+// manifests, artifacts) is not among them; nodes are, since only operators see nodes.
+func (h *house) secrets() []string {
+	var found []string
+	for name, value := range fields(h) {
+		switch name {
+		case "App", "Slug", "Manifest", "Artifact", "Adapter":
+		default:
+			found = append(found, value)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// fields are the house's exported ids by name.
+func fields(h *house) map[string]string {
+	found := map[string]string{}
+	value := reflect.ValueOf(h).Elem()
+	for i := range value.NumField() {
+		if field := value.Type().Field(i); field.IsExported() {
+			found[field.Name] = value.Field(i).String()
+		}
+	}
+	return found
+}
+
+// build makes a house.
+func (b *bench) build() *house {
+	b.t.Helper()
+	tenant := b.Kit.Tenant()
+	project := b.Kit.Project(tenant)
+	h := &house{Tenant: tenant.ID, Project: project.ID, project: project}
+	admin := b.Kit.User(tenant)
+	h.User = admin.ID
+	h.Binding = b.Bind(admin, platformtest.Across(authz.TenantAdmin, tenant)).ID
+	b.Bind(admin, platformtest.In(authz.ProjectAdmin, project))
+	h.admin = b.Session(admin)
+	account, key := b.ServiceAccount(project, authz.Keys()...)
+	h.Account, h.robot = account.ID, key
+
+	app, stored := b.Launchable(project, "apps")
+	h.App, h.Slug, h.Manifest = app.ID, ids.ID(app.Slug), stored.ID
+	node, credential := b.Kit.Node(2)
+	h.Node, h.node = node.ID, credential
+	h.Free, h.Used = b.Allocation(project, node).ID, ""
+	used := b.Allocation(project, node)
+	h.Used = used.ID
+	instance := b.Instance(project, stored, lifecycle.InstanceRunning, used)
+	h.Instance = instance.ID
+	h.operation = b.Kit.Operation(instance, lifecycle.InstanceCreate, lifecycle.OperationRunning)
+	h.Operation = h.operation.ID
+	h.token = b.OperationToken(h.operation, authz.Keys()...)
+	b.find(h)
+	b.add(h, instance)
+	for name, value := range fields(h) {
+		require.NotEmpty(b.t, value, name)
+	}
+	return h
+}
+
+// find learns the ids of rows that the fixtures made beside those they answered.
+func (b *bench) find(h *house) {
+	one := func(to *ids.ID, statement string, args ...any) {
+		require.NoError(b.t, b.Admin.QueryRow(b.t.Context(), statement, args...).Scan(to))
+	}
+	one(&h.Key, `SELECT id FROM service_account_key WHERE service_account_id = $1`, h.Account)
+	one(&h.Entitlement, `SELECT id FROM entitlement WHERE project_id = $1`, h.Project)
+	one(&h.Member, `SELECT id FROM member WHERE instance_id = $1`, h.Instance)
+	one(&h.Artifact, `SELECT artifact_id FROM manifest_artifact WHERE manifest_id = $1`, h.Manifest)
+	one(&h.Adapter, `SELECT a.id FROM adapter a JOIN manifest m ON m.adapter_name = a.name WHERE m.id = $1`, h.Manifest)
+}
+
+// add makes the rows that have no fixture of their own: a step, an event, a task, an audit entry.
+func (b *bench) add(h *house, instance *db.Instance) {
+	h.Step, h.Event, h.Task, h.Record = ids.New(ids.OperationStep), ids.New(ids.Event), ids.New(ids.NodeTask), ids.New(ids.Audit)
+	ctx := b.t.Context()
+	require.NoError(b.t, b.Ent.OperationStep.Create().SetID(h.Step).SetTenantID(h.Tenant).SetProjectID(h.Project).SetOperationID(h.Operation).
+		SetName("dispatch").SetOrdinal(0).SetState(lifecycle.StepRunning).Exec(ctx))
+	b.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, app_slug, permission_family, seq, type, message, payload, correlation_id, occurred_at)
+		VALUES ($1, $2, $3, $4, $5, 'apps', 1, 'apps.instance.requested', 'asked for', '{}', 'c-1', now())`, h.Event, h.Tenant, h.Project, h.Instance, instance.AppSlug)
+	require.NoError(b.t, b.Ent.NodeTask.Create().SetID(h.Task).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
+		SetMemberID(h.Member).SetNodeID(h.Node).SetOperationID(h.Operation).SetKind(lifecycle.TaskRun).SetSpec([]byte(`{"command":["true"]}`)).
+		SetSpecDigest([]byte("d")).SetIdempotencyKey("k").SetTimeoutSeconds(60).SetState(lifecycle.TaskPending).Exec(ctx))
+	require.NoError(b.t, b.Ent.AuditEntry.Create().SetID(h.Record).SetTenantID(h.Tenant).SetProjectID(h.Project).SetActorKind("USER").
+		SetActorID(string(h.User)).SetActorName("x").SetPermissionKey("apps.instance.create").SetAction("launchInstance").SetAllowed(true).
+		SetObjectID(string(h.Instance)).SetCorrelationID("c-1").SetCreatedAt(time.Now()).Exec(ctx))
+}
