@@ -17,7 +17,7 @@ import (
 )
 
 // bootstrapLock is the advisory lock that lets one bootstrap run at a time.
-const bootstrapLock = 7305119002
+const bootstrapLock = 7305119090
 
 // Bootstrapped is the first platform operator with a one-time login.
 type Bootstrapped struct {
