@@ -61,8 +61,11 @@ func (k *Kit) Adapter(address string, description json.RawMessage) *db.Adapter {
 	k.t.Helper()
 	ctx, cancel := k.context()
 	defer cancel()
-	row, err := k.Ent.Adapter.Create().SetID(ids.New(ids.Adapter)).SetName(k.name("adapter")).SetURL(address).
-		SetDescription(description).Save(ctx)
+	create := k.Ent.Adapter.Create().SetID(ids.New(ids.Adapter)).SetName(k.name("adapter")).SetURL(address)
+	if description != nil { // Ent would store nil as the JSON null
+		create.SetDescription(description)
+	}
+	row, err := create.Save(ctx)
 	require.NoError(k.t, err)
 	return row
 }

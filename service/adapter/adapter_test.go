@@ -122,3 +122,33 @@ func TestRegistrationIsRefusedBeforeAnybodyIsDialled(t *testing.T) {
 	refused(t, err, fault.DialRefused, "input.url")
 	require.Zero(t, kit.Count("adapter", ""))
 }
+
+func TestARefreshHearsAdaptersThatWereNotThereYet(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	late, gone := kit.Adapter("http://late.test", nil), kit.Adapter("http://gone.test", json.RawMessage(`{"build": "old"}`))
+	moving := kit.Adapter("http://old.test", nil)
+	verbs := &adapter.Service{DB: kit.DB, Describer: describe(func(name, _ string) (json.RawMessage, error) {
+		switch name {
+		case gone.Name:
+			return nil, fault.New(fault.AdapterUnavailable, "nobody answers")
+		case moving.Name: // its address is changed while it is asked
+			kit.SQL(`UPDATE adapter SET url = 'http://new.test' WHERE id = $1`, moving.ID)
+		}
+		return json.RawMessage(`{"build": "new"}`), nil
+	})}
+	require.NoError(t, verbs.Refresh(t.Context()))
+	operator := kit.As(kit.Operator())
+	row, err := verbs.Adapter(operator, late.ID)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"build": "new"}`, string(row.Description))
+	require.NotNil(t, row.LastSeenAt)
+	row, err = verbs.Adapter(operator, gone.ID)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"build": "old"}`, string(row.Description))
+	require.Equal(t, "nobody answers", row.LastError)
+	require.Nil(t, row.LastSeenAt)
+	row, err = verbs.Adapter(operator, moving.ID)
+	require.NoError(t, err)
+	require.Empty(t, row.Description, "what the old address said is not the new one's word")
+}

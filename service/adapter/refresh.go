@@ -1,0 +1,52 @@
+package adapter
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gpuaas/app-platform/ent/generated/db"
+)
+
+const (
+	refreshMost   = 1_000 // adapters of one refresh
+	refreshAtOnce = 4
+)
+
+// Refresh asks every registered adapter to describe itself again, as those may do that were
+// registered before they ran, or were built anew since. It runs as the workers and takes no input;
+// whoever calls it decides how often. An adapter that does not answer keeps what it said last, and
+// the reason stands in lastError.
+func (s *Service) Refresh(ctx context.Context) error {
+	found, err := s.DB.Worker().Query(ctx, `SELECT `+columns+` FROM adapter ORDER BY name LIMIT $1`, refreshMost)
+	if err != nil {
+		return fmt.Errorf("list adapters: %w", err)
+	}
+	adapters, err := pgx.CollectRows(found, scan)
+	if err != nil {
+		return fmt.Errorf("list adapters: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(refreshAtOnce)
+	for _, row := range adapters {
+		group.Go(func() error { return s.refresh(ctx, row) })
+	}
+	return group.Wait()
+}
+
+// refresh asks one adapter; nothing is written when its address was changed meanwhile.
+func (s *Service) refresh(ctx context.Context, row *db.Adapter) error {
+	said, unreached := s.describe(ctx, RegisterInput{Name: row.Name, URL: row.URL})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	_, err := s.DB.Worker().Exec(ctx, `UPDATE adapter SET description = coalesce($3, description), last_error = $4,
+		last_seen_at = CASE WHEN $4 = '' THEN $5 ELSE last_seen_at END WHERE id = $1 AND url = $2`,
+		row.ID, row.URL, said, text(unreached), s.DB.Now())
+	if err != nil {
+		return fmt.Errorf("store what adapter %s says: %w", row.Name, err)
+	}
+	return nil
+}
