@@ -31,10 +31,10 @@ export async function openApp(page, slug) {
 export async function launch(page, { slug, name, shoot }) {
   await page.locator('.page-actions').getByRole('link', { name: 'Launch' }).click();
   await page.waitForURL(`**/launch/${slug}**`);
-  await page.getByRole('textbox', { name: 'Name' }).fill('No Capitals');
+  await page.getByRole('textbox', { name: 'Name', exact: true }).fill('No Capitals');
   await page.locator('form').getByRole('button', { name: 'Launch' }).click();
   await page.getByText('Only lower-case letters, digits and hyphens.').waitFor();
-  await page.getByRole('textbox', { name: 'Name' }).fill(name);
+  await page.getByRole('textbox', { name: 'Name', exact: true }).fill(name);
   await chooseAllocation(page);
   await shoot('launch-form');
   await page.locator('form').getByRole('button', { name: 'Launch' }).click();
