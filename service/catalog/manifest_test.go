@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -280,4 +281,49 @@ func TestRivalVersionsNeverLeaveTwoActiveOrNone(t *testing.T) {
 	require.Positive(t, won)
 	require.Equal(t, 1, b.Count("manifest", "stage = 'ACTIVE'"))
 	require.Equal(t, won, b.Count("manifest", "stage = 'DEPRECATED'"), "each winner put the one before it aside")
+}
+
+func TestAPromotionThatWaitedForAnotherIsAConflict(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	w := b.world()
+	canary := b.Manifest(lifecycle.StageCanary, w.document("1.0.0"))
+	other, err := b.Admin.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), `SELECT FROM app FOR UPDATE`)
+	require.NoError(t, err)
+	result := make(chan error, 1)
+	go func() { _, err := b.promote(canary, lifecycle.StageStaged); result <- err }()
+	require.Eventually(t, func() bool {
+		return b.Count("pg_stat_activity", "datname = current_database() AND wait_event_type = 'Lock'") == 1
+	}, 10*time.Second, 5*time.Millisecond)
+	_, err = other.Exec(t.Context(), `UPDATE manifest SET stage = 'ACTIVE'`)
+	require.NoError(t, err)
+	require.NoError(t, other.Commit(t.Context()))
+	err = <-result
+	refused(t, err, fault.Conflict, "input.manifestId")
+	require.ErrorContains(t, err, "CANARY")
+	require.ErrorContains(t, err, "ACTIVE")
+}
+
+func TestAPromotionToActiveDoesNotPutAsideWhatBecameActiveMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	w := b.world()
+	one, two := b.Manifest(lifecycle.StageCanary, w.document("1.0.0")), b.Manifest(lifecycle.StageCanary, w.document("1.1.0"))
+	other, err := b.Admin.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), `SELECT FROM app FOR UPDATE`)
+	require.NoError(t, err)
+	result := make(chan error, 1)
+	go func() { _, err := b.promote(one, lifecycle.StageActive); result <- err }()
+	require.Eventually(t, func() bool {
+		return b.Count("pg_stat_activity", "datname = current_database() AND wait_event_type = 'Lock'") == 1
+	}, 10*time.Second, 5*time.Millisecond)
+	_, err = other.Exec(t.Context(), `UPDATE manifest SET stage = 'ACTIVE' WHERE id = $1`, two.ID)
+	require.NoError(t, err)
+	require.NoError(t, other.Commit(t.Context()))
+	refused(t, <-result, fault.Conflict, "input.manifestId")
+	require.Equal(t, lifecycle.StageActive, b.stage(two))
+	require.Equal(t, lifecycle.StageCanary, b.stage(one))
 }

@@ -56,6 +56,7 @@ func TestNobodyGivesOrTakesWhatTheyLack(t *testing.T) {
 	person, stranger, staff := b.User(tenant), b.User(other), b.User(nil)
 	admin, tenantAdmin, operator := b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, project))), b.As(boss), b.As(b.Operator())
 	viewer := b.As(b.User(tenant, platformtest.In(authz.ProjectViewer, project)))
+	wide := b.As(b.User(tenant, platformtest.Across(authz.ProjectAdmin, tenant))) // holds the grant key, but not a tenant admin's others
 	past := time.Now().Add(-time.Hour)
 	before := b.Count("role_binding", "")
 	for name, c := range map[string]struct {
@@ -77,8 +78,10 @@ func TestNobodyGivesOrTakesWhatTheyLack(t *testing.T) {
 		"an end in the past": {func() (any, error) {
 			return b.GrantRole(operator, identity.GrantRoleInput{SubjectID: staff.ID, Role: "app_publisher", ExpiresAt: &past})
 		}, fault.InvalidArgument, "input.expiresAt"},
-		"a project's admin takes no tenant role": {func() (any, error) { return b.RevokeRole(admin, bossRole.ID, "") }, fault.NotFound, ""},
-		"a tenant's admin sees no operator":      {func() (any, error) { return b.RevokeRole(tenantAdmin, operatorRole.ID, "") }, fault.NotFound, ""},
+		"a project's admin takes no tenant role":  {func() (any, error) { return b.RevokeRole(admin, bossRole.ID, "") }, fault.NotFound, ""},
+		"nobody takes a role greater than theirs": {func() (any, error) { return b.RevokeRole(wide, bossRole.ID, "") }, fault.Forbidden, ""},
+		"nobody gives a role greater than theirs": {grant(b, wide, person.ID, "tenant_admin", &tenant.ID, nil), fault.Forbidden, ""},
+		"a tenant's admin sees no operator":       {func() (any, error) { return b.RevokeRole(tenantAdmin, operatorRole.ID, "") }, fault.NotFound, ""},
 	} {
 		_, err := c.as()
 		require.Error(t, err, name)
