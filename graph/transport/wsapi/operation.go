@@ -169,7 +169,9 @@ func (op *operation) next(response *graphql.Response) bool {
 	return op.Send(payload)
 }
 
-// subscribe opens the stream that serves this subscription, or runs it on the executor.
+// subscribe opens the stream that serves this subscription, or runs it on the executor, which is
+// asked for the next response only when there is room for it: a resolver that has much to say at
+// once does not cut its own reader off.
 func (op *operation) subscribe(prepared *graphql.OperationContext) {
 	options := &op.socket.server.options
 	if options.Streams != nil {
@@ -184,7 +186,7 @@ func (op *operation) subscribe(prepared *graphql.OperationContext) {
 	}
 	next := options.Engine.Subscribe(op.ctx, prepared)
 	for response := next(); response != nil; response = next() {
-		if !op.next(response) {
+		if !op.next(response) || op.Pace(op.ctx) != nil {
 			return
 		}
 	}
