@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -176,7 +177,7 @@ func (s *Stack) LogDir() string { return filepath.Join(s.config.Dir, "logs") }
 func (s *Stack) AwaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return rig.AwaitHTTP(ctx, nil, s.URL+"/readyz")
+	return rig.AwaitHTTP(ctx, http.DefaultClient, s.URL+"/readyz")
 }
 
 // bootstrap mints the first operator's one-time login and redeems it as any client would.
@@ -223,7 +224,7 @@ func (s *Stack) startControllers(ctx context.Context) error {
 			return err
 		}
 		s.Controllers[app.Slug], s.adapters[app.Slug] = child, "http://"+address
-		if err := rig.AwaitHTTP(ctx, nil, "http://"+address+"/healthz"); err != nil {
+		if err := rig.AwaitHTTP(ctx, http.DefaultClient, "http://"+address+"/healthz"); err != nil {
 			return err
 		}
 	}
