@@ -19,7 +19,7 @@ import (
 func (l *lab) claim(worker ids.ID, limit int) []*operation.Held {
 	l.Helper()
 	held, _, err := operation.Claim(l.Context(), l.db.Worker(), worker, limit, nil)
-	require.NoError(l.T, err)
+	require.NoError(l.TB, err)
 	return held
 }
 
@@ -31,10 +31,12 @@ func TestFormerHolderWritesNothing(t *testing.T) {
 	first := l.claim(one, 1)[0]
 	require.Empty(t, l.claim(two, 1), "it is held")
 	lock := func(held *operation.Held) error {
-		return l.db.As(t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
-			_, err := held.Lock(ctx, t)
-			return err
-		})
+		var locking *operation.Locking
+		return l.db.AsPipelined(t.Context(), authz.System("test"), func(batch *pgx.Batch) { locking = held.QueueLock(batch) },
+			func(context.Context, *tx.Tx, *pgx.Batch) error {
+				_, err := locking.Done()
+				return err
+			})
 	}
 	require.NoError(t, lock(first))
 	require.NoError(t, operation.HandOver(t.Context(), l.db.Worker(), one))

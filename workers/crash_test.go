@@ -69,7 +69,7 @@ func (l *lab) spawn() *exec.Cmd {
 	command := exec.Command(os.Args[0], "-test.run=^$")
 	command.Env = append(os.Environ(), "WORKERS_TEST_CHILD="+l.pg.AdminDSN(), "WORKERS_TEST_KEYS="+l.keyDir, "WORKERS_TEST_URL="+l.platform.URL)
 	command.Stderr = os.Stderr
-	require.NoError(l.T, command.Start())
+	require.NoError(l.TB, command.Start())
 	l.Cleanup(func() {
 		_ = command.Process.Kill()
 		_, _ = command.Process.Wait()
@@ -223,7 +223,7 @@ func (l *lab) once(it launched, types ...string) {
 		counts[one]++
 	}
 	for _, one := range types {
-		require.Equal(l.T, 1, counts[one], one)
+		require.Equal(l.TB, 1, counts[one], one)
 	}
 }
 

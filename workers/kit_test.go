@@ -30,8 +30,8 @@ func (l *lab) kit(name string, create adapter.OperationFunc) (url string) {
 		}},
 	}
 	kit, err := adapter.New(config)
-	require.NoError(l.T, err)
-	require.NoError(l.T, kit.Start(context.Background()))
+	require.NoError(l.TB, err)
+	require.NoError(l.TB, kit.Start(context.Background()))
 	server := httptest.NewServer(kit.Handler())
 	l.Cleanup(func() {
 		kit.Stop()

@@ -56,7 +56,7 @@ func (h *hints) Wake(topics ...string) {
 // lab is a platform without its API: a database, workers on demand, an agent that answers tasks, and
 // the two endpoints that adapters use.
 type lab struct {
-	*testing.T
+	testing.TB
 	pg       *pgtest.DB
 	db       *tx.DB
 	hub      *event.Hub
@@ -65,6 +65,7 @@ type lab struct {
 	own      *db.Client // as the owner of the tables
 	platform *httptest.Server
 	log      *slog.Logger
+	pace     steps.Pace
 
 	mu     sync.Mutex
 	answer func(task *db.NodeTask) (lifecycle.NodeTaskState, string) // "" leaves the task open
@@ -72,9 +73,9 @@ type lab struct {
 }
 
 // newLab starts everything but workers.
-func newLab(t *testing.T) *lab {
+func newLab(t testing.TB) *lab {
 	t.Helper()
-	l := &lab{T: t, pg: pgtest.New(t), asked: make(map[ids.ID]int), answer: healthy, keyDir: t.TempDir()}
+	l := &lab{TB: t, pg: pgtest.New(t), asked: make(map[ids.ID]int), answer: healthy, keyDir: t.TempDir(), pace: pace}
 	l.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	if os.Getenv("WORKERS_TEST_LOG") != "" {
 		l.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -126,7 +127,7 @@ func (l *lab) work() (stop func()) { return l.background(l.workers) }
 
 func (l *lab) workers(ctx context.Context) error {
 	return workers.Run(ctx, workers.Config{
-		DB: l.db, Hub: l.hub, Keys: l.ring, Dial: adapterclient.Loopback(), PlatformURL: l.platform.URL + "/graphql", Log: l.log, Pace: pace,
+		DB: l.db, Hub: l.hub, Keys: l.ring, Dial: adapterclient.Loopback(), PlatformURL: l.platform.URL + "/graphql", Log: l.log, Pace: l.pace,
 	})
 }
 
@@ -254,6 +255,12 @@ type launched struct {
 // launch writes a launch of two members with a deadline.
 func (l *lab) launch(w world, deadline time.Duration) launched {
 	l.Helper()
+	return l.launching(w, deadline, func(launched) { l.hub.Wake(event.QueueTopic) })
+}
+
+// launching is launch with the hint to the workers left to the caller.
+func (l *lab) launching(w world, deadline time.Duration, hint func(launched)) launched {
+	l.Helper()
 	ctx := l.Context()
 	out := launched{world: w, instance: ids.New(ids.Instance), create: ids.New(ids.Operation)}
 	l.own.Instance.Create().SetID(out.instance).SetTenantID(w.tenant).SetProjectID(w.project).SetName("it-" + string(out.instance[len(out.instance)-8:])).
@@ -269,6 +276,7 @@ func (l *lab) launch(w world, deadline time.Duration) launched {
 			SetOrdinal(i).SetStatus(lifecycle.MemberPending).SetAllocationID(w.allocation).SetNodeID(w.node).SaveX(ctx)
 	}
 	l.operate(out, out.create, lifecycle.InstanceCreate, deadline, `{}`)
+	hint(out)
 	return out
 }
 
@@ -276,7 +284,6 @@ func (l *lab) operate(on launched, id ids.ID, kind lifecycle.OperationKind, dead
 	l.own.Operation.Create().SetID(id).SetTenantID(on.tenant).SetProjectID(on.project).SetInstanceID(on.instance).SetKind(kind).
 		SetState(lifecycle.OperationPending).SetAdapterName(on.adapter).SetRequesterKind("USER").SetRequesterID("usr_1").SetCorrelationID("corr").
 		SetDesiredChange(json.RawMessage(change)).SetDeadline(time.Now().Add(deadline)).SaveX(l.Context())
-	l.hub.Wake(event.QueueTopic)
 }
 
 // decommission writes a decommission, as its verb does.
@@ -287,6 +294,7 @@ func (l *lab) decommission(on launched, deadline time.Duration) ids.ID {
 		l.own.Instance.UpdateOneID(on.instance).SetStatus(lifecycle.InstanceStopping).ExecX(l.Context())
 	}
 	l.operate(on, id, lifecycle.InstanceDecommission, deadline, `{}`)
+	l.hub.Wake(event.QueueTopic)
 	return id
 }
 
@@ -305,5 +313,5 @@ func (l *lab) ended(id ids.ID) *db.Operation {
 // until waits for a state with a deadline.
 func (l *lab) until(what string, is func() bool) {
 	l.Helper()
-	require.Eventually(l.T, is, patience, 20*time.Millisecond, what)
+	require.Eventually(l.TB, is, patience, 20*time.Millisecond, what)
 }

@@ -59,7 +59,7 @@ func TestInstanceComesUpAndLeavesNothing(t *testing.T) {
 func (l *lab) told(it launched) []string {
 	var types []string
 	for i, one := range l.own.Event.Query().Where(dbevent.InstanceID(it.instance)).Order(dbevent.BySeq()).AllX(l.Context()) {
-		require.Equal(l.T, i+1, one.Seq, "no gaps")
+		require.Equal(l.TB, i+1, one.Seq, "no gaps")
 		if one.Type != string(lifecycle.EventOperationProgress) {
 			types = append(types, one.Type)
 		}

@@ -188,12 +188,12 @@ func (s *script) oneEffect(operation string) {
 	s.lab.Helper()
 	all := s.dispatched(operation)
 	first, err := all[0].SpecHash()
-	require.NoError(s.lab.T, err)
+	require.NoError(s.lab.TB, err)
 	for _, d := range all {
 		hash, err := d.SpecHash()
-		require.NoError(s.lab.T, err)
-		require.Equal(s.lab.T, first, hash)
-		require.Equal(s.lab.T, all[0].Attempt, d.Attempt)
+		require.NoError(s.lab.TB, err)
+		require.Equal(s.lab.TB, first, hash)
+		require.Equal(s.lab.TB, all[0].Attempt, d.Attempt)
 	}
 }
 

@@ -26,7 +26,7 @@ func (l *lab) running(name string) launched {
 	l.Helper()
 	it := l.launch(l.world(name, l.kit(name, joins)), time.Minute)
 	op := l.ended(it.create)
-	require.Equal(l.T, lifecycle.OperationSucceeded, op.State, op.ErrorMessage)
+	require.Equal(l.TB, lifecycle.OperationSucceeded, op.State, op.ErrorMessage)
 	return it
 }
 
@@ -148,7 +148,7 @@ func (l *lab) teardown(it launched) ids.ID {
 		_, err = operation.Teardown(ctx, t, row, operation.Draft{ID: id, DeadlineSeconds: 60})
 		return err
 	})
-	require.NoError(l.T, err)
+	require.NoError(l.TB, err)
 	return id
 }
 

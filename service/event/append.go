@@ -56,6 +56,24 @@ func Append(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draf
 	return nil
 }
 
+// Enqueue is Append for a transaction that sends its writes in one batch. It needs the instance's row
+// as it is, locked by this transaction, since it counts on its Revision.
+func Enqueue(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, drafts ...Draft) error {
+	if len(drafts) == 0 {
+		return nil
+	}
+	last := instance.Revision + len(drafts)
+	batch.Queue(`UPDATE instance SET revision = $2, updated_at = $3 WHERE id = $1`, instance.ID, last, t.Now)
+	for i, draft := range drafts {
+		if err := draft.queue(batch, t, instance, instance.Revision+1+i); err != nil {
+			return err
+		}
+	}
+	instance.Revision, instance.UpdatedAt = last, t.Now
+	t.Wake(InstanceTopic(instance.ID), ProjectTopic(instance.ProjectID))
+	return nil
+}
+
 const insert = `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug, permission_family,
 	operation_id, member_id, message, payload, correlation_id, occurred_at)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9, ''), nullif($10, ''), $11, $12, $13, $14)`

@@ -88,6 +88,9 @@ func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, limit int, fu
 		full = []string{}
 	}
 	batch := &pgx.Batch{}
+	// A claim that a crash of the database forgets was not made: whoever claims then has another
+	// name, or finds that it carries the operation already. So nobody waits for the disk here.
+	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
 	batch.Queue(claimSQL, worker, limit, full).Query(func(found pgx.Rows) (err error) {
 		held, err = pgx.CollectRows(found, scanHeld)
 		return err
@@ -111,32 +114,39 @@ func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, limit int, fu
 // fenceSQL is true of an operation that is still held.
 const fenceSQL = `id = $1 AND claim_epoch = $2 AND claimed_by = $3 AND ended_at IS NULL`
 
-// Lock locks what the operation changes, in the order that holds everywhere: its instance, then the
-// operation itself. It refreshes the operation, and answers the instance, nil when there is none.
-// ErrFenced when the claim is gone.
-func (h *Held) Lock(ctx context.Context, t *tx.Tx) (*db.Instance, error) {
-	var instance *db.Instance
-	var fresh []*Held
-	batch := &pgx.Batch{}
+// Locking is what Lock reads.
+type Locking struct {
+	held     *Held
+	instance *db.Instance
+	fresh    []*Held
+}
+
+// QueueLock queues what locks everything that the operation changes, in the order that holds
+// everywhere: its instance, then the operation itself.
+func (h *Held) QueueLock(batch *pgx.Batch) *Locking {
+	l := &Locking{held: h}
 	if h.InstanceID != nil {
 		batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id = $1 FOR UPDATE`, *h.InstanceID).Query(func(found pgx.Rows) (err error) {
-			instance, err = pgx.CollectExactlyOneRow(found, rows.Instance)
+			l.instance, err = pgx.CollectExactlyOneRow(found, rows.Instance)
 			return err
 		})
 	}
 	batch.Queue(`SELECT `+heldColumns+` FROM operation WHERE `+fenceSQL+` FOR UPDATE`, h.ID, h.ClaimEpoch, h.Worker).
 		Query(func(found pgx.Rows) (err error) {
-			fresh, err = pgx.CollectRows(found, scanHeld)
+			l.fresh, err = pgx.CollectRows(found, scanHeld)
 			return err
 		})
-	if err := t.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("lock operation %s: %w", h.ID, err)
-	}
-	if len(fresh) == 0 {
+	return l
+}
+
+// Done refreshes the operation and answers the locked instance, nil when there is none. ErrFenced
+// when the claim is gone.
+func (l *Locking) Done() (*db.Instance, error) {
+	if len(l.fresh) == 0 {
 		return nil, ErrFenced
 	}
-	h.Operation = fresh[0].Operation
-	return instance, nil
+	l.held.Operation = l.fresh[0].Operation
+	return l.instance, nil
 }
 
 // ReleaseSQL lets go of a held operation until a moment; $4 is that moment and $5 the failures in a

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -39,25 +41,34 @@ type Progress struct {
 // Advance stores progress on the locked operation, wakes who watches it, and tells the timeline of
 // the locked instance unless something was told within the last second.
 func Advance(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, p Progress) error {
+	batch := &pgx.Batch{}
+	drafts := QueueAdvance(batch, t, instance, op, p)
+	if batch.Len() == 0 {
+		return nil
+	}
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("advance %s: %w", op.ID, err)
+	}
+	return event.Append(ctx, t, instance, drafts...)
+}
+
+// QueueAdvance queues what Advance writes, and answers what to tell the timeline.
+func QueueAdvance(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Operation, p Progress) []event.Draft {
 	p.Percent = max(p.Percent, op.Percent)
 	p.Phase, p.Message = clip(p.Phase, maxReportPhase), clip(p.Message, maxText)
 	if p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
 		return nil
 	}
-	_, err := t.Exec(ctx, `UPDATE operation SET phase = $2, message = $3, percent = GREATEST(percent, $4) WHERE id = $1`,
-		op.ID, p.Phase, p.Message, p.Percent)
-	if err != nil {
-		return fmt.Errorf("advance %s: %w", op.ID, err)
-	}
+	batch.Queue(`UPDATE operation SET phase = $2, message = $3, percent = GREATEST(percent, $4) WHERE id = $1`, op.ID, p.Phase, p.Message, p.Percent)
 	op.Phase, op.Message, op.Percent = p.Phase, p.Message, p.Percent
 	t.Wake(event.OperationTopic(op.ID))
 	if instance == nil || t.Now.Sub(instance.UpdatedAt) < progressPause {
 		return nil
 	}
-	return event.Append(ctx, t, instance, event.Draft{
+	return []event.Draft{{
 		Type: lifecycle.EventOperationProgress, OperationID: op.ID, Message: p.Message, CorrelationID: op.CorrelationID,
 		Payload: map[string]any{"phase": p.Phase, "percent": p.Percent},
-	})
+	}}
 }
 
 // StoredStatus is the last status the adapter gave for the current dispatch; nil when there is none.

@@ -87,24 +87,31 @@ func (c *Context) Say(message string) {
 // fenced: ErrFenced when the claim is gone. What steps have come to so far is stored with it, and
 // events told by locked.Emit are appended at its end. After a deadlock fn is run again.
 func (c *Context) Write(ctx context.Context, fn func(ctx context.Context, t *tx.Tx, locked *Locked) error) error {
-	err := c.DB().As(ctx, c.engine.actor, func(ctx context.Context, t *tx.Tx) error {
-		instance, err := c.Op.Lock(ctx, t)
+	return c.WriteAfter(ctx, func(*pgx.Batch) {}, fn)
+}
+
+// WriteAfter is Write with queries of the caller's own, which go out with the locks, in the same
+// round trip, and after them. What fn queues in locked.Writes goes out with the commit.
+func (c *Context) WriteAfter(ctx context.Context, reads func(*pgx.Batch), fn func(ctx context.Context, t *tx.Tx, locked *Locked) error) error {
+	var locking *operation.Locking
+	err := c.DB().AsPipelined(ctx, c.engine.actor, func(batch *pgx.Batch) {
+		locking = c.Op.QueueLock(batch)
+		reads(batch)
+	}, func(ctx context.Context, t *tx.Tx, writes *pgx.Batch) error {
+		instance, err := locking.Done()
 		if err != nil {
 			return err
 		}
-		locked := &Locked{Instance: instance, Op: c.Op.Operation}
-		if err := c.flush(ctx, t, locked); err != nil {
-			return err
+		locked := &Locked{Instance: instance, Op: c.Op.Operation, Writes: writes}
+		if c.rows[0].stored == "" {
+			locked.Emit(event.Draft{Type: lifecycle.EventOperationStarted, Message: "a worker began", Payload: map[string]any{"kind": c.Op.Kind}})
 		}
 		if fn != nil {
 			if err := fn(ctx, t, locked); err != nil {
 				return err
 			}
 		}
-		if instance == nil {
-			return nil
-		}
-		return event.Append(ctx, t, instance, locked.events...)
+		return c.flush(t, locked)
 	})
 	if err != nil {
 		return err
@@ -115,23 +122,22 @@ func (c *Context) Write(ctx context.Context, fn func(ctx context.Context, t *tx.
 	return nil
 }
 
-// flush stores steps and progress. The first one also tells that the operation has begun.
-func (c *Context) flush(ctx context.Context, t *tx.Tx, locked *Locked) error {
-	batch := &pgx.Batch{}
+// flush queues steps, progress and events, in the transaction's last batch.
+func (c *Context) flush(t *tx.Tx, locked *Locked) error {
+	before := locked.Writes.Len()
 	for _, row := range c.rows {
-		row.queue(batch)
+		row.queue(locked.Writes)
 	}
-	if batch.Len() > 0 {
-		if err := t.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("store the steps of %s: %w", c.Op.ID, err)
-		}
+	if locked.Writes.Len() > before {
 		t.Wake(event.OperationTopic(c.Op.ID))
 	}
-	if c.rows[0].stored == "" {
-		locked.Emit(event.Draft{Type: lifecycle.EventOperationStarted, Message: "a worker began",
-			Payload: map[string]any{"kind": c.Op.Kind}})
+	if !locked.ended {
+		locked.events = append(locked.events, operation.QueueAdvance(locked.Writes, t, locked.Instance, locked.Op, c.intended(locked.Op))...)
 	}
-	return operation.Advance(ctx, t, locked.Instance, locked.Op, c.intended(locked.Op))
+	if locked.Instance == nil {
+		return nil
+	}
+	return event.Enqueue(locked.Writes, t, locked.Instance, locked.events...)
 }
 
 // intended is the progress to store; parts that nothing was said about stay as they are.

@@ -190,8 +190,9 @@ func (c *Context) release(ctx context.Context, after time.Duration) error {
 	args := []any{c.Op.ID, c.Op.ClaimEpoch, c.Op.Worker, until, c.failures}
 	var err error
 	if c.unsaved() {
-		err = c.Write(ctx, func(ctx context.Context, t *tx.Tx, _ *Locked) error {
-			return t.QueryRow(ctx, operation.ReleaseSQL, args...).Scan(&woken)
+		err = c.Write(ctx, func(_ context.Context, _ *tx.Tx, locked *Locked) error {
+			locked.Writes.Queue(operation.ReleaseSQL, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&woken) })
+			return nil
 		})
 	} else {
 		err = c.DB().Worker().QueryRow(ctx, operation.ReleaseSQL, args...).Scan(&woken)
@@ -259,6 +260,7 @@ func (c *Context) fail(ctx context.Context, failure operation.Failure) error {
 			locked.Emit(event.Draft{Type: told, Message: failure.Message, Payload: failure.Payload()})
 		}
 		locked.Emit(event.Draft{Type: lifecycle.EventOperationFailed, Message: failure.Message, Payload: failure.Payload()})
+		locked.ended = true
 		return operation.Fail(ctx, t, locked.Op, failure)
 	})
 	if err != nil {
@@ -298,6 +300,7 @@ func (c *Context) complete(ctx context.Context) error {
 			locked.Emit(event.Draft{Type: told, Message: message})
 		}
 		locked.Emit(event.Draft{Type: lifecycle.EventOperationSucceeded, Message: message})
+		locked.ended = true
 		return operation.Finish(ctx, t, locked.Op, evidence, message)
 	})
 	if err != nil {

@@ -175,6 +175,14 @@ func (e *Engine) room() (int, []string) {
 
 func (e *Engine) start(ctx context.Context, held *operation.Held) {
 	e.mu.Lock()
+	for other := range e.running {
+		if other.ID == held.ID && other.ClaimEpoch >= held.ClaimEpoch {
+			// The database crashed and forgot the claim under which it is being carried on here:
+			// this one is the same claim again, and its holder goes on.
+			e.mu.Unlock()
+			return
+		}
+	}
 	e.running[held] = struct{}{}
 	e.mu.Unlock()
 	e.steps.Go(func() {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -95,8 +97,11 @@ type Locked struct {
 	// Instance is nil when the operation changes none.
 	Instance *db.Instance
 	// Op is the operation as it is now.
-	Op     *db.Operation
+	Op *db.Operation
+	// Writes go out with the commit, before the steps and events.
+	Writes *pgx.Batch
 	events []event.Draft
+	ended  bool
 }
 
 // Emit tells the instance's timeline, in order, at the end of the transaction. The operation and

@@ -31,11 +31,12 @@ func (w *work) prepareCreate() engine.Step {
 	return engine.Step{
 		Name: "prepare", Title: "checking allocations and nodes", Percent: 5, Owner: operation.OwnerNode,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
-			var s *snapshot
+			s := &snapshot{}
 			var result engine.Result
-			err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) (err error) {
+			reads := func(batch *pgx.Batch) { s.queue(batch, c.Op.Operation) }
+			err := c.WriteAfter(ctx, reads, func(_ context.Context, t *tx.Tx, locked *engine.Locked) error {
 				result = engine.Done(nil)
-				if s, err = load(ctx, t, locked.Op); err != nil {
+				if err := s.check(locked.Op); err != nil {
 					return err
 				}
 				if unready := s.unready(); unready != "" {
@@ -46,7 +47,8 @@ func (w *work) prepareCreate() engine.Step {
 					result = engine.Wait(w.Pace.Round, absent, engine.Blame{Code: fault.NodeUnreachable, Owner: operation.OwnerNode})
 					return nil
 				}
-				return begin(ctx, t, locked, s)
+				begin(t, locked, s)
+				return nil
 			})
 			if err == nil {
 				c.Memo = s
@@ -57,8 +59,8 @@ func (w *work) prepareCreate() engine.Step {
 }
 
 // begin moves the instance and its members on, and makes this the operation's first dispatch.
-func begin(ctx context.Context, t *tx.Tx, locked *engine.Locked, s *snapshot) error {
-	batch := &pgx.Batch{}
+func begin(t *tx.Tx, locked *engine.Locked, s *snapshot) {
+	batch := locked.Writes
 	if locked.Instance.Status == lifecycle.InstanceCreated {
 		batch.Queue(`UPDATE instance SET status = $2 WHERE id = $1`, locked.Instance.ID, lifecycle.InstanceStarting)
 		locked.Instance.Status = lifecycle.InstanceStarting
@@ -73,10 +75,6 @@ func begin(ctx context.Context, t *tx.Tx, locked *engine.Locked, s *snapshot) er
 			member.Status = lifecycle.MemberJoining
 		}
 	}
-	if err := t.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("begin %s: %w", locked.Op.ID, err)
-	}
-	return nil
 }
 
 // started makes the proved instance RUNNING.

@@ -32,17 +32,7 @@ func (w *work) prepareDecommission() engine.Step {
 	return engine.Step{
 		Name: "prepare", Title: "stopping the instance", Percent: 5, Owner: operation.OwnerPlatform,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
-			var s *snapshot
-			err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) (err error) {
-				if err = stop(ctx, t, locked); err != nil {
-					return err
-				}
-				s, err = load(ctx, t, locked.Op)
-				return err
-			})
-			if err == nil {
-				c.Memo = s
-			}
+			err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error { return stop(ctx, t, locked) })
 			return engine.Done(nil), err
 		},
 	}

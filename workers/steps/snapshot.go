@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/service/operation"
 	"github.com/gpuaas/app-platform/service/rows"
 	"github.com/gpuaas/app-platform/workers/engine"
 )
@@ -33,11 +34,20 @@ const ofInstance = `FROM member WHERE instance_id = $1 AND status <> 'REMOVED'`
 
 // load reads the snapshot in one round trip.
 func load(ctx context.Context, from sender, op *db.Operation) (*snapshot, error) {
-	if op.InstanceID == nil {
-		return nil, fmt.Errorf("operation %s has no instance", op.ID)
+	s, batch := &snapshot{}, &pgx.Batch{}
+	s.queue(batch, op)
+	if err := from.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("load what %s changes: %w", op.ID, err)
 	}
-	s := &snapshot{nodes: make(map[ids.ID]*db.ComputeNode), allocations: make(map[ids.ID]*db.Allocation)}
-	batch := &pgx.Batch{}
+	return s, s.check(op)
+}
+
+// queue queues the queries of the snapshot.
+func (s *snapshot) queue(batch *pgx.Batch, op *db.Operation) {
+	*s = snapshot{nodes: make(map[ids.ID]*db.ComputeNode), allocations: make(map[ids.ID]*db.Allocation)}
+	if op.InstanceID == nil {
+		return
+	}
 	queue(batch, rows.Instance, func(found []*db.Instance) { s.instance = first(found) },
 		`SELECT `+rows.InstanceColumns+` FROM instance WHERE id = $1`, *op.InstanceID)
 	queue(batch, rows.Member, func(found []*db.Member) { s.members = found },
@@ -54,16 +64,17 @@ func load(ctx context.Context, from sender, op *db.Operation) (*snapshot, error)
 	}, `SELECT `+rows.AllocationColumns+` FROM allocation WHERE id IN (SELECT allocation_id `+ofInstance+`)`, *op.InstanceID)
 	queue(batch, pgx.RowToStructByPos[adapterclient.Target], func(found []adapterclient.Target) { s.target = first(found) },
 		`SELECT name, url FROM adapter WHERE name = $1`, op.AdapterName)
-	if err := from.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("load what %s changes: %w", op.ID, err)
-	}
+}
+
+// check refuses a snapshot that lacks what every dispatch needs.
+func (s *snapshot) check(op *db.Operation) error {
 	if s.instance == nil {
-		return nil, fmt.Errorf("operation %s: no instance %s", op.ID, *op.InstanceID)
+		return fmt.Errorf("operation %s has no instance", op.ID)
 	}
 	if s.target.Name == "" {
-		return nil, &engine.Trouble{Message: fmt.Sprintf("no adapter %q is registered", op.AdapterName), Blame: engine.Blame{Owner: "platform"}}
+		return &engine.Trouble{Message: fmt.Sprintf("no adapter %q is registered", op.AdapterName), Blame: engine.Blame{Owner: operation.OwnerPlatform}}
 	}
-	return s, nil
+	return nil
 }
 
 func queue[T any](batch *pgx.Batch, scan func(pgx.CollectableRow) (T, error), into func([]T), sql string, args ...any) {

@@ -1,0 +1,57 @@
+package tx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+)
+
+// AsPipelined is As in two round trips where the statements are known beforehand: BEGIN goes out with
+// the reads, and COMMIT with the writes that fn queues. fn may use t in between like any verb. After
+// a deadlock reads and fn are run again from the start.
+func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pgx.Batch), fn func(ctx context.Context, t *Tx, writes *pgx.Batch) error) error {
+	return d.retry(func() error {
+		reserved, err := d.worker.std.Conn(ctx)
+		if err != nil {
+			return fmt.Errorf("reserve a connection: %w", err)
+		}
+		defer func() { _ = reserved.Close() }()
+		t := d.newTx(ctx, reserved)
+		t.Actor = actor
+		if err := t.pipeline(ctx, reads, fn); err != nil {
+			return errors.Join(err, t.abort(ctx))
+		}
+		d.Wake(t.topics...)
+		return nil
+	})
+}
+
+func (t *Tx) pipeline(ctx context.Context, reads func(*pgx.Batch), fn func(context.Context, *Tx, *pgx.Batch) error) error {
+	first, writes := &pgx.Batch{}, &pgx.Batch{}
+	first.Queue("BEGIN")
+	reads(first)
+	if err := t.conn.SendBatch(ctx, first).Close(); err != nil {
+		return err
+	}
+	if err := fn(ctx, t, writes); err != nil {
+		return err
+	}
+	writes.Queue("COMMIT")
+	return t.conn.SendBatch(ctx, writes).Close()
+}
+
+// idle is how the wire protocol says that a connection is in no transaction.
+const idle = 'I'
+
+// abort ends a transaction that failed, unless it ended by itself or its connection is gone.
+func (t *Tx) abort(ctx context.Context) error {
+	if t.conn.IsClosed() || t.conn.PgConn().TxStatus() == idle {
+		return nil
+	}
+	_, err := t.conn.Exec(context.WithoutCancel(ctx), "ROLLBACK")
+	return err
+}
