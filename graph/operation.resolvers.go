@@ -31,6 +31,9 @@ func (r *operationResolver) Instance(ctx context.Context, obj *operation.View) (
 }
 
 func (r *operationResolver) Steps(ctx context.Context, obj *operation.View) ([]*db.OperationStep, error) {
+	if obj.Loaded != nil {
+		return obj.Loaded, nil
+	}
 	steps, err := loadersOf(ctx).steps.Load(ctx, obj.ID)
 	if errors.Is(err, dataloadgen.ErrNotFound) {
 		return []*db.OperationStep{}, nil
@@ -47,7 +50,7 @@ func (r *queryResolver) Operations(ctx context.Context, projectID ids.ID, states
 }
 
 func (r *subscriptionResolver) OperationProgress(ctx context.Context, operationID ids.ID) (<-chan *operation.View, error) {
-	return r.Progress.Watch(ctx, operationID)
+	return r.Progress.Watch(ctx, operationID, endWith(ctx))
 }
 
 func (r *Resolver) Operation() exec.OperationResolver { return &operationResolver{r} }

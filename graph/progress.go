@@ -2,81 +2,150 @@ package graph
 
 import (
 	"context"
+	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/operation"
 )
 
-// progressLook is how often a watcher looks by itself; wake-ups are hints.
+// progressLook is how often a watched operation is looked at without a wake-up, which is a hint.
 const progressLook = 10 * time.Second
 
-// Progress watches single operations.
+// Progress watches operations: each that anybody watches is read once a change, however many watch.
 type Progress struct {
-	DB  *tx.DB
-	Hub *event.Hub
+	DB       *tx.DB
+	Hub      *event.Hub
+	Sentinel *live.Sentinel
+	Log      *slog.Logger
+
+	mu      sync.Mutex
+	watched map[ids.ID]*watchedOperation
 }
 
-// Watch sends the operation as it is, then each time it has changed, and closes after its end. It
-// reads as the caller of ctx each time, so a right that is gone ends it.
-func (p *Progress) Watch(ctx context.Context, id ids.ID) (<-chan *operation.View, error) {
-	waiter := p.Hub.Wait(event.OperationTopic(id))
+// watchedOperation is one operation with those who watch it.
+type watchedOperation struct {
+	watchers map[chan *operation.View]struct{}
+	stop     context.CancelFunc
+}
+
+// Watch sends the operation as it is, then as it is after each change, and closes after its end. A
+// watcher that is slow misses what came in between, never the newest. end is called with the reason
+// when the caller of ctx may no more. It asks for operation.read.
+func (p *Progress) Watch(ctx context.Context, id ids.ID, end func(error)) (<-chan *operation.View, error) {
+	newest := p.join(id)
 	current, err := operation.Get(ctx, p.DB, id)
 	if err != nil {
-		waiter.Close()
+		p.leave(id, newest)
 		return nil, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	forget := p.Sentinel.Watch(ctx, "operation "+string(id), func(ctx context.Context) error {
+		_, err := operation.Get(ctx, p.DB, id)
+		return err
+	}, func(err error) { end(err); cancel() })
 	out := make(chan *operation.View, 1)
 	go func() {
+		defer cancel()
 		defer close(out)
-		defer waiter.Close()
-		p.follow(ctx, current, waiter, out)
+		defer p.leave(id, newest)
+		defer forget()
+		follow(ctx, current, newest, out)
 	}()
 	return out, nil
 }
 
-func (p *Progress) follow(ctx context.Context, current *operation.View, waiter *event.Waiter, out chan<- *operation.View) {
-	look := time.NewTicker(progressLook)
-	defer look.Stop()
+// follow passes on what differs from what was sent, until the operation has ended.
+func follow(ctx context.Context, current *operation.View, newest <-chan *operation.View, out chan<- *operation.View) {
 	for {
 		select {
 		case out <- current:
 		case <-ctx.Done():
 			return
 		}
-		if current.EndedAt != nil {
-			return
-		}
-		if current = p.next(ctx, current, waiter, look.C); current == nil {
-			return
+		for sent := current; !sent.Differs(current); {
+			if sent.EndedAt != nil {
+				return
+			}
+			select {
+			case current = <-newest:
+			case <-ctx.Done():
+				return
+			}
 		}
 	}
 }
 
-// next waits until the operation differs from what was sent; nil when the watch is over.
-func (p *Progress) next(ctx context.Context, sent *operation.View, waiter *event.Waiter, look <-chan time.Time) *operation.View {
+// join registers a watcher before it reads, so that no change falls in between.
+func (p *Progress) join(id ids.ID) chan *operation.View {
+	newest := make(chan *operation.View, 1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.watched == nil {
+		p.watched = make(map[ids.ID]*watchedOperation)
+	}
+	w := p.watched[id]
+	if w == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		w = &watchedOperation{watchers: make(map[chan *operation.View]struct{}), stop: stop}
+		p.watched[id] = w
+		go p.run(ctx, id, p.Hub.Wait(event.OperationTopic(id)))
+	}
+	w.watchers[newest] = struct{}{}
+	return newest
+}
+
+func (p *Progress) leave(id ids.ID, newest chan *operation.View) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.watched[id]
+	delete(w.watchers, newest)
+	if len(w.watchers) == 0 {
+		w.stop()
+		delete(p.watched, id)
+	}
+}
+
+// run reads the operation at each wake-up for all who watch it; each of them was authorised, and is
+// asked about again by the sentinel.
+func (p *Progress) run(ctx context.Context, id ids.ID, waiter *event.Waiter) {
+	defer waiter.Close()
+	look := time.NewTicker(progressLook)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-waiter.C:
-		case <-look:
+		case <-look.C:
 		}
-		now, err := operation.Get(ctx, p.DB, sent.ID)
+		view, err := operation.Latest(ctx, p.DB, id)
 		if err != nil {
-			return nil
+			if ctx.Err() == nil {
+				p.Log.Warn("a watched operation could not be read; it is tried again", "operation", id, "error", err)
+			}
+			continue
 		}
-		if changed(sent, now) {
-			return now
-		}
+		p.tell(id, view)
 	}
 }
 
-// changed says whether a watcher would see a difference.
-func changed(before, after *operation.View) bool {
-	a, b := before.Operation, after.Operation
-	return a.State != b.State || a.Phase != b.Phase || a.Percent != b.Percent || a.Message != b.Message ||
-		a.DispatchAttempt != b.DispatchAttempt || a.ClaimEpoch != b.ClaimEpoch || (a.EndedAt == nil) != (b.EndedAt == nil)
+// tell gives every watcher the newest view, in place of one it has not taken yet.
+func (p *Progress) tell(id ids.ID, view *operation.View) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.watched[id] == nil {
+		return
+	}
+	for newest := range p.watched[id].watchers {
+		select {
+		case <-newest:
+		default:
+		}
+		newest <- view // this goroutine alone sends, so there is room
+	}
 }

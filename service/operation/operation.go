@@ -28,6 +28,8 @@ const (
 // View is an operation as it is shown.
 type View struct {
 	*db.Operation
+	// Loaded are its steps, when they were read along with it; nil when not.
+	Loaded []*db.OperationStep
 }
 
 // Failure is why something failed, and who can mend it.

@@ -2,6 +2,7 @@ package operation
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -62,6 +63,32 @@ func Many(ctx context.Context, database *tx.DB, wanted []ids.ID) (map[ids.ID]*Vi
 		}
 	}
 	return byID, nil
+}
+
+// Latest reads an operation with its steps for many watchers at once, each of whom was authorised.
+func Latest(ctx context.Context, database *tx.DB, id ids.ID) (*View, error) {
+	batch := &pgx.Batch{}
+	view := &View{Loaded: []*db.OperationStep{}}
+	batch.Queue(`SELECT `+rows.OperationColumns+` FROM operation WHERE id = $1`, id).Query(func(found pgx.Rows) (err error) {
+		view.Operation, err = pgx.CollectExactlyOneRow(found, rows.Operation)
+		return err
+	})
+	batch.Queue(`SELECT `+rows.OperationStepColumns+` FROM operation_step WHERE operation_id = $1 ORDER BY ordinal`, id).
+		Query(func(found pgx.Rows) (err error) {
+			view.Loaded, err = pgx.CollectRows(found, rows.OperationStep)
+			return err
+		})
+	if err := database.Worker().SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("read operation %s: %w", id, err)
+	}
+	return view, nil
+}
+
+// Differs says whether a watcher would see a difference.
+func (v *View) Differs(from *View) bool {
+	a, b := v.Operation, from.Operation
+	return a.State != b.State || a.Phase != b.Phase || a.Percent != b.Percent || a.Message != b.Message ||
+		a.DispatchAttempt != b.DispatchAttempt || a.ClaimEpoch != b.ClaimEpoch || (a.EndedAt == nil) != (b.EndedAt == nil)
 }
 
 // Steps reads the steps of operations, in order. The caller has authorised the operations.

@@ -62,7 +62,8 @@ func (p *platform) ready(w http.ResponseWriter, r *http.Request) {
 
 // api adds GraphQL, logins, the published keys and the console.
 func (p *platform) api(ctx context.Context, group *errgroup.Group, mux *http.ServeMux, registry *prometheus.Registry) error {
-	resolver, err := p.resolver()
+	sentinel := live.NewSentinel()
+	resolver, err := p.resolver(sentinel)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,6 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, mux *http.Ser
 	if err != nil {
 		return err
 	}
-	sentinel := live.NewSentinel()
 	streams := &live.Server{Engine: engine, Hub: p.hub, Log: p.log, Sentinel: sentinel, Sources: resolver.Sources(feeds)}
 	sockets, err := wsapi.New(wsapi.Options{
 		Engine: engine, Authenticate: p.authenticate, Watch: p.watch(sentinel), Streams: streams, Context: withCorrelation,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/graph"
+	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
@@ -25,7 +26,7 @@ import (
 )
 
 // resolver is the root of the API with every service.
-func (p *platform) resolver() (*graph.Resolver, error) {
+func (p *platform) resolver(sentinel *live.Sentinel) (*graph.Resolver, error) {
 	policy, err := adapterclient.ParsePolicy(strings.Join(p.config.AdapterHosts, ","))
 	if err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func (p *platform) resolver() (*graph.Resolver, error) {
 	}
 	calls := invoke.New(adapterclient.New(p.ring, policy), p.ring, p.config.GraphQLURL)
 	return &graph.Resolver{
-		DB: p.db, Keys: p.ring, Progress: &graph.Progress{DB: p.db, Hub: p.hub},
+		DB: p.db, Keys: p.ring, Progress: &graph.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
 		Identity:    &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL},
 		Catalog:     &catalog.Service{DB: p.db},
 		Artifacts:   &artifact.Service{DB: p.db, Registries: registries},
