@@ -5,7 +5,7 @@ import { useMemo, useState } from 'react';
 import { useThrottled } from '../api/hooks';
 import { useRows } from '../api/pages';
 import { useActivity, useProjectId, useSession } from '../api/session';
-import { shapeName } from '../catalog/needs';
+import { allocationName, shapeName } from '../catalog/needs';
 import { AllocationsDocument } from '../generated/graphql';
 import type { AllocationBitsFragment, AllocationStatus, AllocationsQuery } from '../generated/graphql';
 import { plural } from '../lib/format';
@@ -53,7 +53,7 @@ export function AllocationsPage() {
 
 function columns(mayRelease: boolean, release: (row: AllocationBitsFragment) => void) {
   return [
-    { head: 'Name', cell: (row: AllocationBitsFragment) => <><span className="strong">{row.name}</span><span className="sub mono">{row.id}</span></> },
+    { head: 'Name', cell: (row: AllocationBitsFragment) => <><span className="strong">{allocationName(row)}</span><span className="sub mono">{row.id}</span></> },
     { head: 'Status', cell: (row: AllocationBitsFragment) => <AllocationState row={row} /> },
     { head: 'Capacity', cell: (row: AllocationBitsFragment) => <span>{shapeName(row.shape)}<span className="sub">{[plural(row.gpuCount, 'GPU'), row.sku, row.region].filter(Boolean).join(' · ')}</span></span> },
     { head: 'Node', cell: (row: AllocationBitsFragment) => row.node === null ? <span className="faint">—</span> : <span>{row.node.name}{row.node.gpusSimulated && <span className="sub">simulated GPUs</span>}</span> },
@@ -61,7 +61,7 @@ function columns(mayRelease: boolean, release: (row: AllocationBitsFragment) => 
     { head: 'Since', cell: (row: AllocationBitsFragment) => <Ago at={row.createdAt} /> },
     {
       head: '', right: true, cell: (row: AllocationBitsFragment) => mayRelease && row.status === 'READY'
-        ? <Button size="compact-xs" variant="default" onClick={() => release(row)} >Release<span className="hidden-visually"> {row.name}</span></Button> : null,
+        ? <Button size="compact-xs" variant="default" onClick={() => release(row)} >Release<span className="hidden-visually"> {allocationName(row)}</span></Button> : null,
     },
   ];
 }

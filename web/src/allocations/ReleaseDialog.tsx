@@ -1,4 +1,5 @@
 // Giving capacity back.
+import { allocationName } from '../catalog/needs';
 import { useSubmission } from '../api/hooks';
 import { ReleaseAllocationDocument } from '../generated/graphql';
 import type { AllocationBitsFragment } from '../generated/graphql';
@@ -21,7 +22,7 @@ export function ReleaseDialog({ allocation, onClose, onDone }: {
   const user = allocation?.instance ?? null;
   return (
     <ReasonDialog
-      opened={allocation !== undefined} title={`Release ${allocation?.name ?? ''}`} act="Release" busy={busy} problem={problem}
+      opened={allocation !== undefined} title={`Release ${allocation === undefined ? '' : allocationName(allocation)}`} act="Release" busy={busy} problem={problem}
       confirm={user === null ? 'Give this capacity back' : `Stop ${user.name} and give its capacity back`}
       onClose={close} onAct={(reason) => void release(reason)}
     >

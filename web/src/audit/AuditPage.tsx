@@ -1,11 +1,11 @@
 // Who tried what, allowed or refused.
-import { Modal } from '@mantine/core';
+import { Modal, SegmentedControl } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { useRows } from '../api/pages';
 import { useProjectId } from '../api/session';
 import { AuditDocument } from '../generated/graphql';
 import type { AuditQuery } from '../generated/graphql';
-import { fullTime, words } from '../lib/format';
+import { fullTime, shorten, words } from '../lib/format';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
 import { Ago, Copy, Empty, Fact, Json, PageHead } from '../ui/parts';
@@ -13,15 +13,24 @@ import { Ago, Copy, Empty, Fact, Json, PageHead } from '../ui/parts';
 type Row = AuditQuery['auditEntries']['edges'][number]['node'];
 const pick = (data: AuditQuery) => data.auditEntries;
 
+/** The actors that act on their own account; operations and nodes act for somebody. */
+const people: ReadonlySet<string> = new Set(['USER', 'SERVICE_ACCOUNT']);
+
 /** The list, and one entry in full. */
 export function AuditPage() {
   const projectId = useProjectId();
   const list = useRows(AuditDocument, useMemo(() => ({ projectId }), [projectId]), pick);
   const [shown, setShown] = useState<Row>();
+  const [who, setWho] = useState('all');
+  const seen = who === 'all' ? list : { ...list, rows: list.rows.filter((row) => people.has(row.actor.kind)) };
   return (
     <div className="page">
       <PageHead title="Audit" lede="Every privileged attempt in this project, allowed or refused, newest first." />
-      <RowsCard<Row> list={list} label="Audit entries" columns={columns(setShown)} empty={<Empty icon="audit" title="Nothing recorded yet" />} />
+      <RowsCard<Row> list={seen} label="Audit entries" columns={columns(setShown)} empty={<Empty icon="audit" title={list.rows.length > 0 ? 'None among the entries read so far' : 'Nothing recorded yet'} />}>
+        <div className="card-head">
+          <SegmentedControl size="xs" aria-label="Whose attempts" value={who} onChange={setWho} data={[{ value: 'all', label: 'Everybody' }, { value: 'people', label: 'People and service accounts' }]} />
+        </div>
+      </RowsCard>
       <Modal opened={shown !== undefined} onClose={() => setShown(undefined)} title={<b>{shown?.action}</b>} size="lg">{shown !== undefined && <Entry row={shown} />}</Modal>
     </div>
   );
@@ -32,7 +41,7 @@ function columns(show: (row: Row) => void) {
     { head: 'What', cell: (row: Row) => <><button type="button" className="copy strong" style={{ color: 'var(--accent)' }} onClick={() => show(row)}>{row.action}</button><span className="sub mono">{row.permissionKey}</span></> },
     { head: 'Outcome', cell: (row: Row) => <span className="row"><Status state={row.allowed ? 'SUCCEEDED' : 'FAILED'} label={row.allowed ? 'Allowed' : words(row.code === '' ? 'refused' : row.code)} />{row.repeats > 1 && <span className="small faint">× {row.repeats}</span>}</span> },
     { head: 'Who', cell: (row: Row) => <span>{row.actor.name === '' ? row.actor.id : row.actor.name}<span className="sub">{words(row.actor.kind)}</span></span> },
-    { head: 'Object', cell: (row: Row) => <span className="mono">{row.objectId === '' ? '—' : row.objectId}</span> },
+    { head: 'Object', cell: (row: Row) => <span className="mono fixed" title={row.objectId}>{row.objectId === '' ? '—' : shorten(row.objectId, 10, 6)}</span> },
     { head: 'Reason', cell: (row: Row) => row.reason === '' ? <span className="faint">—</span> : row.reason },
     { head: 'When', cell: (row: Row) => <Ago at={row.createdAt} /> },
   ];

@@ -22,6 +22,11 @@ const spans: Readonly<Record<string, string>> = {
   cross_network: 'Across networks',
 };
 
+/** What an allocation is called: its name, or what it is with the end of its id, as names are optional. */
+export function allocationName(allocation: { readonly id: string; readonly name: string; readonly shape: string }): string {
+  return allocation.name === '' ? `${shapeName(allocation.shape)} …${allocation.id.slice(-5)}` : allocation.name;
+}
+
 function lowerFirst(text: string): string {
   return /^[A-Z][a-z]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;
 }

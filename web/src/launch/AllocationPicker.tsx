@@ -3,7 +3,7 @@ import { Button, Checkbox, Switch } from '@mantine/core';
 import { useState } from 'react';
 import { RequestDialog } from '../allocations/RequestDialog';
 import { useSession } from '../api/session';
-import { shapeName } from '../catalog/needs';
+import { allocationName, shapeName } from '../catalog/needs';
 import type { LaunchOptionsQuery } from '../generated/graphql';
 import { plural } from '../lib/format';
 import { Icon } from '../ui/Icons';
@@ -43,10 +43,10 @@ function Pick({ verdict, on, enabled, toggle }: { verdict: Verdict; on: boolean;
   return (
     // eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-static-element-interactions -- a larger target for the checkbox inside, which has the keyboard
     <div className={`pick${on ? ' on' : ''}${enabled ? '' : ' off'}`} data-allocation={allocation.id} data-compatible={compatible} onClick={enabled ? toggle : undefined}>
-      <Checkbox checked={on} disabled={!enabled} onChange={toggle} onClick={(event) => event.stopPropagation()} aria-label={`${allocation.name}, ${compatible ? 'fits' : 'does not fit'}`} mt={2} />
+      <Checkbox checked={on} disabled={!enabled} onChange={toggle} onClick={(event) => event.stopPropagation()} aria-label={`${allocationName(allocation)}, ${compatible ? 'fits' : 'does not fit'}`} mt={2} />
       <div className="grow">
         <div className="row" style={{ justifyContent: 'space-between' }}>
-          <span className="strong">{allocation.name}</span>
+          <span className="strong">{allocationName(allocation)}</span>
           <Status state={compatible ? 'HEALTHY' : 'FAILED'} label={compatible ? 'Fits' : 'Does not fit'} />
         </div>
         <div className="small faint">{facts.join(' · ')}</div>

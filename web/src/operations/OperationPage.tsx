@@ -39,7 +39,7 @@ function OperationView({ detail, refresh }: { detail: Detail; refresh: () => voi
           <Card title="Progress"><OperationProgress operation={now} /></Card>
           <Card title="Steps"><Steps steps={now.steps} over={now.state} /></Card>
           {detail.evidence !== null && <Card title="Evidence"><Json value={detail.evidence} label="Evidence" /></Card>}
-          {detail.desiredChange !== null && <Card title="What was asked for"><Json value={detail.desiredChange} label="What was asked for" /></Card>}
+          {hasContent(detail.desiredChange) && <Card title="What was asked for"><Json value={detail.desiredChange} label="What was asked for" /></Card>}
         </div>
         <Card title="Details">
           <dl className="facts">
@@ -58,4 +58,9 @@ function OperationView({ detail, refresh }: { detail: Detail; refresh: () => voi
       </div>
     </div>
   );
+}
+
+/** Whether there is anything to show of a JSON value. */
+function hasContent(value: unknown): boolean {
+  return typeof value === 'object' ? value !== null && Object.keys(value).length > 0 : value !== undefined;
 }

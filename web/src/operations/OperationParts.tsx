@@ -21,7 +21,7 @@ export function OperationProgress({ operation, told }: { operation: OperationVie
       <div className={`op-bar tone-${toneOf(operation.state, true)}`} role="progressbar" aria-valuenow={operation.percent} aria-valuemin={0} aria-valuemax={100} aria-label={`${operationName(operation.kind)} progress`}>
         <i style={{ width: `${hasEnded(operation.state) ? 100 : operation.percent}%` }} />
       </div>
-      {operation.message !== '' && <p className="soft wrap-any">{operation.message}</p>}
+      {operation.message !== '' && <p className="soft wrap-any said">{operation.message}</p>}
       {operation.error?.message !== told && <FailureNotice operation={operation} />}
     </div>
   );
@@ -33,7 +33,7 @@ export function FailureNotice({ operation }: { operation: Pick<OperationView, 'e
   if (error === null) return null;
   return (
     <Notice tone="bad" icon="warn">
-      <b className="wrap-any">{error.message}</b>
+      <b className="wrap-any said" style={{ display: 'block' }}>{error.message}</b>
       <div className="tail"><code>{error.code}</code><span>For the {error.owner} to mend</span>{error.retryable && <span>Trying again may help</span>}</div>
     </Notice>
   );
@@ -52,7 +52,7 @@ export function Steps({ steps, over }: { steps: readonly StepBitsFragment[]; ove
           <Icon name={stepIcons[step.state] ?? 'circle'} size={15} />
           <span>
             {words(step.name)}<span className="hidden-visually">, {words(step.state)}</span>{step.attempt > 1 && <span className="faint small"> · attempt {step.attempt}</span>}
-            {step.message !== '' && step.state !== 'SUCCEEDED' && <span className="msg">{step.message}</span>}
+            {step.message !== '' && step.state !== 'SUCCEEDED' && <span className="msg said">{step.message}</span>}
           </span>
           <span className="time num">{between(step.startedAt, step.endedAt, now)}</span>
         </li>

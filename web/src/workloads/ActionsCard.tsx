@@ -115,8 +115,13 @@ function ResultTable({ table }: { table: Table }) {
     <div className="table-box card" style={{ boxShadow: 'none' }} role="region" tabIndex={0} aria-label={table.name === '' ? 'Result' : labelOf(table.name)}>
       <table className="table dense" aria-label={table.name === '' ? 'Result' : labelOf(table.name)}>
         <thead><tr>{table.columns.map((column) => <th key={column} scope="col">{labelOf(column)}</th>)}</tr></thead>
-        <tbody>{table.rows.map((row, at) => <tr key={at}>{table.columns.map((column) => <td key={column}>{cellText(row[column])}</td>)}</tr>)}</tbody>
+        <tbody>{table.rows.map((row, at) => <tr key={at}>{table.columns.map((column) => <Cell key={column} text={cellText(row[column])} />)}</tr>)}</tbody>
       </table>
     </div>
   );
+}
+
+/** Short values stay on one line; long ones and those of several lines wrap. */
+function Cell({ text }: { text: string }) {
+  return <td className={text.length <= 40 && !text.includes('\n') ? 'short' : undefined}>{text}</td>;
 }

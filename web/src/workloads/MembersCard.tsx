@@ -1,6 +1,7 @@
 // Who makes up a workload, by component.
 import { Modal } from '@mantine/core';
 import { useState } from 'react';
+import { allocationName } from '../catalog/needs';
 import { shorten } from '../lib/format';
 import { Status, HealthMark } from '../ui/Status';
 import { Card, DataTable, Json } from '../ui/parts';
@@ -46,7 +47,7 @@ function columns(show: (member: Member) => void): Column<Member>[] {
     { head: 'Status', cell: (row) => <Status state={row.status} /> },
     { head: 'Health', cell: (row) => <HealthMark health={row.health} message={row.healthMessage} over={row.status === 'REMOVED' || row.status === 'FAILED'} /> },
     { head: 'Node', cell: (row) => row.node === null ? <span className="faint">—</span> : <span>{row.node.name}<span className="sub mono">{row.node.address}</span></span> },
-    { head: 'Allocation', cell: (row) => row.allocation?.name ?? <span className="faint">—</span> },
+    { head: 'Allocation', cell: (row) => row.allocation === null ? <span className="faint">—</span> : allocationName(row.allocation) },
     { head: '', right: true, cell: (row) => row.adapterDetail === null ? null : <button type="button" className="copy small" style={{ color: 'var(--accent)' }} onClick={() => show(row)}>Detail</button> },
   ];
 }

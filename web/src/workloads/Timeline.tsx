@@ -66,7 +66,7 @@ function TimelineRow({ event }: { event: EventBitsFragment }) {
       <time dateTime={event.occurredAt} title={fullTime(event.occurredAt)}>{clockTime(event.occurredAt)}</time>
       <span className="knot"><i /></span>
       <div>
-        <div className="what">{event.message === '' ? eventName(event.type) : event.message}</div>
+        <div className="what said">{event.message === '' ? eventName(event.type) : event.message}</div>
         {!minor && <div className="kind">{event.type}</div>}
         {detailed && !minor && <details><summary>Details</summary><pre className="json">{JSON.stringify(event.payload, null, 2)}</pre></details>}
       </div>

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { useRead, useThrottled } from '../api/hooks';
 import { useSession } from '../api/session';
-import { shapeName } from '../catalog/needs';
+import { allocationName, shapeName } from '../catalog/needs';
 import { WorkloadDocument } from '../generated/graphql';
 import type { WorkloadQuery } from '../generated/graphql';
 import { operationName, words } from '../lib/format';
@@ -91,7 +91,7 @@ function Failed({ workload }: { workload: Workload }) {
   if (workload.failure === null) return null;
   return (
     <Notice tone="bad" icon="warn">
-      <b className="wrap-any">{workload.failure.message}</b>
+      <b className="wrap-any said" style={{ display: 'block' }}>{workload.failure.message}</b>
       <div className="tail">
         <code>{workload.failure.code}</code><span>For the {workload.failure.owner} to mend</span>
         {workload.releasedAt === null && <span>Its members may still hold capacity: decommission it to have it torn down.</span>}
@@ -124,7 +124,7 @@ function AboutCard({ workload }: { workload: Workload }) {
       <div className="stack">
         <dl className="facts">
           <Fact term="App">{workload.manifest.displayName} {workload.appVersion}</Fact>
-          <Fact term="Capacity">{shapeName(workload.boundCapacityShape)}: {workload.allocations.map((each) => each.name).join(', ')}</Fact>
+          <Fact term="Capacity">{workload.allocations.length === 0 ? shapeName(workload.boundCapacityShape) : workload.allocations.map(allocationName).join(', ')}</Fact>
           <Fact term="Control plane">{words(workload.operatingMode)}, for one {workload.controlPlaneScope.toLowerCase()}</Fact>
           <Fact term="Run by">{workload.runtimeBackend}</Fact>
           <Fact term="Last change"><Ago at={workload.updatedAt} /></Fact>
