@@ -118,7 +118,7 @@ func (r *Keyring) Sign(claims Claims, now time.Time) (string, error) {
 }
 
 // Verify reads a token of this platform. UNAUTHENTICATED when it is malformed, signed by another
-// key or in another way, for another audience, or over.
+// key or in another way, or for another audience; TOKEN_EXPIRED when it is over.
 func (r *Keyring) Verify(text string, now time.Time) (Claims, error) {
 	refused := fault.New(fault.Unauthenticated, "the token is not valid")
 	if len(text) > MaxSigned {
@@ -134,7 +134,9 @@ func (r *Keyring) Verify(text string, now time.Time) (Claims, error) {
 		return Claims{}, refused.Because(err)
 	}
 	expected := jwt.Expected{Issuer: r.issuer, AnyAudience: jwt.Audience{Audience}, Time: now}
-	if err := registered.ValidateWithLeeway(expected, 0); err != nil {
+	if err := registered.ValidateWithLeeway(expected, 0); errors.Is(err, jwt.ErrExpired) {
+		return Claims{}, fault.New(fault.TokenExpired, "the token has expired").Because(err)
+	} else if err != nil {
 		return Claims{}, refused.Because(err)
 	}
 	if registered.Expiry == nil || registered.Subject != string(subject(claims)) {

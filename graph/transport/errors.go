@@ -16,6 +16,7 @@ import (
 // Codes that the transports themselves answer with. Codes lists them.
 const (
 	CodeUnauthenticated  = "UNAUTHENTICATED"
+	CodeTokenExpired     = "TOKEN_EXPIRED"
 	CodeForbidden        = "FORBIDDEN"
 	CodeInvalidArgument  = "INVALID_ARGUMENT"
 	CodeDocumentTooLarge = "DOCUMENT_TOO_LARGE"
@@ -77,7 +78,7 @@ func (e *Engine) Present(ctx context.Context, err error) *gqlerror.Error {
 }
 
 // PresentCredentialError presents an error of Authenticate: whatever does not say that
-// the caller is forbidden, too fast, or that we are unable to check, is UNAUTHENTICATED.
+// the credential is over, the caller is forbidden or too fast, or that we are unable to check, is UNAUTHENTICATED.
 func (e *Engine) PresentCredentialError(ctx context.Context, err error) *gqlerror.Error {
 	shown := e.config.Present(ctx, err)
 	var own *Error
@@ -86,7 +87,7 @@ func (e *Engine) PresentCredentialError(ctx context.Context, err error) *gqlerro
 	}
 	if shown != nil {
 		switch Code(shown) {
-		case CodeUnauthenticated, CodeForbidden, CodeRateLimited, CodeUnavailable, CodeDeadlineExceeded:
+		case CodeUnauthenticated, CodeTokenExpired, CodeForbidden, CodeRateLimited, CodeUnavailable, CodeDeadlineExceeded:
 			return complete(ctx, shown)
 		}
 	}

@@ -60,7 +60,7 @@ func planLaunch(ctx context.Context, t *tx.Tx, in LaunchInput, project *db.Proje
 	if err := p.count(); err != nil {
 		return nil, err
 	}
-	if err := manifest.Compatible(p.manifest, shapesOf(p.allocations), p.counts).Err(); err != nil {
+	if err := fits(manifest.Compatible(p.manifest, shapesOf(p.allocations), p.counts)); err != nil {
 		return nil, err
 	}
 	if err := p.configure(); err != nil {
@@ -68,6 +68,17 @@ func planLaunch(ctx context.Context, t *tx.Tx, in LaunchInput, project *db.Proje
 	}
 	p.place()
 	return p, nil
+}
+
+// fits is the verdict's refusal with the paths of the launch's own input; the allocations stand in its
+// order.
+func fits(verdict manifest.Verdict) error {
+	for i, reason := range verdict.Reasons {
+		if rest, ok := strings.CutPrefix(reason.Path, "allocations"); ok {
+			verdict.Reasons[i].Path = "input.allocationIds" + rest
+		}
+	}
+	return verdict.Err()
 }
 
 func (p *launchPlan) entitled(ctx context.Context, t *tx.Tx) error {
@@ -174,14 +185,34 @@ func (p *launchPlan) count() error {
 	}
 	counts, reasons := manifest.Counts(p.manifest, want)
 	if len(reasons) > 0 {
-		return fault.New(fault.InvalidArgument, "the component counts do not fit the manifest").With(fault.Prefixed("input", reasons)...)
+		return fault.New(fault.InvalidArgument, "the component counts do not fit the manifest").With(p.in.located(reasons)...)
 	}
 	p.counts = counts
 	return nil
 }
 
+// located gives the reasons, which name a component by its key, the path of the input's own list.
+func (in *LaunchInput) located(reasons []fault.Reason) []fault.Reason {
+	out := fault.Prefixed("input", reasons)
+	for i, reason := range reasons {
+		at := slices.IndexFunc(in.Components, func(c Component) bool { return reason.Path == "components."+c.Key })
+		switch {
+		case at < 0:
+			out[i].Path = "input.components"
+		case reason.Code == fault.UnknownComponent:
+			out[i].Path = fmt.Sprintf("input.components.%d.key", at)
+		default:
+			out[i].Path = fmt.Sprintf("input.components.%d.count", at)
+		}
+	}
+	return out
+}
+
 func (p *launchPlan) configure() error {
 	config, err := manifest.ApplyDefaults(p.manifest.ConfigSchema, p.in.Config)
+	if refused := fault.From(err); err != nil && refused.Code == fault.ConfigInvalid {
+		return fault.New(fault.ConfigInvalid, "the configuration does not fit the app's schema").With(fault.Prefixed("input", refused.Reasons)...)
+	}
 	if err != nil {
 		return err
 	}
