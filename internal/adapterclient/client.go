@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gpuaas/app-platform/authz/token"
@@ -43,6 +44,10 @@ type Trace struct{ CorrelationID, Traceparent string }
 type Client struct {
 	http *http.Client
 	keys *token.Keyring
+
+	mu      sync.Mutex
+	signer  *adapter.Signer
+	signing string // id of the signer's key
 }
 
 // New makes a client that signs with the ring's key and dials what the policy allows.
@@ -200,12 +205,26 @@ func (c *Client) request(ctx context.Context, target Target, one call) (*http.Re
 }
 
 func (c *Client) sign(request *http.Request, target Target, body []byte) error {
-	key, id := c.keys.SigningKey()
-	signer, err := adapter.NewSigner(c.keys.Issuer(), id, key)
+	signer, err := c.signerNow()
 	if err != nil {
 		return err
 	}
 	return signer.SignRequest(request, target.Name, body)
+}
+
+// signerNow signs with the ring's first key; it is made once a key.
+func (c *Client) signerNow() (*adapter.Signer, error) {
+	key, id := c.keys.SigningKey()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.signer != nil && c.signing == id {
+		return c.signer, nil
+	}
+	signer, err := adapter.NewSigner(c.keys.Issuer(), id, key)
+	if err == nil {
+		c.signer, c.signing = signer, id
+	}
+	return signer, err
 }
 
 func setUnlessEmpty(header http.Header, name, value string) {

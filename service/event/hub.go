@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"strings"
@@ -29,6 +30,7 @@ const (
 type Hub struct {
 	pool *pgxpool.Pool
 	log  *slog.Logger
+	self string // begins this hub's notifications, which come back to it too
 
 	mu      sync.Mutex
 	waiters map[string]map[*Waiter]struct{}
@@ -47,7 +49,7 @@ type Waiter struct {
 // NewHub makes a hub over the workers' pool; without Run it serves this process alone.
 func NewHub(pool *pgxpool.Pool, log *slog.Logger) *Hub {
 	return &Hub{
-		pool: pool, log: log, waiters: make(map[string]map[*Waiter]struct{}),
+		pool: pool, log: log, self: rand.Text()[:8] + "|", waiters: make(map[string]map[*Waiter]struct{}),
 		queued: make(map[string]struct{}), signal: make(chan struct{}, 1),
 	}
 }
@@ -161,7 +163,7 @@ func (h *Hub) send(ctx context.Context) error {
 	defer cancel()
 	batch := &pgx.Batch{}
 	for _, payload := range payloads(taken) {
-		batch.Queue(`SELECT pg_notify($1, $2)`, channel, payload)
+		batch.Queue(`SELECT pg_notify($1, $2)`, channel, h.self+payload)
 	}
 	return h.pool.SendBatch(ctx, batch).Close()
 }
@@ -215,7 +217,11 @@ func (h *Hub) hear(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(errors.New("listen"), err)
 		}
-		h.wakeHere(strings.Split(notification.Payload, ",")...)
+		if strings.HasPrefix(notification.Payload, h.self) {
+			continue // its waiters were woken when it was sent
+		}
+		_, topics, _ := strings.Cut(notification.Payload, "|")
+		h.wakeHere(strings.Split(topics, ",")...)
 	}
 }
 

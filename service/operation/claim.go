@@ -89,8 +89,9 @@ func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, limit int, fu
 	}
 	batch := &pgx.Batch{}
 	// A claim that a crash of the database forgets was not made: whoever claims then has another
-	// name, or finds that it carries the operation already. So nobody waits for the disk here.
-	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
+	// name, or finds that it carries the operation already. So nobody waits for the disk here. And
+	// planning the statement anew costs more than carrying it out.
+	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`)
 	batch.Queue(claimSQL, worker, limit, full).Query(func(found pgx.Rows) (err error) {
 		held, err = pgx.CollectRows(found, scanHeld)
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -125,8 +126,12 @@ func (c *Context) WriteAfter(ctx context.Context, reads func(*pgx.Batch), fn fun
 // flush queues steps, progress and events, in the transaction's last batch.
 func (c *Context) flush(t *tx.Tx, locked *Locked) error {
 	before := locked.Writes.Len()
-	for _, row := range c.rows {
-		row.queue(locked.Writes)
+	if c.rows[0].stored == "" {
+		c.insert(locked.Writes)
+	} else {
+		for _, row := range c.rows {
+			row.queue(locked.Writes)
+		}
 	}
 	if locked.Writes.Len() > before {
 		t.Wake(event.OperationTopic(c.Op.ID))
@@ -152,13 +157,30 @@ func (c *Context) intended(op *db.Operation) operation.Progress {
 	return p
 }
 
-func (r *stepRow) queue(batch *pgx.Batch) {
-	if r.stored == "" {
-		batch.Queue(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state, attempt, message,
-			evidence, started_at, ended_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-			r.ID, r.TenantID, r.ProjectID, r.OperationID, r.Name, r.Ordinal, r.State, r.Attempt, r.Message, r.Evidence, r.StartedAt, r.EndedAt)
-		return
+// insert queues the first storing of all steps, in one statement.
+func (c *Context) insert(batch *pgx.Batch) {
+	sql := `INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state, attempt, message, evidence, started_at, ended_at) VALUES `
+	var args []any
+	for i, r := range c.rows {
+		if i > 0 {
+			sql += ", "
+		}
+		sql += "("
+		values := []any{r.ID, r.TenantID, r.ProjectID, r.OperationID, r.Name, r.Ordinal, r.State, r.Attempt, r.Message, r.Evidence, r.StartedAt, r.EndedAt}
+		for j := range values {
+			if j > 0 {
+				sql += ", "
+			}
+			sql += "$" + strconv.Itoa(len(args)+j+1)
+		}
+		sql += ")"
+		args = append(args, values...)
 	}
+	batch.Queue(sql, args...)
+}
+
+// queue queues what is not stored yet of a step that has a row.
+func (r *stepRow) queue(batch *pgx.Batch) {
 	if !r.dirty {
 		return
 	}
