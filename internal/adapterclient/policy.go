@@ -81,7 +81,10 @@ func parseRule(text string) (rule, error) {
 // splitPort takes a port off: what follows the brackets, or the only colon of an IPv4 rule.
 func splitPort(text string) (address, port string) {
 	if rest, ok := strings.CutPrefix(text, "["); ok {
-		address, port, _ = strings.Cut(rest, "]")
+		address, port, closed := strings.Cut(rest, "]")
+		if !closed {
+			return text, "" // which is no address
+		}
 		return address, strings.TrimPrefix(port, ":")
 	}
 	if strings.Count(text, ":") == 1 {
