@@ -39,6 +39,7 @@ type bench struct {
 	host                string
 	asked               *atomic.Int64
 	lie                 *atomic.Pointer[http.HandlerFunc] // answers instead of the registry, when set
+	honest              http.Handler
 	t                   *testing.T
 }
 
@@ -46,14 +47,14 @@ func newBench(t *testing.T) *bench {
 	kit := platformtest.New(t)
 	b := &bench{Kit: kit, t: t, asked: new(atomic.Int64), lie: new(atomic.Pointer[http.HandlerFunc]),
 		operator: kit.As(kit.Operator()), publisher: kit.As(kit.User(nil, platformtest.OnPlatform(authz.AppPublisher)))}
-	honest := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	b.honest = registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.asked.Add(1)
 		if lie := b.lie.Load(); lie != nil && strings.Count(r.URL.Path, "/") > 2 {
 			(*lie)(w, r)
 			return
 		}
-		honest.ServeHTTP(w, r)
+		b.honest.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
 	b.host = server.Listener.Addr().String()
@@ -286,4 +287,50 @@ func TestArtifactsAreListedNewestFirst(t *testing.T) {
 	require.Equal(t, first.Digest, one.Digest)
 	_, err = b.verbs.Artifacts(b.As(b.User(b.Tenant())), page.Args{First: 1})
 	refused(t, err, fault.Forbidden)
+}
+
+// meanwhile does something once, while the registry is asked for a manifest.
+func (b *bench) meanwhile(do func()) {
+	var begun atomic.Bool
+	hook := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if begun.CompareAndSwap(false, true) {
+			do()
+		}
+		b.honest.ServeHTTP(w, r)
+	})
+	b.lie.Store(&hook)
+}
+
+func TestTheSameCallAtOnceMakesOneArtifact(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ref, _ := b.push()
+	in := artifact.PublishArtifactInput{Name: "demo", MediaType: mediaType, Ref: ref, IdempotencyKey: "k"}
+	var inner ids.ID
+	b.meanwhile(func() {
+		made, err := b.verbs.PublishArtifact(b.publisher, in)
+		if err == nil {
+			inner = made.ID
+		}
+	})
+	outer, err := b.verbs.PublishArtifact(b.publisher, in)
+	require.NoError(t, err)
+	require.NotEmpty(t, inner)
+	require.Equal(t, inner, outer.ID)
+	require.Equal(t, 1, b.Count("artifact", ""))
+}
+
+func TestAPromotionThatWasOvertakenWhileTheRegistryWasAskedIsAConflict(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ref, _ := b.push()
+	made, err := b.verbs.PublishArtifact(b.publisher, artifact.PublishArtifactInput{Name: "demo", MediaType: mediaType, Ref: ref, IdempotencyKey: "k"})
+	require.NoError(t, err)
+	b.meanwhile(func() {
+		b.SQL(`UPDATE artifact SET stage = 'STAGED'`)
+		b.SQL(`UPDATE artifact SET stage = 'CANARY'`)
+	})
+	_, err = b.verbs.PromoteArtifact(b.operator, artifact.PromoteArtifactInput{ArtifactID: made.ID, To: lifecycle.StageStaged, Reason: "tested"})
+	refused(t, err, fault.Conflict, "input.artifactId")
+	require.Equal(t, 1, b.Count("artifact", "stage = 'CANARY'"), "a first staging does not roll a canary back")
 }

@@ -127,9 +127,17 @@ func TestTwoOperatorsCannotRemoveEachOtherAtOnce(t *testing.T) {
 	roleOfOne := b.Bind(one, platformtest.OnPlatform(authz.PlatformOperator))
 	roleOfTwo := b.Bind(two, platformtest.OnPlatform(authz.PlatformOperator))
 	asOne, asTwo := b.As(one), b.As(two)
+	gate, err := b.Kit.Admin.Begin(t.Context()) // both are let go at once
+	require.NoError(t, err)
+	_, err = gate.Exec(t.Context(), `SELECT FROM role_binding FOR UPDATE`)
+	require.NoError(t, err)
 	results := make(chan error, 2)
 	go func() { _, err := b.RevokeRole(asOne, roleOfTwo.ID, ""); results <- err }()
 	go func() { _, err := b.RevokeRole(asTwo, roleOfOne.ID, ""); results <- err }()
+	require.Eventually(t, func() bool {
+		return b.Count("pg_stat_activity", "datname = current_database() AND wait_event_type = 'Lock'") == 2
+	}, 10*time.Second, 5*time.Millisecond)
+	require.NoError(t, gate.Rollback(t.Context()))
 	first, second := <-results, <-results
 	require.True(t, (first == nil) != (second == nil), "one wins: %v, %v", first, second)
 	require.Equal(t, 1, b.Count("role_binding", "revoked_at IS NULL"))
