@@ -18,6 +18,11 @@ const (
 	CodeUnauthenticated  = "UNAUTHENTICATED"
 	CodeTokenExpired     = "TOKEN_EXPIRED"
 	CodeForbidden        = "FORBIDDEN"
+	CodeMethodNotAllowed = "METHOD_NOT_ALLOWED"
+	CodeNotAcceptable    = "NOT_ACCEPTABLE"
+	CodeMediaType        = "UNSUPPORTED_MEDIA_TYPE"
+	CodeMessageTooLarge  = "MESSAGE_TOO_LARGE"
+	CodeRequestInvalid   = "REQUEST_INVALID"
 	CodeInvalidArgument  = "INVALID_ARGUMENT"
 	CodeDocumentTooLarge = "DOCUMENT_TOO_LARGE"
 	CodeDocumentInvalid  = "DOCUMENT_INVALID"
@@ -32,7 +37,8 @@ const (
 // platform's catalogue.
 func Codes() []string {
 	return []string{
-		CodeUnauthenticated, CodeForbidden, CodeInvalidArgument, CodeDocumentTooLarge, CodeDocumentInvalid,
+		CodeUnauthenticated, CodeTokenExpired, CodeMethodNotAllowed, CodeNotAcceptable, CodeMediaType, CodeMessageTooLarge,
+		CodeRequestInvalid, CodeForbidden, CodeInvalidArgument, CodeDocumentTooLarge, CodeDocumentInvalid,
 		CodeLimitExceeded, CodeRateLimited, CodeUnavailable, CodeDeadlineExceeded, CodeInternal,
 	}
 }

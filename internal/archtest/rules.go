@@ -70,5 +70,7 @@ func Rules() []Rule {
 		{"nothing happens unasked", Hidden, hidden},
 		{"nothing is left unfinished", Unfinished, nil},
 		{"tests run in parallel", Serial, serial},
+		{"every permission key is asked for", Unasked, unasked},
+		{"every fault code is answered with", Unraised, unraised},
 	}
 }

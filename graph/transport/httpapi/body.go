@@ -36,7 +36,7 @@ func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *failure
 		if over := new(http.MaxBytesError); errors.As(err, &over) {
 			return nil, tooLarge(w)
 		}
-		return nil, refuse(http.StatusBadRequest, transport.CodeInvalidArgument, "the request body could not be read")
+		return nil, refuse(http.StatusBadRequest, transport.CodeRequestInvalid, "the request body could not be read")
 	}
 	return buf.Bytes(), nil
 }
@@ -44,13 +44,13 @@ func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *failure
 // tooLarge also ends the connection: the rest of such a body is not worth reading.
 func tooLarge(w http.ResponseWriter) *failure {
 	w.Header().Set("Connection", "close")
-	return refuse(http.StatusRequestEntityTooLarge, transport.CodeDocumentTooLarge, "the request body is too large")
+	return refuse(http.StatusRequestEntityTooLarge, transport.CodeMessageTooLarge, "the request body is too large")
 }
 
 // parse decodes {query, operationName, variables, extensions}. Other keys are ignored,
 // as the specification asks; anything after the object is refused.
 func parse(body []byte) (*graphql.RawParams, *failure) {
-	malformed := refuse(http.StatusBadRequest, transport.CodeInvalidArgument, "the request body is not one JSON object in UTF-8")
+	malformed := refuse(http.StatusBadRequest, transport.CodeRequestInvalid, "the request body is not one JSON object in UTF-8")
 	if !utf8.Valid(body) {
 		return nil, malformed
 	}
@@ -58,7 +58,7 @@ func parse(body []byte) (*graphql.RawParams, *failure) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if err := dec.Decode(&fields); err != nil || fields == nil {
 		if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '[' {
-			return nil, refuse(http.StatusBadRequest, transport.CodeInvalidArgument, "batches of operations are not served")
+			return nil, refuse(http.StatusBadRequest, transport.CodeRequestInvalid, "batches of operations are not served")
 		}
 		return nil, malformed
 	}

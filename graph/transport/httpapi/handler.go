@@ -100,11 +100,11 @@ func (h *Handler) admit(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	switch {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		return nil, ctx, refuse(http.StatusMethodNotAllowed, transport.CodeInvalidArgument, "use POST")
+		return nil, ctx, refuse(http.StatusMethodNotAllowed, transport.CodeMethodNotAllowed, "use POST")
 	case !accepted:
-		return nil, ctx, refuse(http.StatusNotAcceptable, transport.CodeInvalidArgument, "answers are "+MediaResponse+" or "+MediaJSON)
+		return nil, ctx, refuse(http.StatusNotAcceptable, transport.CodeNotAcceptable, "answers are "+MediaResponse+" or "+MediaJSON)
 	case !jsonBody(r):
-		return nil, ctx, refuse(http.StatusUnsupportedMediaType, transport.CodeInvalidArgument, "the request body must be "+MediaJSON+" in UTF-8")
+		return nil, ctx, refuse(http.StatusUnsupportedMediaType, transport.CodeMediaType, "the request body must be "+MediaJSON+" in UTF-8")
 	case r.ContentLength > h.options.BodyBytes:
 		return nil, ctx, tooLarge(w)
 	}

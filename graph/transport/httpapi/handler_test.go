@@ -47,14 +47,14 @@ func TestWhatIsAskedDecidesStatusAndMediaType(t *testing.T) {
 		"variables as text":         {`{"query":"{ hello }","variables":"{}"}`, 400, 400, "INVALID_ARGUMENT", false},
 		"operationName as a number": {`{"query":"{ hello }","operationName":1}`, 400, 400, "INVALID_ARGUMENT", false},
 		"extensions as text":        {`{"query":"{ hello }","extensions":"x"}`, 400, 400, "INVALID_ARGUMENT", false},
-		"no body":                   {``, 400, 400, "INVALID_ARGUMENT", false},
-		"null":                      {`null`, 400, 400, "INVALID_ARGUMENT", false},
-		"a batch":                   {`[{"query":"{ hello }"}]`, 400, 400, "INVALID_ARGUMENT", false},
-		"text":                      {`"{ hello }"`, 400, 400, "INVALID_ARGUMENT", false},
-		"half an object":            {`{"query":"{ hello }"`, 400, 400, "INVALID_ARGUMENT", false},
-		"trailing bytes":            {`{"query":"{ hello }"} x`, 400, 400, "INVALID_ARGUMENT", false},
-		"a second object":           {`{"query":"{ hello }"}{"query":"{ hello }"}`, 400, 400, "INVALID_ARGUMENT", false},
-		"not UTF-8":                 {"{\"query\":\"{ hello(name: \\\"\xff\\\") }\"}", 400, 400, "INVALID_ARGUMENT", false},
+		"no body":                   {``, 400, 400, "REQUEST_INVALID", false},
+		"null":                      {`null`, 400, 400, "REQUEST_INVALID", false},
+		"a batch":                   {`[{"query":"{ hello }"}]`, 400, 400, "REQUEST_INVALID", false},
+		"text":                      {`"{ hello }"`, 400, 400, "REQUEST_INVALID", false},
+		"half an object":            {`{"query":"{ hello }"`, 400, 400, "REQUEST_INVALID", false},
+		"trailing bytes":            {`{"query":"{ hello }"} x`, 400, 400, "REQUEST_INVALID", false},
+		"a second object":           {`{"query":"{ hello }"}{"query":"{ hello }"}`, 400, 400, "REQUEST_INVALID", false},
+		"not UTF-8":                 {"{\"query\":\"{ hello(name: \\\"\xff\\\") }\"}", 400, 400, "REQUEST_INVALID", false},
 	} {
 		for media, status := range map[string]int{modern: c.modern, legacy: c.legacy} {
 			t.Run(name+" as "+media, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestAcceptDecidesTheMediaType(t *testing.T) {
 			a := call(t, url, http.MethodPost, `{"query":"{ hello }"}`, "Accept", accept)
 			if want == "" {
 				require.Equal(t, http.StatusNotAcceptable, a.status)
-				require.Equal(t, "INVALID_ARGUMENT", a.code())
+				require.Equal(t, "NOT_ACCEPTABLE", a.code())
 				return
 			}
 			require.Equal(t, http.StatusOK, a.status)
@@ -146,7 +146,7 @@ func TestBodyIsBounded(t *testing.T) {
 	require.Equal(t, http.StatusOK, call(t, url, http.MethodPost, body(1000)).status)
 	a := call(t, url, http.MethodPost, body(1001))
 	require.Equal(t, http.StatusRequestEntityTooLarge, a.status)
-	require.Equal(t, "DOCUMENT_TOO_LARGE", a.code())
+	require.Equal(t, "MESSAGE_TOO_LARGE", a.code())
 	request, err := http.NewRequest(http.MethodPost, url, io.MultiReader(strings.NewReader(body(1001)))) // length unknown
 	require.NoError(t, err)
 	request.Header.Set("Content-Type", legacy)

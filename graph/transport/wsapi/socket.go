@@ -105,7 +105,7 @@ func (s *socket) put(messages ...message) bool {
 	}
 	if len(s.queue)+len(messages) > s.server.options.QueueMessages || s.queued > s.server.options.QueueBytes {
 		s.queue, s.queued = nil, 0
-		s.closeLocked(CloseReason{CloseSlowReader, "slow reader: reconnect and resume from your cursor"})
+		s.closeLocked(CloseReason{CloseSlowReader, "SLOW_CONSUMER: reconnect and resume from your cursor"})
 		return false
 	}
 	s.queue = append(s.queue, messages...)

@@ -189,11 +189,11 @@ func TestOversizedAndMalformedBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 		status     int
 		code       fault.Code
 	}{
-		{"too large", `{"query":"` + strings.Repeat("x", maxBody+1) + `"}`, http.StatusRequestEntityTooLarge, fault.DocumentTooLarge},
-		{"no JSON", `query { viewer { actor { id } } }`, http.StatusBadRequest, fault.InvalidArgument},
-		{"no object", `"query"`, http.StatusBadRequest, fault.InvalidArgument},
-		{"a batch", `[{"query":"{ viewer { actor { id } } }"}]`, http.StatusBadRequest, fault.InvalidArgument},
-		{"no UTF-8", "{\"query\":\"\xff\"}", http.StatusBadRequest, fault.InvalidArgument},
+		{"too large", `{"query":"` + strings.Repeat("x", maxBody+1) + `"}`, http.StatusRequestEntityTooLarge, fault.MessageTooLarge},
+		{"no JSON", `query { viewer { actor { id } } }`, http.StatusBadRequest, fault.RequestInvalid},
+		{"no object", `"query"`, http.StatusBadRequest, fault.RequestInvalid},
+		{"a batch", `[{"query":"{ viewer { actor { id } } }"}]`, http.StatusBadRequest, fault.RequestInvalid},
+		{"no UTF-8", "{\"query\":\"\xff\"}", http.StatusBadRequest, fault.RequestInvalid},
 	} {
 		got := b.send(h.admin, []byte(body.text))
 		require.Equal(t, body.status, got.Status, "%s: %s", body.name, got.Raw)
