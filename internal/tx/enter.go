@@ -32,10 +32,14 @@ func (e *entered) scan(row pgx.Row) error {
 	return row.Scan(&e.kind, &e.id, &e.name, &e.tenant, &e.project, &e.bindings, &e.allow, &e.expires)
 }
 
-// actor is the caller with its rights; UNAUTHENTICATED when the credential named nobody.
+// actor is the caller with its rights; UNAUTHENTICATED when the credential named nobody, TOKEN_EXPIRED
+// when it is a signed token that is over.
 func (e *entered) actor(credential Credential, cache *actorCache, now time.Time) (*authz.Actor, error) {
 	if e.kind == nil {
 		return nil, errUnknown()
+	}
+	if ends := credential.claims.ExpiresAt; !ends.IsZero() && !now.Before(ends) { // it was read while it held, perhaps long ago
+		return nil, fault.New(fault.TokenExpired, "the token has expired")
 	}
 	if actor := cache.get(credential, e, now); actor != nil {
 		return actor, nil

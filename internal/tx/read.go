@@ -67,7 +67,7 @@ func (db *DB) readFrom(ctx context.Context, from *pool, credential Credential, q
 		if caller.kind == nil && db.beyondNode(from, err) != err {
 			return nil, errUnknown()
 		}
-		return nil, db.beyondNode(from, fmt.Errorf("read: %w", err))
+		return nil, db.beyondNode(from, refusedText(fmt.Errorf("read: %w", err)))
 	}
 	return caller.actor(credential, &db.actors, db.Now())
 }

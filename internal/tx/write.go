@@ -134,7 +134,6 @@ func (d *DB) inTx(ctx context.Context, from *pool, begin string, fn func(context
 		return fmt.Errorf("reserve a connection: %w", err)
 	}
 	defer func() { _ = reserved.Close() }()
-	var topics []string
 	err = reserved.Raw(func(driver any) error {
 		conn := driver.(*stdlib.Conn).Conn()
 		if _, err := conn.Exec(ctx, begin); err != nil {
@@ -147,16 +146,27 @@ func (d *DB) inTx(ctx context.Context, from *pool, begin string, fn func(context
 	}
 	t := d.newTx(ctx, reserved)
 	if err := fn(ctx, t); err != nil {
-		// A rollback must reach the server even when the caller has gone.
-		_, rollbackErr := t.conn.Exec(context.WithoutCancel(ctx), "ROLLBACK")
-		return errors.Join(err, rollbackErr)
+		return errors.Join(refusedText(err), t.abort(ctx))
 	}
-	if _, err := t.conn.Exec(ctx, "COMMIT"); err != nil {
+	ended, err := t.conn.Exec(ctx, "COMMIT")
+	if err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	topics = t.topics
-	d.Wake(topics...)
+	if ended.String() != "COMMIT" { // PostgreSQL answers ROLLBACK, without an error, once any statement has failed
+		return errors.New("commit: a statement had failed, so that nothing was written")
+	}
+	d.Wake(t.topics...)
 	return nil
+}
+
+// refusedText turns PostgreSQL's refusal of a NUL character, which no column can hold, into the
+// caller's mistake: it is the one character that JSON takes and text does not.
+func refusedText(err error) error {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && (refused.Code == "22021" || refused.Code == "22P05") {
+		return fault.New(fault.InvalidArgument, "text may not hold NUL characters").Because(err)
+	}
+	return err
 }
 
 func (d *DB) newTx(ctx context.Context, reserved *sql.Conn) *Tx {
