@@ -3,15 +3,18 @@ package workers_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/event"
 )
 
 func TestAdapterThatIsDownIsTriedUntilItIsUp(t *testing.T) {
@@ -213,4 +216,29 @@ func TestManyLaunchesAtOnceAllComeUp(t *testing.T) {
 		require.Equal(t, lifecycle.OperationSucceeded, op.State, fmt.Sprint(op.ErrorCode, op.ErrorMessage))
 		require.Equal(t, 1, op.DispatchAttempt)
 	}
+}
+
+func TestKindThatThisBuildDoesNotKnowFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	it := l.launch(l.world("newer", l.kit("newer", joins)), time.Minute)
+	l.ended(it.create)
+	id := ids.New(ids.Operation)
+	l.operate(it, id, lifecycle.MembersAdd, time.Minute, `{}`)
+	l.hub.Wake(event.QueueTopic)
+	op := l.ended(id)
+	require.Equal(t, "INTERNAL", op.ErrorCode)
+	require.Equal(t, lifecycle.InstanceRunning, l.own.Instance.GetX(t.Context(), it.instance).Status)
+}
+
+func TestAdapterIsAskedWhatItIsWhenItsFeedOpens(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.world("described", l.kit("described", joins))
+	l.work()
+	l.until("its description is kept", func() bool {
+		return strings.Contains(string(l.own.Adapter.Query().OnlyX(t.Context()).Description), `"described"`)
+	})
+	require.NotNil(t, l.own.Adapter.Query().OnlyX(t.Context()).LastSeenAt)
 }

@@ -211,10 +211,20 @@ func (c *Context) load(ctx context.Context) error {
 	if len(c.rows) == 0 {
 		c.layOut()
 	}
-	if len(c.rows) != len(c.kind.Steps)+1 {
-		return fmt.Errorf("operation %s has %d steps, this build knows %d", c.Op.ID, len(c.rows), len(c.kind.Steps)+1)
-	}
 	return nil
+}
+
+// known says whether the stored steps are those that this build carries out.
+func (c *Context) known() bool {
+	if len(c.rows) != len(c.kind.Steps)+1 {
+		return false
+	}
+	for i, step := range c.kind.Steps {
+		if c.rows[i].Name != step.Name {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *Context) layOut() {

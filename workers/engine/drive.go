@@ -60,11 +60,15 @@ func (c *Context) guarded(ctx context.Context) (err error) {
 }
 
 func (c *Context) carryOn(ctx context.Context) error {
-	if c.kind == nil {
-		return c.failUnknown(ctx)
+	stranger := c.kind == nil
+	if stranger {
+		c.kind = &Kind{Kind: c.Op.Kind}
 	}
 	if err := c.load(ctx); err != nil {
 		return err
+	}
+	if stranger || !c.known() {
+		return c.failUnknown(ctx)
 	}
 	for c.at = 0; c.at < len(c.kind.Steps); c.at++ {
 		if c.rows[c.at].State == lifecycle.StepSucceeded || c.rows[c.at].State == lifecycle.StepSkipped {
@@ -275,15 +279,14 @@ func (c *Context) fail(ctx context.Context, failure operation.Failure) error {
 	return nil
 }
 
-// failUnknown ends an operation of a kind that this build does not know.
+// failUnknown ends an operation whose kind or steps this build does not know, at its first step that
+// has not ended.
 func (c *Context) failUnknown(ctx context.Context) error {
-	c.kind = &Kind{Kind: c.Op.Kind}
-	if err := c.load(ctx); err != nil {
-		c.rows = nil
-		c.layOut()
+	for c.at = 0; c.at < len(c.rows)-1 && c.rows[c.at].State == lifecycle.StepSucceeded; {
+		c.at++
 	}
 	return c.fail(ctx, operation.Failure{Code: string(fault.Internal), Owner: operation.OwnerPlatform,
-		Message: fmt.Sprintf("this build cannot carry out %s", c.Op.Kind)})
+		Message: fmt.Sprintf("this build cannot carry out the steps of %s", c.Op.Kind)})
 }
 
 // complete ends the operation with success.

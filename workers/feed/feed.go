@@ -178,7 +178,22 @@ func (r *Reader) poll(ctx context.Context, s *source) error {
 		}
 	}
 	s.problems = 0
+	if !s.opened || s.everFailed {
+		r.describe(ctx, s)
+	}
 	return r.advance(ctx, s, page.Epoch, page.Cursor)
+}
+
+// describe asks the adapter again what it says of itself: it may have been started, or replaced,
+// after it was registered. What it said before stays if it does not answer.
+func (r *Reader) describe(ctx context.Context, s *source) {
+	said, err := r.client.Describe(ctx, adapterclient.Target{Name: s.Name, URL: s.URL})
+	if err == nil {
+		_, err = r.db.Worker().Exec(ctx, `UPDATE adapter SET description = $3 WHERE id = $1 AND feed_holder = $2`, s.ID, r.worker, said)
+	}
+	if err != nil && ctx.Err() == nil {
+		r.log.Warn("the adapter does not describe itself", "adapter", s.Name, "error", err)
+	}
 }
 
 // advance stores how far the feed was read, if the lease still holds.

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,41 +43,52 @@ func (r *Reconciler) nodes(ctx context.Context) error {
 	return nil
 }
 
-// lost is a task that ended for want of an agent.
+// lost is a task that ends for want of an agent.
 type lost struct {
 	ID, NodeID  ids.ID
 	OperationID *ids.ID
 }
+
+// lostSQL finds the tasks of silent nodes whose time is long over.
+const lostSQL = `SELECT k.id, k.node_id, k.operation_id FROM node_task k JOIN compute_node n ON n.id = k.node_id
+	WHERE k.ended_at IS NULL AND n.status <> 'ONLINE'
+	AND coalesce(k.started_at, k.created_at) + k.timeout_seconds * interval '1 second' + interval '` + taskGrace + `' < now()
+	ORDER BY k.id LIMIT $1`
 
 // tasks ends those of silent nodes whose time is long over, so that whoever waits can go on. An agent
 // that comes back with a result for one of them is told that it ended.
 func (r *Reconciler) tasks(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
-	return r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error {
-		found, err := t.Query(ctx, `UPDATE node_task SET state = 'TIMED_OUT', ended_at = $1,
-			message = CASE WHEN state = 'PENDING' THEN 'no agent took it in time' ELSE 'its agent was not heard again' END
-			WHERE id IN (SELECT k.id FROM node_task k JOIN compute_node n ON n.id = k.node_id
-				WHERE k.ended_at IS NULL AND n.status <> 'ONLINE'
-				AND coalesce(k.started_at, k.created_at) + k.timeout_seconds * interval '1 second' + interval '`+taskGrace+`' < now()
-				ORDER BY k.id LIMIT $2 FOR UPDATE OF k SKIP LOCKED)
-			RETURNING id, node_id, operation_id`, t.Now, maxTasks)
-		if err != nil {
-			return fmt.Errorf("look for lost tasks: %w", err)
+	found, err := r.DB.Worker().Query(ctx, lostSQL, maxTasks)
+	if err != nil {
+		return fmt.Errorf("look for lost tasks: %w", err)
+	}
+	gone, err := pgx.CollectRows(found, pgx.RowToStructByPos[lost])
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	return r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error { return end(ctx, t, gone) })
+}
+
+// end ends lost tasks. Their operations are woken first, in the order that locks are taken in.
+func end(ctx context.Context, t *tx.Tx, gone []lost) error {
+	var tasks, waiting []ids.ID
+	for _, one := range gone {
+		tasks = append(tasks, one.ID)
+		if one.OperationID != nil && !slices.Contains(waiting, *one.OperationID) {
+			waiting = append(waiting, *one.OperationID)
 		}
-		ended, err := pgx.CollectRows(found, pgx.RowToStructByPos[lost])
-		if err != nil {
-			return fmt.Errorf("look for lost tasks: %w", err)
-		}
-		for _, one := range ended {
-			t.Wake(event.TaskTopic(one.ID), event.NodeTopic(one.NodeID))
-			if one.OperationID == nil {
-				continue
-			}
-			if err := operation.Wake(ctx, t, *one.OperationID); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+		t.Wake(event.TaskTopic(one.ID), event.NodeTopic(one.NodeID))
+	}
+	if err := operation.Wake(ctx, t, waiting...); err != nil {
+		return err
+	}
+	_, err := t.Exec(ctx, `UPDATE node_task SET state = 'TIMED_OUT', ended_at = $2,
+		message = CASE WHEN state = 'PENDING' THEN 'no agent took it in time' ELSE 'its agent was not heard again' END
+		WHERE id = ANY ($1) AND ended_at IS NULL`, tasks, t.Now)
+	if err != nil {
+		return fmt.Errorf("end lost tasks: %w", err)
+	}
+	return nil
 }

@@ -66,6 +66,8 @@ func (w *work) torndown(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 		return nil, "", err
 	}
 	batch := &pgx.Batch{}
+	// A member that the adapter called failed meanwhile is proved gone like the others.
+	batch.Queue(`UPDATE member SET status = 'REMOVING' WHERE instance_id = $1 AND status NOT IN ('REMOVING', 'REMOVED')`, locked.Instance.ID)
 	batch.Queue(`UPDATE member SET status = 'REMOVED', health = 'UNKNOWN', updated_at = $2 WHERE instance_id = $1 AND status = 'REMOVING'`,
 		locked.Instance.ID, t.Now)
 	batch.Queue(`UPDATE allocation SET instance_id = NULL WHERE instance_id = $1`, locked.Instance.ID)
