@@ -37,10 +37,8 @@ async function comeUp() {
   const id = await steps.launch(page, { slug: args.app, name, shoot });
   say('launched', { instance: id, name });
   await steps.checkTimeline(page, 'requested');
+  if (args.restart) await overRestart(); // before the photographs, which take longer than a small cluster needs
   await shoot('starting');
-  if (args.restart) {
-    await overRestart();
-  }
   await steps.untilStatus(page, 'RUNNING', args.wait);
   await steps.checkTimeline(page, 'running');
   say('running', { instance: id });
