@@ -167,16 +167,23 @@ func (h *Handler) cookie(r *http.Request, value string, expires time.Time) *http
 		SameSite: http.SameSiteStrictMode, Secure: h.options.Secure || r.TLS != nil}
 }
 
-// fail answers the error envelope; what is not a fault is logged and answered as INTERNAL.
+// fail answers the one error envelope, in the shape of a GraphQL answer; what is not a fault is logged and answered as INTERNAL.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	id := transport.CorrelationID(r.Context())
 	refused := fault.From(err)
 	if refused.Code == fault.Internal && !errors.Is(err, context.Canceled) {
 		h.options.Log.ErrorContext(r.Context(), "a login failed", "correlation_id", id, "error", err)
 	}
-	answer(w, refused.HTTPStatus(), map[string]any{"error": map[string]any{
-		"code": refused.Code, "message": refused.Message, "correlation_id": id, "retryable": refused.CanRetry(),
-	}})
+	reasons := refused.Reasons
+	if reasons == nil {
+		reasons = []fault.Reason{}
+	}
+	answer(w, refused.HTTPStatus(), map[string]any{"errors": []any{map[string]any{
+		"message": refused.Message,
+		"extensions": map[string]any{
+			"code": refused.Code, "correlation_id": id, "retryable": refused.CanRetry(), "reasons": reasons,
+		},
+	}}})
 }
 
 func answer(w http.ResponseWriter, status int, body any) {
