@@ -1,0 +1,161 @@
+// Command bench measures the platform, each figure beside its reference in the same run, and fails
+// when a figure misses its bar. See docs/benchmarks.md.
+//
+//	bench [-short] [-only detail,list,fanout,dispatch,permission] [-rounds n] [-data dir] [-profile dir] [-no-fail]
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gpuaas/app-platform/internal/bench/dataset"
+	"github.com/gpuaas/app-platform/internal/bench/load"
+	"github.com/gpuaas/app-platform/internal/bench/platform"
+	"github.com/gpuaas/app-platform/internal/bench/process"
+	"github.com/gpuaas/app-platform/internal/bench/reference"
+	"github.com/gpuaas/app-platform/internal/postgres"
+)
+
+// roles are what this program can be besides the bench itself.
+var roles = map[process.Role]process.Main{
+	platform.Role: platform.Main, reference.Role: reference.Main, reference.BroadcastRole: reference.Broadcast,
+	load.SocketsRole: load.Sockets,
+	adapterRole:      adapterMain,
+}
+
+// errMissed says that a figure missed its bar.
+var errMissed = errors.New("a bar was missed")
+
+func main() {
+	if code, child := process.Run(roles); child {
+		os.Exit(code)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// plan is how much is measured.
+type plan struct {
+	data        string // folder of the database
+	profile     string // folder for CPU profiles of the platform; empty for none
+	size        dataset.Size
+	durability  postgres.Profile
+	only        []string
+	rounds      int
+	callers     int           // people who ask
+	connections int           // HTTP connections at once
+	pool        int           // database connections of each login role
+	span        time.Duration // one round of requests
+	sockets     []int         // fan-outs
+	messages    int           // of a round of fan-out, over all sockets
+	rate        int           // operations a second
+	operations  int           // of a round of dispatches
+	noFail      bool
+}
+
+// full is the plan behind the published figures.
+func full() plan {
+	return plan{
+		data: ".data/bench", size: dataset.Full, durability: postgres.Durable, rounds: 5, callers: 64, connections: 64, pool: 16,
+		span: 4 * time.Second, sockets: []int{1_000, 10_000}, messages: 300_000, rate: 50, operations: 750,
+	}
+}
+
+// short makes a plan a quick look.
+func (p *plan) short() {
+	p.size, p.rounds, p.span = dataset.Short, 2, time.Second
+	p.sockets, p.messages, p.operations = []int{500}, 50_000, 150
+}
+
+func parse(args []string, stderr io.Writer) (plan, error) {
+	p := full()
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	short := flags.Bool("short", false, "little data and few rounds: a quick look")
+	only := flags.String("only", "", "what to measure, separated by commas: "+strings.Join(names(), ", ")+" (default all)")
+	rounds := flags.Int("rounds", 0, "rounds of each side (default 5, or 2 with -short)")
+	flags.StringVar(&p.data, "data", p.data, "folder of the database; it is kept between runs")
+	flags.StringVar(&p.profile, "profile", "", "folder for CPU profiles of the platform")
+	flags.IntVar(&p.pool, "pool", p.pool, "database connections of each login role, on both sides")
+	flags.BoolVar(&p.noFail, "no-fail", false, "end with success even when a bar is missed")
+	if err := flags.Parse(args); err != nil {
+		return p, err
+	}
+	if *short {
+		p.short()
+	}
+	if *rounds > 0 {
+		p.rounds = *rounds
+	}
+	if *only != "" {
+		p.only = strings.Split(*only, ",")
+	}
+	for _, name := range p.only {
+		if !slices.Contains(names(), name) {
+			return p, fmt.Errorf("-only: %q is none of %s", name, strings.Join(names(), ", "))
+		}
+	}
+	return p, nil
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	p, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	sheet, err := measure(ctx, p, slog.New(slog.NewTextHandler(stderr, nil)))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s, %d cores, %s, %d instances, %d events, %d rounds\n\n", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(),
+		runtime.Version(), p.size.Instances, p.size.Instances*p.size.Events, p.rounds)
+	sheet.print(stdout)
+	if sheet.missed() && !p.noFail {
+		return errMissed
+	}
+	return nil
+}
+
+// measure runs every subject of the plan and answers what it came to.
+func measure(ctx context.Context, p plan, log *slog.Logger) (*sheet, error) {
+	s := &sheet{}
+	b := &bench{plan: p, log: log, sheet: s}
+	if p.data == "" {
+		return nil, errors.New("a folder for the database is needed")
+	}
+	set, err := dataset.Open(ctx, dataset.Config{Dir: p.data, Size: p.size, Log: log, Profile: p.durability})
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	b.set = set
+	for _, one := range subjects {
+		if len(p.only) > 0 && !slices.Contains(p.only, one.name) {
+			continue
+		}
+		log.Info("measuring", "subject", one.name)
+		if err := one.measure(ctx, b); err != nil {
+			return nil, fmt.Errorf("%s: %w", one.name, err)
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,48 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+)
+
+// WithMeasures adds what every child can be asked: "memory", in bytes of heap and stacks without
+// garbage, and "profile", which begins a CPU profile in the named file and ends it when the name
+// is empty.
+func WithMeasures(commands Commands) Commands {
+	var file *os.File
+	commands["memory"] = func(json.RawMessage) (any, error) { return memory(), nil }
+	commands["profile"] = func(arg json.RawMessage) (any, error) {
+		var name string
+		if err := json.Unmarshal(arg, &name); err != nil {
+			return nil, err
+		}
+		if name == "" {
+			if file == nil {
+				return nil, errors.New("no profile was begun")
+			}
+			pprof.StopCPUProfile()
+			err := file.Close()
+			file = nil
+			return nil, err
+		}
+		var err error
+		if file, err = os.Create(name); err != nil {
+			return nil, err
+		}
+		return nil, pprof.StartCPUProfile(file)
+	}
+	return commands
+}
+
+// memory is what the process holds in heap and stacks, in bytes, garbage left out.
+func memory() uint64 {
+	runtime.GC()
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
