@@ -102,18 +102,23 @@ func serve(ctx context.Context, s *stack.Stack, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	operator, _, err := s.LoginLink(ctx, s.Demo.OperatorID)
+	if err != nil {
+		return err
+	}
 	for _, node := range s.Nodes {
 		fmt.Fprintf(out, "%-10s %s\n", node.Name(), node.Addr())
 	}
 	fmt.Fprintf(out, `
 console    %s
 log in     %s
-           (once, as the demo tenant's admin; for another: bin/appctl admin user login-link)
-automation key of the service account: %s
-project    %s
+           once, as the demo tenant's admin; for the command line: bin/appctl login --server %s --code LINK
+operator   %s
+           once, as the platform's operator
+automation export APPCTL_SERVER=%s APPCTL_PROJECT=%s APPCTL_TOKEN=$(cat %s)
 logs       %s
 
 running; Ctrl-C stops everything
-`, s.URL, link, s.KeyFile(), s.Demo.ProjectID, s.LogDir())
+`, s.URL, link, s.URL, operator, s.URL, s.Demo.ProjectID, s.KeyFile(), s.LogDir())
 	return s.Wait(ctx)
 }

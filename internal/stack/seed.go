@@ -16,6 +16,8 @@ type Demo struct {
 	TenantID, ProjectID string
 	// LabProjectID is where manifests are smoke-tested.
 	LabProjectID string
+	// OperatorID is the platform's first operator.
+	OperatorID string
 	// AdminID, MemberID and ViewerID are people of the tenant.
 	AdminID, MemberID, ViewerID string
 	// ServiceAccountKey is the key of the project's automation.
@@ -69,7 +71,8 @@ func (s *Stack) seedTenants(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.grant(ctx, viewer.Viewer.Actor.Id, "project_admin", s.Demo.LabProjectID)
+	s.Demo.OperatorID = viewer.Viewer.Actor.Id
+	return s.grant(ctx, s.Demo.OperatorID, "project_admin", s.Demo.LabProjectID)
 }
 
 func (s *Stack) seedPeople(ctx context.Context) error {

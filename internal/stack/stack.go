@@ -6,6 +6,7 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gpuaas/app-platform/internal/lab"
@@ -94,6 +96,9 @@ func Up(ctx context.Context, config Config) (_ *Stack, err error) {
 		config.Out = io.Discard
 	}
 	s := &Stack{config: config, Controllers: make(map[string]*supervise.Child), adapters: make(map[string]string)}
+	if err := s.reserve(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.ground(ctx); err != nil {
 		return nil, err
 	}
@@ -114,6 +119,32 @@ func Up(ctx context.Context, config Config) (_ *Stack, err error) {
 		}
 	}
 	return s, nil
+}
+
+// reserve finds out early whether the API's address can be had, and what people call it. Otherwise
+// another installation that listens there would answer in this one's name.
+func (s *Stack) reserve(ctx context.Context) error {
+	host, port, err := net.SplitHostPort(s.config.Listen)
+	if err != nil {
+		return fmt.Errorf("listen address %q: %w", s.config.Listen, err)
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", s.config.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("another program listens on %s; end it, or choose another address, such as make run LISTEN=127.0.0.1:18080", s.config.Listen)
+	}
+	if err != nil {
+		return fmt.Errorf("listen address: %w", err)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	if port == "0" {
+		port = portOf(listener.Addr())
+		s.config.Listen = net.JoinHostPort(host, port)
+	}
+	s.URL = "http://" + net.JoinHostPort(host, port)
+	return listener.Close()
 }
 
 // ground is what needs no program of ours.
@@ -145,7 +176,6 @@ func (s *Stack) program(name string) string { return filepath.Join(s.config.Bin,
 // startServer starts the platform, listening on this machine and, through an inherited descriptor,
 // on the switch that only nodes see.
 func (s *Stack) startServer(ctx context.Context) error {
-	s.URL = "http://" + s.config.Listen
 	command := []string{
 		s.program("app-platform"), "serve", "--listen", s.config.Listen, "--public-url", s.URL, "--dev",
 		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(),
@@ -167,7 +197,10 @@ func (s *Stack) startServer(ctx context.Context) error {
 	if s.Server, err = s.Program(spec); err != nil {
 		return err
 	}
-	return s.AwaitReady(ctx)
+	if err := s.AwaitReady(ctx); err != nil {
+		return fmt.Errorf("%w; see %s", err, filepath.Join(s.LogDir(), "server.log"))
+	}
+	return nil
 }
 
 // LogDir is where every program's output goes.

@@ -74,7 +74,7 @@ function SideContent() {
         <NavLink to="/catalog" icon="catalog" text="Catalog" />
         <NavLink to="/allocations" icon="allocations" text="Allocations" />
         <NavLink to="/operations" icon="operations" text="Operations" />
-        <NavLink to="/audit" icon="audit" text="Audit" />
+        {can('audit.read') && <NavLink to="/audit" icon="audit" text="Audit" />}
         {can('node.read') && <><h2>Platform</h2><NavLink to="/nodes" icon="nodes" text="Nodes" /></>}
       </nav>
       <div className="side-foot"><ViewerMenu /></div>
