@@ -65,7 +65,6 @@ type lab struct {
 	own      *db.Client // as the owner of the tables
 	platform *httptest.Server
 	log      *slog.Logger
-	pace     steps.Pace
 
 	mu     sync.Mutex
 	answer func(task *db.NodeTask) (lifecycle.NodeTaskState, string) // "" leaves the task open
@@ -75,7 +74,7 @@ type lab struct {
 // newLab starts everything but workers.
 func newLab(t testing.TB) *lab {
 	t.Helper()
-	l := &lab{TB: t, pg: pgtest.New(t), asked: make(map[ids.ID]int), answer: healthy, keyDir: t.TempDir(), pace: pace}
+	l := &lab{TB: t, pg: pgtest.New(t), asked: make(map[ids.ID]int), answer: healthy, keyDir: t.TempDir()}
 	l.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	if os.Getenv("WORKERS_TEST_LOG") != "" {
 		l.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -127,7 +126,7 @@ func (l *lab) work() (stop func()) { return l.background(l.workers) }
 
 func (l *lab) workers(ctx context.Context) error {
 	return workers.Run(ctx, workers.Config{
-		DB: l.db, Hub: l.hub, Keys: l.ring, Dial: adapterclient.Loopback(), PlatformURL: l.platform.URL + "/graphql", Log: l.log, Pace: l.pace,
+		DB: l.db, Hub: l.hub, Keys: l.ring, Dial: adapterclient.Loopback(), PlatformURL: l.platform.URL + "/graphql", Log: l.log, Pace: pace,
 	})
 }
 
@@ -255,12 +254,6 @@ type launched struct {
 // launch writes a launch of two members with a deadline.
 func (l *lab) launch(w world, deadline time.Duration) launched {
 	l.Helper()
-	return l.launching(w, deadline, func(launched) { l.hub.Wake(event.QueueTopic) })
-}
-
-// launching is launch with the hint to the workers left to the caller.
-func (l *lab) launching(w world, deadline time.Duration, hint func(launched)) launched {
-	l.Helper()
 	ctx := l.Context()
 	out := launched{world: w, instance: ids.New(ids.Instance), create: ids.New(ids.Operation)}
 	l.own.Instance.Create().SetID(out.instance).SetTenantID(w.tenant).SetProjectID(w.project).SetName("it-" + string(out.instance[len(out.instance)-8:])).
@@ -276,7 +269,7 @@ func (l *lab) launching(w world, deadline time.Duration, hint func(launched)) la
 			SetOrdinal(i).SetStatus(lifecycle.MemberPending).SetAllocationID(w.allocation).SetNodeID(w.node).SaveX(ctx)
 	}
 	l.operate(out, out.create, lifecycle.InstanceCreate, deadline, `{}`)
-	hint(out)
+	l.hub.Wake(event.QueueTopic)
 	return out
 }
 

@@ -42,9 +42,16 @@ type Engine struct {
 	wakeAt chan time.Time
 
 	mu      sync.Mutex
-	running map[*operation.Held]struct{}
+	running map[*operation.Held]carried
 	wanting bool // the loop passed work over for want of room
 	steps   sync.WaitGroup
+}
+
+// carried names a claimed operation for the loop; the rest of it belongs to the goroutine that
+// carries it on.
+type carried struct {
+	id, tenant ids.ID
+	epoch      int
 }
 
 // New makes an engine.
@@ -54,7 +61,7 @@ func New(config Config) *Engine {
 	}
 	e := &Engine{
 		config: config, actor: authz.System("worker"), kinds: make(map[lifecycle.OperationKind]*Kind, len(config.Kinds)),
-		poke: make(chan struct{}, 1), wakeAt: make(chan time.Time, 1), running: make(map[*operation.Held]struct{}),
+		poke: make(chan struct{}, 1), wakeAt: make(chan time.Time, 1), running: make(map[*operation.Held]carried),
 	}
 	for i := range config.Kinds {
 		e.kinds[config.Kinds[i].Kind] = &config.Kinds[i]
@@ -98,12 +105,12 @@ func (e *Engine) loop(ctx context.Context, woken *event.Waiter) {
 // answer to a claim, or a release, was lost. Only the loop claims, so nothing is claimed meanwhile.
 func (e *Engine) sweep(ctx context.Context) {
 	e.mu.Lock()
-	carried := make([]string, 0, len(e.running))
-	for held := range e.running {
-		carried = append(carried, string(held.ID))
+	mine := make([]string, 0, len(e.running))
+	for _, one := range e.running {
+		mine = append(mine, string(one.id))
 	}
 	e.mu.Unlock()
-	if err := operation.ReleaseLost(ctx, e.config.DB.Worker(), e.config.Worker.ID(), carried); err != nil && ctx.Err() == nil {
+	if err := operation.ReleaseLost(ctx, e.config.DB.Worker(), e.config.Worker.ID(), mine); err != nil && ctx.Err() == nil {
 		e.config.Log.Warn("lost claims could not be given back", "error", err)
 	}
 }
@@ -159,8 +166,8 @@ func (e *Engine) room() (int, []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	counts := make(map[ids.ID]int)
-	for held := range e.running {
-		counts[held.TenantID]++
+	for _, one := range e.running {
+		counts[one.tenant]++
 	}
 	var full []string
 	for tenant, count := range counts {
@@ -175,15 +182,15 @@ func (e *Engine) room() (int, []string) {
 
 func (e *Engine) start(ctx context.Context, held *operation.Held) {
 	e.mu.Lock()
-	for other := range e.running {
-		if other.ID == held.ID && other.ClaimEpoch >= held.ClaimEpoch {
+	for _, other := range e.running {
+		if other.id == held.ID && other.epoch >= held.ClaimEpoch {
 			// The database crashed and forgot the claim under which it is being carried on here:
 			// this one is the same claim again, and its holder goes on.
 			e.mu.Unlock()
 			return
 		}
 	}
-	e.running[held] = struct{}{}
+	e.running[held] = carried{id: held.ID, tenant: held.TenantID, epoch: held.ClaimEpoch}
 	e.mu.Unlock()
 	e.steps.Go(func() {
 		defer e.ended(held)
