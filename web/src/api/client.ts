@@ -1,7 +1,8 @@
 // The two ways to the platform: GraphQL by fetch with the session's cookie, and the live connection.
 import { Client, cacheExchange, fetchExchange } from '@urql/core';
 import { Live } from './live';
-import { problemOf, needsLogin } from './errors';
+import { needsLogin, plain, problemOf, problemOfAnswer } from './errors';
+import type { Problem } from './errors';
 import { SessionDocument } from '../generated/graphql';
 
 /** Queries and mutations. The cookie is HttpOnly: no script, ours included, ever sees the credential. */
@@ -31,14 +32,14 @@ async function probe(): Promise<void> {
 }
 
 /** Leaves for the login page, which leads back here. A full load, so that nothing of the session stays in memory. */
-export function toLogin(reason: 'expired' | 'out' | 'none'): void {
+export function toLogin(reason: 'expired' | 'out' | 'unsure' | 'none'): void {
   if (location.pathname === '/login') return;
-  const next = reason === 'out' ? '' : `&next=${encodeURIComponent(location.pathname + location.search)}`;
+  const next = reason === 'out' || reason === 'unsure' ? '' : `&next=${encodeURIComponent(location.pathname + location.search)}`;
   location.assign(`/login?reason=${reason}${next}`);
 }
 
 /** Redeems a one-time code for the session cookie; answers what went wrong, or undefined. */
-export async function login(code: string): Promise<string | undefined> {
+export async function login(code: string): Promise<Problem | undefined> {
   try {
     const answer = await fetch('/auth/login', {
       method: 'POST',
@@ -46,17 +47,15 @@ export async function login(code: string): Promise<string | undefined> {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ code, client: 'browser' }),
     });
-    if (answer.ok) return undefined;
-    if (answer.status < 500) return 'This code is unknown, was already used, or has expired. Ask for a new login link.';
-    return `The platform could not log you in just now (HTTP ${answer.status}).`;
+    return answer.ok ? undefined : problemOfAnswer(answer.status, await answer.text());
   } catch {
-    return 'The platform cannot be reached just now. The code is still good: try again.';
+    return { ...plain('NETWORK', 'The platform cannot be reached just now. The code is still good: try again.', ''), retryable: true };
   }
 }
 
-/** Ends the session on the server and leaves for the login page. */
+/** Ends the session on the server and leaves for the login page, which says so if the server could not be reached. */
 export async function logout(): Promise<void> {
   live.close();
-  await fetch('/auth/logout', { method: 'POST', credentials: 'same-origin' }).catch(() => undefined);
-  toLogin('out');
+  const reached = await fetch('/auth/logout', { method: 'POST', credentials: 'same-origin' }).then(() => true, () => false);
+  toLogin(reached ? 'out' : 'unsure');
 }

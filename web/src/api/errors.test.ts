@@ -1,6 +1,6 @@
 import { CombinedError } from '@urql/core';
 import { describe, expect, it } from 'vitest';
-import { needsLogin, pathSegments, placeReasons, problemOf, problemOfSubscription } from './errors';
+import { needsLogin, pathSegments, placeReasons, problemOf, problemOfAnswer, problemOfSubscription } from './errors';
 
 describe('problemOf', () => {
   it('takes code, correlation id and reasons from the envelope', () => {
@@ -47,6 +47,23 @@ describe('problemOfSubscription', () => {
 
   it('takes any other close as a lost connection', () => {
     expect(problemOfSubscription({ code: 1006, reason: '' }).code).toBe('NETWORK');
+  });
+});
+
+describe('problemOfAnswer', () => {
+  const envelope = (code: string, message: string) => JSON.stringify({ errors: [{ message, extensions: { code, correlation_id: 'c-3', retryable: true, reasons: [] } }] });
+
+  it('says what to do about a code that is no good', () => {
+    const problem = problemOfAnswer(401, envelope('UNAUTHENTICATED', 'no such login'));
+    expect([problem.message, problem.correlationId]).toEqual(['This code is unknown, was already used, or has expired. Ask for a new login link.', 'c-3']);
+  });
+
+  it('keeps the message of any other refusal', () => {
+    expect(problemOfAnswer(429, envelope('RATE_LIMITED', 'too many logins failed from this address')).message).toBe('Too many logins failed from this address.');
+  });
+
+  it.each(['<html>bad gateway</html>', '{}', ''])('reads %j as a platform that is not there', (body) => {
+    expect(problemOfAnswer(502, body)).toMatchObject({ code: 'UNAVAILABLE', retryable: true });
   });
 });
 

@@ -69,6 +69,20 @@ export function problemOfSubscription(cause: unknown): Problem {
   return { ...plain('NETWORK', 'The live connection was lost.', ''), retryable: true };
 }
 
+/** The problem behind a refused login: the envelope where there is one, else words for the status. */
+export function problemOfAnswer(status: number, body: string): Problem {
+  try {
+    const first = (JSON.parse(body) as { errors?: RawError[] }).errors?.[0];
+    if (first !== undefined) {
+      const problem = problemOfGraphQL(first);
+      return needsLogin(problem) ? { ...problem, message: 'This code is unknown, was already used, or has expired. Ask for a new login link.' } : problem;
+    }
+  } catch {
+    // no envelope: something between the page and the platform has answered
+  }
+  return { ...plain('UNAVAILABLE', `The platform could not log you in just now (HTTP ${status}).`, ''), retryable: true };
+}
+
 /** A problem without reasons that is not worth retrying unchanged. */
 export function plain(code: string, message: string, correlationId: string): Problem {
   return { code, message, correlationId, retryable: false, reasons: [] };

@@ -3,19 +3,22 @@ import { Button, TextInput } from '@mantine/core';
 import { useCallback, useEffect, useState } from 'react';
 import type { SyntheticEvent } from 'react';
 import { login } from '../api/client';
+import { plain } from '../api/errors';
+import type { Problem } from '../api/errors';
 import { codeFrom, safeNext } from '../lib/login';
-import { Notice } from '../ui/Problem';
+import { Notice, ProblemNotice } from '../ui/Problem';
 
 /** Why the page is shown. */
 const words: Readonly<Record<string, string>> = {
   expired: 'Your session has ended. Log in again to go on where you were.',
   out: 'You are logged out.',
+  unsure: 'The platform could not be reached, so your session may still be open. Log out again once it is back.',
 };
 
 /** The login page. */
 export function LoginPage({ reason, next }: { reason: string | undefined; next: string | undefined }) {
   const [pasted, setPasted] = useState('');
-  const [problem, setProblem] = useState<string>();
+  const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState(false);
   const redeem = useCallback(async (code: string) => {
     setBusy(true);
@@ -32,7 +35,7 @@ export function LoginPage({ reason, next }: { reason: string | undefined; next: 
   const submit = (event: SyntheticEvent) => {
     event.preventDefault();
     const code = codeFrom(pasted);
-    if (code === '') setProblem('This is neither a login code nor a login link.');
+    if (code === '') setProblem(plain('INVALID_ARGUMENT', 'This is neither a login code nor a login link.', ''));
     else void redeem(code);
   };
   const word = words[reason ?? ''];
@@ -53,7 +56,7 @@ export function LoginPage({ reason, next }: { reason: string | undefined; next: 
             <p className="soft" style={{ marginTop: 4 }}>Open your login link, or paste it here. Each link works once.</p>
           </div>
           {word !== undefined && problem === undefined && <Notice tone="idle" icon="info" role="status">{word}</Notice>}
-          {problem !== undefined && <Notice tone="bad" icon="warn" role="alert">{problem}</Notice>}
+          {problem !== undefined && <ProblemNotice problem={problem} />}
           <TextInput
             label="Login code or link" size="md" autoFocus autoComplete="one-time-code" spellCheck={false} maxLength={2048}
             value={pasted} onChange={(event) => setPasted(event.currentTarget.value)} disabled={busy}
