@@ -7,6 +7,7 @@ export GOFLAGS := -trimpath
 PROGRAMS := app-platform appctl node-agent hello-cluster-controller slurm-reference-controller lab
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.0
 LISTEN ?= 127.0.0.1:8080
+DATA ?= .data
 
 .PHONY: help
 help: ## Say what there is
@@ -15,9 +16,11 @@ help: ## Say what there is
 .PHONY: tools
 tools:
 	@command -v go >/dev/null || { echo "needed: Go 1.26 or newer, from https://go.dev/dl"; exit 1; }
-	@command -v node >/dev/null || { echo "needed: Node.js 20 or newer, from https://nodejs.org"; exit 1; }
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "needed: Node.js 20 or newer with npm, from https://nodejs.org"; exit 1; }
+	@node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' || { echo "needed: Node.js 20 or newer, from https://nodejs.org; this is $$(node --version)"; exit 1; }
+	@go list -f '{{.Name}}' ./cmd/lab >/dev/null || { echo "needed: Go 1.26 or newer, from https://go.dev/dl; this is $$(go version)"; exit 1; }
 
-web/node_modules/.package-lock.json: web/package.json web/package-lock.json
+web/node_modules/.package-lock.json: web/package.json web/package-lock.json | tools
 	cd web && npm ci --no-audit --no-fund
 	@touch $@
 
@@ -32,7 +35,7 @@ build: tools web/dist/index.html ## Build the console and every program into bin
 
 .PHONY: run
 run: build ## Bring a whole local installation up; Ctrl-C takes it down again
-	@exec bin/lab -bin bin -listen $(LISTEN)
+	@exec bin/lab -bin bin -data $(DATA) -listen $(LISTEN)
 
 .PHONY: test
 test: build ## Run every test; installs what the tests need

@@ -158,7 +158,7 @@ func (r *Rig) startNetwork(ctx context.Context) error {
 func (r *Rig) startDatabase(ctx context.Context) error {
 	if r.cfg.DatabaseURL != "" {
 		r.adminDSN = r.cfg.DatabaseURL
-		return nil
+		return checkDatabase(ctx, r.adminDSN)
 	}
 	cfg := postgres.Config{DataDir: r.path("postgres"), DieWithParent: true}
 	if r.cfg.Throwaway {

@@ -247,6 +247,9 @@ func (s *Stack) smoke(ctx context.Context, app App, version string) (instanceID 
 	if err := s.entitle(ctx, app, s.Demo.LabProjectID); err != nil {
 		return "", err
 	}
+	if err := s.clearLab(ctx); err != nil {
+		return "", err
+	}
 	rented, err := gql.RequestAllocation(ctx, s.Operator, gql.RequestAllocationInput{
 		ProjectId: s.Demo.LabProjectID, Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: 1, Name: "smoke", IdempotencyKey: client.NewKey(),
 	})
@@ -271,6 +274,20 @@ func (s *Stack) smoke(ctx context.Context, app App, version string) (instanceID 
 		return "", errors.Join(runErr, err)
 	}
 	return instanceID, errors.Join(runErr, s.succeed(ctx, end.DecommissionInstance.Operation.Id))
+}
+
+// clearLab gives back what a smoke test that was cut short still holds. Releasing stops its instance.
+func (s *Stack) clearLab(ctx context.Context) error {
+	held, err := gql.ListAllocations(ctx, s.Operator, s.Demo.LabProjectID, []gql.AllocationStatus{gql.AllocationStatusReady}, 100, "")
+	if err != nil {
+		return err
+	}
+	for _, edge := range held.Allocations.Edges {
+		if err := s.giveBack(ctx, edge.Node.Id); err != nil {
+			return fmt.Errorf("give back what an earlier smoke test holds: %w", err)
+		}
+	}
+	return nil
 }
 
 // giveBack releases an allocation and waits for the proof, also when the smoke test has run out of

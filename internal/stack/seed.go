@@ -33,10 +33,10 @@ var automationKeys = []string{
 	"scheduler.queue.submit", "scheduler.queue.read", "scheduler.queue.cancel", "scheduler.node.read",
 }
 
-// seed makes the demo tenant and publishes the apps. Its keys are fixed, so that doing it again
+// seed fills the demo tenant and publishes the apps. Its keys are fixed, so that doing it again
 // finds what is there.
 func (s *Stack) seed(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{s.seedTenants, s.seedPeople, s.seedServiceAccount} {
+	for _, step := range []func(context.Context) error{s.seedPeople, s.seedServiceAccount} {
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -112,6 +112,7 @@ func Up(ctx context.Context, config Config) (_ *Stack, err error) {
 		run  func(context.Context) error
 	}{
 		{"start the server", s.startServer}, {"log the first operator in", s.bootstrap},
+		{"seed the demo tenant", s.seedTenants}, {"data folder", s.claimFolder},
 		{"start the controllers", s.startControllers}, {"start the nodes", s.startNodes}, {"seed", s.seed},
 	} {
 		if err := step.run(ctx); err != nil {
@@ -223,6 +224,20 @@ func (s *Stack) bootstrap(ctx context.Context) error {
 		return err
 	}
 	s.Operator, err = s.LogIn(ctx, strings.TrimSpace(string(code)))
+	return err
+}
+
+// claimFolder ties the data folder to the database that its nodes are enrolled in and its key is of.
+// One used with another database (DATABASE_URL set or changed between two runs) is refused.
+func (s *Stack) claimFolder(context.Context) error {
+	file := filepath.Join(s.config.Dir, "installation")
+	kept, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return os.WriteFile(file, []byte(s.Demo.TenantID), 0o644)
+	}
+	if err == nil && string(kept) != s.Demo.TenantID {
+		return fmt.Errorf("%s belongs to another database; choose a folder of its own for this one, such as make run DATA=.data-2", s.config.Dir)
+	}
 	return err
 }
 
