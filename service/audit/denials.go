@@ -2,11 +2,13 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -16,6 +18,8 @@ import (
 const (
 	maxPending = 4_096                  // distinct refusals held between two writes; more are counted as dropped
 	flushEvery = 200 * time.Millisecond // how long a refusal waits to be joined by its repeats
+	retryAfter = 2 * time.Second        // the pause after a write that failed
+	lastTry    = 5 * time.Second        // how long the last write at the end may take
 )
 
 // Denials writes refusals in batches, apart from the transactions they ended. The same refusal
@@ -62,27 +66,38 @@ func (d *Denials) Denied(denial tx.Denial) {
 	}
 }
 
-// Run writes what was taken until ctx ends, and once more then.
+// Run writes what was taken until ctx ends, and once more then. What could not be written is tried
+// again, whether or not more comes.
 func (d *Denials) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
-	timer := time.NewTimer(flushEvery)
-	defer timer.Stop()
+	pause := time.NewTimer(flushEvery)
+	defer pause.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-			defer cancel()
-			return d.Flush(last, pool)
+			return d.last(ctx, pool)
 		case <-d.wake:
 		}
-		timer.Reset(flushEvery)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		if err := d.Flush(ctx, pool); err != nil && ctx.Err() == nil {
-			log.Error("refusals could not be written to the audit", "error", err)
+		pause.Reset(flushEvery)
+		for failed := true; failed; {
+			select {
+			case <-ctx.Done():
+				return d.last(ctx, pool)
+			case <-pause.C:
+			}
+			err := d.Flush(ctx, pool)
+			if failed = err != nil; failed && ctx.Err() == nil {
+				log.Error("refusals could not be written to the audit; they are tried again", "error", err)
+			}
+			pause.Reset(retryAfter)
 		}
 	}
+}
+
+// last writes what is left when ctx has ended.
+func (d *Denials) last(ctx context.Context, pool *pgxpool.Pool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTry)
+	defer cancel()
+	return d.Flush(ctx, pool)
 }
 
 // Flush writes what is pending now; on failure it is kept for the next time.
@@ -102,10 +117,34 @@ func (d *Denials) Flush(ctx context.Context, pool *pgxpool.Pool) error {
 		denial.queue(batch)
 	}
 	err := pool.SendBatch(ctx, batch).Close()
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && len(refused.Code) == 5 && refused.Code[:2] == "22" {
+		return d.oneByOne(ctx, pool, taken)
+	}
 	if err != nil {
 		d.putBack(taken)
 	}
 	return err
+}
+
+// oneByOne writes a batch of which PostgreSQL takes one for malformed, so that this one does not
+// hold up the others for ever: it alone is lost, and logged.
+func (d *Denials) oneByOne(ctx context.Context, pool *pgxpool.Pool, taken map[same]*counted) error {
+	for key, denial := range taken {
+		batch := &pgx.Batch{}
+		denial.queue(batch)
+		err := pool.SendBatch(ctx, batch).Close()
+		var refused *pgconn.PgError
+		if err != nil && !errors.As(err, &refused) {
+			d.putBack(taken)
+			return err
+		}
+		if err != nil {
+			slog.Error("a refusal cannot be written to the audit", "error", err, "action", denial.Action, "code", denial.Code)
+		}
+		delete(taken, key)
+	}
+	return nil
 }
 
 func (d *Denials) putBack(taken map[same]*counted) {

@@ -1,7 +1,6 @@
 package event_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -90,10 +89,11 @@ func TestAHubThatCannotReachTheDatabaseStillServesItsOwnProcess(t *testing.T) {
 	hub := b.hub(pool)
 	w := hub.Wait("x")
 	defer w.Close()
-	b.SQL(`UPDATE pg_database SET datallowconn = false WHERE datname = current_database()`)
-	t.Cleanup(func() { b.SQL(`UPDATE pg_database SET datallowconn = true WHERE datname = current_database()`) })
+	var database string
+	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT quote_ident(current_database())`).Scan(&database))
+	b.SQL(`REVOKE CONNECT ON DATABASE ` + database + ` FROM PUBLIC, app_worker`)
 	b.SQL(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'app_worker'`)
-	require.Eventually(t, func() bool { return errors.Join(pool.Ping(t.Context())) != nil }, patience, tick)
+	require.Eventually(t, func() bool { return pool.Ping(t.Context()) != nil }, patience, tick)
 	for range 3 {
 		hub.Wake("x")
 		woken(t, w, "without a database")
