@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/gpuaas/app-platform/authz"
 )
@@ -40,7 +41,12 @@ func (t *Tx) pipeline(ctx context.Context, reads func(*pgx.Batch), fn func(conte
 	if err := fn(ctx, t, writes); err != nil {
 		return err
 	}
-	writes.Queue("COMMIT")
+	writes.Queue("COMMIT").Exec(func(ended pgconn.CommandTag) error {
+		if ended.String() != "COMMIT" { // as in Write: PostgreSQL says so without an error
+			return errors.New("commit: a statement had failed, so that nothing was written")
+		}
+		return nil
+	})
 	return t.conn.SendBatch(ctx, writes).Close()
 }
 
