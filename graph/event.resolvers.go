@@ -18,12 +18,12 @@ func (r *auditEntryResolver) Actor(ctx context.Context, obj *db.AuditEntry) (*au
 	return &authz.Ref{Kind: obj.ActorKind, ID: string(obj.ActorID), Name: obj.ActorName}, nil
 }
 
-func (r *queryResolver) AuditEntries(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.AuditEntryConnection, error) {
+func (r *queryResolver) AuditEntries(ctx context.Context, projectID ids.ID, actorKinds []string, first *int, after *string) (*model.AuditEntryConnection, error) {
 	args, err := page.Of(first, after, standardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	p, err := audit.List(ctx, r.DB, projectID, args)
+	p, err := audit.List(ctx, r.DB, projectID, actorKinds, args)
 	if err != nil {
 		return nil, err
 	}

@@ -22,8 +22,18 @@ func scan(row pgx.CollectableRow) (*db.AuditEntry, error) {
 		&x.Allowed, &x.ObjectID, &x.Before, &x.After, &x.Reason, &x.Code, &x.Repeats, &x.CorrelationID, &x.Origin, &x.CreatedAt)
 }
 
-// List reads the audit of a project, newest first. Key: audit.read on the project.
-func List(ctx context.Context, d *tx.DB, projectID ids.ID, args page.Args) (*page.Page[*db.AuditEntry], error) {
+// maxKinds bounds a filter by actor.
+const maxKinds = 8
+
+// List reads the audit of a project, newest first; kinds, when there are any, are the only actors'
+// kinds that it shows. Key: audit.read on the project. INVALID_ARGUMENT at actorKinds.
+func List(ctx context.Context, d *tx.DB, projectID ids.ID, kinds []string, args page.Args) (*page.Page[*db.AuditEntry], error) {
+	if len(kinds) > maxKinds {
+		return nil, fault.New(fault.InvalidArgument, "at most %d kinds of actor", maxKinds).At("actorKinds")
+	}
+	if kinds == nil {
+		kinds = []string{}
+	}
 	list := "audit " + string(projectID)
 	after := ids.ID("zz") // beyond every id
 	if err := args.Decode(list, &after); err != nil {
@@ -33,8 +43,9 @@ func List(ctx context.Context, d *tx.DB, projectID ids.ID, args page.Args) (*pag
 	var found []*db.AuditEntry
 	actor, err := d.Read(ctx,
 		tx.Row(&tenant, pgx.RowToAddrOf[ids.ID], `SELECT tenant_id FROM project WHERE id = $1`, projectID),
-		tx.Rows(&found, scan, `SELECT `+columns+` FROM audit_entry WHERE project_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`,
-			projectID, after, args.First+1))
+		tx.Rows(&found, scan, `SELECT `+columns+` FROM audit_entry WHERE project_id = $1 AND id < $2
+			AND (cardinality($4::text[]) = 0 OR actor_kind = ANY ($4)) ORDER BY id DESC LIMIT $3`,
+			projectID, after, args.First+1, kinds))
 	if err != nil {
 		return nil, err
 	}

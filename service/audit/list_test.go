@@ -47,7 +47,7 @@ func TestTheAuditOfAProjectIsReadNewestFirstByWhoMay(t *testing.T) {
 	var reasons []string
 	args := page.Args{First: 2}
 	for {
-		p, err := audit.List(admin, kit.DB, project.ID, args)
+		p, err := audit.List(admin, kit.DB, project.ID, nil, args)
 		require.NoError(t, err)
 		for _, row := range p.Rows {
 			reasons = append(reasons, row.Reason+row.Code)
@@ -59,7 +59,7 @@ func TestTheAuditOfAProjectIsReadNewestFirstByWhoMay(t *testing.T) {
 	}
 	require.Equal(t, []string{"FORBIDDEN", "4", "3", "2", "1", "0"}, reasons)
 
-	p, err := audit.List(admin, kit.DB, project.ID, page.Args{First: 2})
+	p, err := audit.List(admin, kit.DB, project.ID, nil, page.Args{First: 2})
 	require.NoError(t, err)
 	one, err := audit.Get(admin, kit.DB, p.Rows[1].ID)
 	require.NoError(t, err)
@@ -72,14 +72,14 @@ func TestTheAuditOfAProjectIsReadNewestFirstByWhoMay(t *testing.T) {
 		"a viewer":       {viewer, fault.Forbidden},
 		"another tenant": {kit.As(kit.User(other, platformtest.Across(authz.TenantAdmin, other))), fault.NotFound},
 	} {
-		_, err = audit.List(c.as, kit.DB, project.ID, page.Args{First: 2})
+		_, err = audit.List(c.as, kit.DB, project.ID, nil, page.Args{First: 2})
 		require.True(t, fault.Is(err, c.code), "%s: %v", name, err)
 		_, err = audit.Get(c.as, kit.DB, one.ID)
 		require.True(t, fault.Is(err, c.code), "%s: %v", name, err)
 	}
-	_, err = audit.List(admin, kit.DB, second.ID, page.Args{First: 2})
+	_, err = audit.List(admin, kit.DB, second.ID, nil, page.Args{First: 2})
 	require.True(t, fault.Is(err, fault.NotFound))
-	_, err = audit.List(admin, kit.DB, project.ID, page.Args{First: 2, After: page.Cursor("audit "+string(second.ID), ids.New(ids.Audit))})
+	_, err = audit.List(admin, kit.DB, project.ID, nil, page.Args{First: 2, After: page.Cursor("audit "+string(second.ID), ids.New(ids.Audit))})
 	require.True(t, fault.Is(err, fault.CursorInvalid), "a cursor of another project's audit")
 }
 

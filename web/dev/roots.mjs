@@ -30,7 +30,7 @@ function queries(world, find) {
     operation: ({ id: wanted }) => find(world.operations, wanted, 'operation'),
     operations: ({ projectId, states, ...args }) => connection(within(world.operations, projectId, states, 'state'), args),
     nodes: (args) => connection(world.nodes, args),
-    auditEntries: (args) => connection(world.audits, args),
+    auditEntries: (args) => connection(args.actorKinds == null ? world.audits : world.audits.filter((row) => args.actorKinds.includes(row.actor.kind)), args),
   };
 }
 

@@ -134,7 +134,7 @@ export class World {
     const manifest = app.activeManifest;
     const allocations = this.allocations.filter((each) => input.allocationIds.includes(each.id));
     const made = {
-      __typename: 'Instance', id: id('ins'), name: input.name, tenantId: this.tenant.id, projectId: input.projectId, appSlug: app.slug, appVersion: manifest.version, manifest, status: 'CREATED',
+      __typename: 'Instance', id: id('ins'), name: input.name, tenantId: this.tenant.id, projectId: input.projectId, appSlug: app.slug, appVersion: manifest.version, permissionFamily: app.permissionFamily, manifest, status: 'CREATED',
       health: 'UNKNOWN', healthMessage: '', revision: 0, config: input.config ?? {}, boundCapacityShape: allocations[0]?.shape ?? 'BAREMETAL', operatingMode: 'TENANT_DEDICATED',
       controlPlaneScope: 'PROJECT', runtimeBackend: `${app.slug}-controller`, smoke: input.smoke, failure: null, actions: manifest.actions, allocations, correlationId: correlation(),
       createdAt: now(), updatedAt: now(), releasedAt: null, log: new Log(), jobs: [],

@@ -72,7 +72,7 @@ type QueryResolver interface {
 	LintManifest(ctx context.Context, document json.RawMessage) (*model.LintResult, error)
 	Artifacts(ctx context.Context, first *int, after *string) (*model.ArtifactConnection, error)
 	Adapters(ctx context.Context, first *int, after *string) (*model.AdapterRegistrationConnection, error)
-	AuditEntries(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.AuditEntryConnection, error)
+	AuditEntries(ctx context.Context, projectID ids.ID, actorKinds []string, first *int, after *string) (*model.AuditEntryConnection, error)
 	Viewer(ctx context.Context) (*identity.Viewer, error)
 	Project(ctx context.Context, id ids.ID) (*db.Project, error)
 	Users(ctx context.Context, tenantID ids.ID, first *int, after *string) (*model.UserConnection, error)
@@ -711,22 +711,30 @@ func (ec *executionContext) field_Query_auditEntries_args(ctx context.Context, r
 		return nil, err
 	}
 	args["projectId"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "actorKinds",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["actorKinds"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	args["first"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "after",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg2
+	args["after"] = arg3
 	return args, nil
 }
 
@@ -2965,7 +2973,7 @@ func (ec *executionContext) _Query_auditEntries(ctx context.Context, field graph
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().AuditEntries(ctx, fc.Args["projectId"].(ids.ID), fc.Args["first"].(*int), fc.Args["after"].(*string))
+			return ec.Resolvers.Query().AuditEntries(ctx, fc.Args["projectId"].(ids.ID), fc.Args["actorKinds"].([]string), fc.Args["first"].(*int), fc.Args["after"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.AuditEntryConnection) graphql.Marshaler {

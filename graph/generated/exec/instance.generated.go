@@ -636,6 +636,29 @@ func (ec *executionContext) fieldContext_Instance_appVersion(_ context.Context, 
 	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _Instance_permissionFamily(ctx context.Context, field graphql.CollectedField, obj *instance.View) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_permissionFamily(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PermissionFamily, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_permissionFamily(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Instance_manifest(ctx context.Context, field graphql.CollectedField, obj *instance.View) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2671,6 +2694,11 @@ func (ec *executionContext) _Instance(ctx context.Context, sel ast.SelectionSet,
 			}
 		case "appVersion":
 			out.Values[i] = ec._Instance_appVersion(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "permissionFamily":
+			out.Values[i] = ec._Instance_permissionFamily(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}

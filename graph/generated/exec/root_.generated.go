@@ -316,6 +316,7 @@ type ComplexityRoot struct {
 		Name               func(childComplexity int) int
 		OperatingMode      func(childComplexity int) int
 		Operations         func(childComplexity int, first *int, after *string) int
+		PermissionFamily   func(childComplexity int) int
 		ProjectID          func(childComplexity int) int
 		ReleasedAt         func(childComplexity int) int
 		Revision           func(childComplexity int) int
@@ -579,7 +580,7 @@ type ComplexityRoot struct {
 		App             func(childComplexity int, slug string) int
 		Apps            func(childComplexity int, search *string, first *int, after *string) int
 		Artifacts       func(childComplexity int, first *int, after *string) int
-		AuditEntries    func(childComplexity int, projectID ids.ID, first *int, after *string) int
+		AuditEntries    func(childComplexity int, projectID ids.ID, actorKinds []string, first *int, after *string) int
 		Instance        func(childComplexity int, id ids.ID) int
 		Instances       func(childComplexity int, projectID ids.ID, filter *model.InstanceFilter, first *int, after *string) int
 		LaunchOptions   func(childComplexity int, projectID ids.ID, appSlug string, version *string) int
@@ -1799,6 +1800,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Instance.Operations(childComplexity, args["first"].(*int), args["after"].(*string)), true
+	case "Instance.permissionFamily":
+		if e.ComplexityRoot.Instance.PermissionFamily == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.PermissionFamily(childComplexity), true
 	case "Instance.projectId":
 		if e.ComplexityRoot.Instance.ProjectID == nil {
 			break
@@ -3086,7 +3093,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.AuditEntries(childComplexity, args["projectId"].(ids.ID), args["first"].(*int), args["after"].(*string)), true
+		return e.ComplexityRoot.Query.AuditEntries(childComplexity, args["projectId"].(ids.ID), args["actorKinds"].([]string), args["first"].(*int), args["after"].(*string)), true
 	case "Query.instance":
 		if e.ComplexityRoot.Query.Instance == nil {
 			break
@@ -4347,7 +4354,7 @@ type AuditEntryEdge {
 
 extend type Query {
   "The audit of a project, newest first. Key: audit.read."
-  auditEntries("The project." projectId: ID!, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AuditEntryConnection!
+  auditEntries("The project." projectId: ID!, "Only attempts by these kinds of actor, at most 8." actorKinds: [String!], "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AuditEntryConnection!
 }
 
 extend type Subscription {
@@ -4703,6 +4710,8 @@ type Instance implements Node {
   appSlug: String!
   "The manifest's version."
   appVersion: String!
+  "The family of permission keys that its verbs ask for."
+  permissionFamily: String!
   "The manifest it was launched from."
   manifest: Manifest!
   "Where it stands."
@@ -6044,6 +6053,8 @@ func (ec *executionContext) childFields_Instance(ctx context.Context, field grap
 		return ec.fieldContext_Instance_appSlug(ctx, field)
 	case "appVersion":
 		return ec.fieldContext_Instance_appVersion(ctx, field)
+	case "permissionFamily":
+		return ec.fieldContext_Instance_permissionFamily(ctx, field)
 	case "manifest":
 		return ec.fieldContext_Instance_manifest(ctx, field)
 	case "status":

@@ -77,7 +77,7 @@ function Decommission({ workload, refresh }: { workload: Workload; refresh: () =
   const { can } = useSession();
   const [asking, setAsking] = useState(false);
   const gone = workload.releasedAt !== null || workload.status === 'STOPPING' || workload.status === 'STOPPED';
-  const allowed = can('apps.instance.delete') || can('scheduler.instance.delete');
+  const allowed = can(`${workload.permissionFamily}.instance.delete`);
   if (gone || !allowed) return null;
   return (
     <>
