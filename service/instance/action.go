@@ -83,7 +83,7 @@ func (s *Service) InvokeAction(ctx context.Context, in ActionInput) (*ActionOutp
 	if err != nil {
 		return nil, err
 	}
-	return out, s.storeAnswer(ctx, prepared, out.Output)
+	return out, s.storeAnswer(context.WithoutCancel(ctx), prepared, out.Output) // it has happened, whoever still listens
 }
 
 func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*preparedAction, error) {
@@ -102,15 +102,16 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 	if err := audit.Require(t, verb, p.key, object(row), row.ID); err != nil {
 		return nil, err
 	}
-	if row.Status != lifecycle.InstanceRunning {
-		return nil, fault.New(fault.FailedPrecondition, "instance %s is %s, not running", row.ID, row.Status).At("input.instanceId")
-	}
-	if reasons := manifest.Validate(p.spec.InputSchema, in.Input, "input.input"); len(reasons) > 0 {
-		return nil, fault.New(fault.InvalidArgument, "the input does not fit the action's schema").With(reasons...)
-	}
 	p.claim = idem.Key{Verb: verb, TenantID: row.TenantID, ProjectID: row.ProjectID, Value: in.IdempotencyKey, Input: in}
 	repeated, err := idem.Claim(ctx, t, p.claim, &p.answer)
 	if err != nil {
+		return nil, err
+	}
+	p.call.CorrelationID = t.Request.CorrelationID
+	if p.answer.Output != nil { // what was answered stands, whatever has become of the instance
+		return p, nil
+	}
+	if err := p.check(row, in); err != nil {
 		return nil, err
 	}
 	if err := p.prepare(ctx, t, row, in); err != nil || repeated {
@@ -120,6 +121,17 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 		Action: verb + " " + in.Action, Key: p.key, Object: object(row), ObjectID: row.ID,
 		After: map[string]any{"action": in.Action, "risk": p.spec.Risk},
 	})
+}
+
+// check refuses an action that the instance cannot take now, or input that breaks its schema.
+func (p *preparedAction) check(row *db.Instance, in ActionInput) error {
+	if row.Status != lifecycle.InstanceRunning {
+		return fault.New(fault.FailedPrecondition, "instance %s is %s, not running", row.ID, row.Status).At("input.instanceId")
+	}
+	if reasons := manifest.Validate(p.spec.InputSchema, in.Input, "input.input"); len(reasons) > 0 {
+		return fault.New(fault.InvalidArgument, "the input does not fit the action's schema").With(reasons...)
+	}
+	return nil
 }
 
 // specOf finds the action in the manifest. Someone who may not even read the instance is not told

@@ -82,15 +82,21 @@ func (d *detail) queries() ([]tx.Query, error) {
 }
 
 func (d *detail) loaded() *Loaded {
-	loaded := &Loaded{LastOperation: d.last, Manifest: d.manifest}
+	loaded := &Loaded{}
 	if args := d.want.Members; args != nil {
 		loaded.Members, loaded.MembersArgs = cutMembers(*args, d.members), *args
 	}
 	if args := d.want.Events; args != nil {
 		loaded.Events, loaded.EventsArgs = cutEvents(*args, d.events), *args
 	}
+	if d.want.LastOperation {
+		loaded.LastOperation = d.last
+	}
 	if d.want.Steps {
 		loaded.Steps = orEmpty(d.steps)
+	}
+	if d.want.Manifest {
+		loaded.Manifest = d.manifest
 	}
 	if d.want.Nodes {
 		loaded.Nodes = make(map[ids.ID]*db.ComputeNode, len(d.nodes))
@@ -102,6 +108,19 @@ func (d *detail) loaded() *Loaded {
 		loaded.Allocations = orEmpty(d.allocations)
 	}
 	return loaded
+}
+
+// permitted is what of the wanted neighbours the actor may read: each asks for the same key here as
+// when it is read by itself.
+func permitted(actor *authz.Actor, row *db.Instance, want Want) Want {
+	where := object(row)
+	operations, allocations := actor.AllowsOn(authz.OperationRead, where), actor.AllowsOn(authz.AllocationRead, where)
+	want.LastOperation = want.LastOperation && operations
+	want.Steps = want.Steps && operations
+	want.Allocations = want.Allocations && allocations
+	want.Nodes = want.Nodes && (allocations || actor.AllowsOn(authz.NodeRead, authz.Object{}))
+	want.Manifest = want.Manifest && actor.AllowsAnywhere(authz.ManifestRead)
+	return want
 }
 
 func orEmpty[T any](rows []T) []T {
@@ -138,13 +157,18 @@ func (s *Service) Events(ctx context.Context, id ids.ID, args page.Args) (*page.
 	return view.Loaded.Events, nil
 }
 
-// Allocations reads the allocations of an instance. It asks for <family>.instance.read.
+// Allocations reads the allocations of an instance. It asks for allocation.read.
 func (s *Service) Allocations(ctx context.Context, id ids.ID) ([]*db.Allocation, error) {
-	view, err := s.Get(ctx, id, Want{Allocations: true})
+	var of *View
+	var found []*db.Allocation
+	actor, err := s.DB.Read(ctx, tx.Row(&of, scan, instanceSQL, id), tx.Rows(&found, rows.Allocation, allocationsSQL, id))
 	if err != nil {
 		return nil, err
 	}
-	return view.Loaded.Allocations, nil
+	if of == nil {
+		return nil, fault.NoSuch()
+	}
+	return found, authz.RequireOn(actor, authz.AllocationRead, object(of.Instance))
 }
 
 // Member reads a member. It asks for <family>.node.read of its instance.

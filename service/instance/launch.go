@@ -139,8 +139,8 @@ func (s *Service) authoriseLaunch(ctx context.Context, t *tx.Tx, in LaunchInput)
 	where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
 	app, err := appOf(ctx, t, in.AppSlug)
 	if db.IsNotFound(err) {
-		if err := authz.RequireAny(t.Actor, where, authz.FamilyKeys("instance.create")...); err != nil {
-			return nil, nil, err
+		if authz.RequireAny(t.Actor, where, authz.FamilyKeys("instance.create")...) != nil {
+			return nil, nil, audit.Require(t, action, authz.AppsInstanceCreate, where, project.ID)
 		}
 		return nil, nil, fault.New(fault.NotFound, "there is no app %q", in.AppSlug).At("input.appSlug")
 	}

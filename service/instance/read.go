@@ -63,7 +63,8 @@ func readable(actor *authz.Actor, row *db.Instance) error {
 }
 
 // Get reads an instance with the neighbours wanted, in one round trip. It asks for
-// <family>.instance.read. NOT_FOUND when it is missing or hidden.
+// <family>.instance.read, and leaves out neighbours that need another key which the caller lacks.
+// NOT_FOUND when it is missing or hidden.
 func (s *Service) Get(ctx context.Context, id ids.ID, want Want) (*View, error) {
 	d := detail{id: id, want: want}
 	queries, err := d.queries()
@@ -80,6 +81,7 @@ func (s *Service) Get(ctx context.Context, id ids.ID, want Want) (*View, error) 
 	if err := readable(actor, d.view.Instance); err != nil {
 		return nil, err
 	}
+	d.want = permitted(actor, d.view.Instance, d.want)
 	d.view.Loaded = d.loaded()
 	return d.view, nil
 }
@@ -104,6 +106,8 @@ type Filter struct {
 	Statuses []lifecycle.InstanceStatus
 	AppSlug  string
 	Search   string // part of the name, at most 100 characters
+	// LastOperations brings the last operation of each along, where the caller may read it.
+	LastOperations bool
 }
 
 // List reads the instances of a project, newest first; those of families that the caller may not
@@ -119,9 +123,17 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, filter Filter, arg
 	}
 	var project *db.Project
 	var found []*View
-	actor, err := s.DB.Read(ctx,
+	var last []*operation.View
+	chosen, given := chosenSQL(projectID, filter, after, args.First+1)
+	queries := []tx.Query{
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
-		listQuery(&found, projectID, filter, after, args.First+1))
+		tx.Rows(&found, scan, `SELECT `+rows.InstanceColumns+chosen, given...),
+	}
+	if filter.LastOperations {
+		queries = append(queries, tx.Rows(&last, operation.Scan,
+			`SELECT `+rows.OperationColumns+` FROM operation WHERE id IN (SELECT last_operation_id`+chosen+`)`, given...))
+	}
+	actor, err := s.DB.Read(ctx, queries...)
 	if err != nil {
 		return nil, err
 	}
@@ -133,13 +145,32 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, filter Filter, arg
 		return nil, err
 	}
 	cut := page.Cut(args, found, func(v *View) string { return page.Cursor(list, v.ID) })
-	return keepVisible(actor, cut), nil
+	kept := keepVisible(actor, cut)
+	attach(actor, kept.Rows, last)
+	return kept, nil
 }
 
-// listQuery names only the filters that are set, so that every list has a plan of its own.
-func listQuery(into *[]*View, projectID ids.ID, filter Filter, after ids.ID, limit int) tx.Query {
+// attach hands each instance its last operation, if the actor may read that.
+func attach(actor *authz.Actor, views []*View, operations []*operation.View) {
+	if len(operations) == 0 {
+		return
+	}
+	byID := make(map[ids.ID]*operation.View, len(operations))
+	for _, one := range operations {
+		byID[one.ID] = one
+	}
+	for _, view := range views {
+		if view.LastOperationID != nil && actor.AllowsOn(authz.OperationRead, object(view.Instance)) {
+			view.Loaded = &Loaded{LastOperation: byID[*view.LastOperationID]}
+		}
+	}
+}
+
+// chosenSQL is a list's query from FROM on. It names only the filters that are set, so that every
+// list has a plan of its own.
+func chosenSQL(projectID ids.ID, filter Filter, after ids.ID, limit int) (string, []any) {
 	sql := strings.Builder{}
-	sql.WriteString(`SELECT ` + rows.InstanceColumns + ` FROM instance WHERE project_id = $1`)
+	sql.WriteString(` FROM instance WHERE project_id = $1`)
 	args := []any{projectID, limit}
 	add := func(condition string, value any) {
 		args = append(args, value)
@@ -158,7 +189,7 @@ func listQuery(into *[]*View, projectID ids.ID, filter Filter, after ids.ID, lim
 		add("strpos(name, ?) > 0", filter.Search)
 	}
 	sql.WriteString(` ORDER BY id DESC LIMIT $2`)
-	return tx.Rows(into, scan, sql.String(), args...)
+	return sql.String(), args
 }
 
 func lifecycleNames(statuses []lifecycle.InstanceStatus) []string {

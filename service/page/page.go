@@ -69,6 +69,9 @@ func (a Args) Decode(list string, values ...any) error {
 		return invalid
 	}
 	for i, value := range values {
+		if string(parts[i+1]) == "null" { // which would leave the value as it is, and begin anew unseen
+			return invalid
+		}
 		if err := json.Unmarshal(parts[i+1], value); err != nil {
 			return invalid.Because(err)
 		}
