@@ -280,3 +280,15 @@ func TestListIsByStatusAndPage(t *testing.T) {
 	require.Len(t, found.Rows, 1)
 	require.Equal(t, all[2].ID, found.Rows[0].ID)
 }
+
+func TestAllocationsWithoutANameGetOneFromTheirID(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Node(4)
+	b.Node(4)
+	for prefix, in := range map[string]allocation.RequestInput{"slice-": b.slice("a", 2, 1), "node-": b.whole("b", 1)} {
+		for _, got := range b.got(in) {
+			require.Equal(t, prefix+string(got.ID[len(got.ID)-6:]), got.Name)
+		}
+	}
+}

@@ -154,7 +154,7 @@ func (in *RequestInput) place(ctx context.Context, t *tx.Tx, project *db.Project
 	if in.Shape == lifecycle.ShapeGPUSlice {
 		gpus = wanted
 	}
-	create := t.Allocation.Create().SetID(id).SetTenantID(project.TenantID).SetProjectID(project.ID).SetName(in.nameOf(index)).
+	create := t.Allocation.Create().SetID(id).SetTenantID(project.TenantID).SetProjectID(project.ID).SetName(in.nameOf(id, index)).
 		SetShape(in.Shape).SetGpuCount(gpus).SetSku(sku).SetRegion(region).SetStatus(lifecycle.AllocationReady).SetNodeID(node).
 		SetSchedulerType(in.SchedulerType).SetCreatedAt(t.Now)
 	if len(in.IntegrationMetadata) > 0 {
@@ -167,9 +167,15 @@ func (in *RequestInput) place(ctx context.Context, t *tx.Tx, project *db.Project
 	return row, nil
 }
 
-// nameOf numbers the names when several are asked for.
-func (in *RequestInput) nameOf(index int) string {
-	if in.Name == "" || in.Count == 1 {
+// nameOf numbers the names when several are asked for, and makes one up from the id when none is given.
+func (in *RequestInput) nameOf(id ids.ID, index int) string {
+	short := string(id[len(id)-6:])
+	switch {
+	case in.Name == "" && in.Shape == lifecycle.ShapeGPUSlice:
+		return "slice-" + short
+	case in.Name == "":
+		return "node-" + short
+	case in.Count == 1:
 		return in.Name
 	}
 	return fmt.Sprintf("%s-%d", in.Name, index+1)
