@@ -5,24 +5,87 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // appctl runs the command line as the service account and answers what it printed.
 func appctl(t *testing.T, ctx context.Context, args ...string) string {
 	t.Helper()
+	out, problems, code := appctlAs(t, ctx, shared.Demo.ServiceAccountKey, args...)
+	require.Zero(t, code, "appctl %v: %s", args, problems)
+	return out
+}
+
+// appctlAs runs the command line with a token, and answers what it said and its exit code.
+func appctlAs(t *testing.T, ctx context.Context, token string, args ...string) (said, complaint string, code int) {
+	t.Helper()
 	command := exec.CommandContext(ctx, "../../bin/appctl", args...)
-	command.Env = append(os.Environ(), "APPCTL_SERVER="+shared.URL, "APPCTL_TOKEN="+shared.Demo.ServiceAccountKey,
+	command.Env = append(os.Environ(), "APPCTL_SERVER="+shared.URL, "APPCTL_TOKEN="+token,
 		"APPCTL_PROJECT="+shared.Demo.ProjectID, "XDG_CONFIG_HOME="+t.TempDir())
 	var out, problems bytes.Buffer
 	command.Stdout, command.Stderr = &out, &problems
-	require.NoError(t, command.Run(), "appctl %v: %s", args, problems.String())
-	return out.String()
+	err := command.Run()
+	var failed *exec.ExitError
+	if !errors.As(err, &failed) {
+		require.NoError(t, err)
+	}
+	return out.String(), problems.String(), command.ProcessState.ExitCode()
+}
+
+func TestTheCommandLinesExitCodeSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	ctx, key := bounded(t), shared.Demo.ServiceAccountKey
+	for name, test := range map[string]struct {
+		token, says string
+		args        []string
+		code        int
+	}{
+		"missing instance":           {key, "NOT_FOUND", []string{"instances", "show", "no-such-instance"}, 3},
+		"missing instance by id":     {key, "NOT_FOUND", []string{"instances", "show", "ins_01m7w00000000000000000000a"}, 3},
+		"decommission of nothing":    {key, "NOT_FOUND", []string{"decommission", "no-such-instance", "--reason", "test"}, 3},
+		"action of nothing":          {key, "NOT_FOUND", []string{"action", "run", "no-such-instance", "greet"}, 3},
+		"unknown app":                {key, "NOT_FOUND", []string{"launch", "no-such-app", "--name", "nothing", "--allocation", "alc_01m7w00000000000000000000a"}, 3},
+		"unknown flag":               {key, "USAGE", []string{"instances", "list", "--no-such-flag"}, 2},
+		"garbage token":              {"gpu_sa_garbage", "UNAUTHENTICATED", []string{"instances", "list"}, 4},
+		"right that is not one's":    {key, "FORBIDDEN", []string{"nodes"}, 4},
+		"server that is not there":   {key, "UNAVAILABLE", []string{"instances", "list", "--server", "http://" + freeAddress()}, 7},
+		"allocation that is no id":   {key, "", []string{"launch", "hello-cluster", "--name", "nothing", "--allocation", "no-such-allocation"}, 3},
+		"name that breaks the rules": {key, "INVALID_ARGUMENT", []string{"launch", "hello-cluster", "--name", "No Name!", "--allocation", "alc_01m7w00000000000000000000a"}, 6},
+	} {
+		said, complaint, code := appctlAs(t, ctx, test.token, test.args...)
+		require.Equal(t, test.code, code, "%s: %s", name, complaint)
+		require.Contains(t, complaint, test.says, name)
+		require.Empty(t, said, name)
+	}
+}
+
+func TestALoginCodeWorksOnceAndAWrongOneNever(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	_, code, err := shared.LoginLink(ctx, shared.Demo.ViewerID)
+	require.NoError(t, err)
+	wrong := []byte(code)
+	wrong[len(wrong)-9] ^= 1 // of the secret, before the checksum
+	for _, bad := range []string{string(wrong), "gpu_lnk_", code[:len(code)-1], shared.Demo.ServiceAccountKey} {
+		_, err := shared.LogIn(ctx, bad)
+		require.Contains(t, []string{"UNAUTHENTICATED", "INVALID_ARGUMENT"}, client.CodeOf(err), "%q: %v", bad, err)
+	}
+	viewer, err := shared.LogIn(ctx, code)
+	require.NoError(t, err)
+	who, err := gql.GetViewer(ctx, viewer)
+	require.NoError(t, err)
+	require.Equal(t, shared.Demo.ViewerID, who.Viewer.Actor.Id)
+	_, err = shared.LogIn(ctx, code)
+	require.Equal(t, "UNAUTHENTICATED", client.CodeOf(err))
 }
 
 func TestTheCommandLineCarriesTheWholeJob(t *testing.T) {

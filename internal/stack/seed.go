@@ -27,6 +27,7 @@ type Demo struct {
 // automationKeys is what the demo's service account may do: run apps from end to end.
 var automationKeys = []string{
 	"project.read", "allocation.read", "allocation.create", "allocation.release", "operation.read",
+	"manifest.read", "artifact.read",
 	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.delete", "apps.node.read",
 	"apps.queue.submit", "apps.queue.read", "apps.queue.cancel",
 	"scheduler.catalog.read", "scheduler.instance.read", "scheduler.instance.create", "scheduler.instance.delete",

@@ -257,24 +257,35 @@ func (s *Stack) LogIn(ctx context.Context, code string) (*client.Client, error) 
 // startControllers starts each reference app's adapter as a process of its own.
 func (s *Stack) startControllers(ctx context.Context) error {
 	for _, app := range s.config.Apps {
-		address, err := s.address(app.Controller)
-		if err != nil {
+		if err := s.StartController(ctx, app); err != nil {
 			return err
 		}
-		child, err := s.Program(supervise.Spec{
-			Name: app.Controller, Restart: supervise.OnFailure,
-			Command: []string{
-				s.program(app.Controller), "--listen", address, "--name", adapterName(app), "--platform-url", s.URL,
-				"--state-dir", filepath.Join(s.config.Dir, "controllers", app.Slug),
-			},
-		})
-		if err != nil {
-			return err
-		}
-		s.Controllers[app.Slug], s.adapters[app.Slug] = child, "http://"+address
-		if err := rig.AwaitHTTP(ctx, http.DefaultClient, "http://"+address+"/healthz"); err != nil {
-			return err
-		}
+	}
+	return nil
+}
+
+// StartController starts an app's adapter and waits until it answers, at the address of the last
+// time if it can.
+func (s *Stack) StartController(ctx context.Context, app App) error {
+	address, err := s.address(app.Controller)
+	if err != nil {
+		return err
+	}
+	child, err := s.Program(supervise.Spec{
+		Name: app.Controller, Restart: supervise.OnFailure,
+		Command: []string{
+			s.program(app.Controller), "--listen", address, "--name", adapterName(app), "--platform-url", s.URL,
+			"--state-dir", filepath.Join(s.config.Dir, "controllers", app.Slug),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.Controllers[app.Slug], s.adapters[app.Slug] = child, "http://"+address
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := rig.AwaitHTTP(ctx, http.DefaultClient, "http://"+address+"/healthz"); err != nil {
+		return fmt.Errorf("%w; see %s", err, filepath.Join(s.LogDir(), app.Controller+".log"))
 	}
 	return nil
 }

@@ -1,0 +1,99 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// daemons and memberMounts print what a cluster has on a node, one a line, seen from outside of the
+// members' namespaces.
+const (
+	daemons      = `for f in /proc/[0-9]*/comm; do cat $f 2>/dev/null; done | grep -E '^(slurm|munged)' || true`
+	memberMounts = `cat /proc/[0-9]*/mounts 2>/dev/null | grep mem_ || true`
+	memberDirs   = `find / -xdev -name 'mem_*' -type d 2>/dev/null; find /var/lib/app-platform-node -name 'mem_*' -type d 2>/dev/null || true`
+)
+
+// onNodes runs a script on every node and answers all that it printed.
+func onNodes(t *testing.T, ctx context.Context, script string) (printed string) {
+	t.Helper()
+	for _, node := range shared.Nodes {
+		out, err := node.Exec(ctx, "/bin/sh", "-c", script)
+		require.NoError(t, err)
+		printed += out
+	}
+	return printed
+}
+
+// requireTraces requires that a running cluster is seen by the very scripts that later look for what
+// it has left.
+func requireTraces(t *testing.T, ctx context.Context) {
+	t.Helper()
+	found := onNodes(t, ctx, daemons)
+	for _, daemon := range []string{"slurmctld", "slurmd", "munged"} {
+		require.Contains(t, found, daemon)
+	}
+	require.NotEmpty(t, onNodes(t, ctx, memberMounts))
+	require.NotEmpty(t, onNodes(t, ctx, memberDirs))
+}
+
+// requireCleanNodes requires that no member has a daemon, a mount or a folder on any node.
+func requireCleanNodes(t *testing.T, ctx context.Context) {
+	t.Helper()
+	require.Empty(t, onNodes(t, ctx, daemons))
+	require.Empty(t, onNodes(t, ctx, memberMounts))
+	require.Empty(t, onNodes(t, ctx, memberDirs))
+}
+
+func memberIDs(t *testing.T, ctx context.Context, c *client.Client, instance string) (members []string) {
+	t.Helper()
+	page, err := gql.ListMembers(ctx, c, instance, 50, "")
+	require.NoError(t, err)
+	for _, edge := range page.Instance.Members.Edges {
+		members = append(members, edge.Node.Id)
+	}
+	return members
+}
+
+// requireProof requires that a decommission's evidence holds, for each member, the report of its
+// node's agent, and that the report is empty without the platform having cleaned up itself.
+func requireProof(t *testing.T, ended *gql.OperationDetail, members []string) {
+	t.Helper()
+	var evidence struct {
+		Rounds  int `json:"rounds"`
+		Residue []struct {
+			Member    string     `json:"member"`
+			Node      string     `json:"node"`
+			Task      string     `json:"task"`
+			At        *time.Time `json:"at"`
+			Teardowns []string   `json:"teardowns"`
+			Report    struct {
+				Sandbox   *bool             `json:"sandbox"`
+				Processes []json.RawMessage `json:"processes"`
+				Mounts    []string          `json:"mounts"`
+				Files     *int              `json:"files"`
+			} `json:"report"`
+		} `json:"residue"`
+	}
+	require.NoError(t, json.Unmarshal(ended.Evidence, &evidence), string(ended.Evidence))
+	var proved []string
+	for _, proof := range evidence.Residue {
+		proved = append(proved, proof.Member)
+		require.NotEmpty(t, proof.Node)
+		require.NotEmpty(t, proof.Task)
+		require.NotNil(t, proof.At)
+		require.Empty(t, proof.Teardowns, "the adapter left something that the platform had to remove")
+		require.Equal(t, new(bool), proof.Report.Sandbox)
+		require.Equal(t, new(int), proof.Report.Files)
+		require.Empty(t, proof.Report.Processes)
+		require.Empty(t, proof.Report.Mounts)
+	}
+	require.NotEmpty(t, members)
+	require.ElementsMatch(t, members, proved)
+}
