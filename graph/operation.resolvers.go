@@ -3,7 +3,6 @@ package graph
 import (
 	"context"
 	"errors"
-	"github.com/vikstrous/dataloadgen"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -12,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/vikstrous/dataloadgen"
 )
 
 func (r *mutationResolver) ReportOperation(ctx context.Context, input model.ReportOperationInput) (*operation.View, error) {
