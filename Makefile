@@ -18,7 +18,7 @@ tools:
 	@command -v go >/dev/null || { echo "needed: Go 1.26 or newer, from https://go.dev/dl"; exit 1; }
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "needed: Node.js 20 or newer with npm, from https://nodejs.org"; exit 1; }
 	@node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' || { echo "needed: Node.js 20 or newer, from https://nodejs.org; this is $$(node --version)"; exit 1; }
-	@go list -f '{{.Name}}' ./cmd/lab >/dev/null || { echo "needed: Go 1.26 or newer, from https://go.dev/dl; this is $$(go version)"; exit 1; }
+	@[ "$$(printf '%s\n' go1.26 "$$(go env GOVERSION)" | sort -V | head -n 1)" = go1.26 ] || { echo "needed: Go 1.26 or newer, from https://go.dev/dl; this is $$(go env GOVERSION)"; exit 1; }
 
 web/node_modules/.package-lock.json: web/package.json web/package-lock.json | tools
 	cd web && npm ci --no-audit --no-fund
