@@ -215,3 +215,49 @@ func TestACursorOfAnotherHouseReachesNothingOfIt(t *testing.T) {
 	require.Equal(t, string(fault.NotFound), got.code(), got.Raw)
 	require.Empty(t, got.Data)
 }
+
+func TestAFeedRefusesCursorsThatItDidNotGive(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	h := b.build()
+	activity := `subscription($p: ID!, $after: String) { projectActivity(projectId: $p, after: $after) { id } }`
+	timeline := `subscription($i: ID!, $after: String) { instanceTimeline(instanceId: $i, after: $after) { id } }`
+	for _, call := range []struct {
+		name, document string
+		variables      arguments
+		code           fault.Code
+	}{
+		{"garbage for a project", activity, arguments{"p": h.Project, "after": "garbage"}, fault.CursorInvalid},
+		{"one of another database", activity, arguments{"p": h.Project, "after": "pelsewhere.1.1"}, fault.CursorExpired},
+		{"garbage for a timeline", timeline, arguments{"i": h.Instance, "after": "garbage"}, fault.CursorInvalid},
+		{"a project's for a timeline", timeline, arguments{"i": h.Instance, "after": "pelsewhere.1.1"}, fault.CursorInvalid},
+	} {
+		got := b.watch(h.admin, call.document, call.variables)
+		require.Equal(t, string(call.code), got.code(), "%s: %+v", call.name, got)
+		require.Contains(t, got.paths(), "after", call.name)
+		require.Empty(t, got.Data, call.name)
+	}
+}
+
+func TestAnUnknownActionAndABadActionInputAreRefusedBeforeTheAdapterIsCalled(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	h := b.build()
+	invoke := `mutation($input: InvokeActionInput!) { invokeAction(input: $input) { output } }`
+	for _, call := range []struct {
+		name  string
+		input object
+		code  fault.Code
+		path  string
+	}{
+		{"unknown action", object{"action": "queue.burn"}, fault.NotFound, "input.action"},
+		{"input of another type", object{"action": "queue.read", "input": "text"}, fault.InvalidArgument, "input.input"},
+	} {
+		call.input["instanceId"], call.input["idempotencyKey"] = h.Instance, "bad"
+		before := b.fingerprint()
+		got := b.post(h.admin, invoke, arguments{"input": call.input})
+		require.Equal(t, string(call.code), got.code(), "%s: %s", call.name, got.Raw)
+		require.Contains(t, got.paths(), call.path, "%s: %s", call.name, got.Raw)
+		require.Equal(t, before, b.fingerprint(), call.name)
+	}
+}
