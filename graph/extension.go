@@ -21,10 +21,14 @@ func (Extension) InterceptOperation(ctx context.Context, next graphql.OperationH
 	return next(withEnding(ctx))
 }
 
-// InterceptResponse runs one response with fresh loaders. The end of a subscription that was cut off
-// is an error.
+// InterceptResponse runs one response with fresh loaders. A query of plain fields is answered without
+// the executor. The end of a subscription that was cut off is an error.
 func (e Extension) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
-	if response := next(e.Resolver.WithLoaders(ctx)); response != nil {
+	ctx = e.Resolver.WithLoaders(ctx)
+	if response, ok := e.Resolver.plain().Answer(ctx); ok {
+		return response
+	}
+	if response := next(ctx); response != nil {
 		return response
 	}
 	return endingOf(ctx)

@@ -86,11 +86,12 @@ func operationEdge(cursor string, row *operation.View) *model.OperationEdge {
 	return &model.OperationEdge{Cursor: cursor, Node: row}
 }
 
-func instanceFilter(in *model.InstanceFilter) instance.Filter {
-	if in == nil {
-		return instance.Filter{}
+func instanceFilter(ctx context.Context, in *model.InstanceFilter) instance.Filter {
+	out := instance.Filter{LastOperations: listWants(ctx, "lastOperation")}
+	if in != nil {
+		out.Statuses, out.AppSlug, out.Search = in.Statuses, value(in.AppSlug), value(in.Search)
 	}
-	return instance.Filter{Statuses: in.Statuses, AppSlug: value(in.AppSlug), Search: value(in.Search)}
+	return out
 }
 
 func launchInput(in model.LaunchInstanceInput) instance.LaunchInput {

@@ -127,7 +127,7 @@ func (r *queryResolver) Instances(ctx context.Context, projectID ids.ID, filter 
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Resolver.Instances.List(ctx, projectID, instanceFilter(filter), args)
+	found, err := r.Resolver.Instances.List(ctx, projectID, instanceFilter(ctx, filter), args)
 	if err != nil {
 		return nil, err
 	}

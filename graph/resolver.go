@@ -3,7 +3,10 @@
 package graph
 
 import (
+	"sync"
+
 	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/graph/plain"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
@@ -39,4 +42,13 @@ type Resolver struct {
 	Progress *Progress
 	// Keys signs operation tokens.
 	Keys *token.Keyring
+
+	plainOnce  sync.Once
+	plainQuery *plain.Executor
+}
+
+// plain answers queries of plain fields.
+func (r *Resolver) plain() *plain.Executor {
+	r.plainOnce.Do(func() { r.plainQuery = plain.New(newTables(r).query) })
+	return r.plainQuery
 }

@@ -38,6 +38,14 @@ func wanted(ctx context.Context) instance.Want {
 	return want
 }
 
+// listWants says whether the nodes of the connection that is being resolved are asked for a field.
+func listWants(ctx context.Context, name string) bool {
+	if !graphql.HasOperationContext(ctx) {
+		return false
+	}
+	return selected(ctx, graphql.GetFieldContext(ctx).Field, "edges", "node")[name]
+}
+
 // selected names the fields below a field, after walking down a path of fields.
 func selected(ctx context.Context, field graphql.CollectedField, path ...string) map[string]bool {
 	op := graphql.GetOperationContext(ctx)

@@ -11,15 +11,15 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 )
 
-// layout is RFC 3339 with the microseconds that the database keeps.
-const layout = "2006-01-02T15:04:05.000000Z"
+// Layout is RFC 3339 with the microseconds that the database keeps.
+const Layout = "2006-01-02T15:04:05.000000Z"
 
 // MarshalDateTime writes an instant in UTC with microseconds.
 func MarshalDateTime(t time.Time) graphql.Marshaler {
 	return graphql.WriterFunc(func(w io.Writer) {
-		buffer := make([]byte, 0, len(layout)+2)
+		buffer := make([]byte, 0, len(Layout)+2)
 		buffer = append(buffer, '"')
-		buffer = t.UTC().AppendFormat(buffer, layout)
+		buffer = t.UTC().AppendFormat(buffer, Layout)
 		_, _ = w.Write(append(buffer, '"'))
 	})
 }

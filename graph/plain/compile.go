@@ -1,0 +1,152 @@
+package plain
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// Bounds of the compiled documents: how many are kept, and bytes of their texts together. Beyond
+// either all are dropped.
+const (
+	maxPlans = 512
+	maxText  = 512 << 10
+)
+
+// firstSize is the buffer of a document's first answer, in bytes.
+const firstSize = 4 << 10
+
+// maxSize is the largest buffer that is made on the strength of earlier answers, in bytes.
+const maxSize = 1 << 20
+
+// selection is a compiled selection set: what to write of an object.
+type selection struct {
+	steps   []step
+	largest atomic.Int64 // answer so far, for the root's
+}
+
+// step writes one field. key is what stands before its value, with the comma or brace that precedes.
+type step struct {
+	key   string
+	fixed string // the whole value, when it does not depend on the object
+	field Field
+	below *selection
+	asked graphql.CollectedField
+	args  bool // the field has arguments
+	root  bool // the field's function reads the selection from its context
+}
+
+func (s *selection) size() int {
+	if n := int(s.largest.Load()); n > 0 {
+		return min(n+n/8, maxSize)
+	}
+	return firstSize
+}
+
+func (s *selection) grew(n int) {
+	if int64(n) > s.largest.Load() {
+		s.largest.Store(int64(n))
+	}
+}
+
+// plans keeps compiled documents by their operation; nil says that one is not plain.
+type plans struct {
+	mu    sync.RWMutex
+	known map[*ast.OperationDefinition]*selection
+	text  int
+}
+
+func (p *plans) get(op *graphql.OperationContext, compile func(*graphql.OperationContext) *selection) *selection {
+	p.mu.RLock()
+	found, ok := p.known[op.Operation]
+	p.mu.RUnlock()
+	if ok {
+		return found
+	}
+	found = compile(op)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == nil || len(p.known) >= maxPlans || p.text+len(op.RawQuery) > maxText {
+		p.known, p.text = make(map[*ast.OperationDefinition]*selection), 0
+	}
+	p.known[op.Operation], p.text = found, p.text+len(op.RawQuery)
+	return found
+}
+
+// compile makes a plan of an operation; nil when some part of it is not in the tables, or depends
+// on variables by a directive.
+func (e *Executor) compile(op *graphql.OperationContext) *selection {
+	if directed(op.Operation.SelectionSet, op.Doc) {
+		return nil
+	}
+	c := compiler{op: op}
+	return c.selection(op.Operation.SelectionSet, e.root, false, true)
+}
+
+// directed says whether a directive stands anywhere in the document's selections. Fragments are
+// looked at once each, wherever they are spread.
+func directed(set ast.SelectionSet, doc *ast.QueryDocument) bool {
+	if anyDirective(set) {
+		return true
+	}
+	for _, fragment := range doc.Fragments {
+		if len(fragment.Directives) > 0 || anyDirective(fragment.SelectionSet) {
+			return true
+		}
+	}
+	return false
+}
+
+func anyDirective(set ast.SelectionSet) bool {
+	for _, one := range set {
+		switch one := one.(type) {
+		case *ast.Field:
+			if len(one.Directives) > 0 || anyDirective(one.SelectionSet) {
+				return true
+			}
+		case *ast.InlineFragment:
+			if len(one.Directives) > 0 || anyDirective(one.SelectionSet) {
+				return true
+			}
+		case *ast.FragmentSpread:
+			if len(one.Directives) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+type compiler struct{ op *graphql.OperationContext }
+
+// selection compiles a selection set on a type; listed says that the object is an element of a list.
+func (c *compiler) selection(set ast.SelectionSet, of *Type, listed, root bool) *selection {
+	out, before := &selection{}, "{"
+	for _, asked := range graphql.CollectFields(c.op, set, append([]string{of.Name}, of.Implements...)) {
+		s := step{key: before + strconv.Quote(asked.Alias) + ":", asked: asked, root: root}
+		before = ","
+		if asked.Name == "__typename" {
+			s.fixed = strconv.Quote(of.Name)
+			out.steps = append(out.steps, s)
+			continue
+		}
+		field, ok := of.Fields[asked.Name]
+		if !ok || (field.alone && listed) {
+			return nil
+		}
+		s.field, s.args = field, len(asked.Definition.Arguments) > 0
+		if field.of != nil {
+			if s.below = c.selection(asked.Selections, field.of(), listed || field.many != nil, false); s.below == nil {
+				return nil
+			}
+		}
+		out.steps = append(out.steps, s)
+	}
+	if len(out.steps) == 0 {
+		return nil
+	}
+	return out
+}
