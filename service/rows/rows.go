@@ -3,6 +3,8 @@
 package rows
 
 import (
+	"encoding/json"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -62,12 +64,19 @@ const (
 	AppColumns = `app.id, app.slug, app.display_name, app.summary, app.permission_family, app.created_at`
 )
 
+// raw is where a stored document goes as it is; scanned as json.RawMessage it would be parsed first,
+// which PostgreSQL has done.
+func raw(into *json.RawMessage) *[]byte { return (*[]byte)(into) }
+
+// Ids and words are scanned as the plain strings they are made of: for a named type the driver looks
+// for a way by reflection, in each row.
+
 // Instance scans a row of InstanceColumns.
 func Instance(row pgx.CollectableRow) (*db.Instance, error) {
 	x := new(db.Instance)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.Name, &x.AppSlug, &x.AppVersion, &x.PermissionFamily,
-		&x.ManifestID, &x.Status, &x.Health, &x.HealthMessage, &x.Revision, &x.Config, &x.Roles,
-		&x.BoundCapacityShape, &x.OperatingMode, &x.ControlPlaneScope, &x.RuntimeBackend, &x.Smoke,
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID), (*string)(&x.ProjectID), &x.Name, &x.AppSlug, &x.AppVersion, &x.PermissionFamily,
+		(*string)(&x.ManifestID), (*string)(&x.Status), (*string)(&x.Health), &x.HealthMessage, &x.Revision, raw(&x.Config), raw(&x.Roles),
+		(*string)(&x.BoundCapacityShape), &x.OperatingMode, &x.ControlPlaneScope, &x.RuntimeBackend, &x.Smoke,
 		&x.FailureCode, &x.FailureMessage, &x.FailureOwner, &x.FailureRetryable, &x.LastOperationID,
 		&x.CorrelationID, &x.CreatedAt, &x.UpdatedAt, &x.ReleasedAt)
 }
@@ -75,17 +84,17 @@ func Instance(row pgx.CollectableRow) (*db.Instance, error) {
 // Member scans a row of MemberColumns.
 func Member(row pgx.CollectableRow) (*db.Member, error) {
 	x := new(db.Member)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.InstanceID, &x.ComponentKey, &x.Ordinal, &x.Status,
-		&x.Cordoned, &x.Health, &x.HealthMessage, &x.AllocationID, &x.NodeID, &x.LastOperationID,
-		&x.CorrelationID, &x.AdapterDetail, &x.CreatedAt, &x.UpdatedAt)
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID), (*string)(&x.ProjectID), (*string)(&x.InstanceID), &x.ComponentKey, &x.Ordinal, (*string)(&x.Status),
+		&x.Cordoned, (*string)(&x.Health), &x.HealthMessage, &x.AllocationID, &x.NodeID, &x.LastOperationID,
+		&x.CorrelationID, raw(&x.AdapterDetail), &x.CreatedAt, &x.UpdatedAt)
 }
 
 // Operation scans a row of OperationColumns.
 func Operation(row pgx.CollectableRow) (*db.Operation, error) {
 	x := new(db.Operation)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.InstanceID, &x.AllocationID, &x.Kind, &x.State, &x.Outcome,
-		&x.AdapterName, &x.Phase, &x.Percent, &x.Message, &x.RequesterKind, &x.RequesterID,
-		&x.RequesterName, &x.Reason, &x.CorrelationID, &x.DesiredChange, &x.Evidence, &x.ErrorCode,
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID), (*string)(&x.ProjectID), &x.InstanceID, &x.AllocationID, (*string)(&x.Kind), (*string)(&x.State), &x.Outcome,
+		&x.AdapterName, &x.Phase, &x.Percent, &x.Message, &x.RequesterKind, (*string)(&x.RequesterID),
+		&x.RequesterName, &x.Reason, &x.CorrelationID, raw(&x.DesiredChange), raw(&x.Evidence), &x.ErrorCode,
 		&x.ErrorMessage, &x.ErrorOwner, &x.ErrorRetryable, &x.DispatchAttempt, &x.ClaimEpoch,
 		&x.Deadline, &x.CreatedAt, &x.StartedAt, &x.EndedAt)
 }
@@ -93,65 +102,65 @@ func Operation(row pgx.CollectableRow) (*db.Operation, error) {
 // OperationStep scans a row of OperationStepColumns.
 func OperationStep(row pgx.CollectableRow) (*db.OperationStep, error) {
 	x := new(db.OperationStep)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.OperationID, &x.Name, &x.Ordinal, &x.State, &x.Attempt,
-		&x.Message, &x.Evidence, &x.StartedAt, &x.EndedAt)
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID), (*string)(&x.ProjectID), (*string)(&x.OperationID), &x.Name, &x.Ordinal, (*string)(&x.State), &x.Attempt,
+		&x.Message, raw(&x.Evidence), &x.StartedAt, &x.EndedAt)
 }
 
 // Event scans a row of EventColumns.
 func Event(row pgx.CollectableRow) (*db.Event, error) {
 	x := new(db.Event)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.InstanceID, &x.Seq, &x.Xid, &x.Position, &x.Type,
-		&x.AppSlug, &x.PermissionFamily, &x.OperationID, &x.MemberID, &x.Message, &x.Payload,
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID), (*string)(&x.ProjectID), (*string)(&x.InstanceID), &x.Seq, &x.Xid, &x.Position, &x.Type,
+		&x.AppSlug, &x.PermissionFamily, &x.OperationID, &x.MemberID, &x.Message, raw(&x.Payload),
 		&x.CorrelationID, &x.OccurredAt)
 }
 
 // Allocation scans a row of AllocationColumns.
 func Allocation(row pgx.CollectableRow) (*db.Allocation, error) {
 	x := new(db.Allocation)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.Name, &x.Shape, &x.GpuCount, &x.Sku, &x.Region, &x.Status,
-		&x.NodeID, &x.InstanceID, &x.SchedulerType, &x.IntegrationMetadata, &x.ReleaseOperationID,
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID), (*string)(&x.ProjectID), &x.Name, (*string)(&x.Shape), &x.GpuCount, &x.Sku, &x.Region, (*string)(&x.Status),
+		&x.NodeID, &x.InstanceID, &x.SchedulerType, raw(&x.IntegrationMetadata), &x.ReleaseOperationID,
 		&x.CreatedAt, &x.ReleasedAt)
 }
 
 // ComputeNode scans a row of ComputeNodeColumns.
 func ComputeNode(row pgx.CollectableRow) (*db.ComputeNode, error) {
 	x := new(db.ComputeNode)
-	return x, row.Scan(&x.ID, &x.Name, &x.Address, &x.Status, &x.Region, &x.Sku, &x.Cpus, &x.MemoryMib, &x.Gpus,
+	return x, row.Scan((*string)(&x.ID), &x.Name, &x.Address, (*string)(&x.Status), &x.Region, &x.Sku, &x.Cpus, &x.MemoryMib, &x.Gpus,
 		&x.GpuModel, &x.GpusSimulated, &x.Isolation, &x.SealingKey, &x.AgentVersion, &x.BootID,
-		&x.Kernel, &x.Labels, &x.LastSeenAt, &x.CreatedAt)
+		&x.Kernel, raw(&x.Labels), &x.LastSeenAt, &x.CreatedAt)
 }
 
 // NodeTask scans a row of NodeTaskColumns.
 func NodeTask(row pgx.CollectableRow) (*db.NodeTask, error) {
 	x := new(db.NodeTask)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.InstanceID, &x.MemberID, &x.NodeID, &x.OperationID,
-		&x.Kind, &x.Spec, &x.SpecDigest, &x.Fence, &x.State, &x.CancelRequested, &x.TimeoutSeconds,
-		&x.ExitCode, &x.Result, &x.Message, &x.Stdout, &x.Stderr, &x.IdempotencyKey, &x.CreatedAt,
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID), (*string)(&x.ProjectID), (*string)(&x.InstanceID), (*string)(&x.MemberID), (*string)(&x.NodeID), &x.OperationID,
+		(*string)(&x.Kind), raw(&x.Spec), &x.SpecDigest, &x.Fence, (*string)(&x.State), &x.CancelRequested, &x.TimeoutSeconds,
+		&x.ExitCode, raw(&x.Result), &x.Message, &x.Stdout, &x.Stderr, &x.IdempotencyKey, &x.CreatedAt,
 		&x.StartedAt, &x.EndedAt)
 }
 
 // Manifest scans a row of ManifestColumns.
 func Manifest(row pgx.CollectableRow) (*db.Manifest, error) {
 	x := new(db.Manifest)
-	return x, row.Scan(&x.ID, &x.AppID, &x.AppSlug, &x.Version, &x.DisplayName, &x.Summary, &x.Stage, &x.Digest,
-		&x.Document, &x.AdapterName, &x.Evidence, &x.CreatedAt)
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.AppID), &x.AppSlug, &x.Version, &x.DisplayName, &x.Summary, (*string)(&x.Stage), &x.Digest,
+		&x.Document, &x.AdapterName, raw(&x.Evidence), &x.CreatedAt)
 }
 
 // Artifact scans a row of ArtifactColumns.
 func Artifact(row pgx.CollectableRow) (*db.Artifact, error) {
 	x := new(db.Artifact)
-	return x, row.Scan(&x.ID, &x.Name, &x.MediaType, &x.Ref, &x.Digest, &x.SizeBytes, &x.Stage, &x.Evidence,
+	return x, row.Scan((*string)(&x.ID), &x.Name, &x.MediaType, &x.Ref, &x.Digest, &x.SizeBytes, (*string)(&x.Stage), raw(&x.Evidence),
 		&x.CreatedAt)
 }
 
 // App scans a row of AppColumns.
 func App(row pgx.CollectableRow) (*db.App, error) {
 	x := new(db.App)
-	return x, row.Scan(&x.ID, &x.Slug, &x.DisplayName, &x.Summary, &x.PermissionFamily, &x.CreatedAt)
+	return x, row.Scan((*string)(&x.ID), &x.Slug, &x.DisplayName, &x.Summary, &x.PermissionFamily, &x.CreatedAt)
 }
 
 // ProjectRef scans id and tenant_id of a project: what authorisation needs of it.
 func ProjectRef(row pgx.CollectableRow) (*db.Project, error) {
 	x := new(db.Project)
-	return x, row.Scan(&x.ID, &x.TenantID)
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID))
 }
