@@ -16,6 +16,8 @@ import (
 type encoder struct {
 	events chan *event.Event
 	next   func() *graphql.Response
+	engine *transport.Engine
+	ctx    context.Context // of the execution
 	cancel context.CancelFunc
 }
 
@@ -29,11 +31,11 @@ func Channel(ctx context.Context) <-chan *event.Event {
 }
 
 // newEncoder starts the operation. It sees the rights of the caller of ctx, so what the operation
-// may select must be the same for everybody who may watch the feed: events are. It outlives the request that gave the operation, and ends with
-// close.
+// may select must be the same for everybody who may watch the feed: events are. It outlives the
+// request that gave the operation, and ends with close.
 func newEncoder(ctx context.Context, engine *transport.Engine, op *graphql.OperationContext) *encoder {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	e := &encoder{events: make(chan *event.Event, 1), cancel: cancel}
+	e := &encoder{events: make(chan *event.Event, 1), engine: engine, ctx: ctx, cancel: cancel}
 	e.next = engine.Subscribe(context.WithValue(ctx, channelKey{}, e.events), again(op))
 	return e
 }
@@ -48,9 +50,19 @@ func again(op *graphql.OperationContext) *graphql.OperationContext {
 }
 
 // encode executes the operation's selection on one event. The channel holds it, so that the
-// executor's read never waits.
-func (e *encoder) encode(ev *event.Event) ([]byte, error) {
-	e.events <- ev
+// executor's read never waits. After an error, which may be a panic caught, the encoder is of no use
+// any more.
+func (e *encoder) encode(ev *event.Event) (payload []byte, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = e.engine.Recovered(e.ctx, cause)
+		}
+	}()
+	select {
+	case e.events <- ev:
+	case <-e.ctx.Done():
+		return nil, e.ctx.Err()
+	}
 	response := e.next()
 	if response == nil {
 		return nil, errors.New("the executor ended the subscription")

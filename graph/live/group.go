@@ -39,8 +39,11 @@ type group struct {
 	wake *event.Waiter
 	stop context.CancelFunc
 
+	begin func() *encoder // starts the group's execution
+
 	mu       sync.Mutex
-	encoder  *encoder
+	encoder  *encoder // nil before the first event, after an error, and at the end
+	ended    bool
 	place    event.Position // everything up to here was handed out
 	members  map[*subscriber]struct{}
 	ring     []encoded      // the newest, oldest first
@@ -123,22 +126,20 @@ func (g *group) sinks() []transport.Sink {
 
 // handOut encodes events once and queues the same bytes for every member. A member whose queue is
 // full is cut by its socket and leaves. Events read before everybody left and somebody else joined
-// are dropped: whoever joined has its own place.
+// are dropped: whoever joined has its own place. Events that cannot be encoded fail the members.
 func (g *group) handOut(from event.Position, events []*event.Event) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.place != from || len(g.members) == 0 {
+	if g.ended || g.place != from || len(g.members) == 0 {
 		return nil
 	}
-	batch := make([]encoded, len(events))
-	payloads := make([][]byte, len(events))
-	for i, ev := range events {
-		payload, err := g.encoder.encode(ev)
-		if err != nil {
-			return err
-		}
-		batch[i], payloads[i] = encoded{at: g.feed.position(ev), payload: payload}, payload
-		g.keep(batch[i])
+	batch, payloads, err := g.encodeAll(events)
+	if err != nil {
+		g.fail(err)
+		return err
+	}
+	for _, e := range batch {
+		g.keep(e)
 	}
 	g.place = batch[len(batch)-1].at
 	for member := range g.members {
@@ -147,6 +148,46 @@ func (g *group) handOut(from event.Position, events []*event.Event) error {
 		}
 	}
 	return nil
+}
+
+// encodeAll encodes a page; the lock is held.
+func (g *group) encodeAll(events []*event.Event) ([]encoded, [][]byte, error) {
+	if g.encoder == nil {
+		g.encoder = g.begin()
+	}
+	batch := make([]encoded, len(events))
+	payloads := make([][]byte, len(events))
+	for i, ev := range events {
+		payload, err := g.encoder.encode(ev)
+		if err != nil {
+			return nil, nil, err
+		}
+		batch[i], payloads[i] = encoded{at: g.feed.position(ev), payload: payload}, payload
+	}
+	return batch, payloads, nil
+}
+
+// fail ends every member's subscription with the error, and the execution that made it; whoever
+// joins next starts another. The lock is held.
+func (g *group) fail(err error) {
+	for member := range g.members {
+		member.sink.Fail(err)
+	}
+	clear(g.members)
+	g.encoder.close()
+	g.encoder = nil
+}
+
+// end stops the group; it may be called twice.
+func (g *group) end() {
+	g.stop()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = true
+	if g.encoder != nil {
+		g.encoder.close()
+		g.encoder = nil
+	}
 }
 
 // send queues what lies after the member's place; payloads are the batch's, made once for all.

@@ -22,7 +22,9 @@ type Sentinel struct {
 	watches map[question]*watch
 }
 
-// question is what makes two watches one.
+// question is what makes two watches one. The credential is told by its fingerprint: with its id
+// alone, a forged secret would be asked about in the name of whom it was forged of, and end their
+// subscriptions too.
 type question struct{ credential, subject string }
 
 type watch struct {
@@ -41,7 +43,7 @@ func NewSentinel() *Sentinel { return &Sentinel{watches: make(map[question]*watc
 // database that is away, changes nothing.
 func (s *Sentinel) Watch(ctx context.Context, subject string, ask func(context.Context) error, lost func(error)) (forget func()) {
 	credential, _ := tx.CredentialFrom(ctx)
-	key := question{credential: credential.ID(), subject: subject}
+	key := question{credential: credential.Fingerprint(), subject: subject}
 	l := &loser{lost: lost}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -67,11 +69,11 @@ func (s *Server) Run(ctx context.Context) error {
 	s.mu.Unlock()
 	<-ctx.Done()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for key, g := range s.groups {
-		g.stop()
-		g.encoder.close()
-		delete(s.groups, key)
+	left := slices.Collect(maps.Values(s.groups))
+	clear(s.groups)
+	s.mu.Unlock()
+	for _, g := range left {
+		g.end()
 	}
 	return nil
 }
@@ -186,7 +188,7 @@ func (s *Server) newGroup(ctx context.Context, key string, op *graphql.Operation
 	running, stop := context.WithCancel(s.ctx)
 	g := &group{
 		key: key, log: s.Log, stop: stop, users: 1, members: make(map[*subscriber]struct{}),
-		wake: s.Hub.Wait(opened.Topic), encoder: newEncoder(ctx, s.Engine, op),
+		wake: s.Hub.Wait(opened.Topic), begin: func() *encoder { return newEncoder(ctx, s.Engine, op) },
 		feed: feed{
 			topic: opened.Topic, position: opened.Position, delayed: opened.Delayed,
 			read: func(ctx context.Context, after event.Position) ([]*event.Event, error) {
@@ -201,13 +203,15 @@ func (s *Server) newGroup(ctx context.Context, key string, op *graphql.Operation
 // exit ends a group that nobody uses any more.
 func (s *Server) exit(g *group) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if g.users--; g.users > 0 || s.groups[g.key] != g {
-		return
+	g.users--
+	last := g.users == 0 && s.groups[g.key] == g
+	if last {
+		delete(s.groups, g.key)
 	}
-	delete(s.groups, g.key)
-	g.stop()
-	g.encoder.close()
+	s.mu.Unlock()
+	if last { // outside of the lock: a group that is encoding is waited for
+		g.end()
+	}
 }
 
 // Groups is how many groups there are now.
