@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/gpuaas/app-platform/sdk/client"
 )
 
 const (
@@ -128,7 +130,7 @@ func (k *Kit) findAction(app, name string) (compiledAction, bool) {
 
 // actionError maps what an action met to what its caller reads.
 func actionError(err error) error {
-	var platform *PlatformError
+	var platform *client.Error
 	var failed OperationError
 	switch {
 	case errors.As(err, &platform) && platform.Code == CodeKeyReused:

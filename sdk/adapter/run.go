@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/gpuaas/app-platform/sdk/client"
 )
 
 const (
@@ -260,11 +262,11 @@ func taskError(member Member, step string, result TaskResult) error {
 
 // platformFailure gives a refusal of the public API its owner; other errors pass.
 func platformFailure(step string, err error) error {
-	var refused *PlatformError
-	if !errors.As(err, &refused) {
+	refused, ok := client.AsError(err)
+	if !ok {
 		return err
 	}
-	return Fail(CodePlatform, OwnerPlatform, true, "step %s: %s %s", step, refused.Code, refused.Message)
+	return Fail(CodePlatform, OwnerPlatform, true, "step %s: %s %s", step, refused.Code, clip(refused.Message, MaxMessage))
 }
 
 func upsert(list []MemberUpdate, update MemberUpdate) []MemberUpdate {

@@ -5,7 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
+
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // Tasks is how an adapter acts on the world: node tasks and reports, by the public API.
@@ -41,32 +46,23 @@ const (
 	backoffMax   = 5 * time.Second
 )
 
-const (
-	runTaskDoc    = `mutation RunNodeTask($input: RunNodeTaskInput!) { runNodeTask(input: $input) { ...t } }` + taskFields
-	getTaskDoc    = `query NodeTask($id: ID!, $wait: Int!) { nodeTask(id: $id, waitSeconds: $wait) { ...t } }` + taskFields
-	taskFields    = ` fragment t on NodeTask { id state message exitCode stdout stderr result }`
-	cancelTaskDoc = `mutation CancelNodeTask($id: ID!) { cancelNodeTask(taskId: $id) { id } }`
-	reportDoc     = `mutation ReportOperation($input: ReportOperationInput!) { reportOperation(input: $input) { id } }`
-	renewDoc      = `mutation RenewOperationToken { renewOperationToken { token expiresAt } }`
-)
-
 // Run implements [Tasks].
 func (c *Client) Run(ctx context.Context, memberID string, task TaskSpec) (TaskResult, error) {
 	timeout := int(task.Timeout / time.Second)
 	if timeout == 0 {
 		timeout = 60
 	}
-	input := map[string]any{
-		"memberId": memberID, "kind": task.Kind, "spec": task.Spec,
-		"timeoutSeconds": timeout, "idempotencyKey": task.IdempotencyKey,
+	input := gql.RunNodeTaskInput{
+		MemberId: memberID, Kind: gql.NodeTaskKind(task.Kind), Spec: task.Spec,
+		TimeoutSeconds: timeout, IdempotencyKey: task.IdempotencyKey,
 	}
-	var made struct{ RunNodeTask TaskResult }
-	if err := c.persist(ctx, runTaskDoc, map[string]any{"input": input}, &made); err != nil {
+	made, err := persist(ctx, c, func() (*gql.RunNodeTaskResponse, error) { return gql.RunNodeTask(ctx, c, input) })
+	if err != nil {
 		return TaskResult{}, fmt.Errorf("run node task: %w", err)
 	}
-	result, err := c.await(ctx, made.RunNodeTask)
+	result, err := c.await(ctx, resultOf(made.RunNodeTask))
 	if err != nil && !errors.Is(err, errStopping) {
-		c.abandon(ctx, made.RunNodeTask.ID)
+		c.abandon(ctx, made.RunNodeTask.Id)
 	}
 	return result, err
 }
@@ -76,7 +72,7 @@ func (c *Client) Run(ctx context.Context, memberID string, task TaskSpec) (TaskR
 func (c *Client) abandon(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backoffMax)
 	defer cancel()
-	if err := c.Query(ctx, cancelTaskDoc, map[string]any{"id": id}, nil); err != nil {
+	if _, err := gql.CancelNodeTask(ctx, c, id); err != nil {
 		c.log.DebugContext(ctx, "node task not canceled", "task", id, "error", err)
 	}
 }
@@ -84,13 +80,14 @@ func (c *Client) abandon(ctx context.Context, id string) {
 // await asks after a task until it has ended.
 func (c *Client) await(ctx context.Context, task TaskResult) (TaskResult, error) {
 	for !task.State.Ended() {
-		var seen struct{ NodeTask TaskResult }
-		variables := map[string]any{"id": task.ID, "wait": int(taskWait / time.Second)}
 		asked := time.Now()
-		if err := c.persist(ctx, getTaskDoc, variables, &seen); err != nil {
+		seen, err := persist(ctx, c, func() (*gql.GetNodeTaskResponse, error) {
+			return gql.GetNodeTask(ctx, c, task.ID, int(taskWait/time.Second))
+		})
+		if err != nil {
 			return task, fmt.Errorf("await node task %s: %w", task.ID, err)
 		}
-		task = seen.NodeTask
+		task = resultOf(seen.NodeTask)
 		// A platform that answers without waiting must not be asked in a tight loop.
 		if !task.State.Ended() && time.Since(asked) < backoffFirst {
 			if err := pause(ctx, backoffFirst); err != nil {
@@ -99,6 +96,13 @@ func (c *Client) await(ctx context.Context, task TaskResult) (TaskResult, error)
 		}
 	}
 	return task.normalised(), nil
+}
+
+func resultOf(task gql.NodeTask) TaskResult {
+	return TaskResult{
+		ID: task.Id, State: TaskState(task.State), Message: task.Message,
+		ExitCode: task.ExitCode, Stdout: task.Stdout, Stderr: task.Stderr, Raw: task.Result,
+	}
 }
 
 // normalised fills the output fields from the result object where the agent put them there.
@@ -140,38 +144,59 @@ func (c *Client) Report(ctx context.Context, report Report) error {
 }
 
 func (c *Client) reportOnce(ctx context.Context, report Report, members []MemberUpdate) error {
-	list := make([]map[string]any, len(members))
+	list := make([]gql.MemberReportInput, len(members))
 	for i, member := range members {
 		list[i] = memberInput(member)
 	}
-	input := map[string]any{
-		"operationId": report.OperationID, "attempt": report.Attempt, "phase": report.Phase,
-		"percent": report.Percent, "message": clip(report.Message, 2000), "members": list,
+	_, err := gql.ReportOperation(ctx, c, gql.ReportOperationInput{
+		OperationId: report.OperationID, Attempt: report.Attempt, Phase: report.Phase,
+		Percent: &report.Percent, Message: clip(report.Message, 2000), Members: list,
+	})
+	return err
+}
+
+// memberInput is a member update as the public API takes it: its enums are upper case.
+func memberInput(member MemberUpdate) gql.MemberReportInput {
+	input := gql.MemberReportInput{
+		Id: member.ID, Status: gql.MemberStatus(strings.ToUpper(string(member.Status))),
+		Health: gql.Health(strings.ToUpper(string(member.Health))),
 	}
-	return c.Query(ctx, reportDoc, map[string]any{"input": input}, nil)
+	if !isNull(member.Detail) {
+		input.Detail = member.Detail
+	}
+	return input
 }
 
 // persist repeats a call until it succeeds, is refused for good, or ctx ends.
-func (c *Client) persist(ctx context.Context, document string, variables map[string]any, out any) error {
+func persist[T any](ctx context.Context, c *Client, call func() (T, error)) (T, error) {
+	var none T
 	wait := backoffFirst
 	for {
-		err := c.Query(ctx, document, variables, out)
+		answer, err := call()
 		if err == nil {
-			return nil
+			return answer, nil
 		}
-		var refused *PlatformError
-		if errors.As(err, &refused) && !refused.Retryable {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		refused, typed := client.AsError(err)
+		switch {
+		case typed && !passing(refused):
+			return none, err
+		case ctx.Err() != nil:
+			return none, context.Cause(ctx)
+		case !typed: // it was never sent, and the same call will not be either
+			return none, err
 		}
 		c.log.DebugContext(ctx, "the platform did not answer; trying again", "error", err, "wait", wait)
 		if err := pause(ctx, wait); err != nil {
-			return err
+			return none, err
 		}
 		wait = min(2*wait, backoffMax)
 	}
+}
+
+// passing reports whether the same call may succeed later: the platform says so, or the status of
+// an answer that may come from something in between.
+func passing(err *client.Error) bool {
+	return err.Retryable || err.HTTPStatus == http.StatusTooManyRequests || err.HTTPStatus >= http.StatusInternalServerError
 }
 
 func pause(ctx context.Context, d time.Duration) error {

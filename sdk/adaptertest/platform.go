@@ -183,9 +183,9 @@ func (p *Platform) graphql(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Query     string
 		Variables struct {
-			Input json.RawMessage
-			ID    string
-			Wait  int
+			Input       json.RawMessage
+			ID          string
+			WaitSeconds int
 		}
 	}
 	err := json.NewDecoder(io.LimitReader(r.Body, adapter.MaxBody)).Decode(&body)
@@ -197,7 +197,7 @@ func (p *Platform) graphql(w http.ResponseWriter, r *http.Request) {
 	case strings.Contains(body.Query, "runNodeTask"):
 		p.runTask(w, body.Variables.Input)
 	case strings.Contains(body.Query, "nodeTask("):
-		p.awaitTask(r.Context(), w, body.Variables.ID, time.Duration(body.Variables.Wait)*time.Second)
+		p.awaitTask(r.Context(), w, body.Variables.ID, time.Duration(body.Variables.WaitSeconds)*time.Second)
 	case strings.Contains(body.Query, "reportOperation"):
 		p.report(w, body.Variables.Input)
 	default:

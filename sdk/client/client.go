@@ -25,6 +25,8 @@ type Options struct {
 	Token string
 	// TokenSource gives the credential for each request and connection, for credentials that rotate; it wins over Token.
 	TokenSource func(context.Context) (string, error)
+	// GraphQLPath is where below the server's address the API answers; empty means /graphql. It begins with a slash.
+	GraphQLPath string
 	// HTTPClient sends the requests; its transport's TLS, proxy and dial settings also serve the feeds. Its redirect
 	// policy is replaced: redirects are refused.
 	HTTPClient *http.Client
@@ -42,6 +44,8 @@ type Options struct {
 	MaxDowntime time.Duration
 	// OnRetry is told before every wait to try again or to reconnect; it must return quickly.
 	OnRetry func(Retry)
+	// OnConnect is told of every connection of a feed that the server has acknowledged; it must return quickly.
+	OnConnect func()
 }
 
 // Retry says why and when something is tried again.
@@ -75,6 +79,9 @@ func New(serverURL string, options Options) (*Client, error) {
 	if strings.ContainsAny(options.Token, " \r\n\t") {
 		return nil, errors.New("token: must not contain white space")
 	}
+	if path := options.GraphQLPath; path != "" && (path[0] != '/' || strings.ContainsAny(path, "?#")) {
+		return nil, fmt.Errorf("graphql path %q: must begin with a slash and carry neither query nor fragment", path)
+	}
 	return &Client{base: base, options: withDefaults(options), http: ownHTTPClient(options)}, nil
 }
 
@@ -96,6 +103,9 @@ func parseBase(serverURL string) (*url.URL, error) {
 }
 
 func withDefaults(options Options) Options {
+	if options.GraphQLPath == "" {
+		options.GraphQLPath = "/graphql"
+	}
 	if options.UserAgent == "" {
 		options.UserAgent = defaultUserAgent
 	}

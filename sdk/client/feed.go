@@ -79,6 +79,9 @@ func (f *feed[T]) connectOnce(ctx context.Context, state *progress, yield func(*
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 	defer stop()
 	defer s.close()
+	if f.client.options.OnConnect != nil {
+		f.client.options.OnConnect()
+	}
 	err = s.run(f.request(), func(data json.RawMessage) error { return f.handle(state, data, yield) })
 	state.lastUp = time.Now()
 	if errors.Is(err, errStopped) || errors.Is(err, errHole) {

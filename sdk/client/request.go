@@ -23,7 +23,7 @@ func (c *Client) MakeRequest(ctx context.Context, req *graphql.Request, resp *gr
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", req.OpName, err)
 	}
-	call := call{path: "/graphql", body: body, name: req.OpName, correlationID: c.correlationID(ctx)}
+	call := call{path: c.options.GraphQLPath, body: body, name: req.OpName, correlationID: c.correlationID(ctx)}
 	call.repeatable = isRepeatable(ctx) || harmless(req.Query, body)
 	return c.withRetries(ctx, call, func(ctx context.Context) (http.Header, error) {
 		return c.tryGraphQL(ctx, call, resp)
@@ -50,15 +50,27 @@ func (c *Client) tryGraphQL(ctx context.Context, call call, resp *graphql.Respon
 	if err := json.Unmarshal(body, &answer); err != nil || (len(answer.Errors) == 0 && status != http.StatusOK) {
 		return header, notGraphQL(status, header, body)
 	}
-	if len(answer.Data) > 0 && string(answer.Data) != "null" {
+	empty := len(answer.Data) == 0 || string(answer.Data) == "null"
+	if empty && len(answer.Errors) == 0 {
+		return header, notGraphQL(status, header, body)
+	}
+	if !empty {
 		if err := json.Unmarshal(answer.Data, resp.Data); err != nil {
-			return header, fmt.Errorf("decode answer of %s: %w", call.name, err)
+			return header, misshapen(call, status, err)
 		}
 	}
 	if len(answer.Errors) > 0 {
 		return header, fromBody(status, header, body)
 	}
 	return header, nil
+}
+
+// misshapen is the error of an answer that does not fit the schema this client was generated from.
+func misshapen(call call, status int, err error) error {
+	return &Error{
+		Code: CodeInternal, Message: "the answer of " + call.name + " is not of the expected shape: " + err.Error(),
+		CorrelationID: call.correlationID, HTTPStatus: status, Err: err,
+	}
 }
 
 // notGraphQL is the error of an answer that is no GraphQL answer, also when its status claims success.

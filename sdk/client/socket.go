@@ -18,7 +18,7 @@ import (
 // Bounds of a socket.
 const (
 	subprotocol      = "graphql-transport-ws"
-	maxSocketMessage = 1 << 20
+	maxSocketMessage = 4 << 20
 	handshakeTimeout = 15 * time.Second
 	writeTimeout     = 10 * time.Second
 	pingEvery        = 15 * time.Second
@@ -50,12 +50,14 @@ func (c *Client) connect(ctx context.Context, correlationID string) (*socket, er
 	}
 	attempt, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	address := "ws" + strings.TrimPrefix(c.endpoint("/graphql"), "http")
+	address := "ws" + strings.TrimPrefix(c.endpoint(c.options.GraphQLPath), "http")
 	conn, resp, err := c.dialer().DialContext(attempt, address, header)
 	if err != nil {
 		return nil, upgradeError(ctx, resp, err)
 	}
 	conn.SetReadLimit(maxSocketMessage)
+	stop := context.AfterFunc(attempt, func() { _ = conn.Close() }) // a handshake ends with its context
+	defer stop()
 	s := &socket{conn: conn, done: make(chan struct{})}
 	if err := s.handshake(); err != nil {
 		s.close()
