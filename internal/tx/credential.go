@@ -2,6 +2,7 @@ package tx
 
 import (
 	"context"
+	"encoding/hex"
 	"strings"
 	"time"
 
@@ -47,13 +48,18 @@ func fromSecret(text string) (Credential, error) {
 	return Credential{kind: kind, id: secret.ID, hash: secret.Hash}, nil
 }
 
-// ID names the credential, for logs and for telling callers apart; it is no secret.
+// ID names the credential, for logs and for what was learnt of it once the database had verified it;
+// it is no secret, and anybody who knows it can make a credential that says the same.
 func (c Credential) ID() string {
 	if c.claims.ID != "" {
 		return c.claims.ID
 	}
 	return string(c.id)
 }
+
+// Fingerprint tells callers apart before the database has verified them: it holds the secret's hash,
+// so that a guess under somebody else's id is another caller. It is not for logs.
+func (c Credential) Fingerprint() string { return c.ID() + " " + hex.EncodeToString(c.hash) }
 
 // Hash is the SHA-256 of a secret; nil for a signed token.
 func (c Credential) Hash() []byte { return c.hash }

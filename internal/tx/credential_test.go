@@ -1,6 +1,8 @@
 package tx_test
 
 import (
+	"hash/crc32"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +33,33 @@ func TestEverySecretButALoginCodeIsACredential(t *testing.T) {
 		_, err := tx.ParseCredential(text, ring, time.Now())
 		require.True(t, fault.Is(err, fault.Unauthenticated), "%q: %v", text, err)
 	}
+}
+
+func TestAForgedSecretUnderAKnownIDIsAnotherCaller(t *testing.T) {
+	t.Parallel()
+	ring, err := token.NewKeyring(platformtest.Issuer)
+	require.NoError(t, err)
+	text, secret := token.Mint(token.Key)
+	genuine, err := tx.ParseCredential(text, ring, time.Now())
+	require.NoError(t, err)
+	other, _ := token.Mint(token.Key)
+	forged := "gpu_sa_" + strings.TrimPrefix(string(secret.ID), "key_") + "_" + strings.Split(other, "_")[3]
+	forged = forged[:len(forged)-6]
+	forged += checksum(forged)
+	guess, err := tx.ParseCredential(forged, ring, time.Now())
+	require.NoError(t, err, "its form is right: only the database can tell")
+	require.Equal(t, genuine.ID(), guess.ID())
+	require.NotEqual(t, genuine.Fingerprint(), guess.Fingerprint())
+}
+
+// checksum ends a secret, as anybody can work out.
+func checksum(body string) string {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	out, n := []byte("000000"), crc32.ChecksumIEEE([]byte(body))
+	for i := len(out) - 1; i >= 0; i-- {
+		out[i], n = digits[n%62], n/62
+	}
+	return string(out)
 }
 
 func TestSignedTokensAreCredentialsUntilTheyEnd(t *testing.T) {

@@ -103,7 +103,9 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, mux *http.Ser
 	if err != nil {
 		return err
 	}
-	logins, err := authhttp.New(authhttp.Options{Identity: resolver.Identity, Origins: p.config.Origins, Log: p.log})
+	logins, err := authhttp.New(authhttp.Options{
+		Identity: resolver.Identity, Origins: p.config.Origins, Log: p.log, Secure: strings.HasPrefix(p.config.PublicURL, "https://"),
+	})
 	if err != nil {
 		return err
 	}
@@ -136,8 +138,8 @@ func (p *platform) authenticate(ctx context.Context, shown transport.Credential,
 	return tx.WithCredential(ctx, credential), nil
 }
 
-// watch ends a socket whose credential has been revoked or is over. It asks at once, so that a
-// socket with an unknown credential does not stay open.
+// watch ends a socket whose credential is unknown, has been revoked or is over, within the few seconds
+// that the sentinel takes for a round.
 func (p *platform) watch(sentinel *live.Sentinel) func(context.Context, func(wsapi.CloseReason)) func() {
 	ask := func(ctx context.Context) error {
 		_, err := p.db.Read(ctx)
@@ -150,9 +152,14 @@ func (p *platform) watch(sentinel *live.Sentinel) func(context.Context, func(wsa
 	}
 }
 
+// subject is whose sockets are counted together. Nobody has verified the credential yet, so a forged
+// one must not count against whom it was forged of.
 func subject(ctx context.Context) string {
-	credential, _ := tx.CredentialFrom(ctx)
-	return credential.ID()
+	credential, shown := tx.CredentialFrom(ctx)
+	if !shown {
+		return ""
+	}
+	return credential.Fingerprint()
 }
 
 // withCorrelation carries the request's id where verbs and logs look for it.
