@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -145,7 +146,11 @@ func (p *platform) serve(ctx context.Context, group *errgroup.Group, listeners [
 		<-ctx.Done()
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.config.StopTimeout)
 		defer cancel()
-		return server.Shutdown(stopping)
+		if err := server.Shutdown(stopping); err == nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		p.log.Warn("requests under way did not end in time; they are cut", "after", p.config.StopTimeout)
+		return server.Close()
 	})
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -105,8 +106,23 @@ func (p *platform) registries() (artifact.Registries, error) {
 	return artifact.Registries{Dial: dialer.DialContext, Insecure: p.config.InsecureRegistries}, nil
 }
 
+// inside are ranges that netip calls global though they lead to a provider's own network, to this
+// machine, or, wrapped in IPv6, to an IPv4 address that nobody has judged.
+var inside = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),      // this network
+	netip.MustParsePrefix("100.64.0.0/10"),  // shared by a provider, where some clouds keep their metadata
+	netip.MustParsePrefix("192.0.0.0/24"),   // protocol assignments
+	netip.MustParsePrefix("198.18.0.0/15"),  // benchmarks
+	netip.MustParsePrefix("240.0.0.0/4"),    // reserved
+	netip.MustParsePrefix("64:ff9b::/96"),   // NAT64
+	netip.MustParsePrefix("64:ff9b:1::/48"), // NAT64, local
+	netip.MustParsePrefix("2001::/32"),      // Teredo
+	netip.MustParsePrefix("2002::/16"),      // 6to4
+}
+
 // public says whether an address is one of the public Internet.
 func public(address netip.Addr) bool {
-	address = address.Unmap()
-	return address.IsGlobalUnicast() && !address.IsPrivate()
+	address = address.Unmap().WithZone("")
+	return address.IsGlobalUnicast() && !address.IsPrivate() &&
+		!slices.ContainsFunc(inside, func(block netip.Prefix) bool { return block.Contains(address) })
 }
