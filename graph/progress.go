@@ -93,7 +93,7 @@ func (p *Progress) join(id ids.ID) chan *operation.View {
 		ctx, stop := context.WithCancel(context.Background())
 		w = &watchedOperation{watchers: make(map[chan *operation.View]struct{}), stop: stop}
 		p.watched[id] = w
-		go p.run(ctx, id, p.Hub.Wait(event.OperationTopic(id)))
+		go p.run(ctx, id, w, p.Hub.Wait(event.OperationTopic(id)))
 	}
 	w.watchers[newest] = struct{}{}
 	return newest
@@ -112,7 +112,7 @@ func (p *Progress) leave(id ids.ID, newest chan *operation.View) {
 
 // run reads the operation at each wake-up for all who watch it; each of them was authorised, and is
 // asked about again by the sentinel.
-func (p *Progress) run(ctx context.Context, id ids.ID, waiter *event.Waiter) {
+func (p *Progress) run(ctx context.Context, id ids.ID, w *watchedOperation, waiter *event.Waiter) {
 	defer waiter.Close()
 	look := time.NewTicker(progressLook)
 	defer look.Stop()
@@ -130,18 +130,16 @@ func (p *Progress) run(ctx context.Context, id ids.ID, waiter *event.Waiter) {
 			}
 			continue
 		}
-		p.tell(id, view)
+		p.tell(w, view)
 	}
 }
 
-// tell gives every watcher the newest view, in place of one it has not taken yet.
-func (p *Progress) tell(id ids.ID, view *operation.View) {
+// tell gives every watcher of w the newest view, in place of one it has not taken yet. Those who came
+// after w had ended have another goroutine, whose word is newer.
+func (p *Progress) tell(w *watchedOperation, view *operation.View) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.watched[id] == nil {
-		return
-	}
-	for newest := range p.watched[id].watchers {
+	for newest := range w.watchers {
 		select {
 		case <-newest:
 		default:
