@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/seal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 const (
@@ -66,7 +67,7 @@ type Agent struct {
 	key         *seal.Key
 	sandboxes   *sandbox.Manager
 	journal     *journal.Journal
-	inventory   platform.Inventory
+	inventory   gql.NodeInventoryInput
 	bootID      string
 	credentials *credentials
 	lock        *os.File
@@ -226,7 +227,7 @@ func (a *Agent) keepBeating(ctx context.Context) error {
 func (a *Agent) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatEvery)
 	defer cancel()
-	input := platform.Heartbeat{AgentVersion: a.options.Version, BootID: a.bootID}
+	input := gql.NodeHeartbeatInput{AgentVersion: a.options.Version, BootId: a.bootID}
 	if !a.told.Load() { // the inventory may have changed since the node was enrolled, but not while the agent runs
 		input.Inventory = &a.inventory
 	}

@@ -14,19 +14,20 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 func TestAgentEnrolsAndTellsItsInventory(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, r *rig) {
 		r.eventually(func() bool { return r.count(&r.beats) > 0 }, "a heartbeat comes")
-		want := "NAMESPACE"
+		want := gql.NodeIsolationNamespace
 		if r.options.ForceProcess {
-			want = "PROCESS"
+			want = gql.NodeIsolationProcess
 		}
 		require.Equal(t, want, r.enrolled.Inventory.Isolation)
-		require.Equal(t, 2, r.enrolled.Inventory.GPUs)
-		require.True(t, r.enrolled.Inventory.GPUsSimulated)
+		require.Equal(t, 2, r.enrolled.Inventory.Gpus)
+		require.True(t, r.enrolled.Inventory.GpusSimulated)
 		require.Positive(t, r.enrolled.Inventory.MemoryMiB)
 		require.NotEmpty(t, r.enrolled.SealingKey)
 		for _, name := range []string{"credential.json", "sealing.key", "journal.jsonl"} {
@@ -202,7 +203,7 @@ func TestRepeatedDeliveryRunsOnceAndReportsAgain(t *testing.T) {
 		r.push(task)
 		r.eventually(func() bool { return len(r.seen("tsk_a").reports) > before }, "the outcome is reported again")
 		reports := r.seen("tsk_a").reports
-		require.Equal(t, "SUCCEEDED", reports[len(reports)-1].State)
+		require.Equal(t, gql.NodeTaskStateSucceeded, reports[len(reports)-1].State)
 		require.JSONEq(t, string(r.seen("tsk_a").result), string(reports[len(reports)-1].Result))
 		require.Equal(t, "1", strings.TrimSpace(resultOf[runResult](t, r.do(shell("tsk_b", "wc -l < "+root+"/var/count"))).Stdout))
 	})
@@ -233,7 +234,7 @@ func TestHigherFenceReplacesTheRunThatGoesOn(t *testing.T) {
 		done := r.do(task)
 		require.Equal(t, "SUCCEEDED", done.State, "%s %s", done.message, done.result)
 		for _, report := range done.reports {
-			require.Equal(t, int64(2), report.Fence)
+			require.Equal(t, 2, report.Fence)
 		}
 	})
 }

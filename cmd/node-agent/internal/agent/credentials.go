@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/durable"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 const credentialFile = "credential.json"
@@ -183,6 +183,6 @@ func (c *credentials) snapshot() credentialState {
 	return c.state
 }
 
-func asHeld(from platform.Credential, now time.Time) held {
+func asHeld(from gql.NodeCredential, now time.Time) held {
 	return held{Token: from.Credential, IssuedAt: now.UTC(), ExpiresAt: from.ExpiresAt}
 }

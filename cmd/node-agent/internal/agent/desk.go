@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 const (
@@ -51,7 +51,7 @@ type job struct {
 	done   chan struct{}
 	// successor is the same task with a higher fence, which waits for this one's end; with one the job
 	// leaves no outcome behind.
-	successor *platform.Task
+	successor *gql.NodeWork
 }
 
 // queue is the order of one member's tasks.
@@ -72,9 +72,9 @@ func newDesk(ctx context.Context, j *journal.Journal, executor *task.Executor, r
 
 // take is called for every task that the stream brings: new ones, those of an earlier life, changes of
 // those that are held, and repetitions.
-func (d *desk) take(sent platform.Task) {
-	if !taskIDForm.MatchString(sent.ID) {
-		d.log.Warn("task with an unusable id refused", "task", sent.ID)
+func (d *desk) take(sent gql.NodeWork) {
+	if !taskIDForm.MatchString(sent.Id) {
+		d.log.Warn("task with an unusable id refused", "task", sent.Id)
 		return
 	}
 	d.mu.Lock()
@@ -82,33 +82,35 @@ func (d *desk) take(sent platform.Task) {
 	if d.ctx.Err() != nil {
 		return
 	}
-	if held, ok := d.tasks[sent.ID]; ok {
+	if held, ok := d.tasks[sent.Id]; ok {
 		d.again(held, sent)
 		return
 	}
-	entry, known := d.journal.Get(sent.ID)
+	fence := int64(sent.Fence)
+	entry, known := d.journal.Get(sent.Id)
 	switch {
-	case known && sent.Fence < entry.Fence:
-		d.log.Warn("task with a stale fence refused", "task", sent.ID, "fence", sent.Fence, "known", entry.Fence)
-	case known && sent.Fence == entry.Fence && entry.Outcome != nil:
+	case known && fence < entry.Fence:
+		d.log.Warn("task with a stale fence refused", "task", sent.Id, "fence", fence, "known", entry.Fence)
+	case known && fence == entry.Fence && entry.Outcome != nil:
 		d.reporter.add(entry, nil)
-	case known && sent.Fence == entry.Fence && entry.State != journal.StateRunning:
-		d.log.Warn("task was done too long ago to tell how", "task", sent.ID, "state", entry.State)
+	case known && fence == entry.Fence && entry.State != journal.StateRunning:
+		d.log.Warn("task was done too long ago to tell how", "task", sent.Id, "state", entry.State)
 	case len(d.tasks) >= maxTasks:
 		d.log.Warn("too many tasks at once; they will be asked for again", "held", len(d.tasks))
 		d.overflow()
 	default:
-		d.begin(sent, known && sent.Fence == entry.Fence, entry.Epoch)
+		d.begin(sent, known && fence == entry.Fence, entry.Epoch)
 	}
 }
 
 // again handles a task that is held: a cancellation, a higher fence, or a mere repetition.
-func (d *desk) again(held *job, sent platform.Task) {
+func (d *desk) again(held *job, sent gql.NodeWork) {
+	fence := int64(sent.Fence)
 	switch {
-	case sent.Fence < held.task.Fence:
-		d.log.Warn("task with a stale fence refused", "task", sent.ID, "fence", sent.Fence, "known", held.task.Fence)
-	case sent.Fence > held.task.Fence:
-		d.log.Info("task is dispatched anew; the running one is ended", "task", sent.ID, "fence", sent.Fence)
+	case fence < held.task.Fence:
+		d.log.Warn("task with a stale fence refused", "task", sent.Id, "fence", fence, "known", held.task.Fence)
+	case fence > held.task.Fence:
+		d.log.Info("task is dispatched anew; the running one is ended", "task", sent.Id, "fence", fence)
 		held.successor = &sent
 		held.cancel(task.ErrCanceled)
 	case sent.CancelRequested:
@@ -117,9 +119,9 @@ func (d *desk) again(held *job, sent platform.Task) {
 }
 
 // begin journals and queues a task. With d.mu held.
-func (d *desk) begin(sent platform.Task, resumed bool, epoch string) {
+func (d *desk) begin(sent gql.NodeWork, resumed bool, epoch string) {
 	work := task.Task{
-		ID: sent.ID, Fence: sent.Fence, Kind: sent.Kind, MemberID: sent.MemberID, InstanceID: sent.InstanceID,
+		ID: sent.Id, Fence: int64(sent.Fence), Kind: string(sent.Kind), MemberID: sent.MemberId, InstanceID: sent.InstanceId,
 		Spec: sent.Spec, Timeout: timeout(sent.TimeoutSeconds),
 	}
 	if !resumed {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // maxBackoff bounds the wait between tries to reach the platform.
@@ -66,21 +67,21 @@ func (a *Agent) ensureEnrolled(ctx context.Context) error {
 
 // enrol repeats while the platform is away; a refusal is final.
 func (a *Agent) enrol(ctx context.Context, token string) (credentialState, error) {
-	input := platform.EnrolInput{
+	input := gql.EnrolNodeInput{
 		Name: a.options.Name, Address: a.options.Address, SealingKey: a.key.Public(),
-		AgentVersion: a.options.Version, BootID: a.bootID, Inventory: a.inventory,
+		AgentVersion: a.options.Version, BootId: a.bootID, Inventory: a.inventory,
 	}
 	retry := newBackoff(maxBackoff)
 	for {
 		enrolled, err := a.client.Enrol(ctx, token, input)
 		if err == nil {
-			a.log.InfoContext(ctx, "node enrolled", "node", enrolled.Node.ID, "name", enrolled.Node.Name, "expires", enrolled.ExpiresAt)
+			a.log.InfoContext(ctx, "node enrolled", "node", enrolled.Node.Id, "name", enrolled.Node.Name, "expires", enrolled.ExpiresAt)
 			return credentialState{
-				NodeID: enrolled.Node.ID, Name: enrolled.Node.Name, Enrolment: tokenDigest(token),
-				Current: asHeld(enrolled.Credential, a.now()),
+				NodeID: enrolled.Node.Id, Name: enrolled.Node.Name, Enrolment: tokenDigest(token),
+				Current: asHeld(gql.NodeCredential{Credential: enrolled.Credential, ExpiresAt: enrolled.ExpiresAt}, a.now()),
 			}, nil
 		}
-		if platform.Permanent(err) || platform.HasCode(err, platform.CodeUnauthenticated) {
+		if platform.Permanent(err) || platform.Unauthenticated(err) {
 			return credentialState{}, fmt.Errorf("enrol the node: %w", err)
 		}
 		a.log.WarnContext(ctx, "enrolment will be tried again", "error", err)

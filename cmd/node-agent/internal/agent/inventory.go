@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,30 +13,39 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // inventory is what the options declare, and for the rest what the machine has.
-func (o Options) inventory(isolation sandbox.Isolation) platform.Inventory {
-	found := platform.Inventory{
-		CPUs: o.CPUs, MemoryMiB: o.MemoryMiB, GPUs: o.GPUs, GPUModel: o.GPUModel, GPUsSimulated: o.SimulatedGPUs,
-		Isolation: strings.ToUpper(memberinit.ModeProcess), Region: o.Region, SKU: o.SKU, Kernel: kernelRelease(), Labels: o.Labels,
+func (o Options) inventory(isolation sandbox.Isolation) gql.NodeInventoryInput {
+	found := gql.NodeInventoryInput{
+		Cpus: o.CPUs, MemoryMiB: o.MemoryMiB, Gpus: o.GPUs, GpuModel: o.GPUModel, GpusSimulated: o.SimulatedGPUs,
+		Isolation: gql.NodeIsolationProcess, Region: o.Region, Sku: o.SKU, Kernel: kernelRelease(), Labels: labels(o.Labels),
 	}
 	if isolation.Mode == memberinit.ModeNamespace {
-		found.Isolation = strings.ToUpper(memberinit.ModeNamespace)
+		found.Isolation = gql.NodeIsolationNamespace
 	}
-	if found.CPUs == 0 {
-		found.CPUs = runtime.NumCPU()
+	if found.Cpus == 0 {
+		found.Cpus = runtime.NumCPU()
 	}
 	if found.MemoryMiB == 0 {
 		found.MemoryMiB = memoryMiB()
 	}
 	if o.GPUs < 0 {
-		found.GPUs = countGPUs("/dev")
+		found.Gpus = countGPUs("/dev")
 	}
 	return found
+}
+
+// labels are nil where there are none, which leaves those that the platform has.
+func labels(given map[string]string) json.RawMessage {
+	if len(given) == 0 {
+		return nil
+	}
+	raw, _ := json.Marshal(given) // text to text, which always encodes
+	return raw
 }
 
 // countGPUs counts the device nodes of accelerators: nvidia0…, or where there are none AMD's renderD….

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // pump sends a run's output to the platform as it comes. It holds at most wire.StreamCap bytes a
 // stream, which is all that is ever streamed, so an absent platform costs no more memory than that.
 type pump struct {
-	send   func(context.Context, platform.Output) (int, error)
+	send   func(context.Context, gql.AppendNodeTaskOutputInput) (int, error)
 	taskID string
 	fence  int64
 
@@ -57,7 +58,7 @@ func (p *pump) finish() {
 	}
 }
 
-func newPump(taskID string, fence int64, send func(context.Context, platform.Output) (int, error)) *pump {
+func newPump(taskID string, fence int64, send func(context.Context, gql.AppendNodeTaskOutputInput) (int, error)) *pump {
 	return &pump{
 		send: send, taskID: taskID, fence: fence, wake: make(chan struct{}, 1),
 		streams: map[string]*outStream{"stdout": {}, "stderr": {}},
@@ -125,18 +126,18 @@ func (p *pump) flush(ctx context.Context) error {
 	return nil
 }
 
-func (p *pump) next(name string) (platform.Output, bool) {
+func (p *pump) next(name string) (gql.AppendNodeTaskOutputInput, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stream := p.streams[name]
 	piece := text.Head(stream.text[stream.sent:], maxPiece)
-	return platform.Output{TaskID: p.taskID, Fence: p.fence, Stream: strings.ToUpper(name), Offset: stream.sent, Data: piece}, piece != ""
+	return gql.AppendNodeTaskOutputInput{TaskId: p.taskID, Fence: int(p.fence), Stream: gql.OutputStream(strings.ToUpper(name)), Offset: stream.sent, Data: piece}, piece != ""
 }
 
 // advance goes where the platform wants to continue: after the piece, or beyond it when it had more
 // from an earlier agent. It tells whether that is a step forward: a platform that wants no more, or
 // something from before, gets the result's text instead.
-func (p *pump) advance(name string, piece platform.Output, wanted int) bool {
+func (p *pump) advance(name string, piece gql.AppendNodeTaskOutputInput, wanted int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stream := p.streams[name]

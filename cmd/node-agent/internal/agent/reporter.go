@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 const (
@@ -44,7 +45,7 @@ func newReporter(ctx context.Context, client *platform.Client, who platform.Cred
 }
 
 // append sends a piece of output.
-func (r *reporter) append(ctx context.Context, piece platform.Output) (int, error) {
+func (r *reporter) append(ctx context.Context, piece gql.AppendNodeTaskOutputInput) (int, error) {
 	return r.client.Append(ctx, r.who, piece)
 }
 
@@ -52,7 +53,7 @@ func (r *reporter) append(ctx context.Context, piece platform.Output) (int, erro
 func (r *reporter) running(ctx context.Context, work task.Task) {
 	ctx, cancel := context.WithTimeout(ctx, runningPatience)
 	defer cancel()
-	err := r.client.Report(ctx, r.who, platform.Report{TaskID: work.ID, Fence: work.Fence, State: journal.StateRunning})
+	err := r.client.Report(ctx, r.who, gql.ReportNodeTaskInput{TaskId: work.ID, Fence: int(work.Fence), State: gql.NodeTaskStateRunning})
 	if err != nil {
 		r.log.Debug("start of the task not reported", "task", work.ID, "error", err)
 	}
@@ -75,8 +76,8 @@ func (r *reporter) add(entry journal.Entry, output *pump) {
 func (r *reporter) deliver(entry journal.Entry, output *pump) {
 	defer r.settle(entry)
 	retry := newBackoff(maxBackoff)
-	report := platform.Report{
-		TaskID: entry.TaskID, Fence: entry.Fence, State: entry.Outcome.State, ExitCode: entry.Outcome.ExitCode,
+	report := gql.ReportNodeTaskInput{
+		TaskId: entry.TaskID, Fence: int(entry.Fence), State: gql.NodeTaskState(entry.Outcome.State), ExitCode: entry.Outcome.ExitCode,
 		Result: entry.Outcome.Result, Message: entry.Outcome.Message,
 	}
 	for {
@@ -96,7 +97,7 @@ func (r *reporter) deliver(entry journal.Entry, output *pump) {
 
 // once sends what output is missing and then the outcome. Output that is refused is no reason to keep
 // the outcome back: its end is in the result.
-func (r *reporter) once(report platform.Report, output *pump) error {
+func (r *reporter) once(report gql.ReportNodeTaskInput, output *pump) error {
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
@@ -111,17 +112,17 @@ func (r *reporter) once(report platform.Report, output *pump) error {
 
 // final tells whether the platform will never take the report. One that is too large is shortened and
 // tried again.
-func (r *reporter) final(report *platform.Report, err error) bool {
+func (r *reporter) final(report *gql.ReportNodeTaskInput, err error) bool {
 	if !platform.Permanent(err) {
 		return false
 	}
-	if platform.HasCode(err, platform.CodeTooLarge) {
+	if platform.TooLarge(err) {
 		if short, ok := shorten(report.Result); ok {
 			report.Result = short
 			return false
 		}
 	}
-	r.log.Warn("the platform refuses the outcome of a task", "task", report.TaskID, "fence", report.Fence, "error", err)
+	r.log.Warn("the platform refuses the outcome of a task", "task", report.TaskId, "fence", report.Fence, "error", err)
 	return true
 }
 

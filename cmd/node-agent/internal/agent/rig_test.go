@@ -18,8 +18,8 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/agent"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 const (
@@ -150,23 +150,23 @@ func (r *rig) eventually(condition func() bool, what string) {
 	require.Eventually(r.t, condition, patience, 10*time.Millisecond, what)
 }
 
-func newTask(id, kind string, spec any) platform.Task {
+func newTask(id, kind string, spec any) gql.NodeWork {
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		panic(err)
 	}
-	return platform.Task{ID: id, Fence: 1, Kind: kind, Spec: raw, TimeoutSeconds: 30, MemberID: member, InstanceID: instance}
+	return gql.NodeWork{Id: id, Fence: 1, Kind: gql.NodeTaskKind(kind), Spec: raw, TimeoutSeconds: 30, MemberId: member, InstanceId: instance}
 }
 
-func shell(id, script string) platform.Task {
+func shell(id, script string) gql.NodeWork {
 	return newTask(id, "RUN", map[string]any{"command": []string{"/bin/sh", "-c", script}})
 }
 
 // do gives a task and waits for its end.
-func (r *rig) do(task platform.Task) standTask {
+func (r *rig) do(task gql.NodeWork) standTask {
 	r.t.Helper()
 	r.give(task)
-	return r.ended(task.ID)
+	return r.ended(task.Id)
 }
 
 func (r *rig) ended(id string) standTask {

@@ -13,7 +13,8 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // standin stands in for the platform's node part: it answers the operations that an agent uses by
@@ -30,7 +31,7 @@ type standin struct {
 	fresh     string          // rotated, not yet used
 	life      time.Duration
 	minted    int
-	enrolled  platform.EnrolInput
+	enrolled  gql.EnrolNodeInput
 	beats     int
 	tasks     map[string]*standTask
 	order     []string
@@ -41,8 +42,9 @@ type standin struct {
 
 // standTask is a task as the platform keeps it.
 type standTask struct {
-	platform.Task
-	reports  []platform.Report
+	gql.NodeWork
+	State    string
+	reports  []gql.ReportNodeTaskInput
 	exitCode *int
 	result   json.RawMessage
 	message  string
@@ -112,17 +114,17 @@ func (s *standin) serve(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{field: data}})
 }
 
-func (s *standin) answer(operation, token string, input json.RawMessage) (any, *platform.Error) {
+func (s *standin) answer(operation, token string, input json.RawMessage) (any, *client.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refuse != nil && s.refuse(operation) {
-		return nil, &platform.Error{Code: "UNAVAILABLE", Message: "not now", Retryable: true}
+		return nil, &client.Error{Code: "UNAVAILABLE", Message: "not now", Retryable: true}
 	}
 	if operation == "EnrolNode" {
 		return s.enrol(token, input)
 	}
 	if !s.authentic(token) {
-		return nil, &platform.Error{Code: platform.CodeUnauthenticated, Message: "the credential is not valid"}
+		return nil, &client.Error{Code: client.CodeUnauthenticated, Message: "the credential is not valid"}
 	}
 	switch operation {
 	case "RotateNodeCredential":
@@ -136,7 +138,7 @@ func (s *standin) answer(operation, token string, input json.RawMessage) (any, *
 	case "AppendNodeTaskOutput":
 		return s.append(input)
 	}
-	return nil, &platform.Error{Code: "DOCUMENT_INVALID", Message: operation}
+	return nil, &client.Error{Code: "DOCUMENT_INVALID", Message: operation}
 }
 
 // authentic ends the earlier credential at the first use of the fresh one.
@@ -152,13 +154,13 @@ func (s *standin) mint() string {
 	return fmt.Sprintf("gpu_nod_%d", s.minted)
 }
 
-func (s *standin) enrol(token string, input json.RawMessage) (any, *platform.Error) {
+func (s *standin) enrol(token string, input json.RawMessage) (any, *client.Error) {
 	if token != s.enrolment {
-		return nil, &platform.Error{Code: platform.CodeUnauthenticated, Message: "the enrolment token is not valid"}
+		return nil, &client.Error{Code: client.CodeUnauthenticated, Message: "the enrolment token is not valid"}
 	}
 	s.enrolment = ""
 	if err := json.Unmarshal(input, &s.enrolled); err != nil {
-		return nil, &platform.Error{Code: "INVALID_ARGUMENT", Message: err.Error()}
+		return nil, &client.Error{Code: "INVALID_ARGUMENT", Message: err.Error()}
 	}
 	credential := s.mint()
 	s.valid = map[string]bool{credential: true}
@@ -166,41 +168,41 @@ func (s *standin) enrol(token string, input json.RawMessage) (any, *platform.Err
 	return map[string]any{"node": node, "credential": credential, "expiresAt": time.Now().Add(s.life)}, nil
 }
 
-func (s *standin) report(input json.RawMessage) (any, *platform.Error) {
-	var report platform.Report
+func (s *standin) report(input json.RawMessage) (any, *client.Error) {
+	var report gql.ReportNodeTaskInput
 	if err := json.Unmarshal(input, &report); err != nil {
-		return nil, &platform.Error{Code: "INVALID_ARGUMENT", Message: err.Error()}
+		return nil, &client.Error{Code: "INVALID_ARGUMENT", Message: err.Error()}
 	}
-	known := s.tasks[report.TaskID]
+	known := s.tasks[report.TaskId]
 	switch {
 	case known == nil:
-		return nil, &platform.Error{Code: "NOT_FOUND", Message: report.TaskID}
+		return nil, &client.Error{Code: "NOT_FOUND", Message: report.TaskId}
 	case report.Fence < known.Fence:
-		return nil, &platform.Error{Code: platform.CodeStaleFence, Message: report.TaskID}
+		return nil, &client.Error{Code: client.CodeStaleFence, Message: report.TaskId}
 	}
 	known.reports = append(known.reports, report)
 	if !known.ended() {
-		known.State, known.exitCode, known.result, known.message = report.State, report.ExitCode, report.Result, report.Message
+		known.State, known.exitCode, known.result, known.message = string(report.State), report.ExitCode, report.Result, report.Message
 	}
-	return map[string]any{"id": report.TaskID}, nil
+	return map[string]any{"id": report.TaskId}, nil
 }
 
 func (t *standTask) ended() bool { return t.State != "PENDING" && t.State != "RUNNING" }
 
-func (s *standin) append(input json.RawMessage) (any, *platform.Error) {
-	var piece platform.Output
+func (s *standin) append(input json.RawMessage) (any, *client.Error) {
+	var piece gql.AppendNodeTaskOutputInput
 	if err := json.Unmarshal(input, &piece); err != nil {
-		return nil, &platform.Error{Code: "INVALID_ARGUMENT", Message: err.Error()}
+		return nil, &client.Error{Code: "INVALID_ARGUMENT", Message: err.Error()}
 	}
-	known := s.tasks[piece.TaskID]
+	known := s.tasks[piece.TaskId]
 	if known == nil || piece.Fence < known.Fence {
-		return nil, &platform.Error{Code: platform.CodeStaleFence, Message: piece.TaskID}
+		return nil, &client.Error{Code: client.CodeStaleFence, Message: piece.TaskId}
 	}
-	have := known.output[piece.Stream]
+	have := known.output[string(piece.Stream)]
 	if end := piece.Offset + len(piece.Data); piece.Offset <= len(have) && end > len(have) {
-		known.output[piece.Stream] = have + piece.Data[len(have)-piece.Offset:]
+		known.output[string(piece.Stream)] = have + piece.Data[len(have)-piece.Offset:]
 	}
-	return len(known.output[piece.Stream]), nil
+	return len(known.output[string(piece.Stream)]), nil
 }
 
 // stream speaks graphql-transport-ws as far as one subscription needs it.
@@ -238,10 +240,10 @@ func (s *standin) subscribe(conn *websocket.Conn) {
 	s.mu.Lock()
 	s.opened++
 	s.streams[conn] = &sync.Mutex{}
-	var open []platform.Task
+	var open []gql.NodeWork
 	for _, id := range s.order {
 		if !s.tasks[id].ended() {
-			open = append(open, s.tasks[id].Task)
+			open = append(open, s.tasks[id].NodeWork)
 		}
 	}
 	s.mu.Unlock()
@@ -251,24 +253,24 @@ func (s *standin) subscribe(conn *websocket.Conn) {
 }
 
 // push sends a task to every stream.
-func (s *standin) push(task platform.Task) {
+func (s *standin) push(task gql.NodeWork) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for conn, lock := range s.streams {
 		lock.Lock()
-		_ = conn.WriteJSON(map[string]any{"id": "tasks", "type": "next", "payload": map[string]any{"data": map[string]any{"nodeTasks": task}}})
+		_ = conn.WriteJSON(map[string]any{"id": "1", "type": "next", "payload": map[string]any{"data": map[string]any{"nodeTasks": task}}})
 		lock.Unlock()
 	}
 }
 
 // give makes a task and sends it.
-func (s *standin) give(task platform.Task) {
+func (s *standin) give(task gql.NodeWork) {
 	s.mu.Lock()
-	if _, known := s.tasks[task.ID]; !known {
-		s.order = append(s.order, task.ID)
+	if _, known := s.tasks[task.Id]; !known {
+		s.order = append(s.order, task.Id)
 	}
-	task.State = "PENDING"
-	s.tasks[task.ID] = &standTask{Task: task, output: map[string]string{}}
+	task.State = gql.NodeTaskStatePending
+	s.tasks[task.Id] = &standTask{NodeWork: task, State: string(task.State), output: map[string]string{}}
 	s.mu.Unlock()
 	s.push(task)
 }

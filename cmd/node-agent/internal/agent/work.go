@@ -5,9 +5,9 @@ import (
 	"errors"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // await blocks until it is the task's turn and gives what frees its place, or the cause of ctx's end.
@@ -122,7 +122,7 @@ func resultText(outcome *journal.Outcome) (map[string]string, bool) {
 }
 
 // pumpOf makes a pump that holds the streams of a result, for an agent that did not see them come.
-func pumpOf(entry journal.Entry, send func(context.Context, platform.Output) (int, error)) *pump {
+func pumpOf(entry journal.Entry, send func(context.Context, gql.AppendNodeTaskOutputInput) (int, error)) *pump {
 	output := newPump(entry.TaskID, entry.Fence, send)
 	streams, whole := resultText(entry.Outcome)
 	if whole {

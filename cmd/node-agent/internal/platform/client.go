@@ -1,17 +1,20 @@
+// Package platform is the agent's use of the platform's public API, over sdk/client as any program
+// outside of the platform uses it: the mutations and the one subscription that a node needs, each call
+// with the credential of the moment, whose fate its keeper learns.
 package platform
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 const (
@@ -28,14 +31,14 @@ type Credentials interface {
 	Token() string
 	// Accepted says that the platform took the token.
 	Accepted(token string)
-	// Refused says that the platform answered UNAUTHENTICATED to the token.
+	// Refused says that the platform does not know the token, or not any more.
 	Refused(token string)
 }
 
 // Client calls one platform. It is safe for use by many goroutines.
 type Client struct {
-	endpoint string
-	http     *http.Client
+	base string
+	http *http.Client
 }
 
 // NewClient takes the platform's base address, with or without /graphql. A nil transport is the
@@ -48,52 +51,90 @@ func NewClient(platformURL string, transport http.RoundTripper) (*Client, error)
 	if parsed.User != nil || parsed.RawQuery != "" {
 		return nil, errors.New("platform url: must carry neither a user nor a query")
 	}
-	parsed.Path = strings.TrimSuffix(strings.TrimSuffix(parsed.Path, "/"), "/graphql") + "/graphql"
-	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{
-		endpoint: parsed.String(),
-		http:     &http.Client{Timeout: callTimeout, Transport: transport, CheckRedirect: refuse},
-	}, nil
+	parsed.Path = strings.TrimSuffix(strings.TrimSuffix(parsed.Path, "/"), "/graphql")
+	c := &Client{base: parsed.String(), http: &http.Client{Transport: transport}}
+	if _, err := c.as("", client.Options{}); err != nil {
+		return nil, fmt.Errorf("platform url: %w", err)
+	}
+	return c, nil
 }
 
-const (
-	enrolDoc     = `mutation EnrolNode($input: EnrolNodeInput!) { enrolNode(input: $input) { node { id name } credential expiresAt } }`
-	rotateDoc    = `mutation RotateNodeCredential { rotateNodeCredential { credential expiresAt } }`
-	heartbeatDoc = `mutation NodeHeartbeat($input: NodeHeartbeatInput!) { nodeHeartbeat(input: $input) { id } }`
-	reportDoc    = `mutation ReportNodeTask($input: ReportNodeTaskInput!) { reportNodeTask(input: $input) { id } }`
-	appendDoc    = `mutation AppendNodeTaskOutput($input: AppendNodeTaskOutputInput!) { appendNodeTaskOutput(input: $input) }`
-	tasksDoc     = `subscription NodeTasks { nodeTasks { id fence kind state spec timeoutSeconds memberId instanceId cancelRequested } }`
-)
+// as is the typed client with this credential. It tries once: the agent's own loops decide how long to
+// persist, and they look after the credential meanwhile.
+func (c *Client) as(token string, options client.Options) (*client.Client, error) {
+	options.Token, options.HTTPClient, options.UserAgent = token, c.http, "gpuaas-node-agent"
+	options.CorrelationID = "node-" + rand.Text()
+	options.MaxAttempts, options.MaxResponseBytes, options.RequestTimeout = 1, maxAnswer, callTimeout
+	return client.New(c.base, options)
+}
+
+// call runs one function of the typed client and tells the credential's keeper how it fared.
+func (c *Client) call(who Credentials, name string, run func(*client.Client) error) error {
+	token := who.Token()
+	api, err := c.as(token, client.Options{})
+	if err == nil {
+		err = run(api)
+	}
+	if err == nil {
+		who.Accepted(token)
+		return nil
+	}
+	if Unauthenticated(err) {
+		who.Refused(token)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
 
 // Enrol trades a one-time token for a credential.
-func (c *Client) Enrol(ctx context.Context, token string, input EnrolInput) (Enrolled, error) {
-	var data struct{ EnrolNode Enrolled }
-	err := c.call(ctx, fixed(token), "EnrolNode", enrolDoc, input, &data)
-	return data.EnrolNode, err
+func (c *Client) Enrol(ctx context.Context, token string, input gql.EnrolNodeInput) (enrolled gql.EnrolledNode, err error) {
+	err = c.call(fixed(token), "enrol node", func(api *client.Client) error {
+		answer, err := gql.EnrolNode(ctx, api, input)
+		if err == nil {
+			enrolled = answer.EnrolNode
+		}
+		return err
+	})
+	return enrolled, err
 }
 
 // Rotate gets a fresh credential; the earlier one works until the new one is first used.
-func (c *Client) Rotate(ctx context.Context, who Credentials) (Credential, error) {
-	var data struct{ RotateNodeCredential Credential }
-	err := c.call(ctx, who, "RotateNodeCredential", rotateDoc, nil, &data)
-	return data.RotateNodeCredential, err
+func (c *Client) Rotate(ctx context.Context, who Credentials) (fresh gql.NodeCredential, err error) {
+	err = c.call(who, "rotate credential", func(api *client.Client) error {
+		answer, err := gql.RotateNodeCredential(ctx, api)
+		if err == nil {
+			fresh = answer.RotateNodeCredential
+		}
+		return err
+	})
+	return fresh, err
 }
 
 // Heartbeat says that the node is alive.
-func (c *Client) Heartbeat(ctx context.Context, who Credentials, input Heartbeat) error {
-	return c.call(ctx, who, "NodeHeartbeat", heartbeatDoc, input, nil)
+func (c *Client) Heartbeat(ctx context.Context, who Credentials, input gql.NodeHeartbeatInput) error {
+	return c.call(who, "heartbeat", func(api *client.Client) error {
+		_, err := gql.NodeHeartbeat(ctx, api, input)
+		return err
+	})
 }
 
 // Report says where a task stands.
-func (c *Client) Report(ctx context.Context, who Credentials, input Report) error {
-	return c.call(ctx, who, "ReportNodeTask", reportDoc, input, nil)
+func (c *Client) Report(ctx context.Context, who Credentials, input gql.ReportNodeTaskInput) error {
+	return c.call(who, "report task", func(api *client.Client) error {
+		_, err := gql.ReportNodeTask(ctx, api, input)
+		return err
+	})
 }
 
 // Append sends a piece of output and gives the next offset that the platform wants.
-func (c *Client) Append(ctx context.Context, who Credentials, input Output) (int, error) {
-	var data struct{ AppendNodeTaskOutput int }
-	err := c.call(ctx, who, "AppendNodeTaskOutput", appendDoc, input, &data)
-	return data.AppendNodeTaskOutput, err
+func (c *Client) Append(ctx context.Context, who Credentials, input gql.AppendNodeTaskOutputInput) (next int, err error) {
+	err = c.call(who, "append output", func(api *client.Client) error {
+		answer, err := gql.AppendNodeTaskOutput(ctx, api, input)
+		if err == nil {
+			next = answer.AppendNodeTaskOutput
+		}
+		return err
+	})
+	return next, err
 }
 
 // fixed is a credential that nobody keeps.
@@ -102,121 +143,3 @@ type fixed string
 func (f fixed) Token() string { return string(f) }
 func (fixed) Accepted(string) {}
 func (fixed) Refused(string)  {}
-
-type request struct {
-	Query         string         `json:"query"`
-	OperationName string         `json:"operationName"`
-	Variables     map[string]any `json:"variables,omitempty"`
-}
-
-type answer struct {
-	Data   json.RawMessage `json:"data"`
-	Errors []answerError   `json:"errors"`
-}
-
-type answerError struct {
-	Message    string `json:"message"`
-	Extensions struct {
-		Code          string `json:"code"`
-		CorrelationID string `json:"correlation_id"`
-		Retryable     bool   `json:"retryable"`
-	} `json:"extensions"`
-}
-
-func (c *Client) call(ctx context.Context, who Credentials, name, document string, input, out any) error {
-	token := who.Token()
-	err := c.post(ctx, token, request{Query: document, OperationName: name, Variables: variables(input)}, out)
-	if HasCode(err, CodeUnauthenticated) {
-		who.Refused(token)
-	} else if err == nil {
-		who.Accepted(token)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-func variables(input any) map[string]any {
-	if input == nil {
-		return nil
-	}
-	return map[string]any{"input": input}
-}
-
-func (c *Client) post(ctx context.Context, token string, content request, out any) error {
-	body, err := json.Marshal(content)
-	if err != nil {
-		return fmt.Errorf("encode request: %w", err)
-	}
-	post, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("make request: %w", err)
-	}
-	post.Header = header(token)
-	post.Header.Set("Content-Type", "application/json")
-	post.Header.Set("Accept", "application/graphql-response+json, application/json")
-	response, err := c.http.Do(post)
-	if err != nil {
-		return fmt.Errorf("reach the platform: %w", err)
-	}
-	defer response.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return fmt.Errorf("read answer: %w", err)
-	}
-	return interpret(response.StatusCode, raw, out)
-}
-
-func header(token string) http.Header {
-	return http.Header{
-		"Authorization":    {"Bearer " + token},
-		"X-Correlation-Id": {"node-" + rand.Text()},
-		"User-Agent":       {"gpuaas-node-agent"},
-	}
-}
-
-// interpret prefers what the body says; an answer of something in between has only its status.
-func interpret(status int, raw []byte, out any) error {
-	var content answer
-	if err := json.Unmarshal(raw, &content); err != nil || len(content.Errors) == 0 && status != http.StatusOK {
-		return statusError(status)
-	}
-	if len(content.Errors) > 0 {
-		return content.Errors[0].typed(status)
-	}
-	if out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(content.Data, out); err != nil {
-		return fmt.Errorf("decode answer: %w", err)
-	}
-	return nil
-}
-
-func (e answerError) typed(status int) error {
-	if e.Extensions.Code == "" {
-		typed := statusError(status)
-		typed.Message = e.Message
-		return typed
-	}
-	return &Error{
-		Code: e.Extensions.Code, Message: e.Message,
-		CorrelationID: e.Extensions.CorrelationID, Retryable: e.Extensions.Retryable,
-	}
-}
-
-func statusError(status int) *Error {
-	code := "UNAVAILABLE"
-	switch status {
-	case http.StatusUnauthorized:
-		code = CodeUnauthenticated
-	case http.StatusForbidden:
-		code = "FORBIDDEN"
-	case http.StatusRequestEntityTooLarge:
-		code = CodeTooLarge
-	case http.StatusOK, http.StatusBadRequest, http.StatusUnprocessableEntity:
-		code = "DOCUMENT_INVALID"
-	}
-	return &Error{Code: code, Message: fmt.Sprintf("the platform answered with status %d", status)}
-}

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // keeper is a credential that remembers how it fared.
@@ -35,7 +37,7 @@ func (k *keeper) Refused(string) {
 	k.refused++
 }
 
-func client(t *testing.T, handler http.HandlerFunc) *platform.Client {
+func serve(t *testing.T, handler http.HandlerFunc) *platform.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -58,17 +60,21 @@ func TestAnswersBecomeTypedErrors(t *testing.T) {
 		{200, `{"errors":[{"message":"m","extensions":{"code":"CONFLICT","retryable":true}}]}`, "CONFLICT", false, 0},
 		{200, `{"errors":[{"message":"m","extensions":{"code":"INTERNAL"}}]}`, "INTERNAL", false, 0},
 		{401, ``, "UNAUTHENTICATED", false, 1},
-		{413, `too large`, "DOCUMENT_TOO_LARGE", true, 0},
+		{200, `{"errors":[{"message":"m","extensions":{"code":"TOKEN_EXPIRED"}}]}`, "TOKEN_EXPIRED", false, 1},
+		{200, `{"errors":[{"message":"m","extensions":{"code":"NOT_FOUND"}}]}`, "NOT_FOUND", true, 0},
+		{404, `nothing here`, "NOT_FOUND", false, 0},
+		{413, `too large`, "MESSAGE_TOO_LARGE", true, 0},
 		{502, `<html>`, "UNAVAILABLE", false, 0},
-		{302, ``, "UNAVAILABLE", false, 0},
+		{302, ``, "INTERNAL", false, 0},
+		{200, `<html>`, "INTERNAL", false, 0},
 	} {
 		who := &keeper{}
-		api := client(t, func(w http.ResponseWriter, _ *http.Request) {
+		api := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(c.status)
 			_, _ = io.WriteString(w, c.body)
 		})
-		err := api.Report(t.Context(), who, platform.Report{})
-		require.True(t, platform.HasCode(err, c.code), "%d %s: %v", c.status, c.body, err)
+		err := api.Report(t.Context(), who, gql.ReportNodeTaskInput{})
+		require.Equal(t, c.code, client.CodeOf(err), "%d %s: %v", c.status, c.body, err)
 		require.Equal(t, c.permanent, platform.Permanent(err), "%d %s", c.status, c.body)
 		require.Equal(t, c.refused, who.refused, "%d %s", c.status, c.body)
 		require.Zero(t, who.accepted)
@@ -77,7 +83,7 @@ func TestAnswersBecomeTypedErrors(t *testing.T) {
 
 func TestCredentialTravelsInTheHeaderOnly(t *testing.T) {
 	t.Parallel()
-	api := client(t, func(w http.ResponseWriter, r *http.Request) {
+	api := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.Header.Get("Authorization") != "Bearer gpu_nod_x" || strings.Contains(r.URL.String()+string(body), "gpu_nod_x") {
 			w.WriteHeader(http.StatusTeapot)
@@ -86,7 +92,7 @@ func TestCredentialTravelsInTheHeaderOnly(t *testing.T) {
 		_, _ = io.WriteString(w, `{"data":{"appendNodeTaskOutput":7}}`)
 	})
 	who := &keeper{}
-	next, err := api.Append(t.Context(), who, platform.Output{})
+	next, err := api.Append(t.Context(), who, gql.AppendNodeTaskOutputInput{})
 	require.NoError(t, err)
 	require.Equal(t, 7, next)
 	require.Equal(t, 1, who.accepted)
@@ -107,7 +113,7 @@ func TestAddressOfThePlatformIsChecked(t *testing.T) {
 // socket answers a subscription with the given messages and then closes with the code.
 func socket(t *testing.T, code int, messages ...string) *platform.Client {
 	t.Helper()
-	return client(t, func(w http.ResponseWriter, r *http.Request) {
+	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, err := (&websocket.Upgrader{Subprotocols: []string{"graphql-transport-ws"}}).Upgrade(w, r, nil)
 		if err != nil {
 			return
@@ -124,18 +130,18 @@ func socket(t *testing.T, code int, messages ...string) *platform.Client {
 	})
 }
 
-const taskMessage = `{"id":"tasks","type":"next","payload":{"data":{"nodeTasks":{"id":"tsk_a","fence":3,"kind":"RUN","spec":{"command":["x"]},"cancelRequested":true}}}}`
+const taskMessage = `{"id":"1","type":"next","payload":{"data":{"nodeTasks":{"id":"tsk_a","fence":3,"kind":"RUN","spec":{"command":["x"]},"cancelRequested":true}}}}`
 
 func TestStreamGivesTasksAndAnswersPings(t *testing.T) {
 	t.Parallel()
 	api := socket(t, 1000, "", `{"type":"ping"}`, `{"type":"connection_ack"}`, "", "", `{"type":"ping"}`, "", taskMessage)
-	var got []platform.Task
+	var got []gql.NodeWork
 	ready := false
-	err := api.Tasks(t.Context(), &keeper{}, func() { ready = true }, func(task platform.Task) { got = append(got, task) })
+	err := api.Tasks(t.Context(), &keeper{}, func() { ready = true }, func(task gql.NodeWork) { got = append(got, task) })
 	require.Error(t, err)
 	require.True(t, ready)
 	require.Len(t, got, 1)
-	require.Equal(t, int64(3), got[0].Fence)
+	require.Equal(t, 3, got[0].Fence)
 	require.True(t, got[0].CancelRequested)
 	require.JSONEq(t, `{"command":["x"]}`, string(got[0].Spec))
 }
@@ -145,12 +151,12 @@ func TestStreamThatRefusesTheCredentialSaysSo(t *testing.T) {
 	for name, api := range map[string]*platform.Client{
 		"by close code": socket(t, 4401, ""),
 		"by forbidden":  socket(t, 4403, "", `{"type":"connection_ack"}`, ""),
-		"by an error":   socket(t, 1000, "", `{"type":"connection_ack"}`, "", `{"id":"tasks","type":"error","payload":[{"message":"m","extensions":{"code":"UNAUTHENTICATED"}}]}`),
-		"by upgrade":    client(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }),
+		"by an error":   socket(t, 1000, "", `{"type":"connection_ack"}`, "", `{"id":"1","type":"error","payload":[{"message":"m","extensions":{"code":"UNAUTHENTICATED"}}]}`),
+		"by upgrade":    serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }),
 	} {
 		who := &keeper{}
-		err := api.Tasks(t.Context(), who, func() {}, func(platform.Task) {})
-		require.True(t, platform.HasCode(err, platform.CodeUnauthenticated), "%s: %v", name, err)
+		err := api.Tasks(t.Context(), who, func() {}, func(gql.NodeWork) {})
+		require.True(t, platform.Unauthenticated(err), "%s: %v", name, err)
 		require.Equal(t, 1, who.refused, name)
 	}
 }
@@ -159,7 +165,7 @@ func TestStreamEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
 	t.Cleanup(func() { close(hold) })
-	api := client(t, func(w http.ResponseWriter, r *http.Request) {
+	api := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, err := (&websocket.Upgrader{Subprotocols: []string{"graphql-transport-ws"}}).Upgrade(w, r, nil)
 		if err != nil {
 			return
@@ -170,7 +176,7 @@ func TestStreamEndsWithItsContext(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- api.Tasks(ctx, &keeper{}, cancel, func(platform.Task) {}) }()
+	go func() { ended <- api.Tasks(ctx, &keeper{}, cancel, func(gql.NodeWork) {}) }()
 	select {
 	case err := <-ended:
 		require.Error(t, err)
