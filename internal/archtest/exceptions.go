@@ -8,6 +8,7 @@ const ahead = "its verb comes with a later part; the key is given out already, s
 // or by the path of its file, or by a folder with a slash at its end.
 var (
 	climbing = map[string]string{
+		"graph/live/kit_test.go":               "groups are tested with the product's own schema and executor, which stand above them",
 		"internal/postgres -> internal/prereq": "the server's tests install the server's binaries, which is prereq's work; prereq asks postgres where they are",
 	}
 	testHelpers = map[string]string{

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -22,7 +23,7 @@ type house struct {
 	project   *db.Project
 	operation *db.Operation
 	// The credentials of the house.
-	admin, robot, node, token, enrolment string
+	admin, robot, node, token string
 }
 
 // secrets are the ids that nobody outside of the house may be shown. What the platform owns (apps,
@@ -84,6 +85,15 @@ func (b *bench) build() *house {
 		require.NotEmpty(b.t, value, name)
 	}
 	return h
+}
+
+// enrolment is a fresh one-time token for a node of any name.
+func (b *bench) enrolment() string {
+	b.t.Helper()
+	text, secret := token.Mint(token.Enrolment)
+	require.NoError(b.t, b.Ent.NodeEnrolment.Create().SetID(secret.ID).SetNodeID(ids.New(ids.Node)).SetSecretHash(secret.Hash).
+		SetExpiresAt(time.Now().Add(time.Hour)).Exec(b.t.Context()))
+	return text
 }
 
 // find learns the ids of rows that the fixtures made beside those they answered.
