@@ -3,6 +3,7 @@ package workers_test
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,6 +90,52 @@ func TestResidueThatStaysFailsTheDecommissionAndItCanBeAskedForAgain(t *testing.
 	l.answering(healthy)
 	require.Equal(t, lifecycle.OperationSucceeded, l.ended(l.decommission(it, time.Minute)).State)
 	require.NotNil(t, l.own.Instance.GetX(t.Context(), it.instance).ReleasedAt)
+}
+
+func TestNothingIsProvedWhileAnEarlierTaskCouldBringTheMemberBack(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	it := l.running("busy")
+	lagging := ids.New(ids.NodeTask)
+	asked, slow := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	l.answering(func(task *db.NodeTask) (lifecycle.NodeTaskState, string) {
+		if task.ID != lagging {
+			return healthy(task)
+		}
+		if !task.CancelRequested {
+			return "", ""
+		}
+		once.Do(func() { close(asked) })
+		select {
+		case <-slow:
+			return lifecycle.TaskCanceled, `{}`
+		default:
+			return "", ""
+		}
+	})
+	member := l.own.Member.GetX(t.Context(), it.members[0])
+	l.own.NodeTask.Create().SetID(lagging).SetTenantID(member.TenantID).SetProjectID(member.ProjectID).SetInstanceID(it.instance).
+		SetMemberID(member.ID).SetNodeID(it.node).SetOperationID(it.create).SetKind(lifecycle.TaskRun).SetSpec(json.RawMessage(`{}`)).
+		SetSpecDigest([]byte("x")).SetState(lifecycle.TaskRunning).SetTimeoutSeconds(60).SetIdempotencyKey("k").SetCreatedAt(time.Now()).
+		SaveX(t.Context())
+	down := l.decommission(it, time.Minute)
+	select {
+	case <-asked:
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "the task was not asked to end")
+	}
+	l.until("the operation says what it waits for", func() bool { return l.op(down).Message == "waits for earlier node tasks to end: 1" })
+	residue := nodetask.And(nodetask.InstanceID(it.instance), nodetask.KindEQ(lifecycle.TaskResidue))
+	require.Zero(t, l.own.NodeTask.Query().Where(residue).CountX(t.Context()), "nobody looks yet")
+	close(slow)
+	op := l.ended(down)
+	require.Equal(t, lifecycle.OperationSucceeded, op.State, op.ErrorMessage)
+	ended := l.own.NodeTask.GetX(t.Context(), lagging).EndedAt
+	for _, task := range l.own.NodeTask.Query().Where(residue).AllX(t.Context()) {
+		require.False(t, task.CreatedAt.Before(*ended))
+	}
 }
 
 func TestSilentAgentFailsTheDecommissionByName(t *testing.T) {

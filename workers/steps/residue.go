@@ -3,6 +3,7 @@ package steps
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -68,6 +69,9 @@ type residueProof struct {
 // residue has the agents look for anything left of each member, in rounds. What is still there after
 // the adapter said that it is done is torn down by the platform's own hand, which the evidence says,
 // and looked at again. Members that never touched their node are looked for all the same.
+//
+// A task that somebody asked for earlier and that has not ended could bring the member back after the
+// agent has looked, so a round begins when there is none, and proves nothing if one came meanwhile.
 func (w *work) residue() engine.Step {
 	return engine.Step{
 		Name: "residue", Title: "checking that nothing is left on the nodes", Percent: 95, Owner: operation.OwnerNode,
@@ -77,7 +81,7 @@ func (w *work) residue() engine.Step {
 				return engine.Result{}, err
 			}
 			if state.Round == 0 || (!state.Again.IsZero() && !c.Now().Before(state.Again)) {
-				return w.search(ctx, c, rounds{Round: state.Round + 1}, lifecycle.TaskResidue, nil)
+				return w.look(ctx, c, rounds{Round: state.Round + 1})
 			}
 			if !state.Again.IsZero() {
 				return engine.Wait(state.Again.Sub(c.Now()), "", residueBlame), nil
@@ -91,6 +95,25 @@ var residueBlame = engine.Blame{Code: fault.ResidueLeft, Owner: operation.OwnerN
 
 func residuePrefix(c *engine.Context, round int) string {
 	return fmt.Sprintf("%sresidue %s %d ", keyPrefix, c.Op.ID, round)
+}
+
+// look begins a round once no task of another's is under way on the members; those that are, are asked
+// to end.
+func (w *work) look(ctx context.Context, c *engine.Context, state rounds) (engine.Result, error) {
+	silent, open := "", 0
+	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) (err error) {
+		silent, open, err = cancelOthers(ctx, t, locked.Op)
+		return err
+	})
+	switch {
+	case err != nil:
+		return engine.Result{}, err
+	case silent != "":
+		return engine.Wait(w.Pace.Task, silent, engine.Blame{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}), nil
+	case open > 0:
+		return engine.Wait(w.Pace.Task, fmt.Sprintf("waits for earlier node tasks to end: %d", open), residueBlame), nil
+	}
+	return w.search(ctx, c, state, lifecycle.TaskResidue, nil)
 }
 
 // search asks for tasks of a kind on the members named, or on all of them when none is.
@@ -136,6 +159,9 @@ func (w *work) weigh(ctx context.Context, c *engine.Context, state rounds) (engi
 	dirty, worst := unclean(list)
 	switch {
 	case len(dirty) == 0:
+		if later, err := laterThan(ctx, c, list); err != nil || later {
+			return engine.Wait(0, "a node task came while the agents looked", residueBlame), errors.Join(err, c.SetState(rounds{Round: state.Round, Again: c.Now()}))
+		}
 		return w.proof(ctx, c, state.Round, list)
 	case slices.ContainsFunc(list, func(f finding) bool { return f.Kind == lifecycle.TaskTeardown }):
 		// What the teardown came to is what the next round finds.
