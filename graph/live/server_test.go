@@ -196,6 +196,7 @@ func TestASlowReaderIsCutAndResumesFromItsCursor(t *testing.T) {
 	for n := range 50 {
 		want = append(want, fmt.Sprint(n))
 		b.append(fmt.Sprint(n))
+		b.until(func() bool { return len(slow.got()) > 0 })
 	}
 	b.until(func() bool { return len(fast.got()) == 50 })
 	require.NoError(t, slow.ended(t, patience))
