@@ -115,7 +115,7 @@ var appWords = regexp.MustCompile(`(?i)slurm|munge|\bsinfo\b|\bsrun\b|\bsqueue\b
 // neutral is where no app's name may stand.
 var neutral = []string{
 	"domain", "ent/schema", "authz", "service", "graph", "workers", "migrations", "internal/tx", "internal/adapterclient",
-	"cmd/app-platform", "cmd/node-agent",
+	"cmd/app-platform", "cmd/node-agent", "cmd/appctl", "sdk", "web/src",
 }
 
 // AppNames finds an app's name or role in what must work for every app: code, SQL, the SDL and the

@@ -22,7 +22,7 @@ const Module = "github.com/gpuaas/app-platform"
 type File struct {
 	// Path is relative to the module's root, with slashes; Dir is its folder, "." for the root.
 	Path, Dir string
-	// Test says that the go command compiles it into tests alone; Generated that it lies below a
+	// Test says that it is compiled into tests alone; Generated that it lies below a
 	// folder of that name.
 	Test, Generated bool
 	// Source is what it holds, and Lines how many lines that is.
@@ -58,7 +58,7 @@ func (f Finding) String() string { return fmt.Sprintf("%s:%d: %s", f.Path, f.Lin
 var skipped = []string{".git", ".data", "bin", "node_modules", "dist", "testdata"}
 
 // kept are the kinds of file that some rule reads.
-var kept = []string{".go", ".sql", ".graphql", ".csv", ".conf"}
+var kept = []string{".go", ".sql", ".graphql", ".csv", ".conf", ".ts", ".tsx", ".css"}
 
 // Load reads the module below root.
 func Load(root string) (*Tree, error) {
@@ -95,7 +95,7 @@ func Parse(sources map[string][]byte) (*Tree, error) {
 	for name, source := range sources {
 		file := &File{
 			Path: name, Dir: path.Dir(name), Source: source, Lines: bytes.Count(source, []byte("\n")),
-			Test: strings.HasSuffix(name, "_test.go"), Generated: strings.Contains("/"+name, "/generated/"),
+			Test: isTest(name), Generated: strings.Contains("/"+name, "/generated/"),
 		}
 		if path.Ext(name) == ".go" {
 			parsed, err := parser.ParseFile(tree.fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
@@ -108,6 +108,10 @@ func Parse(sources map[string][]byte) (*Tree, error) {
 	}
 	slices.SortFunc(tree.Files, func(a, b *File) int { return strings.Compare(a.Path, b.Path) })
 	return tree, nil
+}
+
+func isTest(name string) bool {
+	return strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, ".test.ts") || strings.HasSuffix(name, ".test.tsx")
 }
 
 // Written is every Go file that a person wrote.
