@@ -113,8 +113,8 @@ type Filter struct {
 	States     []lifecycle.OperationState
 }
 
-// List reads operations of a project or an instance, newest first. It asks for operation.read on
-// each one's project; NOT_FOUND when a project is named that the caller cannot see.
+// List reads operations of a project or an instance, newest first. It asks for operation.read; NOT_FOUND
+// when a project is named that the caller cannot see.
 func List(ctx context.Context, database *tx.DB, filter Filter, args page.Args) (*page.Page[*View], error) {
 	var after ids.ID
 	if err := args.Decode(list, &after); err != nil {
@@ -139,18 +139,12 @@ func List(ctx context.Context, database *tx.DB, filter Filter, args page.Args) (
 			return nil, err
 		}
 	}
-	found = visible(actor, found)
-	return page.Cut(args, found, func(v *View) string { return page.Cursor(list, v.ID) }), nil
-}
-
-func visible(actor *authz.Actor, found []*View) []*View {
-	kept := found[:0]
-	for _, view := range found {
-		if actor.AllowsOn(authz.OperationRead, view.object()) {
-			kept = append(kept, view)
+	for _, view := range found { // of one project, if not of one instance: all may be read or none
+		if err := authz.RequireOn(actor, authz.OperationRead, view.object()); err != nil {
+			return nil, err
 		}
 	}
-	return kept
+	return page.Cut(args, found, func(v *View) string { return page.Cursor(list, v.ID) }), nil
 }
 
 func states(wanted []lifecycle.OperationState) []string {
