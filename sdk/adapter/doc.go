@@ -29,4 +29,7 @@
 // observes. A function receives a [Run] and returns nil when the app's own truth is reached.
 // It must be written as a sequence of named, idempotent steps: after a crash it runs again
 // from its first line, and finished steps return their old results at once.
+//
+// What a step needs to know beyond node tasks it asks of the public API: [Run.Client] is taken by
+// every function of sdk/client/generated/gql, and a refusal is a *client.Error of sdk/client.
 package adapter

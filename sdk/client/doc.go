@@ -27,4 +27,5 @@
 // after its last cursor; what is replayed twice is dropped, and a hole in an instance's numbering makes it resume.
 // It ends with an error that trying again cannot mend (UNAUTHENTICATED for close code 4401, FORBIDDEN for 4403,
 // CURSOR_EXPIRED, …), when the context ends, or when there was no connection for Options.MaxDowntime.
+// Options.OnConnect is told of each connection. A message may have up to 4 MiB.
 package client
