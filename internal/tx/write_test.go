@@ -136,7 +136,7 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 	}
 	running.Wait()
 	require.NoError(t, errors.Join(results[:]...))
-	require.Equal(t, 3, tries[0]+tries[1], "one of the two begins anew, once")
+	require.GreaterOrEqual(t, tries[0]+tries[1], 3, "at least one of the two began anew")
 	require.Equal(t, []string{"done", "done"}, hints.all(), "the try that was rolled back gives no hint")
 	require.Equal(t, 2, k.Count("instance", "revision = 2"))
 }
