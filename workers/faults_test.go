@@ -240,5 +240,19 @@ func TestAdapterIsAskedWhatItIsWhenItsFeedOpens(t *testing.T) {
 	l.until("its description is kept", func() bool {
 		return strings.Contains(string(l.own.Adapter.Query().OnlyX(t.Context()).Description), `"described"`)
 	})
-	require.NotNil(t, l.own.Adapter.Query().OnlyX(t.Context()).LastSeenAt)
+	l.until("it was seen", func() bool { return l.own.Adapter.Query().OnlyX(t.Context()).LastSeenAt != nil })
+}
+
+func TestAdapterThatAnswersItsFeedAtOnceIsNotAskedWithoutPause(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	s := l.script("hasty")
+	s.with(func() { s.hasty = true })
+	l.world("hasty", s.url)
+	l.work()
+	asked := func() (n int) { s.with(func() { n = s.asked }); return n }
+	l.until("it is asked", func() bool { return asked() > 2 })
+	began, before := time.Now(), asked()
+	l.until("it is asked again", func() bool { return asked() >= before+5 })
+	require.Greater(t, time.Since(began), 500*time.Millisecond, "five polls have at least four pauses between them")
 }

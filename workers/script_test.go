@@ -29,6 +29,8 @@ type script struct {
 	versions map[string]int
 	onPut    func(d adapter.Dispatch) (code int, body any) // nil, or code 0, accepts
 	down     bool
+	hasty    bool // the feed answers at once, whatever it was asked to wait
+	asked    int  // how often the feed was
 	observed adapter.Observation
 }
 
@@ -123,8 +125,10 @@ func (s *script) get(r *http.Request, _ []byte) (int, any) {
 func (s *script) feed(r *http.Request, _ []byte) (int, any) {
 	after, _ := strconv.Atoi(r.URL.Query().Get("after"))
 	give := time.Now().Add(200 * time.Millisecond)
+	s.with(func() { s.asked++ })
 	for {
 		s.mu.Lock()
+		hasty := s.hasty
 		page := adapter.OperationsPage{Epoch: s.epoch, Cursor: strconv.Itoa(s.version), Operations: []adapter.Status{}}
 		for id, version := range s.versions {
 			if version > after {
@@ -132,7 +136,7 @@ func (s *script) feed(r *http.Request, _ []byte) (int, any) {
 			}
 		}
 		s.mu.Unlock()
-		if len(page.Operations) > 0 || time.Now().After(give) {
+		if hasty || len(page.Operations) > 0 || time.Now().After(give) {
 			return http.StatusOK, page
 		}
 		select {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +33,9 @@ const (
 	maxReaders  = 256 // adapters that one process reads at once
 	storeWithin = 5 * time.Second
 	maxError    = 500 // bytes of a stored error
+	// idlePause is between two polls that brought nothing new: an adapter that answers at once, instead
+	// of when something changes, does not keep the worker and the database busy.
+	idlePause = 200 * time.Millisecond
 )
 
 // Reader reads the feeds of all adapters that no other live worker reads.
@@ -58,6 +62,7 @@ type source struct {
 	Epoch, Cursor      string
 	problems           int
 	everFailed, opened bool
+	stood              bool // the last page ended where the one before did
 }
 
 // Run reads until ctx ends, and then gives its leases back.
@@ -131,9 +136,13 @@ var errLost = errors.New("the feed's lease is lost")
 func (r *Reader) read(ctx context.Context, s *source) {
 	log := r.log.With("adapter", s.Name)
 	for ctx.Err() == nil {
+		began := time.Now()
 		err := r.poll(ctx, s)
 		if errors.Is(err, errLost) {
 			return
+		}
+		if err == nil && s.stood {
+			rest(ctx, idlePause-time.Since(began))
 		}
 		if err == nil || ctx.Err() != nil {
 			continue
@@ -145,10 +154,20 @@ func (r *Reader) read(ctx context.Context, s *source) {
 		if r.note(ctx, s, err) {
 			return
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(min(backoffMin<<min(s.problems-1, 8), backoffMax)):
-		}
+		rest(ctx, min(backoffMin<<min(s.problems-1, 8), backoffMax))
+	}
+}
+
+// rest waits for a while, or until ctx ends.
+func rest(ctx context.Context, pause time.Duration) {
+	if pause <= 0 {
+		return
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }
 
@@ -177,7 +196,7 @@ func (r *Reader) poll(ctx context.Context, s *source) error {
 			r.log.Error("an adapter's status could not be stored; the operation asks by itself", "adapter", s.Name, "operation", status.OperationID, "error", err)
 		}
 	}
-	s.problems = 0
+	s.problems, s.stood = 0, s.Epoch == page.Epoch && s.Cursor == page.Cursor
 	if !s.opened || s.everFailed {
 		r.describe(ctx, s)
 	}
@@ -230,7 +249,7 @@ func (r *Reader) note(ctx context.Context, s *source, cause error) bool {
 		message = refused.Reason()
 	}
 	if len(message) > maxError {
-		message = message[:maxError]
+		message = strings.ToValidUTF8(message[:maxError], "") // the cut may lie within a character
 	}
 	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET last_error = $3 WHERE id = $1 AND feed_holder = $2 AND url = $4`, s.ID, r.worker, message, s.URL)
 	if err != nil || tag.RowsAffected() > 0 {

@@ -6,12 +6,16 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 	"unicode/utf8"
 
 	"github.com/99designs/gqlgen/graphql"
 
 	"github.com/gpuaas/app-platform/graph/transport"
 )
+
+// bodyTimeout bounds how long a body may take to come, from callers whom nobody has verified yet.
+const bodyTimeout = 30 * time.Second
 
 // failure is a refusal with its HTTP status.
 type failure struct {
@@ -32,6 +36,10 @@ func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *failure
 	if r.ContentLength > 0 {
 		buf.Grow(int(r.ContentLength) + bytes.MinRead)
 	}
+	// The bound is on the body alone: what is asked for may take its time.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // a writer that has no deadlines is a test's
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	if _, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, limit)); err != nil {
 		if over := new(http.MaxBytesError); errors.As(err, &over) {
 			return nil, tooLarge(w)
