@@ -93,11 +93,17 @@ func TestRowsCannotBeWrittenIntoAnotherTenant(t *testing.T) {
 		return err
 	})
 	require.Error(t, err)
-	err = k.DB.Write(ctx, func(ctx context.Context, w *tx.Tx) error { // the id exists there: no unique violation may tell
+	err = k.DB.Write(ctx, func(ctx context.Context, w *tx.Tx) error {
 		_, err := w.Exec(ctx, `UPDATE instance SET tenant_id = $1, project_id = $2 WHERE id = $3`, k.theTenant.ID, k.theirs.ID, k.ours.ID)
 		return err
 	})
 	require.Error(t, err)
+	err = k.DB.Write(ctx, func(ctx context.Context, w *tx.Tx) error { // the name is taken there: the policy refuses before the index tells
+		_, err := w.Exec(ctx, `INSERT INTO instance SELECT (jsonb_populate_record(i, jsonb_build_object('id', 'ins_new', 'name', $1::text, 'tenant_id', $2::text, 'project_id', $3::text))).*
+			FROM instance i`, k.other.Name, k.theTenant.ID, k.theirs.ID)
+		return err
+	})
+	require.ErrorContains(t, err, "row-level security")
 	require.Zero(t, k.Count("operation", ""))
 	require.Equal(t, 1, k.Count("instance", "tenant_id = $1", k.theTenant.ID))
 }

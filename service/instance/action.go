@@ -83,7 +83,10 @@ func (s *Service) InvokeAction(ctx context.Context, in ActionInput) (*ActionOutp
 	if err != nil {
 		return nil, err
 	}
-	return out, s.storeAnswer(context.WithoutCancel(ctx), prepared, out.Output) // it has happened, whoever still listens
+	// It has happened, whoever still listens.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	return out, s.storeAnswer(ctx, prepared, out.Output)
 }
 
 func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*preparedAction, error) {

@@ -49,6 +49,7 @@ const (
 	maxAllocations = 256
 	maxReason      = 1_000
 	callTimeout    = 30 * time.Second // an action's answer
+	storeTimeout   = 10 * time.Second // remembering it
 )
 
 // namePattern is what a name may be: it becomes part of host and file names.
