@@ -23,6 +23,9 @@ const (
 	idleTimeout      = "15s"
 )
 
+// leaseConnections are apart from the workers' pool, for what must not wait behind their work.
+const leaseConnections = 2
+
 // maxHints bounds how many callers are remembered to have platform scope.
 const maxHints = 10_000
 
@@ -56,12 +59,13 @@ type Options struct {
 
 // DB is the database with a pool for each of its login roles.
 type DB struct {
-	api, operator, node, worker *pool
-	options                     Options
-	hints                       sync.Map // credential id → true: the caller was last seen with platform scope
-	hinted                      int
-	hintLock                    sync.Mutex
-	actors                      actorCache
+	api, operator, node, worker, lease *pool
+
+	options  Options
+	hints    sync.Map // credential id → true: the caller was last seen with platform scope
+	hinted   int
+	hintLock sync.Mutex
+	actors   actorCache
 }
 
 // pool is one login role's connections, for pgx and for Ent.
@@ -79,15 +83,20 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 		options.Now = time.Now
 	}
 	db := &DB{options: options}
-	for role, into := range map[string]**pool{
-		"app_api": &db.api, "app_operator": &db.operator, "app_node": &db.node, "app_worker": &db.worker,
+	for _, one := range []struct {
+		role        string
+		connections int
+		into        **pool
+	}{
+		{"app_api", options.Connections, &db.api}, {"app_operator", options.Connections, &db.operator}, {"app_node", options.Connections, &db.node},
+		{"app_worker", options.Connections, &db.worker}, {"app_worker", leaseConnections, &db.lease},
 	} {
-		opened, err := openPool(ctx, dsn, role, options.Connections)
+		opened, err := openPool(ctx, dsn, one.role, one.connections)
 		if err != nil {
 			db.Close()
 			return nil, err
 		}
-		*into = opened
+		*one.into = opened
 	}
 	return db, nil
 }
@@ -120,6 +129,10 @@ func (db *DB) Ping(ctx context.Context) error { return db.api.Ping(ctx) }
 // Worker is the workers' pool, for the claim loop and feeds, which see every tenant.
 func (db *DB) Worker() *pgxpool.Pool { return db.worker.Pool }
 
+// Lease is for the heartbeat on which every claim of this process rests: however busy the workers'
+// pool is, and however long its transactions wait for locks, a beat finds a connection.
+func (db *DB) Lease() *pgxpool.Pool { return db.lease.Pool }
+
 // API is the callers' pool, for the few calls that come before a caller is known.
 func (db *DB) API() *pgxpool.Pool { return db.api.Pool }
 
@@ -142,7 +155,7 @@ func (db *DB) Deny(denial Denial) {
 
 // Close ends every connection; safe when Open failed half-way.
 func (db *DB) Close() {
-	for _, p := range []*pool{db.api, db.operator, db.node, db.worker} {
+	for _, p := range []*pool{db.api, db.operator, db.node, db.worker, db.lease} {
 		if p != nil {
 			_ = p.std.Close()
 			p.Pool.Close()

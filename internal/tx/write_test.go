@@ -233,3 +233,18 @@ func TestEntAndPlainSQLShareOneTransaction(t *testing.T) {
 	require.ErrorContains(t, err, "rolled back")
 	require.Zero(t, k.Count("instance", "health_message = 'by ent'"))
 }
+
+func TestALeaseIsKeptWhileEveryWorkersConnectionIsTaken(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	for range kit.DB.Worker().Config().MaxConns {
+		taken, err := kit.DB.Worker().Acquire(t.Context())
+		require.NoError(t, err)
+		defer taken.Release()
+	}
+	bounded, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var role string
+	require.NoError(t, kit.DB.Lease().QueryRow(bounded, `SELECT current_user`).Scan(&role))
+	require.Equal(t, "app_worker", role)
+}

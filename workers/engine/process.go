@@ -84,7 +84,7 @@ func (p *Process) Deregister(ctx context.Context) error {
 	return nil
 }
 
-func (p *Process) pool() *pgxpool.Pool { return p.db.Worker() }
+func (p *Process) pool() *pgxpool.Pool { return p.db.Lease() }
 
 func (p *Process) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
