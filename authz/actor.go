@@ -70,8 +70,8 @@ type Actor struct {
 	Subject
 
 	platform Mask
-	tenants  map[ids.ID]Mask // also holds the tenants of project bindings, with at most TenantRead
-	projects map[ids.ID]Mask
+	tenants  grants // also holds the tenants of project bindings, with at most TenantRead
+	projects grants
 	anywhere Mask
 	// refreshAt is when the first binding in use, or the credential, ends; zero for never.
 	refreshAt time.Time
@@ -110,8 +110,7 @@ func System(name string) *Actor {
 
 // bind adds a person's live bindings, narrowed to allow unless that is nil.
 func (a *Actor) bind(bindings []Binding, allow []string, now time.Time) {
-	a.tenants = make(map[ids.ID]Mask, len(bindings))
-	a.projects = make(map[ids.ID]Mask, len(bindings))
+	a.tenants, a.projects = newGrants(len(bindings)), newGrants(len(bindings))
 	limit := MaskOf(Keys()...)
 	if allow != nil {
 		limit = named(allow)
@@ -132,19 +131,18 @@ func (a *Actor) grant(b Binding, keys Mask) {
 	case ScopePlatform:
 		a.platform = a.platform.Union(keys)
 	case ScopeTenant:
-		a.tenants[b.TenantID] = a.tenants[b.TenantID].Union(keys)
+		a.tenants.add(b.TenantID, keys)
 	case ScopeProject:
-		a.projects[b.ProjectID] = a.projects[b.ProjectID].Union(keys)
+		a.projects.add(b.ProjectID, keys)
 		if b.TenantID != "" {
-			a.tenants[b.TenantID] = a.tenants[b.TenantID].Union(keys.Intersect(tenantRead))
+			a.tenants.add(b.TenantID, keys.Intersect(tenantRead))
 		}
 	}
 }
 
 // confine gives a machine its keys in its own project and nowhere else.
 func (a *Actor) confine(keys Mask) {
-	a.tenants = make(map[ids.ID]Mask, 1)
-	a.projects = make(map[ids.ID]Mask, 1)
+	a.tenants, a.projects = newGrants(1), newGrants(1)
 	if a.ProjectID != "" && !keys.Empty() {
 		a.grant(Binding{TenantID: a.TenantID, ProjectID: a.ProjectID}, keys)
 	}
@@ -160,10 +158,10 @@ func (a *Actor) refreshBy(end time.Time) {
 // union is every key held in any scope.
 func (a *Actor) union() Mask {
 	all := a.platform
-	for _, keys := range a.tenants {
+	for _, keys := range a.tenants.sets {
 		all = all.Union(keys)
 	}
-	for _, keys := range a.projects {
+	for _, keys := range a.projects.sets {
 		all = all.Union(keys)
 	}
 	return all

@@ -27,16 +27,13 @@ func (a *Actor) Allows(key Key, tenantID, projectID ids.ID) bool {
 	if a.platform.Has(key) {
 		return true
 	}
-	if projectID != "" {
-		if keys, ok := a.projects[projectID]; ok && keys.Has(key) {
-			return true
-		}
+	if !a.anywhere.Has(key) {
+		return false // whoever holds it nowhere need not be looked up
 	}
-	if tenantID == "" {
-		return false
+	if projectID != "" && a.projects.has(projectID, key) {
+		return true
 	}
-	keys, ok := a.tenants[tenantID]
-	return ok && keys.Has(key)
+	return tenantID != "" && a.tenants.has(tenantID, key)
 }
 
 // AllowsOn reports whether the actor holds the key on the object. An operation's token reaches only its own
@@ -56,10 +53,10 @@ func (a *Actor) Holds(tenantID, projectID ids.ID) Mask {
 	}
 	held := a.platform
 	if tenantID != "" {
-		held = held.Union(a.tenants[tenantID])
+		held = held.Union(a.tenants.of(tenantID))
 	}
 	if projectID != "" {
-		held = held.Union(a.projects[projectID])
+		held = held.Union(a.projects.of(projectID))
 	}
 	return held
 }
@@ -86,19 +83,7 @@ func (a *Actor) Reach(keys ...Key) Reach {
 	case !a.platform.Intersect(wanted).Empty():
 		return Reach{Platform: true}
 	}
-	return Reach{Tenants: holding(a.tenants, wanted), Projects: holding(a.projects, wanted)}
-}
-
-// holding lists the scopes whose keys meet the wanted ones.
-func holding(grants map[ids.ID]Mask, wanted Mask) []ids.ID {
-	var found []ids.ID
-	for id, keys := range grants {
-		if !keys.Intersect(wanted).Empty() {
-			found = append(found, id)
-		}
-	}
-	slices.Sort(found)
-	return found
+	return Reach{Tenants: a.tenants.holding(wanted), Projects: a.projects.holding(wanted)}
 }
 
 // Require refuses an actor that lacks the key in the scope (see Allows): UNAUTHENTICATED when there is no actor,
