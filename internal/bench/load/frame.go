@@ -11,6 +11,8 @@ import (
 const (
 	opText      = 1
 	opClose     = 8
+	opPing      = 9
+	opPong      = 10
 	numberChars = 8
 	// shortest is the length below which a text frame is the protocol's own and no event.
 	shortest = 100
@@ -24,8 +26,10 @@ type conn struct {
 	head     []byte // of a frame, not yet whole
 	length   int    // of the payload under way
 	text     bool
+	closed   bool
 	begin    []byte // of the payload, as far as it is looked at
 	skip     int    // payload bytes still to come; 0 between frames
+	pinged   bool   // a ping came that was not answered
 }
 
 // feed counts the messages that end in data.
@@ -33,7 +37,7 @@ func (c *conn) feed(data []byte, message func(number int)) error {
 	for len(data) > 0 {
 		if c.skip > 0 {
 			n := min(c.skip, len(data))
-			if room := headLimit - len(c.begin); room > 0 && c.text {
+			if room := headLimit - len(c.begin); room > 0 && (c.text || c.closed) {
 				c.begin = append(c.begin, data[:min(n, room)]...)
 			}
 			c.skip, data = c.skip-n, data[n:]
@@ -47,8 +51,11 @@ func (c *conn) feed(data []byte, message func(number int)) error {
 		c.head = append(c.head, data[0])
 		data = data[1:]
 		if length, whole := frameLength(c.head); whole {
-			if c.head[0]&0x0f == opClose {
-				return fmt.Errorf("the server closed a socket")
+			switch c.head[0] & 0x0f {
+			case opClose:
+				c.closed = true
+			case opPing:
+				c.pinged = true
 			}
 			c.text, c.length, c.skip, c.head, c.begin = c.head[0]&0x0f == opText, length, length, c.head[:0], c.begin[:0]
 		}
@@ -57,6 +64,9 @@ func (c *conn) feed(data []byte, message func(number int)) error {
 }
 
 func (c *conn) end(message func(number int)) error {
+	if c.closed && len(c.begin) >= 2 {
+		return fmt.Errorf("the server closed a socket: %d %s", binary.BigEndian.Uint16(c.begin), c.begin[2:])
+	}
 	if !c.text || c.length < shortest {
 		return nil
 	}
@@ -94,6 +104,9 @@ func frameLength(head []byte) (length int, whole bool) {
 func Frame(text []byte) []byte {
 	return append(header(len(text), 0), text...)
 }
+
+// pong is an unasked pong, which counts as a sign of life like any other frame.
+var pong = []byte{0x80 | opPong, 0x80, 0, 0, 0, 0}
 
 // masked is a client's text frame under the mask 0, which changes nothing.
 func masked(text string) []byte {

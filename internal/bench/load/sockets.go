@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"syscall"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 // SocketsRole is the child that holds many WebSocket connections.
 const SocketsRole process.Role = "sockets"
 
-// patience bounds waiting for messages that do not come, in milliseconds.
-const patience = 60_000
+// patience bounds waiting for messages that do not come.
+const patience = time.Minute
 
 // SocketsConfig says where to connect and what to ask for.
 type SocketsConfig struct {
@@ -40,32 +41,40 @@ type delivery struct {
 
 // client reads many sockets on one epoll loop, as cheaply as can be.
 type client struct {
-	config     SocketsConfig
-	epoll      int
-	conns      map[int32]*conn
+	config SocketsConfig
+	epoll  int
+	conns  map[int32]*conn
+
+	mu         sync.Mutex
+	changed    *sync.Cond
 	deliveries []delivery
 	seen       int
+	failure    error
 }
 
 // Sockets is a child: it opens its connections, and is asked for "receive", which reads until so
 // many messages have come; "forget", which drops what was noted; and "delays".
 func Sockets(_ context.Context, raw json.RawMessage) (process.Commands, func(), error) {
 	c := &client{}
+	c.changed = sync.NewCond(&c.mu)
 	if err := json.Unmarshal(raw, &c.config); err != nil {
 		return nil, nil, err
 	}
 	if err := c.openAll(); err != nil {
 		return nil, nil, err
 	}
+	go c.listen() // it ends with the process
 	return process.Commands{
 		"receive": func(arg json.RawMessage) (any, error) {
 			var want int
 			if err := json.Unmarshal(arg, &want); err != nil {
 				return nil, err
 			}
-			return c.receive(want)
+			return nil, c.receive(want)
 		},
 		"forget": func(json.RawMessage) (any, error) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
 			c.deliveries = c.deliveries[:0]
 			return nil, nil
 		},
@@ -140,26 +149,50 @@ func (c *client) greet(fd, n int) error {
 	return err
 }
 
-// receive reads until that many messages have come in, all sockets together.
-func (c *client) receive(want int) (int, error) {
+// listen reads from all sockets until one fails; it answers pings, as the server drops who does not.
+func (c *client) listen() {
 	events := make([]syscall.EpollEvent, 1024)
 	buffer := make([]byte, 256<<10)
-	for c.seen < want {
-		n, err := syscall.EpollWait(c.epoll, events, patience)
+	for {
+		n, err := syscall.EpollWait(c.epoll, events, -1)
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
-		if err != nil || n == 0 {
-			return 0, fmt.Errorf("%d of %d messages came: %w", c.seen, want, err)
-		}
-		for _, event := range events[:n] {
-			if err := c.read(event.Fd, buffer); err != nil {
-				return 0, err
+		c.mu.Lock()
+		for _, event := range events[:max(n, 0)] {
+			if failed := c.read(event.Fd, buffer); err == nil {
+				err = failed
 			}
 		}
+		c.failure = err
+		c.changed.Broadcast()
+		c.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// receive waits until that many messages have come in, all sockets together, since it last did.
+func (c *client) receive(want int) error {
+	late := false
+	timer := time.AfterFunc(patience, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		late = true
+		c.changed.Broadcast()
+	})
+	defer timer.Stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.seen < want {
+		if c.failure != nil || late {
+			return fmt.Errorf("%d of %d messages came: %w", c.seen, want, c.failure)
+		}
+		c.changed.Wait()
 	}
 	c.seen -= want
-	return c.seen, nil
+	return nil
 }
 
 func (c *client) read(fd int32, buffer []byte) error {
@@ -173,10 +206,17 @@ func (c *client) read(fd int32, buffer []byte) error {
 		return errors.New("a socket was closed")
 	}
 	now := time.Now().UnixNano()
-	return c.conns[fd].feed(buffer[:n], func(number int) {
+	one := c.conns[fd]
+	err = one.feed(buffer[:n], func(number int) {
 		c.seen++
 		c.deliveries = append(c.deliveries, delivery{int32(number), now})
 	})
+	if one.pinged {
+		one.pinged = false
+		_, err2 := syscall.Write(int(fd), pong)
+		err = errors.Join(err, err2)
+	}
+	return err
 }
 
 // Delays are how long messages took.
@@ -187,6 +227,8 @@ type Delays struct {
 
 // delays compares arrivals with when each event was there to be sent.
 func (c *client) delays(sent map[int32]int64) (Delays, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	all := make([]time.Duration, 0, len(c.deliveries))
 	for _, one := range c.deliveries {
 		at, ok := sent[one.number]

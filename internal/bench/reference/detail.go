@@ -136,8 +136,8 @@ func queueDetail(batch *pgx.Batch, id string, into **instance) {
 			for rows.Next() {
 				var created, updated time.Time
 				if err := rows.Scan(&read.ID, &read.Name, &read.ProjectID, &read.AppSlug, &read.AppVersion, &read.Status, &read.Health,
-					&read.HealthMessage, &read.Revision, &read.Config, &read.BoundCapacityShape, &read.RuntimeBackend, &read.CorrelationID,
-					&created, &updated, &read.Roles); err != nil {
+					&read.HealthMessage, &read.Revision, (*[]byte)(&read.Config), &read.BoundCapacityShape, &read.RuntimeBackend, &read.CorrelationID,
+					&created, &updated, (*[]byte)(&read.Roles)); err != nil {
 					return err
 				}
 				read.CreatedAt, read.UpdatedAt = stamp(created), stamp(updated)
@@ -210,7 +210,7 @@ func queueEvents(batch *pgx.Batch, id string, into *events) {
 		for rows.Next() {
 			var e event
 			var occurred time.Time
-			if err := rows.Scan(&e.ID, &e.Seq, &e.Type, &e.Message, &e.Payload, &e.OperationID, &occurred); err != nil {
+			if err := rows.Scan(&e.ID, &e.Seq, &e.Type, &e.Message, (*[]byte)(&e.Payload), &e.OperationID, &occurred); err != nil {
 				return err
 			}
 			e.Cursor, e.OccurredAt = timelineCursor(e.Seq), stamp(occurred)
