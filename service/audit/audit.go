@@ -40,6 +40,15 @@ func Missing(t *tx.Tx, action string, key authz.Key, objectID ids.ID) error {
 	return fault.NoSuch()
 }
 
+// Refused records a refusal that a rule beyond a single key gave, and passes it on. INVALID_ARGUMENT
+// and what is no fault, a nil error too, are not recorded.
+func Refused(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, err error) error {
+	if refused, ok := fault.As(err); ok && refused.Code != fault.InvalidArgument {
+		t.Deny(denial(t, action, key, object, objectID, refused.Code))
+	}
+	return err
+}
+
 func denial(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, code fault.Code) tx.Denial {
 	return tx.Denial{
 		Actor: t.Actor, Request: t.Request, Action: action, Key: key.String(), Code: string(code),

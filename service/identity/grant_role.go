@@ -59,7 +59,7 @@ func grantRole(ctx context.Context, t *tx.Tx, role authz.Role, in GrantRoleInput
 		return nil, fault.From(err).At("input.role")
 	}
 	if err := authz.RequireGrant(t.Actor, role, object.TenantID, object.ProjectID); err != nil {
-		return nil, denied(t, action, authz.BindingGrant, object, in.SubjectID, err)
+		return nil, audit.Refused(t, action, authz.BindingGrant, object, in.SubjectID, err)
 	}
 	subject, err := userOf(ctx, t, action, authz.BindingGrant, in.SubjectID)
 	if err != nil {

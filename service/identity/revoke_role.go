@@ -44,7 +44,7 @@ func revokeRole(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db.Ro
 		return nil, err
 	}
 	if err := authz.RequireGrant(t.Actor, authz.Role(row.Role), object.TenantID, object.ProjectID); err != nil {
-		return nil, denied(t, action, authz.BindingRevoke, object, id, err)
+		return nil, audit.Refused(t, action, authz.BindingRevoke, object, id, err)
 	}
 	if object == (authz.Object{}) {
 		if err := keepsAnOperator(ctx, t, id); err != nil {

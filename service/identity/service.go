@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/authz"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
@@ -67,18 +66,6 @@ func userOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.
 		return nil, fmt.Errorf("load person %s: %w", id, err)
 	}
 	return row, nil
-}
-
-// denied records a refusal that a rule beyond a single key gave, and passes it on.
-func denied(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, err error) error {
-	refused, ok := fault.As(err)
-	if ok && refused.Code != fault.InvalidArgument {
-		t.Deny(tx.Denial{
-			Actor: t.Actor, Request: t.Request, Action: action, Key: key.String(), Code: string(refused.Code),
-			ObjectID: string(objectID), TenantID: object.TenantID, Project: object.ProjectID, At: t.Now,
-		})
-	}
-	return err
 }
 
 // deref is a pointer's value, or the empty one.

@@ -64,7 +64,7 @@ func lockAccount(ctx context.Context, t *tx.Tx, id ids.ID) (*db.ServiceAccount, 
 		return nil, err
 	}
 	err = authz.RequireDelegate(t.Actor, account.PermissionKeys, object.TenantID, object.ProjectID)
-	return account, denied(t, action, authz.ServiceAccountKeyCreate, object, id, err)
+	return account, audit.Refused(t, action, authz.ServiceAccountKeyCreate, object, id, err)
 }
 
 func mintKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expiresAt *time.Time) (*db.ServiceAccountKey, string, error) {

@@ -135,7 +135,8 @@ func lockReported(ctx context.Context, t *tx.Tx, in ReportInput) (*db.Instance, 
 		return nil, nil, err
 	}
 	if t.Actor.Kind != authz.KindOperation || t.Actor.ID != op.ID {
-		return nil, nil, fault.New(fault.Forbidden, "an operation is reported by its own token")
+		return nil, nil, audit.Refused(t, verb, authz.OperationReport, object, op.ID,
+			fault.New(fault.Forbidden, "an operation is reported by its own token"))
 	}
 	var instance *db.Instance
 	if op.InstanceID != nil {

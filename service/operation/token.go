@@ -56,12 +56,14 @@ func sign(ring *token.Keyring, claims token.Claims, now time.Time) (Token, error
 func RenewToken(ctx context.Context, database *tx.DB, ring *token.Keyring) (*Token, error) {
 	var renewed Token
 	err := database.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		const verb = "renewOperationToken"
 		actor := t.Actor
-		if actor.Kind != authz.KindOperation || !actor.ID.Is(ids.Operation) {
-			return fault.New(fault.Forbidden, "only the token of an operation can be renewed")
-		}
 		object := authz.Object{TenantID: actor.TenantID, ProjectID: actor.ProjectID, InstanceID: actor.InstanceID}
-		if err := audit.Require(t, "renewOperationToken", authz.OperationReport, object, actor.ID); err != nil {
+		if actor.Kind != authz.KindOperation || !actor.ID.Is(ids.Operation) {
+			return audit.Refused(t, verb, authz.OperationReport, object, actor.ID,
+				fault.New(fault.Forbidden, "only the token of an operation can be renewed"))
+		}
+		if err := audit.Require(t, verb, authz.OperationReport, object, actor.ID); err != nil {
 			return err
 		}
 		claims := token.Claims{
