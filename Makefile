@@ -50,8 +50,8 @@ test-race: ## Run the concurrent packages under the race detector
 .PHONY: generate
 generate: web/node_modules/.package-lock.json ## Write everything that is generated
 	go run ./ent/entc.go
-	go run github.com/99designs/gqlgen generate
-	go run github.com/Khan/genqlient sdk/client/genqlient.yaml
+	go tool gqlgen generate
+	go tool genqlient sdk/client/genqlient.yaml
 	go generate ./graph/transport/internal/testschema
 	cd web && npm run generate
 
