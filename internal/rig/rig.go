@@ -99,7 +99,7 @@ func (r *Rig) path(elements ...string) string {
 
 func (r *Rig) takeDir(context.Context) error {
 	if r.cfg.Dir == "" {
-		return errors.New("Dir is empty")
+		return errors.New("the data folder (Dir) is not named")
 	}
 	abs, err := filepath.Abs(r.cfg.Dir)
 	if err != nil {

@@ -86,7 +86,7 @@ func TestSecondRigOnOneFolderIsRefused(t *testing.T) {
 	_, err := rig.Up(t.Context(), cfg)
 	require.ErrorIs(t, err, rig.ErrInUse)
 	_, err = rig.Up(t.Context(), rig.Config{})
-	require.ErrorContains(t, err, "Dir is empty")
+	require.ErrorContains(t, err, "Dir")
 }
 
 func TestProgramThatEndsByItselfFailsTheRigWithItsLastWords(t *testing.T) {

@@ -3,7 +3,6 @@ package steps
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -199,6 +198,3 @@ func sorted(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
-
-// memberName names a member for people.
-func memberName(key string, ordinal int) string { return fmt.Sprintf("%s %d", key, ordinal) }

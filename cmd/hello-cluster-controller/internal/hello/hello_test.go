@@ -55,7 +55,9 @@ func TestHelloClusterLivesFromLaunchToTeardownWithoutRoot(t *testing.T) {
 	p.Action(base, "hello.say", d, "k1", map[string]any{"name": "$(reboot)\nAda"}, &said)
 	require.Len(t, said.Greetings, 2)
 	require.Equal(t, "Welcome, $(reboot) Ada! This is peer-0.", said.Greetings[0].Text)
-	var heard struct{ Peers []struct{ Greetings []string } }
+	var heard struct {
+		Peers []struct{ Greetings []string }
+	}
 	p.Action(base, "hello.list", d, "k2", map[string]any{}, &heard)
 	require.Equal(t, []string{said.Greetings[0].Text}, heard.Peers[0].Greetings)
 
