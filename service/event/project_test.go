@@ -19,9 +19,11 @@ func TestALateCommitIsNeverSkipped(t *testing.T) {
 	b := setup(t)
 	start, err := b.feeds.Now(t.Context())
 	require.NoError(t, err)
-	held, release, late := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	held, released, late := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	release := sync.OnceFunc(func() { close(released) })
+	defer release()
 	go func() {
-		late <- b.append(b.first, "began first, commits last", func() { close(held); <-release })
+		late <- b.append(b.first, "began first, commits last", func() { close(held); <-released })
 	}()
 	<-held
 	for _, message := range []string{"one", "two"} {
@@ -31,7 +33,7 @@ func TestALateCommitIsNeverSkipped(t *testing.T) {
 	require.Empty(t, read, "what a running transaction may precede is held back")
 	now, err := b.feeds.Now(t.Context())
 	require.NoError(t, err)
-	close(release)
+	release()
 	require.NoError(t, <-late)
 	want := []string{"began first, commits last", "one", "two"}
 	require.Eventually(t, func() bool { // until no transaction of anybody on this server holds the feed back
