@@ -74,3 +74,15 @@ func TestSecretsThatAreOverAreForgotten(t *testing.T) {
 	l.work()
 	l.until("the older one is gone", func() bool { return l.own.LoginCode.Query().CountX(t.Context()) == 1 })
 }
+
+func TestIdempotencyKeysAreForgottenAfterThirtyDays(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	for name, age := range map[string]time.Duration{"old": 31 * 24 * time.Hour, "young": 29 * 24 * time.Hour} {
+		l.own.Idempotency.Create().SetID(name).SetInputDigest([]byte{1}).SetResult([]byte("{}")).
+			SetCreatedAt(time.Now().Add(-age)).SaveX(t.Context())
+	}
+	l.work()
+	l.until("the older one is gone", func() bool { return l.own.Idempotency.Query().CountX(t.Context()) == 1 })
+	require.Equal(t, "young", l.own.Idempotency.Query().OnlyX(t.Context()).ID)
+}

@@ -209,3 +209,6 @@ func (Idempotency) Fields() []ent.Field {
 		created(),
 	}
 }
+
+// Indexes of the table: old keys are forgotten by age.
+func (Idempotency) Indexes() []ent.Index { return []ent.Index{index.Fields("created_at")} }

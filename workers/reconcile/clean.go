@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// clean forgets one-time secrets that are over: login codes and enrolments are rows with a hash, and
-// nobody can use them any more.
+// clean forgets what is over: one-time secrets, which are rows with a hash that nobody can use any
+// more, and idempotency keys older than any repeat of their call.
 func (r *Reconciler) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
@@ -14,8 +14,12 @@ func (r *Reconciler) clean(ctx context.Context) error {
 	if err := r.DB.Worker().QueryRow(ctx, `SELECT platform.forget_secrets()`).Scan(&forgotten); err != nil {
 		return fmt.Errorf("forget secrets that are over: %w", err)
 	}
-	if forgotten > 0 {
-		r.Log.Info("forgot one-time secrets that are over", "rows", forgotten)
+	var keys int
+	if err := r.DB.Worker().QueryRow(ctx, `SELECT platform.forget_keys()`).Scan(&keys); err != nil {
+		return fmt.Errorf("forget idempotency keys that are over: %w", err)
+	}
+	if forgotten+keys > 0 {
+		r.Log.Info("forgot what is over", "secrets", forgotten, "idempotency_keys", keys)
 	}
 	return nil
 }

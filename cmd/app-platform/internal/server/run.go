@@ -69,6 +69,8 @@ func Run(ctx context.Context, config *Config, log *slog.Logger) error {
 		return err
 	}
 	defer p.db.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.hub.Run(ctx) })
 	group.Go(func() error { return p.denials.Run(ctx, p.db.Worker(), log) })
@@ -76,7 +78,8 @@ func Run(ctx context.Context, config *Config, log *slog.Logger) error {
 		group.Go(func() error { return p.work(ctx) })
 	}
 	if err := p.serve(ctx, group, listeners); err != nil {
-		return err
+		cancel() // what runs already must end before the database closes
+		return errors.Join(err, group.Wait())
 	}
 	return group.Wait()
 }

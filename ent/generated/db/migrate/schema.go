@@ -253,6 +253,13 @@ var (
 		Name:       "idempotency",
 		Columns:    IdempotencyColumns,
 		PrimaryKey: []*schema.Column{IdempotencyColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "idempotency_created_at",
+				Unique:  false,
+				Columns: []*schema.Column{IdempotencyColumns[5]},
+			},
+		},
 	}
 	// InstanceColumns holds the columns for the "instance" table.
 	InstanceColumns = []*schema.Column{
