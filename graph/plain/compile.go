@@ -24,8 +24,8 @@ const maxSize = 1 << 20
 
 // selection is a compiled selection set: what to write of an object.
 type selection struct {
-	steps   []step
-	largest atomic.Int64 // answer so far, for the root's
+	steps  []step
+	recent atomic.Int64 // length of recent answers, for the root's
 }
 
 // step writes one field. key is what stands before its value, with the comma or brace that precedes.
@@ -40,16 +40,16 @@ type step struct {
 }
 
 func (s *selection) size() int {
-	if n := int(s.largest.Load()); n > 0 {
+	if n := int(s.recent.Load()); n > 0 {
 		return min(n+n/8, maxSize)
 	}
 	return firstSize
 }
 
-func (s *selection) grew(n int) {
-	if int64(n) > s.largest.Load() {
-		s.largest.Store(int64(n))
-	}
+// answered notes how long an answer was. A large one is forgotten bit by bit.
+func (s *selection) answered(n int) {
+	before := s.recent.Load()
+	s.recent.Store(max(int64(n), before-(before-int64(n))/8))
 }
 
 // plans keeps compiled documents by their operation; nil says that one is not plain.

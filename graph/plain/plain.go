@@ -113,6 +113,6 @@ func (e *Executor) Answer(ctx context.Context) (response *graphql.Response, ok b
 	if err := w.object(selected, &Root{}); err != nil {
 		return nil, false
 	}
-	selected.grew(len(w.dst))
+	selected.answered(len(w.dst))
 	return &graphql.Response{Data: json.RawMessage(w.dst)}, true
 }
