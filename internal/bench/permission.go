@@ -20,7 +20,7 @@ import (
 const (
 	manyBindings = 100_000
 	maxDecision  = 100 * time.Nanosecond
-	decisionRuns = 30
+	decisionRuns = 100
 	askedAtOnce  = 500 // divides the number of bindings
 )
 
