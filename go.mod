@@ -92,3 +92,5 @@ tool (
 	github.com/99designs/gqlgen
 	github.com/Khan/genqlient
 )
+
+ignore node_modules

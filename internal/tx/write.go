@@ -160,8 +160,12 @@ func (d *DB) inTx(ctx context.Context, from *pool, begin string, fn func(context
 }
 
 // refusedText turns PostgreSQL's refusal of a NUL character, which no column can hold, into the
-// caller's mistake: it is the one character that JSON takes and text does not.
+// caller's mistake: it is the one character that JSON takes and text does not. A verb that has said
+// so itself, with the field's path, is not talked over.
 func refusedText(err error) error {
+	if _, said := fault.As(err); said {
+		return err
+	}
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && (refused.Code == "22021" || refused.Code == "22P05") {
 		return fault.New(fault.InvalidArgument, "text may not hold NUL characters").Because(err)

@@ -119,5 +119,5 @@ func refused(t *testing.T, err error, code fault.Code, path string) {
 	for _, reason := range found.Reasons {
 		paths = append(paths, reason.Path)
 	}
-	require.Contains(t, paths, path)
+	require.Contains(t, paths, path, "%v", err)
 }
