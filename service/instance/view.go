@@ -2,7 +2,9 @@
 package instance
 
 import (
-	"encoding/json"
+	"fmt"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/operation"
@@ -27,11 +29,41 @@ type Role struct {
 
 // Roles are the components' read models, kept on the instance's row.
 func (v *View) Roles() ([]*Role, error) {
-	var roles []*Role
-	if len(v.Instance.Roles) == 0 {
-		return roles, nil
+	stored := v.Instance.Roles
+	if len(stored) == 0 {
+		return nil, nil
 	}
-	return roles, json.Unmarshal(v.Instance.Roles, &roles)
+	if !gjson.ValidBytes(stored) {
+		return nil, fmt.Errorf("the roles of instance %s are no JSON", v.ID)
+	}
+	roles := []*Role{}
+	gjson.ParseBytes(stored).ForEach(func(_, stored gjson.Result) bool {
+		role := &Role{}
+		stored.ForEach(role.set)
+		roles = append(roles, role)
+		return true
+	})
+	return roles, nil
+}
+
+// set takes one member of a stored role. Roles stand on every row of every list, so they are read
+// without reflection.
+func (r *Role) set(key, value gjson.Result) bool {
+	switch key.Str {
+	case "componentKey":
+		r.ComponentKey = value.Str
+	case "displayName":
+		r.DisplayName = value.Str
+	case "desired":
+		r.Desired = int(value.Int())
+	case "current":
+		r.Current = int(value.Int())
+	case "healthy":
+		r.Healthy = int(value.Int())
+	case "summary":
+		r.Summary = value.Str
+	}
+	return true
 }
 
 // Failure is why the instance failed; nil when it did not.
