@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -21,11 +22,46 @@ func (c *Client) Describe(ctx context.Context, target Target) (adapter.Descripti
 		return out, &Error{Kind: Invalid, Target: target, Err: fmt.Errorf("it calls itself %.80q", out.Name)}
 	}
 	for _, version := range out.ContractVersions {
-		if version == adapter.ContractVersion {
+		if slices.Contains(adapter.ContractVersions(), version) {
 			return out, nil
 		}
 	}
-	return out, &Error{Kind: Invalid, Target: target, Err: fmt.Errorf("it does not speak contract %s", adapter.ContractVersion)}
+	return out, &Error{Kind: Invalid, Target: target, Err: fmt.Errorf("it speaks none of the contracts %v", adapter.ContractVersions())}
+}
+
+// Plan asks what an operation would come to. The error is of kind Unsupported when the adapter does
+// not plan, as one of contract 1.0 does not.
+func (c *Client) Plan(ctx context.Context, target Target, request adapter.PlanRequest, trace Trace) (adapter.PlanAnswer, error) {
+	var out adapter.PlanAnswer
+	_, err := c.do(ctx, target, call{method: http.MethodPost, path: adapter.PlansPath, body: request, trace: trace, timeout: actTimeout}, &out)
+	if failed, ok := As(err); ok && slices.Contains(notPlanned, failed.Status) {
+		failed.Kind = Unsupported
+	}
+	if err != nil {
+		return adapter.PlanAnswer{}, err
+	}
+	return out, checkPlan(target, &out)
+}
+
+// notPlanned are the answers of an adapter that does not plan.
+var notPlanned = []int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}
+
+// checkPlan refuses a plan that is outside of the contract.
+func checkPlan(target Target, plan *adapter.PlanAnswer) error {
+	var wrong string
+	switch {
+	case !plan.Verdict.Valid():
+		wrong = fmt.Sprintf("the verdict %.40q is none of the contract", plan.Verdict)
+	case plan.Verdict != adapter.VerdictSafe && len(plan.Reasons) == 0:
+		wrong = fmt.Sprintf("the verdict %s has no reason", plan.Verdict)
+	case len(plan.WorkLost) > adapter.MaxWork || len(plan.Reasons) > adapter.MaxReasons:
+		wrong = fmt.Sprintf("it lists more than %d pieces of work or %d reasons", adapter.MaxWork, adapter.MaxReasons)
+	case plan.WorkTotal < len(plan.WorkLost):
+		wrong = "it lists more work than it counts"
+	default:
+		return nil
+	}
+	return &Error{Kind: Invalid, Target: target, Status: http.StatusOK, Err: fmt.Errorf("the plan is outside of the contract: %s", wrong)}
 }
 
 // Dispatch sends an operation; done says that the adapter had ended it already.

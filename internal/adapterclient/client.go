@@ -79,6 +79,8 @@ const (
 	Conflict Kind = "conflict"
 	// Missing: the adapter does not know what was asked for (404).
 	Missing Kind = "missing"
+	// Unsupported: the adapter does not plan (404, 405 or 501 of a plan).
+	Unsupported Kind = "unsupported"
 	// Invalid: the answer is outside of the contract.
 	Invalid Kind = "invalid"
 	// Forbidden: the address is outside of the dial policy.

@@ -42,6 +42,9 @@ type App struct {
 	// Check refuses a new dispatch for a reason of safety with [Reject], before anything is
 	// done; nil accepts all. It must be quick: the platform waits for it.
 	Check func(ctx context.Context, dispatch Dispatch) error
+	// Plan says what an operation would come to, and changes nothing; nil does not plan. It is
+	// asked only of what a dispatch would not refuse, and must answer within seconds.
+	Plan func(ctx context.Context, plan *PlanCall) (PlanAnswer, error)
 	// Actions are its own verbs.
 	Actions []AppAction
 	// Observe says how an instance is now; nil answers "unknown".
@@ -113,4 +116,19 @@ func membersOf(members []Member, component string) []Member {
 	}
 	slices.SortFunc(list, func(a, b Member) int { return a.Index - b.Index })
 	return list
+}
+
+func targetsOf(members []Member, targets []string) []Member {
+	return slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !slices.Contains(targets, m.ID) })
+}
+
+// decodeChange reads a desired change; absent is an empty one.
+func decodeChange(change json.RawMessage, out any) error {
+	if isNull(change) {
+		return nil
+	}
+	if err := json.Unmarshal(change, out); err != nil {
+		return Reject(CodeInvalid, "change", "the change cannot be read: %v", err)
+	}
+	return nil
 }

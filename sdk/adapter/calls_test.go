@@ -135,7 +135,7 @@ func TestDescriptionIsDerivedFromTheFunctions(t *testing.T) {
 	require.Equal(t, http.StatusOK, code)
 	var d Description
 	require.NoError(t, json.Unmarshal(body, &d))
-	require.Equal(t, []string{ContractVersion}, d.ContractVersions)
+	require.Equal(t, []string{"1.1", "1.0"}, d.ContractVersions)
 	require.Equal(t, l.name, d.Name)
 	require.Equal(t, []Kind{InstanceCreate, InstanceDecommission, MemberLabel}, d.Apps[0].Operations)
 	require.Equal(t, "say", d.Apps[0].Actions[0].Name)

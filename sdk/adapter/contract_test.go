@@ -94,13 +94,15 @@ func wireTypes() (structs map[string]reflect.Type, enums map[string][]string) {
 		Description{}, AppInfo{}, Component{}, Action{}, UsageDimension{}, Dispatch{}, Instance{}, ComponentCount{},
 		Member{}, Node{}, Platform{}, Status{}, MemberUpdate{}, OperationError{}, OperationsPage{}, CancelRequest{},
 		CancelResult{}, Observation{}, MemberObservation{}, ActionRequest{}, Requester{}, ActionResult{}, UsagePage{},
-		UsageRecord{}, ErrorBody{},
+		UsageRecord{}, ErrorBody{}, Work{}, PlanRequest{}, PlanAnswer{}, PlanReason{}, AddChange{}, LabelChange{}, ReplaceChange{},
+		VersionChange{}, VersionConfig{},
 	} {
 		structs[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)
 	}
 	enums = map[string][]string{
 		"Kind": words(Kinds()), "State": words(States()), "MemberStatus": words(MemberStatuses()), "Health": words(Healths()),
 		"Owner": words(Owners()), "Risk": words(Risks()), "CancelOutcome": words(CancelOutcomes()),
+		"Verdict": words(Verdicts()),
 	}
 	return structs, enums
 }

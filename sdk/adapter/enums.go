@@ -146,3 +146,19 @@ func CancelOutcomes() []CancelOutcome {
 
 // Valid says whether o is an outcome of contract v1.
 func (o CancelOutcome) Valid() bool { return slices.Contains(CancelOutcomes(), o) }
+
+// Verdict is what an adapter thinks of an operation before it is begun.
+type Verdict string
+
+// The verdicts. Unknown is never read as safe.
+const (
+	VerdictSafe    Verdict = "safe"
+	VerdictUnsafe  Verdict = "unsafe"
+	VerdictUnknown Verdict = "unknown"
+)
+
+// Verdicts returns every verdict.
+func Verdicts() []Verdict { return []Verdict{VerdictSafe, VerdictUnsafe, VerdictUnknown} }
+
+// Valid says whether v is a verdict of contract v1.
+func (v Verdict) Valid() bool { return slices.Contains(Verdicts(), v) }

@@ -8,15 +8,9 @@ import (
 	"time"
 )
 
-const (
-	// reportPause is the shortest time between two pushed reports of one run.
-	reportPause = 500 * time.Millisecond
-	// reportTimeout bounds one pushed report.
-	reportTimeout = 5 * time.Second
-)
-
-// startLocked begins or resumes a run. The operation is locked.
-func (k *Kit) startLocked(op *operation) {
+// startLocked begins or resumes a run. The operation is locked. The run waits for before, the
+// run it takes the place of, where there is one.
+func (k *Kit) startLocked(op *operation, before *Run) {
 	d := op.dispatch
 	log := k.config.Log.With("operation", op.id, "kind", d.Kind, "instance", d.Instance.ID, "correlation_id", d.CorrelationID)
 	ctx, cancel := context.WithCancelCause(k.ctx)
@@ -30,7 +24,12 @@ func (k *Kit) startLocked(op *operation) {
 		cancel(ErrCanceled)
 	}
 	op.run = run
-	k.runs.Go(func() { k.execute(runContext{Context: ctx, run: run}, run) })
+	k.runs.Go(func() {
+		if before != nil {
+			<-before.done
+		}
+		k.execute(runContext{Context: ctx, run: run}, run)
+	})
 }
 
 // runContext is a context whose deadline a new attempt can move.
@@ -77,18 +76,12 @@ func (k *Kit) execute(ctx runContext, run *Run) {
 	k.runs.Go(func() { run.report(reports) })
 	err := k.call(ctx, run)
 	stopReports()
-	if errors.Is(context.Cause(ctx), errStopping) {
-		return
-	}
 	k.finish(ctx, run, err)
 }
 
 // endWaiting ends a run that got no slot before it was canceled or its deadline passed. One that
 // ran in an earlier process may have left things behind, so its function still gets its say.
 func (k *Kit) endWaiting(ctx context.Context, run *Run) {
-	if errors.Is(context.Cause(ctx), errStopping) {
-		return
-	}
 	run.op.mu.Lock()
 	began := run.op.status.State != StateAccepted
 	run.op.mu.Unlock()
@@ -124,7 +117,7 @@ func (k *Kit) call(ctx context.Context, run *Run) (err error) {
 	if !ok || app.Operations[run.dispatch.Kind] == nil {
 		return Fail(CodeUnsupported, OwnerAdapter, false, "this build does not support %s of %s", run.dispatch.Kind, run.dispatch.Instance.App)
 	}
-	if err := k.update(run.op, true, func(s *Status) { s.State = StateRunning }); err != nil {
+	if err := run.update(true, func(s *Status) { s.State = StateRunning }); err != nil {
 		return err
 	}
 	run.log.Info("operation running", "attempt", run.dispatch.Attempt)
@@ -132,15 +125,15 @@ func (k *Kit) call(ctx context.Context, run *Run) (err error) {
 }
 
 // finish writes the terminal status. Success counts even when a cancel came in the meantime: the
-// function decided that it was done.
+// function decided that it was done. A run that is only interrupted has no end to write.
 func (k *Kit) finish(ctx context.Context, run *Run, err error) {
 	cause := context.Cause(ctx)
+	if errors.Is(cause, errStopping) || errors.Is(cause, errForced) {
+		return
+	}
 	change := func(s *Status) { s.State, s.Percent, s.Phase = StateSucceeded, 100, "done" }
 	switch {
 	case err == nil:
-		if run.dispatch.Kind == InstanceDecommission {
-			k.forgetInstance(run.dispatch.Instance.ID)
-		}
 	case errors.Is(cause, ErrCanceled):
 		change = func(s *Status) {
 			s.State = StateCanceled
@@ -150,11 +143,19 @@ func (k *Kit) finish(ctx context.Context, run *Run, err error) {
 		failure := operationError(deadlineFirst(cause, err))
 		change = func(s *Status) { s.State, s.Error, s.Message = StateFailed, failure, failure.Message }
 	}
-	if writeErr := k.update(run.op, true, change); writeErr != nil {
+	writeErr := run.update(true, func(s *Status) {
+		change(s)
+		s.WaitsFor = nil
+	})
+	if errors.Is(writeErr, errForced) {
+		return
+	}
+	if writeErr != nil {
 		// Nothing was published: the run is not over, and the next start will resume it.
 		run.log.Error("end of operation not journalled", "error", writeErr)
 		return
 	}
+	k.settle(run.op)
 	run.log.Info("operation ended", "error", err)
 }
 
@@ -165,90 +166,4 @@ func deadlineFirst(cause, err error) error {
 		return context.DeadlineExceeded
 	}
 	return err
-}
-
-// report pushes the status after changes. A push that fails is not repeated: the platform reads
-// the feed as well, and an adapter that cannot push must still complete.
-func (r *Run) report(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.poke:
-		}
-		r.reportOnce(ctx)
-		if pause(ctx, reportPause) != nil {
-			return
-		}
-	}
-}
-
-func (r *Run) reportOnce(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
-	defer cancel()
-	r.op.mu.Lock()
-	status := r.op.status
-	r.op.mu.Unlock()
-	err := r.client.Report(ctx, Report{
-		OperationID: status.OperationID, Attempt: status.Attempt, Phase: status.Phase,
-		Percent: status.Percent, Message: status.Message, Members: status.Members,
-	})
-	if err != nil && ctx.Err() == nil {
-		r.log.Debug("report not taken", "error", err)
-	}
-}
-
-// cancelWait is how long an answer to a cancel waits for the run to end.
-const cancelWait = 10 * time.Second
-
-// cancelOperation asks a run to stop, if that is still safe, and says what came of it.
-func (k *Kit) cancelOperation(ctx context.Context, id string, attempt int) (CancelResult, error) {
-	op, ok := k.find(id)
-	if !ok {
-		return CancelResult{Outcome: CancelUnknown, Message: "no such operation has been dispatched"}, nil
-	}
-	op.mu.Lock()
-	if attempt < op.dispatch.Attempt {
-		defer op.mu.Unlock()
-		return CancelResult{}, staleFence(op.dispatch.Attempt)
-	}
-	if op.status.State.Terminal() || op.committed {
-		defer op.mu.Unlock()
-		return cancelOutcome(op), nil
-	}
-	if err := k.recordLocked(op, record{Canceled: true}, true); err != nil {
-		op.mu.Unlock()
-		return CancelResult{}, err
-	}
-	run := op.run
-	op.mu.Unlock()
-	if run != nil {
-		run.cancel(ErrCanceled)
-		awaitEnd(ctx, run.done)
-	}
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	return cancelOutcome(op), nil
-}
-
-func awaitEnd(ctx context.Context, done <-chan struct{}) {
-	timer := time.NewTimer(cancelWait)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-func cancelOutcome(op *operation) CancelResult {
-	switch {
-	case op.status.State == StateCanceled:
-		return CancelResult{Outcome: CancelDone, Message: "the operation was stopped"}
-	case op.status.State.Terminal():
-		return CancelResult{Outcome: CancelTooLate, Message: "the operation has " + string(op.status.State)}
-	case op.committed:
-		return CancelResult{Outcome: CancelTooLate, Message: "the operation can no longer be stopped safely"}
-	}
-	return CancelResult{Outcome: CancelUnknown, Message: "the operation was asked to stop and has not ended yet"}
 }

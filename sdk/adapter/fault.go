@@ -25,6 +25,9 @@ const (
 	CodeCanceled      = "CANCELED"
 	CodeNodeTask      = "NODE_TASK_FAILED"
 	CodePlatform      = "PLATFORM_REFUSED"
+
+	CodePlansUnsupported = "PLANS_UNSUPPORTED"
+	CodeNodeUnreachable  = "NODE_UNREACHABLE"
 )
 
 // Error makes ErrorBody an error, so that a function can return what the caller shall read.
@@ -59,6 +62,10 @@ var ErrCanceled = errors.New("the platform canceled the operation")
 
 // errStopping is the cause of a run's context when the kit stops; the run resumes at the next start.
 var errStopping = errors.New("the adapter is stopping")
+
+// errForced is the cause of a run's context when the operation was dispatched again with force: it
+// begins anew, so this run neither undoes nor ends anything.
+var errForced = errors.New("the operation begins anew with force")
 
 // operationError turns what an operation function returned into what the platform reads. Text
 // of unexpected errors stays in the log: it may hold addresses or file names of the adapter.

@@ -38,6 +38,7 @@ func (k *Kit) routes() map[string]endpoint {
 		"PUT /v1/operations/{id}":                k.dispatch,
 		"GET /v1/operations/{id}":                k.status,
 		"POST /v1/operations/{id}/cancel":        k.cancel,
+		"POST /v1/plans":                         k.plan,
 		"GET /v1/instances/{id}":                 k.observe,
 		"POST /v1/instances/{id}/actions/{name}": k.action,
 		"GET /v1/instances/{id}/usage":           k.usage,
@@ -247,7 +248,7 @@ func refusal(err error, log *slog.Logger) answer {
 
 func statusOf(code string) int {
 	switch code {
-	case CodeNotFound:
+	case CodeNotFound, CodePlansUnsupported:
 		return http.StatusNotFound
 	case CodeBodyMismatch, CodeStaleFence, CodeKeyReused:
 		return http.StatusConflict

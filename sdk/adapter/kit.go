@@ -73,15 +73,6 @@ const (
 	kitStopped
 )
 
-// knownInstance is an instance as it was last dispatched.
-type knownInstance struct {
-	operation string
-	began     time.Time
-	instance  Instance
-	members   []Member
-	gone      bool
-}
-
 // New checks the configuration and returns a kit that does nothing yet.
 func New(config Config) (*Kit, error) {
 	switch {
@@ -114,7 +105,7 @@ func New(config Config) (*Kit, error) {
 
 // Describe returns what the adapter says about itself.
 func (k *Kit) Describe() Description {
-	description := Description{ContractVersions: []string{ContractVersion}, Name: k.config.Name, Build: k.config.Build, Apps: []AppInfo{}}
+	description := Description{ContractVersions: ContractVersions(), Name: k.config.Name, Build: k.config.Build, Apps: []AppInfo{}}
 	for _, app := range k.config.Apps {
 		description.Apps = append(description.Apps, app.Info())
 	}
@@ -185,8 +176,11 @@ func (k *Kit) resume() error {
 		return err
 	}
 	for _, op := range loaded {
-		k.operations[op.id] = op
 		k.knowLocked(op)
+	}
+	for _, op := range loaded {
+		k.settleLocked(op.status, op.dispatch)
+		k.operations[op.id] = op
 		if err := k.resumeOne(op); err != nil {
 			return err
 		}
@@ -206,7 +200,7 @@ func (k *Kit) resumeOne(op *operation) error {
 	if err := k.feed.put(op.status); err != nil {
 		return err
 	}
-	k.startLocked(op)
+	k.startLocked(op, nil)
 	return nil
 }
 
@@ -227,32 +221,6 @@ func (k *Kit) loadAll() ([]*operation, error) {
 	}
 	slices.SortFunc(loaded, func(a, b *operation) int { return a.began.Compare(b.began) })
 	return loaded, nil
-}
-
-// know remembers the instance of a new operation, and makes room. The operation is locked.
-func (k *Kit) know(op *operation) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.knowLocked(op)
-	if len(k.operations) > maxOperations {
-		k.sweepLocked()
-	}
-}
-
-func (k *Kit) knowLocked(op *operation) {
-	k.instances[op.dispatch.Instance.ID] = &knownInstance{
-		operation: op.id, began: op.began, instance: op.dispatch.Instance, members: op.dispatch.Members,
-		gone: op.dispatch.Kind == InstanceDecommission && op.status.State == StateSucceeded,
-	}
-}
-
-// forgetInstance marks an instance that has been decommissioned.
-func (k *Kit) forgetInstance(id string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if known, ok := k.instances[id]; ok {
-		known.gone = true
-	}
 }
 
 // sweepLocked forgets operations that ended long ago, and more when there are too many. What is

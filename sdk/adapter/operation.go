@@ -179,7 +179,7 @@ func (k *Kit) begin(op *operation, dispatch Dispatch, hash string) (dispatchResu
 		return dispatchResult{}, err
 	}
 	k.know(op)
-	k.startLocked(op)
+	k.startLocked(op, op.run)
 	return dispatchResult{status: status}, nil
 }
 
@@ -200,31 +200,56 @@ func (k *Kit) repeat(op *operation, dispatch Dispatch, hash string) (dispatchRes
 	return k.raiseLocked(op, dispatch)
 }
 
-// raiseLocked takes a higher attempt: a run under way goes on with the new deadline and token, a
-// failed one begins anew, and what succeeded or was canceled stays as it is.
+// raiseLocked takes a higher attempt: a run under way goes on with the new deadline and token, or
+// begins anew when force came with the attempt; a failed one begins anew; and what succeeded or was
+// canceled stays as it is.
 func (k *Kit) raiseLocked(op *operation, dispatch Dispatch) (dispatchResult, error) {
 	status := op.status
 	status.Attempt = dispatch.Attempt
-	rec := record{Dispatch: &dispatch, Status: &status}
-	again := status.State == StateFailed
-	if again {
-		status = Status{OperationID: op.id, Attempt: dispatch.Attempt, State: StateAccepted, Phase: "accepted", Members: []MemberUpdate{}}
-		rec.Generation = dispatch.Attempt
-	}
-	if status.State.Terminal() {
+	failed := status.State == StateFailed
+	if status.State.Terminal() && !failed {
 		op.dispatch.Attempt = dispatch.Attempt
 		return dispatchResult{status: status, done: true}, k.endLocked(op, status)
 	}
-	err := k.recordLocked(op, rec, true)
-	if err = errors.Join(err, k.feed.put(status)); err != nil {
+	if failed || (dispatch.Force && !op.dispatch.Force) {
+		return k.againLocked(op, dispatch, !failed)
+	}
+	// Force is not taken back from a run that began with it.
+	dispatch.Force = op.dispatch.Force
+	if err := k.raisedLocked(op, record{Dispatch: &dispatch, Status: &status}); err != nil {
 		return dispatchResult{}, err
 	}
-	if again {
-		k.startLocked(op)
-	} else if op.run != nil {
+	if op.run != nil {
 		op.run.extend(dispatch)
 	}
 	return dispatchResult{status: status}, nil
+}
+
+// againLocked begins an operation anew: one that failed, or with force one that is under way. What
+// the members came to and the point of no return stay true of the latter; its request to cancel
+// does not.
+func (k *Kit) againLocked(op *operation, dispatch Dispatch, forced bool) (dispatchResult, error) {
+	status := Status{OperationID: op.id, Attempt: dispatch.Attempt, State: StateAccepted, Phase: "accepted", Members: []MemberUpdate{}}
+	rec := record{Dispatch: &dispatch, Status: &status, Generation: dispatch.Attempt}
+	if forced {
+		status.Members, rec.Committed = op.status.Members, op.committed
+	}
+	if err := k.raisedLocked(op, rec); err != nil {
+		return dispatchResult{}, err
+	}
+	before := op.run
+	if before != nil {
+		before.cancel(errForced)
+	}
+	k.startLocked(op, before)
+	return dispatchResult{status: status}, nil
+}
+
+func (k *Kit) raisedLocked(op *operation, rec record) error {
+	if err := k.recordLocked(op, rec, true); err != nil {
+		return err
+	}
+	return k.feed.put(*rec.Status)
 }
 
 // errEnded is what an update of an operation that has ended meets: the end is final.

@@ -32,6 +32,10 @@ const (
 	MaxMessage = 2 << 10
 	// MaxEvidence is the largest evidence object of one operation, in bytes.
 	MaxEvidence = 64 << 10
+	// MaxWork is the most pieces of work in one list of what is waited for or would be lost.
+	MaxWork = 100
+	// MaxReasons is the most reasons of one plan.
+	MaxReasons = 50
 	// MaxUsageRecords is the most usage records in one page.
 	MaxUsageRecords = 1000
 )
@@ -41,6 +45,9 @@ const AdapterPath = "/v1/adapter"
 
 // OperationsPath is the path of the change feed without its query.
 const OperationsPath = "/v1/operations"
+
+// PlansPath is the path that asks what an operation would come to.
+const PlansPath = "/v1/plans"
 
 // OperationPath returns the path of one operation.
 func OperationPath(id string) string { return OperationsPath + "/" + url.PathEscape(id) }

@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/gpuaas/app-platform/sdk/client"
 )
 
 const (
@@ -23,8 +20,6 @@ const (
 	maxSaved = 256 << 10
 	// parallelMembers is how many members [Run.Each] works on at once.
 	parallelMembers = 8
-	// stderrTail is how much of a failed command's error output its failure quotes, in bytes.
-	stderrTail = 800
 )
 
 // Run is one operation under way: what was asked, and the means to do it. It is safe for
@@ -57,11 +52,10 @@ func (r *Run) Instance() Instance { return r.dispatch.Instance }
 func (r *Run) Of(component string) []Member { return membersOf(r.dispatch.Members, component) }
 
 // Targets returns the members the operation acts on.
-func (r *Run) Targets() []Member {
-	return slices.DeleteFunc(slices.Clone(r.dispatch.Members), func(m Member) bool {
-		return !slices.Contains(r.dispatch.Targets, m.ID)
-	})
-}
+func (r *Run) Targets() []Member { return targetsOf(r.dispatch.Members, r.dispatch.Targets) }
+
+// Change decodes the desired change of the operation into out, such as an [AddChange].
+func (r *Run) Change(out any) error { return decodeChange(r.dispatch.Change, out) }
 
 // Config decodes the instance's config, which is valid against the app's schema, into out.
 func (r *Run) Config(out any) error {
@@ -85,7 +79,7 @@ func (r *Run) Progress(phase string, percent int, message string) {
 	r.op.mu.Lock()
 	durable := r.op.status.Phase != phase
 	r.op.mu.Unlock()
-	err := r.kit.update(r.op, durable, func(s *Status) {
+	err := r.update(durable, func(s *Status) {
 		s.Phase, s.Message = clip(phase, 100), clip(message, MaxMessage)
 		s.Percent = max(s.Percent, min(percent, 100))
 	})
@@ -103,10 +97,30 @@ func (r *Run) Member(id string, status MemberStatus, health Health, detail map[s
 		}
 		update.Detail = raw
 	}
-	err := r.kit.update(r.op, true, func(s *Status) { s.Members = upsert(s.Members, update) })
+	err := r.update(true, func(s *Status) { s.Members = upsert(s.Members, update) })
 	r.told(err)
 	return err
 }
+
+// WaitsFor says which work the operation waits for right now, longest waiting first; nil when it no
+// longer waits. Beyond [MaxWork] pieces are left out. It is for people: nothing is decided by it.
+func (r *Run) WaitsFor(work []Work) {
+	bounded := boundedWork(work)
+	r.op.mu.Lock()
+	same := slices.Equal(r.op.status.WaitsFor, bounded)
+	r.op.mu.Unlock()
+	if same {
+		return
+	}
+	r.told(r.update(false, func(s *Status) { s.WaitsFor = bounded }))
+}
+
+// Force says whether the caller chose to finish now, though work is lost and nodes cannot be reached.
+func (r *Run) Force() bool { return r.dispatch.Force }
+
+// Reaches says whether a node task on the member is worth asking for: not when the platform has
+// lost sight of its node and the caller chose force, because nothing would come of waiting.
+func (r *Run) Reaches(member Member) bool { return !r.dispatch.Force || member.Node.IsReachable() }
 
 // Evidence records what was seen that proves the outcome. All of it may be at most [MaxEvidence].
 func (r *Run) Evidence(key string, value any) error {
@@ -125,7 +139,7 @@ func (r *Run) Evidence(key string, value any) error {
 	if size > MaxEvidence {
 		return fmt.Errorf("evidence %q: more than %d bytes in all", key, MaxEvidence)
 	}
-	return r.kit.update(r.op, true, func(s *Status) {
+	return r.update(true, func(s *Status) {
 		evidence := map[string]json.RawMessage{key: raw}
 		for other, held := range s.Evidence {
 			if other != key {
@@ -152,7 +166,7 @@ func (r *Run) Once(name string, make func() (string, error)) (string, error) {
 	if len(value) > maxSaved {
 		return "", fmt.Errorf("checkpoint %q: more than %d bytes", name, maxSaved)
 	}
-	return value, r.kit.record(r.op, record{Saved: map[string]string{name: value}})
+	return value, r.record(record{Saved: map[string]string{name: value}})
 }
 
 // Commit marks the point after which cancelling would do harm: from here on a request to cancel
@@ -160,47 +174,13 @@ func (r *Run) Once(name string, make func() (string, error)) (string, error) {
 func (r *Run) Commit() error {
 	r.op.mu.Lock()
 	defer r.op.mu.Unlock()
-	if r.op.canceled {
+	switch {
+	case r.op.generation != r.generation:
+		return errForced
+	case r.op.canceled:
 		return ErrCanceled
 	}
 	return r.kit.recordLocked(r.op, record{Committed: true}, true)
-}
-
-// Do runs a node task on a member and waits for it. The step names it within the operation: the
-// same step is the same task, also after a crash, and its details are kept from the first time.
-// A task that did not succeed is a failure owned by the node.
-func (r *Run) Do(ctx context.Context, member Member, step string, task NodeTask, options ...TaskOption) (TaskResult, error) {
-	result, err := r.Try(ctx, member, step, task, options...)
-	if err == nil && result.State != TaskSucceeded {
-		err = taskError(member, step, result)
-	}
-	return result, err
-}
-
-// Try is Do, but a task that did not succeed is a result and not an error.
-func (r *Run) Try(ctx context.Context, member Member, step string, task NodeTask, options ...TaskOption) (TaskResult, error) {
-	key := fmt.Sprintf("%s.%d.%s.%s", r.dispatch.OperationID, r.generation, member.ID, step)
-	spec, err := newTaskSpec(key, task, options)
-	if err != nil {
-		return TaskResult{}, err
-	}
-	if spec.Spec, err = r.journalled(key, spec.Spec); err != nil {
-		return TaskResult{}, err
-	}
-	result, err := r.client.Run(ctx, member.ID, spec)
-	return result, platformFailure(step, err)
-}
-
-// journalled keeps what a step sends before it is sent. A resumed step must send the same bytes,
-// or the platform would refuse its key: sealing alone makes every rendering different.
-func (r *Run) journalled(key string, spec json.RawMessage) (json.RawMessage, error) {
-	r.op.mu.Lock()
-	kept, ok := r.op.steps[key]
-	r.op.mu.Unlock()
-	if ok {
-		return kept, nil
-	}
-	return spec, r.kit.record(r.op, record{Step: key, Spec: spec})
 }
 
 // Each calls work for every member, several at once, and returns the first error after all have
@@ -215,58 +195,44 @@ func (r *Run) Each(ctx context.Context, members []Member, work func(context.Cont
 }
 
 // Cleanup returns a context for undoing things after ctx has ended, of at most two minutes. When
-// the controller itself is stopping it is over at once: the run will resume, so nothing may be undone.
+// the controller itself is stopping, or the operation begins anew with force, it is over at once:
+// the work goes on, so nothing may be undone.
 func (r *Run) Cleanup(ctx context.Context) (context.Context, context.CancelFunc) {
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxCleanup)
-	if errors.Is(context.Cause(ctx), errStopping) {
+	if cause := context.Cause(ctx); errors.Is(cause, errStopping) || errors.Is(cause, errForced) {
 		cancel()
 	}
 	return clean, cancel
 }
 
+// update changes the status of the operation while this run is the one that stands for it.
+func (r *Run) update(durable bool, change func(*Status)) error {
+	r.op.mu.Lock()
+	defer r.op.mu.Unlock()
+	if r.op.generation != r.generation {
+		return errForced
+	}
+	return r.kit.updateLocked(r.op, durable, change)
+}
+
+// record journals a change durably while this run is the one that stands for the operation.
+func (r *Run) record(rec record) error {
+	r.op.mu.Lock()
+	defer r.op.mu.Unlock()
+	if r.op.generation != r.generation {
+		return errForced
+	}
+	return r.kit.recordLocked(r.op, rec, true)
+}
+
 func (r *Run) told(err error) {
-	if err != nil {
+	if err != nil && !errors.Is(err, errForced) {
 		r.log.Error("status not journalled", "error", err)
 	}
 	select {
 	case r.poke <- struct{}{}:
 	default:
 	}
-}
-
-// TaskOption changes how a node task is run.
-type TaskOption func(*TaskSpec)
-
-// Within bounds how long the task may take on the node, one second to one hour.
-func Within(d time.Duration) TaskOption { return func(s *TaskSpec) { s.Timeout = d } }
-
-func newTaskSpec(key string, task NodeTask, options []TaskOption) (TaskSpec, error) {
-	raw, err := json.Marshal(task)
-	if err != nil {
-		return TaskSpec{}, fmt.Errorf("encode node task %s: %w", key, err)
-	}
-	spec := TaskSpec{IdempotencyKey: key, Kind: task.TaskKind(), Spec: raw}
-	for _, option := range options {
-		option(&spec)
-	}
-	return spec, nil
-}
-
-func taskError(member Member, step string, result TaskResult) error {
-	text := result.Message
-	if tail := strings.TrimSpace(result.Stderr); tail != "" {
-		text += ": " + tail[max(0, len(tail)-stderrTail):]
-	}
-	return Fail(CodeNodeTask, OwnerNode, true, "step %s on member %s ended %s: %s", step, member.ID, result.State, strings.ToValidUTF8(text, "?"))
-}
-
-// platformFailure gives a refusal of the public API its owner; other errors pass.
-func platformFailure(step string, err error) error {
-	refused, ok := client.AsError(err)
-	if !ok {
-		return err
-	}
-	return Fail(CodePlatform, OwnerPlatform, true, "step %s: %s %s", step, refused.Code, clip(refused.Message, MaxMessage))
 }
 
 func upsert(list []MemberUpdate, update MemberUpdate) []MemberUpdate {

@@ -13,12 +13,13 @@ import (
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 
 // SpecHash is the identity of a dispatch: the SHA-256, in hex, of what never changes between
-// two dispatches of one operation. Attempt, deadline, token and trace are left out, and so is
-// a member's status, which moves while the operation runs.
+// two dispatches of one operation. Attempt, deadline, force, token and trace are left out, and so
+// is what moves while the operation runs: a member's status, cordon and labels, and whether its
+// node can be reached.
 func (d Dispatch) SpecHash() (string, error) {
 	members := make([]Member, len(d.Members))
 	for i, member := range d.Members {
-		member.Status = ""
+		member.Status, member.Cordoned, member.Labels, member.Node.Reachable = "", false, nil, nil
 		members[i] = member
 	}
 	instance := d.Instance
@@ -83,15 +84,15 @@ func (d Dispatch) Validate() error {
 	if err := validateInstance(d.Instance, d.Members); err != nil {
 		return err
 	}
-	return d.validateTargets()
+	return validateTargets(d.Members, d.Targets)
 }
 
-func (d Dispatch) validateTargets() error {
-	known := make(map[string]bool, len(d.Members))
-	for _, member := range d.Members {
+func validateTargets(members []Member, targets []string) error {
+	known := make(map[string]bool, len(members))
+	for _, member := range members {
 		known[member.ID] = true
 	}
-	for i, id := range d.Targets {
+	for i, id := range targets {
 		if !known[id] {
 			return invalid(fmt.Sprintf("targets[%d]", i), "is not one of members")
 		}

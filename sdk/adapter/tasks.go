@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,10 +49,7 @@ const (
 
 // Run implements [Tasks].
 func (c *Client) Run(ctx context.Context, memberID string, task TaskSpec) (TaskResult, error) {
-	timeout := int(task.Timeout / time.Second)
-	if timeout == 0 {
-		timeout = 60
-	}
+	timeout := int(cmp.Or(task.Timeout, defaultTaskTimeout) / time.Second)
 	input := gql.RunNodeTaskInput{
 		MemberId: memberID, Kind: gql.NodeTaskKind(task.Kind), Spec: task.Spec,
 		TimeoutSeconds: timeout, IdempotencyKey: task.IdempotencyKey,

@@ -2,37 +2,56 @@ package adapter
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
 )
 
-// teardownTime is how long the node may take to stop and delete one member.
-const teardownTime = 5 * time.Minute
+const (
+	// teardownTime is how long the node may take to stop and delete one member, and
+	// forcedTeardownTime how long it gets when the caller chose force.
+	teardownTime       = 5 * time.Minute
+	forcedTeardownTime = 30 * time.Second
+)
 
 // Teardown deletes the sandboxes of members, several at once, and reports each as removed once its
 // node has said that nothing is left. What the nodes said is kept as the evidence "residue".
+//
+// Under force a node that cannot be reached is passed over: its member is reported as removed all
+// the same, and the evidence "notTornDown" names the members that may still have something on their
+// nodes. The platform holds that against the nodes itself.
 func (r *Run) Teardown(ctx context.Context, members []Member) error {
-	found := make([]Residue, len(members))
-	indexes := make(map[string]int, len(members))
-	for i, member := range members {
-		indexes[member.ID] = i
-	}
+	var mu sync.Mutex
+	left, passed := make(map[string]int, len(members)), []string{}
 	err := r.Each(ctx, members, func(ctx context.Context, member Member) error {
 		residue, err := r.teardownOne(ctx, member)
-		found[indexes[member.ID]] = residue
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Force() && IsUnreachable(err) {
+			passed = append(passed, member.ID)
+			return r.Member(member.ID, MemberRemoved, HealthUnknown, map[string]any{"tornDown": false})
+		}
+		left[member.ID] = len(residue.Processes) + len(residue.Mounts) + residue.Files
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	left := make(map[string]int, len(members))
-	for i, member := range members {
-		left[member.ID] = len(found[i].Processes) + len(found[i].Mounts) + found[i].Files
+	if len(passed) > 0 {
+		slices.Sort(passed)
+		if err := r.Evidence("notTornDown", passed); err != nil {
+			return err
+		}
 	}
 	return r.Evidence("residue", left)
 }
 
 func (r *Run) teardownOne(ctx context.Context, member Member) (Residue, error) {
-	result, err := r.Do(ctx, member, "teardown", Teardown{}, Within(teardownTime))
+	within := teardownTime
+	if r.Force() {
+		within = forcedTeardownTime
+	}
+	result, err := r.Do(ctx, member, "teardown", Teardown{}, Within(within))
 	if err != nil {
 		return Residue{}, err
 	}

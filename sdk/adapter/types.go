@@ -5,8 +5,12 @@ import (
 	"time"
 )
 
-// ContractVersion is the version of the adapter contract this package speaks.
-const ContractVersion = "1.0"
+// ContractVersion is the newest version of the adapter contract this package speaks.
+const ContractVersion = "1.1"
+
+// ContractVersions returns every version of the contract this package speaks, newest first. A
+// minor version only adds to the one before it.
+func ContractVersions() []string { return []string{ContractVersion, "1.0"} }
 
 // Description is what an adapter says about itself: the answer of GET /v1/adapter.
 type Description struct {
@@ -94,8 +98,13 @@ type Dispatch struct {
 	Members []Member `json:"members"`
 	// Targets are the ids of the members this operation acts on; empty for instance-wide kinds.
 	Targets []string `json:"targets,omitempty"`
-	// Change is the desired change of kinds that need more than targets; an object.
+	// Change is the desired change of kinds that need more than targets: an [AddChange], [LabelChange],
+	// [ReplaceChange] or [VersionChange]; else empty.
 	Change json.RawMessage `json:"change,omitempty"`
+	// Force says to finish now though work is lost and though a node cannot be reached. It is no
+	// part of the specification: the caller may choose it for an operation that is under way, which
+	// is then dispatched with a higher attempt and begins anew.
+	Force bool `json:"force,omitempty"`
 	// Platform is how to reach the public API for this operation.
 	Platform Platform `json:"platform"`
 }
@@ -138,6 +147,10 @@ type Member struct {
 	Index int `json:"index"`
 	// Status is the member's state as the platform knows it.
 	Status string `json:"status"`
+	// Cordoned says that the member is to take no new work; no part of the specification.
+	Cordoned bool `json:"cordoned,omitempty"`
+	// Labels are the words its owner gave it; no part of the specification.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Node is where it runs.
 	Node Node `json:"node"`
 }
@@ -162,7 +175,13 @@ type Node struct {
 	CPUs int `json:"cpus"`
 	// MemoryMiB is how much memory members on it may use, in MiB.
 	MemoryMiB int `json:"memoryMiB"`
+	// Reachable is false when the platform has lost sight of the node, and absent or true
+	// otherwise; no part of the specification.
+	Reachable *bool `json:"reachable,omitempty"`
 }
+
+// IsReachable says whether the platform can reach the node, as far as it knows.
+func (n Node) IsReachable() bool { return n.Reachable == nil || *n.Reachable }
 
 // Platform is how the adapter reaches the public API, with a token narrowed to this one task.
 type Platform struct {
@@ -194,6 +213,8 @@ type Status struct {
 	Evidence map[string]json.RawMessage `json:"evidence,omitempty"`
 	// Error says why the operation failed.
 	Error *OperationError `json:"error,omitempty"`
+	// WaitsFor is the work the operation waits for right now, at most [MaxWork]; empty says nothing.
+	WaitsFor []Work `json:"waitsFor,omitempty"`
 	// RetryAfterSeconds asks the platform not to poll again before; 0 says nothing.
 	RetryAfterSeconds int `json:"retryAfterSeconds,omitempty"`
 }
@@ -302,29 +323,6 @@ type Requester struct {
 type ActionResult struct {
 	// Output is what the action came to, valid against its output schema.
 	Output json.RawMessage `json:"output"`
-}
-
-// UsagePage is metered usage since a cursor: the answer of GET /v1/instances/{id}/usage.
-type UsagePage struct {
-	// Cursor continues after this page.
-	Cursor string `json:"cursor"`
-	// Records are the records after the asked cursor, oldest first.
-	Records []UsageRecord `json:"records"`
-}
-
-// UsageRecord is one metered quantity over one stretch of time. Its id is unique for ever, so
-// that counting it twice is impossible.
-type UsageRecord struct {
-	// ID is unique within the adapter.
-	ID string `json:"id"`
-	// Dimension is one of the app's usage dimensions.
-	Dimension string `json:"dimension"`
-	// Quantity is a decimal number written as text, so that nothing is rounded on the way.
-	Quantity string `json:"quantity"`
-	// From is when the stretch begins.
-	From time.Time `json:"from"`
-	// To is when the stretch ends.
-	To time.Time `json:"to"`
 }
 
 // ErrorBody is the body of every answer that is not a success.
