@@ -151,3 +151,18 @@ func TestPolicyReadsAddressesRangesAndPorts(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, none.Allows(netip.MustParseAddrPort("127.0.0.1:80")))
 }
+
+func TestVersionOfTheContractMustBeOneThePlatformSpeaks(t *testing.T) {
+	t.Parallel()
+	for versions, accepted := range map[string]bool{`["1.0"]`: true, `["1.1"]`: true, `["1.1","1.0"]`: true, `["2.0","1.0"]`: true, `["2.0"]`: false, `[]`: false} {
+		client, target := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprintf(w, `{"contractVersions":%s,"name":"demo","apps":[]}`, versions)
+		})
+		_, err := client.Describe(t.Context(), target)
+		if accepted {
+			require.NoError(t, err, versions)
+			continue
+		}
+		require.Equal(t, adapterclient.Invalid, kindOf(t, err), versions)
+	}
+}

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -22,6 +24,9 @@ func demoApp() App {
 		Operations: map[Kind]OperationFunc{
 			InstanceCreate:       demoCreate,
 			InstanceDecommission: demoDecommission,
+			MemberDrain:          demoDrain,
+			MemberRemove:         demoRemove,
+			MembersAdd:           demoAdd,
 			MemberLabel:          func(context.Context, *Run) error { panic("the author's mistake") },
 		},
 		Check: func(_ context.Context, d Dispatch) error {
@@ -30,6 +35,7 @@ func demoApp() App {
 			}
 			return nil
 		},
+		Plan: demoPlan,
 		Actions: []AppAction{{
 			Action: Action{
 				Name: "say", DisplayName: "Say", PermissionKey: "apps.queue.submit", Risk: RiskWrite,
@@ -109,6 +115,61 @@ func demoDecommission(ctx context.Context, run *Run) error {
 		}
 		return run.Member(m.ID, MemberRemoved, HealthUnknown, nil)
 	})
+}
+
+// demoWork is a piece of work that is longer than the contract lets a text be.
+func demoWork(member string) Work {
+	return Work{Kind: "job", ID: "7", Name: strings.Repeat("n", 300), MemberID: member, Owner: "ada", Since: time.Unix(0, 0).UTC(), Message: "counts"}
+}
+
+// demoDrain waits for the step "job" of its member, unless it is forced.
+func demoDrain(ctx context.Context, run *Run) error {
+	member := run.Targets()[0]
+	if _, err := run.Do(ctx, member, "shut", RunCommand{Command: []string{"shut"}}); err != nil {
+		return err
+	}
+	if !run.Force() {
+		run.Progress("waiting", 50, "waiting for a job")
+		run.WaitsFor([]Work{demoWork(member.ID)})
+		if _, err := run.Do(ctx, member, "job", RunCommand{Command: []string{"job"}}); err != nil {
+			return demoUndo(ctx, run, err)
+		}
+	}
+	return run.Member(member.ID, MemberDrained, Healthy, nil)
+}
+
+func demoRemove(ctx context.Context, run *Run) error { return run.Teardown(ctx, run.Targets()) }
+
+func demoAdd(ctx context.Context, run *Run) error {
+	var change AddChange
+	if err := run.Change(&change); err != nil {
+		return err
+	}
+	if len(change.Components) == 0 {
+		return Fail("NOTHING_TO_ADD", OwnerPlatform, false, "the change names no component")
+	}
+	for _, member := range run.Targets() {
+		if err := run.Member(member.ID, MemberActive, Healthy, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func demoPlan(ctx context.Context, plan *PlanCall) (PlanAnswer, error) {
+	answer := PlanAnswer{Verdict: VerdictSafe, Reversible: true, Message: "as you like"}
+	for _, member := range plan.Targets() {
+		if _, err := plan.Do(ctx, member, "look", RunCommand{Command: []string{"look"}}); err != nil {
+			return answer, err
+		}
+		for range MaxWork + 1 {
+			answer.WorkLost = append(answer.WorkLost, demoWork(member.ID))
+		}
+	}
+	if plan.Request.Kind == MemberRemove && !plan.Request.Force {
+		return PlanAnswer{}, Reject("LAST_ONE", "targets[0]", "the last one stays")
+	}
+	return answer, nil
 }
 
 func demoSay(ctx context.Context, call *Call) (any, error) {

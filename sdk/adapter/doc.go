@@ -1,5 +1,5 @@
 // Package adapter is what the author of an app adapter builds on: the wire types of the
-// adapter contract v1, the request signature, and a server kit that implements every route.
+// adapter contract v1.1, the request signature, and a server kit that implements every route.
 //
 // # The two sides
 //
@@ -22,6 +22,10 @@
 // before it is answered, so a controller that is killed and started again resumes what was
 // unfinished and repeats nothing: the node tasks of a run carry keys made of operation,
 // attempt, member and step, and what a step sends is journalled before it is sent.
+//
+// An operation dispatched again with force begins anew: the function that runs has its context
+// ended, undoes nothing, and is called again with [Run.Force]. Node tasks on nodes that cannot be
+// reached then fail at once (see [IsUnreachable]).
 //
 // # What the author writes
 //

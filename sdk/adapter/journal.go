@@ -36,6 +36,8 @@ type journal struct {
 // record is one line. Only what changed is set.
 type record struct {
 	At time.Time `json:"at"`
+	// Began is when the operation began, where the records of its beginning are gone.
+	Began time.Time `json:"began,omitzero"`
 	// Dispatch begins an operation, or raises its attempt.
 	Dispatch *Dispatch `json:"dispatch,omitempty"`
 	// Hash is the specification hash, beside the first dispatch.

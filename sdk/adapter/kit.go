@@ -175,11 +175,8 @@ func (k *Kit) resume() error {
 	if err != nil {
 		return err
 	}
+	k.recallLocked(loaded)
 	for _, op := range loaded {
-		k.knowLocked(op)
-	}
-	for _, op := range loaded {
-		k.settleLocked(op.status, op.dispatch)
 		k.operations[op.id] = op
 		if err := k.resumeOne(op); err != nil {
 			return err

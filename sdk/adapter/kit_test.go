@@ -102,7 +102,7 @@ func TestDispatchIsRefusedWithReason(t *testing.T) {
 		path   string
 	}{
 		"unknown app":       {func(d *Dispatch) { d.Instance.App = "other" }, 422, CodeUnsupported, "instance.app"},
-		"unsupported kind":  {func(d *Dispatch) { d.Kind = MemberDrain }, 422, CodeUnsupported, "kind"},
+		"unsupported kind":  {func(d *Dispatch) { d.Kind = MemberReplace }, 422, CodeUnsupported, "kind"},
 		"broken config":     {func(d *Dispatch) { d.Instance.Config = json.RawMessage(`{"name":"much too long"}`) }, 422, CodeConfigInvalid, "instance.config.name"},
 		"author's refusal":  {func(d *Dispatch) { d.Instance.Version = "0.0.1" }, 422, "UNSAFE_VERSION", "instance.version"},
 		"invented kind":     {func(d *Dispatch) { d.Kind = "instance.explode" }, 400, CodeInvalid, "kind"},

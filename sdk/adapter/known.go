@@ -67,3 +67,26 @@ func (k *Kit) settleLocked(status Status, dispatch Dispatch) {
 	// A new slice: the old one may be in the hands of an observation.
 	known.members = slices.DeleteFunc(slices.Clone(known.members), func(m Member) bool { return slices.Contains(left, m.ID) })
 }
+
+// recallLocked goes through the beginnings and ends of loaded operations in the order in which they
+// happened.
+func (k *Kit) recallLocked(loaded []*operation) {
+	type moment struct {
+		at time.Time
+		do func()
+	}
+	var moments []moment
+	for _, op := range loaded {
+		ended := op.touched
+		if ended.Before(op.began) { // the clock was set back
+			ended = op.began
+		}
+		moments = append(moments,
+			moment{op.began, func() { k.knowLocked(op) }},
+			moment{ended, func() { k.settleLocked(op.status, op.dispatch) }})
+	}
+	slices.SortStableFunc(moments, func(a, b moment) int { return a.at.Compare(b.at) })
+	for _, moment := range moments {
+		moment.do()
+	}
+}

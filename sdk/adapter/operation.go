@@ -34,6 +34,9 @@ func (o *operation) apply(rec record) {
 	if rec.Dispatch != nil {
 		if o.hash == "" {
 			o.began, o.hash = rec.At, rec.Hash
+			if !rec.Began.IsZero() {
+				o.began = rec.Began
+			}
 		}
 		o.dispatch = *rec.Dispatch
 	}
@@ -122,7 +125,7 @@ func (k *Kit) endLocked(op *operation, status Status) error {
 	dispatch := op.dispatch
 	dispatch.Platform.Token = ""
 	rec := record{
-		At: time.Now().UTC(), Dispatch: &dispatch, Hash: op.hash, Generation: op.generation,
+		At: time.Now().UTC(), Began: op.began, Dispatch: &dispatch, Hash: op.hash, Generation: op.generation,
 		Status: &status, Mark: k.feed.mark(), Committed: op.committed, Canceled: op.canceled,
 	}
 	if err := k.journal.replace(op.id, rec); err != nil {

@@ -93,9 +93,9 @@ func (k *Kit) planned(ctx context.Context, app *compiledApp, body PlanRequest, r
 	if err == nil {
 		said, err = app.Plan(ctx, call)
 	}
-	var reason ErrorBody
-	if errors.As(err, &reason) {
-		return refusedPlan(reason), nil
+	var refusal unprocessable
+	if errors.As(refused(err), &refusal) {
+		return refusedPlan(refusal.ErrorBody), nil
 	}
 	if err != nil {
 		return PlanAnswer{}, err
