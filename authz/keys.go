@@ -61,6 +61,8 @@ const (
 	OperationRetry
 	OperationReport
 	AuditRead
+	ProjectQuotaManage
+	SKUPriceManage
 	PolicyRead
 	PolicyManage
 	UsageRead
@@ -152,6 +154,8 @@ var catalogue = [...]KeyEntry{
 	OperationRetry:          {"operation.retry", "Send an operation to its adapter again."},
 	OperationReport:         {"operation.report", "Report the progress of one's own operation."},
 	AuditRead:               {"audit.read", "Read the audit log of the scope."},
+	ProjectQuotaManage:      {"project.quota.manage", "Bound how many members and GPUs a project may have."},
+	SKUPriceManage:          {"sku.price.manage", "Set the list price of a SKU."},
 	PolicyRead:              {"policy.read", "See policy overlays."},
 	PolicyManage:            {"policy.manage", "Change policy overlays."},
 	UsageRead:               {"usage.read", "See metered usage."},

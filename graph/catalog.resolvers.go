@@ -46,24 +46,24 @@ func (r *manifestResolver) Document(ctx context.Context, obj *db.Manifest) (json
 }
 
 func (r *manifestResolver) Compatibility(ctx context.Context, obj *db.Manifest) (out json.RawMessage, err error) {
-	err = member(obj, "compatibility", &out)
+	err = within(obj, "compatibility", &out)
 	return out, err
 }
 
 func (r *manifestResolver) ConfigSchema(ctx context.Context, obj *db.Manifest) (out json.RawMessage, err error) {
-	err = member(obj, "configSchema", &out)
+	err = within(obj, "configSchema", &out)
 	return out, err
 }
 
 func (r *manifestResolver) Components(ctx context.Context, obj *db.Manifest) ([]*model.ComponentSpec, error) {
 	var components []manifest.Component
-	err := member(obj, "components", &components)
+	err := within(obj, "components", &components)
 	return componentSpecs(components), err
 }
 
 func (r *manifestResolver) Actions(ctx context.Context, obj *db.Manifest) ([]*model.ActionSpec, error) {
 	var actions []manifest.Action
-	err := member(obj, "actions", &actions)
+	err := within(obj, "actions", &actions)
 	return actionSpecs(actions), err
 }
 
@@ -72,7 +72,7 @@ func (r *manifestResolver) Artifacts(ctx context.Context, obj *db.Manifest) ([]*
 }
 
 func (r *manifestResolver) Docs(ctx context.Context, obj *db.Manifest) (out string, err error) {
-	err = member(obj, "docs", &out)
+	err = within(obj, "docs", &out)
 	return out, err
 }
 

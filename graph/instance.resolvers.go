@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 
+	"github.com/gpuaas/app-platform/domain/blocker"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
@@ -10,8 +11,13 @@ import (
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/page"
 )
+
+func (r *generationResolver) Manifest(ctx context.Context, obj *db.Generation) (*db.Manifest, error) {
+	return loadersOf(ctx).manifests.Load(ctx, obj.ManifestID)
+}
 
 func (r *instanceResolver) Manifest(ctx context.Context, obj *instance.View) (*db.Manifest, error) {
 	if obj.Loaded != nil && obj.Loaded.Manifest != nil {
@@ -26,6 +32,18 @@ func (r *instanceResolver) OperatingMode(ctx context.Context, obj *instance.View
 
 func (r *instanceResolver) ControlPlaneScope(ctx context.Context, obj *instance.View) (model.ControlPlaneScope, error) {
 	return model.ControlPlaneScope(obj.Instance.ControlPlaneScope), nil
+}
+
+func (r *instanceResolver) Generations(ctx context.Context, obj *instance.View) ([]*db.Generation, error) {
+	return many(ctx, loadersOf(ctx).generations, obj.ID)
+}
+
+func (r *instanceResolver) Blockers(ctx context.Context, obj *instance.View) ([]*blocker.Blocker, error) {
+	return many(ctx, loadersOf(ctx).instanceBlockers, obj.ID)
+}
+
+func (r *instanceResolver) Orphans(ctx context.Context, obj *instance.View) ([]*orphan.View, error) {
+	return many(ctx, loadersOf(ctx).orphans, obj.ID)
 }
 
 func (r *instanceResolver) Members(ctx context.Context, obj *instance.View, first *int, after *string) (*model.MemberConnection, error) {
@@ -100,12 +118,21 @@ func (r *mutationResolver) LaunchInstance(ctx context.Context, input model.Launc
 
 func (r *mutationResolver) DecommissionInstance(ctx context.Context, input model.DecommissionInstanceInput) (*model.DecommissionInstancePayload, error) {
 	started, err := r.Instances.Decommission(ctx, instance.DecommissionInput{
-		InstanceID: input.InstanceID, DeadlineSeconds: input.DeadlineSeconds, Reason: value(input.Reason), IdempotencyKey: input.IdempotencyKey,
+		InstanceID: input.InstanceID, Force: input.Force, OnDeadline: input.OnDeadline, PlanHash: value(input.PlanHash),
+		DeadlineSeconds: input.DeadlineSeconds, Reason: value(input.Reason), IdempotencyKey: input.IdempotencyKey,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &model.DecommissionInstancePayload{Instance: started.Instance, Operation: started.Operation}, nil
+}
+
+func (r *mutationResolver) UpgradeInstance(ctx context.Context, input model.UpgradeInstanceInput) (*model.InstancePayload, error) {
+	return instancePayload(r.Resolver.Instances.Upgrade(ctx, upgradeInput(input)))
+}
+
+func (r *mutationResolver) RollbackInstance(ctx context.Context, input model.RollbackInstanceInput) (*model.InstancePayload, error) {
+	return instancePayload(r.Resolver.Instances.Rollback(ctx, rollbackInput(input)))
 }
 
 func (r *mutationResolver) InvokeAction(ctx context.Context, input model.InvokeActionInput) (*model.InvokeActionPayload, error) {
@@ -142,11 +169,14 @@ func (r *queryResolver) LaunchOptions(ctx context.Context, projectID ids.ID, app
 	return launchOptions(options), nil
 }
 
+func (r *Resolver) Generation() exec.GenerationResolver { return &generationResolver{r} }
+
 func (r *Resolver) Instance() exec.InstanceResolver { return &instanceResolver{r} }
 
 func (r *Resolver) Member() exec.MemberResolver { return &memberResolver{r} }
 
 type (
-	instanceResolver struct{ *Resolver }
-	memberResolver   struct{ *Resolver }
+	generationResolver struct{ *Resolver }
+	instanceResolver   struct{ *Resolver }
+	memberResolver     struct{ *Resolver }
 )

@@ -7,10 +7,12 @@ import (
 
 	"github.com/vikstrous/dataloadgen"
 
+	"github.com/gpuaas/app-platform/domain/blocker"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/orphan"
 )
 
 const (
@@ -27,7 +29,12 @@ type loaders struct {
 	nodes       *dataloadgen.Loader[ids.ID, *db.ComputeNode]
 	allocations *dataloadgen.Loader[ids.ID, *db.Allocation]
 	manifests   *dataloadgen.Loader[ids.ID, *db.Manifest]
+	members     *dataloadgen.Loader[ids.ID, *db.Member]
 	catalog     *catalogLoaders
+
+	generations                         *dataloadgen.Loader[ids.ID, []*db.Generation]
+	orphans                             *dataloadgen.Loader[ids.ID, []*orphan.View]
+	operationBlockers, instanceBlockers *dataloadgen.Loader[ids.ID, []*blocker.Blocker]
 }
 
 type loadersKey struct{}
@@ -42,8 +49,11 @@ func (r *Resolver) WithLoaders(ctx context.Context) context.Context {
 		steps: loader(func(ctx context.Context, wanted []ids.ID) (map[ids.ID][]*db.OperationStep, error) {
 			return operation.Steps(ctx, r.DB, wanted)
 		}),
-		manifests: loader(r.Catalog.Many),
-		catalog:   r.catalogLoaders(),
+		manifests:   loader(r.Catalog.Many),
+		members:     loader(r.Instances.ManyMembers),
+		catalog:     r.catalogLoaders(),
+		generations: loader(r.Instances.Generations), orphans: loader(r.Orphans.OfInstances),
+		operationBlockers: loader(r.Blockers.Operations), instanceBlockers: loader(r.Blockers.Instances),
 	})
 }
 
@@ -52,6 +62,30 @@ func loader[T any](fetch func(ctx context.Context, wanted []ids.ID) (map[ids.ID]
 }
 
 func loadersOf(ctx context.Context) *loaders { return ctx.Value(loadersKey{}).(*loaders) }
+
+// many loads what belongs to an object; nothing is an empty list.
+func many[T any](ctx context.Context, from *dataloadgen.Loader[ids.ID, []T], id ids.ID) ([]T, error) {
+	found, err := from.Load(ctx, id)
+	if errors.Is(err, dataloadgen.ErrNotFound) || (err == nil && found == nil) {
+		return []T{}, nil
+	}
+	return found, err
+}
+
+// all loads several objects; those that are hidden are left out.
+func all[T any](ctx context.Context, from *dataloadgen.Loader[ids.ID, *T], wanted []ids.ID) ([]*T, error) {
+	out := make([]*T, 0, len(wanted))
+	for _, id := range wanted {
+		found, err := maybe(ctx, from, &id)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			out = append(out, found)
+		}
+	}
+	return out, nil
+}
 
 // maybe loads the object an optional reference names; nil when there is none or it is hidden.
 func maybe[T any](ctx context.Context, from *dataloadgen.Loader[ids.ID, *T], id *ids.ID) (*T, error) {

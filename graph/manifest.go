@@ -10,9 +10,9 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 )
 
-// member reads one member of a manifest's document; the document is parsed again for each field
+// within reads one member of a manifest's document; the document is parsed again for each field
 // asked for, and only as far as that member.
-func member(row *db.Manifest, name string, into any) error {
+func within(row *db.Manifest, name string, into any) error {
 	var document map[string]json.RawMessage
 	if err := json.Unmarshal(row.Document, &document); err != nil {
 		return err

@@ -36,6 +36,8 @@ func (r *Resolver) nodeReads() map[ids.Kind]nodeRead {
 		ids.Member:     asNode(r.Instances.Member),
 		ids.Operation:  asNode(func(ctx context.Context, id ids.ID) (*operation.View, error) { return operation.Get(ctx, r.DB, id) }),
 
+		ids.OrphanedResource: asNode(r.Orphans.Get),
+
 		ids.Tenant:         asNode(r.Identity.Tenant),
 		ids.Project:        asNode(r.Identity.Project),
 		ids.User:           asNode(r.Identity.User),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/gpuaas/app-platform/domain/blocker"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -11,8 +12,27 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/retry"
 	"github.com/vikstrous/dataloadgen"
 )
+
+func (r *mutationResolver) CancelOperation(ctx context.Context, input model.CancelOperationInput) (*model.CancelOperationPayload, error) {
+	stopped, err := operation.Cancel(ctx, r.DB, input.OperationID, value(input.Reason))
+	if err != nil {
+		return nil, err
+	}
+	return &model.CancelOperationPayload{Operation: stopped}, nil
+}
+
+func (r *mutationResolver) RetryOperation(ctx context.Context, input model.RetryOperationInput) (*model.RetryOperationPayload, error) {
+	again, err := r.Retries.Retry(ctx, retry.Input{
+		OperationID: input.OperationID, DeadlineSeconds: input.DeadlineSeconds, Reason: value(input.Reason), IdempotencyKey: input.IdempotencyKey,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &model.RetryOperationPayload{Operation: again}, nil
+}
 
 func (r *mutationResolver) ReportOperation(ctx context.Context, input model.ReportOperationInput) (*operation.View, error) {
 	return operation.Report(ctx, r.DB, reportInput(input))
@@ -28,6 +48,10 @@ func (r *mutationResolver) RenewOperationToken(ctx context.Context) (*model.Oper
 
 func (r *operationResolver) Instance(ctx context.Context, obj *operation.View) (*instance.View, error) {
 	return maybe(ctx, loadersOf(ctx).instances, obj.InstanceID)
+}
+
+func (r *operationResolver) Blockers(ctx context.Context, obj *operation.View) ([]*blocker.Blocker, error) {
+	return many(ctx, loadersOf(ctx).operationBlockers, obj.ID)
 }
 
 func (r *operationResolver) Steps(ctx context.Context, obj *operation.View) ([]*db.OperationStep, error) {

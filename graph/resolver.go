@@ -11,10 +11,15 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/node"
+	"github.com/gpuaas/app-platform/service/orphan"
+	"github.com/gpuaas/app-platform/service/price"
+	"github.com/gpuaas/app-platform/service/retry"
 	"github.com/gpuaas/app-platform/service/task"
 )
 
@@ -38,6 +43,16 @@ type Resolver struct {
 	Nodes *node.Service
 	// Tasks holds the verbs on node tasks.
 	Tasks *task.Service
+	// Members holds the verbs on members.
+	Members *member.Service
+	// Retries holds the verb that tries operations again.
+	Retries *retry.Service
+	// Blockers reads what stands in the way.
+	Blockers *blocker.Service
+	// Orphans holds the verbs on what operations left behind.
+	Orphans *orphan.Service
+	// Prices holds the verbs on list prices.
+	Prices *price.Service
 	// Progress watches single operations.
 	Progress *Progress
 	// Keys signs operation tokens.

@@ -20,6 +20,7 @@ const (
 	FailedPrecondition   Code = "FAILED_PRECONDITION"
 	IdempotencyKeyReused Code = "IDEMPOTENCY_KEY_REUSED"
 	StaleFence           Code = "STALE_FENCE"
+	PlanStale            Code = "PLAN_STALE"
 	CursorInvalid        Code = "CURSOR_INVALID"
 	CursorExpired        Code = "CURSOR_EXPIRED"
 	SlowConsumer         Code = "SLOW_CONSUMER"
@@ -101,6 +102,7 @@ var catalogue = []Entry{
 	{FailedPrecondition, 412, false, "The object's state does not allow this; the message names the state."},
 	{IdempotencyKeyReused, 409, false, "The idempotency key was used before with other input: take a new key."},
 	{StaleFence, 409, false, "The writer was superseded by a newer claim or dispatch; nothing was written."},
+	{PlanStale, 409, false, "Something that the plan rested on has changed since: plan again, look, and send the new hash."},
 	{CursorInvalid, 400, false, "The cursor is not one that this feed or list gave out."},
 	{CursorExpired, 410, false, "The cursor is older than what is kept: start again without one."},
 	{SlowConsumer, 503, true, "The subscriber read too slowly and was cut off: resume from the cursor given."},

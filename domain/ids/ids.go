@@ -49,6 +49,8 @@ const (
 	NodeCredential   Kind = "ncr"
 	Worker           Kind = "wrk"
 	OrphanedResource Kind = "orp"
+	Generation       Kind = "gen"
+	SKUPrice         Kind = "sku"
 )
 
 // kindNames is the catalogue of kinds with the word an error message uses for each.
@@ -60,6 +62,7 @@ var kindNames = map[Kind]string{
 	OperationStep: "operation step", Event: "event", Audit: "audit entry", Session: "session",
 	LoginLink: "login link", NodeEnrolment: "node enrolment", NodeCredential: "node credential",
 	Worker: "worker process", OrphanedResource: "orphaned resource",
+	Generation: "generation", SKUPrice: "SKU price",
 }
 
 const (

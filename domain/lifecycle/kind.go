@@ -1,5 +1,7 @@
 package lifecycle
 
+import "slices"
+
 // OperationKind is a durable change that can be asked for.
 type OperationKind string
 
@@ -42,33 +44,50 @@ type Effects struct {
 	// Permission is the suffix of the key it asks for, below the manifest's permission family; for the platform's
 	// own kinds it is the whole key.
 	Permission string
+	// Cancelable says whether it can be asked to stop once it was sent to the adapter.
+	Cancelable bool
+	// Forcible says whether the caller may choose force, at once or at the deadline.
+	Forcible bool
 	// Accepted, Succeeded and Failed are the events written when it is accepted and when it ends so.
 	Accepted, Succeeded, Failed []EventType
 }
 
 // effects is the table of kinds, in the order of the adapter contract.
 var effects = []Effects{
-	{InstanceCreate, "instance.create", ScopeInstance, "instance.create",
+	{InstanceCreate, "instance.create", ScopeInstance, "instance.create", true, false,
 		events(EventInstanceRequested), events(EventInstanceStartCompleted, EventInstanceRunning), events(EventInstanceFailed)},
-	{InstanceDecommission, "instance.decommission", ScopeInstance, "instance.delete",
+	{InstanceDecommission, "instance.decommission", ScopeInstance, "instance.delete", false, true,
 		events(EventInstanceDeleting), events(EventInstanceDeleted), nil},
-	{InstanceUpgrade, "instance.upgrade", ScopeInstance, "instance.update", nil, events(EventInstanceUpgraded), nil},
-	{InstanceRollback, "instance.rollback", ScopeInstance, "instance.update", nil, events(EventInstanceRolledBack), nil},
-	{MembersAdd, "members.add", ScopeMember, "member.add", nil, events(EventMemberAdded), events(EventMemberFailed)},
-	{MemberDrain, "member.drain", ScopeMember, "node.operate", nil, events(EventMemberDrained), nil},
-	{MemberCordon, "member.cordon", ScopeMember, "node.operate", nil, events(EventMemberChanged), nil},
-	{MemberUncordon, "member.uncordon", ScopeMember, "node.operate", nil, events(EventMemberChanged), nil},
-	{MemberLabel, "member.label", ScopeMember, "node.operate", nil, events(EventMemberChanged), nil},
-	{MemberRemove, "member.remove", ScopeMember, "member.remove", nil, events(EventMemberRemoved), nil},
-	{MemberReplace, "member.replace", ScopeMember, "member.replace", nil,
+	{InstanceUpgrade, "instance.upgrade", ScopeInstance, "instance.update", true, false, nil, events(EventInstanceUpgraded), nil},
+	{InstanceRollback, "instance.rollback", ScopeInstance, "instance.update", true, false, nil, events(EventInstanceRolledBack), nil},
+	{MembersAdd, "members.add", ScopeMember, "member.add", true, false, nil, events(EventMemberAdded), events(EventMemberFailed)},
+	{MemberDrain, "member.drain", ScopeMember, "node.operate", true, true, nil, events(EventMemberDrained), nil},
+	{MemberCordon, "member.cordon", ScopeMember, "node.operate", true, false, nil, events(EventMemberChanged), nil},
+	{MemberUncordon, "member.uncordon", ScopeMember, "node.operate", true, false, nil, events(EventMemberChanged), nil},
+	{MemberLabel, "member.label", ScopeMember, "node.operate", true, false, nil, events(EventMemberChanged), nil},
+	{MemberRemove, "member.remove", ScopeMember, "member.remove", true, true, nil, events(EventMemberRemoved), nil},
+	{MemberReplace, "member.replace", ScopeMember, "member.replace", true, true, nil,
 		events(EventMemberAdded, EventMemberRemoved), events(EventMemberFailed)},
-	{MemberRecover, "member.recover", ScopeMember, "member.recover", nil, events(EventMemberAdded), events(EventMemberFailed)},
-	{AllocationRelease, "", ScopeAllocation, "allocation.release",
+	{MemberRecover, "member.recover", ScopeMember, "member.recover", true, false, nil, events(EventMemberAdded), events(EventMemberFailed)},
+	{AllocationRelease, "", ScopeAllocation, "allocation.release", false, false,
 		events(EventAllocationReleasing), events(EventAllocationReleased), nil},
 }
 
 // Kinds lists what is true of every kind, in the order of the adapter contract.
 func Kinds() []Effects { return append([]Effects(nil), effects...) }
+
+// superseding is which open operations make way for a new one: what they were for is moot then.
+var superseding = map[OperationKind][]OperationKind{
+	InstanceDecommission: {InstanceCreate, MembersAdd, MemberDrain, MemberCordon, MemberUncordon, MemberLabel, MemberRemove, MemberReplace, MemberRecover},
+	MemberRemove:         {MemberDrain, MemberCordon, MemberUncordon, MemberLabel},
+	MemberReplace:        {MemberDrain, MemberCordon, MemberUncordon, MemberLabel},
+}
+
+// Supersedes reports whether an open operation of the other kind, on the same instance or member, makes way for one
+// of this kind instead of standing in its way.
+func (k OperationKind) Supersedes(other OperationKind) bool {
+	return slices.Contains(superseding[k], other)
+}
 
 // Effects is what is true of the kind; of an unknown kind, nothing.
 func (k OperationKind) Effects() Effects {

@@ -101,3 +101,21 @@ const (
 	RiskWrite       ActionRisk = "WRITE"
 	RiskDestructive ActionRisk = "DESTRUCTIVE"
 )
+
+// DeadlineOutcome is what the caller wants when an operation's deadline passes.
+type DeadlineOutcome string
+
+// The choices: give up, or go on with force, losing work and proof.
+const (
+	DeadlineFail  DeadlineOutcome = "FAIL"
+	DeadlineForce DeadlineOutcome = "FORCE"
+)
+
+// OrphanKind is what an operation has left behind.
+type OrphanKind string
+
+// The kinds: something of a member may be left on a node, or an allocation is held that nobody asked to keep.
+const (
+	OrphanNodeResidue OrphanKind = "NODE_RESIDUE"
+	OrphanAllocation  OrphanKind = "ALLOCATION"
+)

@@ -221,3 +221,54 @@ func (s ActionRisk) MarshalGQL(w io.Writer) { writeGQL(w, s) }
 
 // UnmarshalGQL reads a GraphQL enum value; it fails with INVALID_ARGUMENT, listing the values.
 func (s *ActionRisk) UnmarshalGQL(v any) error { return readGQL(s, v) }
+
+// Values lists every DeadlineOutcome as it is stored and published.
+func (DeadlineOutcome) Values() []string { return names(DeadlineFail, DeadlineForce) }
+
+// MarshalGQL writes the value to a GraphQL answer.
+func (s DeadlineOutcome) MarshalGQL(w io.Writer) { writeGQL(w, s) }
+
+// UnmarshalGQL reads a GraphQL enum value; it fails with INVALID_ARGUMENT, listing the values.
+func (s *DeadlineOutcome) UnmarshalGQL(v any) error { return readGQL(s, v) }
+
+// Values lists every OrphanKind as it is stored and published.
+func (OrphanKind) Values() []string { return names(OrphanNodeResidue, OrphanAllocation) }
+
+// MarshalGQL writes the value to a GraphQL answer.
+func (s OrphanKind) MarshalGQL(w io.Writer) { writeGQL(w, s) }
+
+// UnmarshalGQL reads a GraphQL enum value; it fails with INVALID_ARGUMENT, listing the values.
+func (s *OrphanKind) UnmarshalGQL(v any) error { return readGQL(s, v) }
+
+// Values lists every PlanAction as it is stored and published.
+func (PlanAction) Values() []string {
+	return names(PlanAdd, PlanDrain, PlanRemove, PlanReplace, PlanRecover, PlanChange)
+}
+
+// MarshalGQL writes the value to a GraphQL answer.
+func (s PlanAction) MarshalGQL(w io.Writer) { writeGQL(w, s) }
+
+// UnmarshalGQL reads a GraphQL enum value; it fails with INVALID_ARGUMENT, listing the values.
+func (s *PlanAction) UnmarshalGQL(v any) error { return readGQL(s, v) }
+
+// Values lists every VerdictSource as it is stored and published.
+func (VerdictSource) Values() []string {
+	return names(VerdictState, VerdictCompatibility, VerdictQuota, VerdictPolicy, VerdictAdapter)
+}
+
+// MarshalGQL writes the value to a GraphQL answer.
+func (s VerdictSource) MarshalGQL(w io.Writer) { writeGQL(w, s) }
+
+// UnmarshalGQL reads a GraphQL enum value; it fails with INVALID_ARGUMENT, listing the values.
+func (s *VerdictSource) UnmarshalGQL(v any) error { return readGQL(s, v) }
+
+// Values lists every VerdictOutcome as it is stored and published.
+func (VerdictOutcome) Values() []string {
+	return names(VerdictAllowed, VerdictRefused, VerdictUnknown)
+}
+
+// MarshalGQL writes the value to a GraphQL answer.
+func (s VerdictOutcome) MarshalGQL(w io.Writer) { writeGQL(w, s) }
+
+// UnmarshalGQL reads a GraphQL enum value; it fails with INVALID_ARGUMENT, listing the values.
+func (s *VerdictOutcome) UnmarshalGQL(v any) error { return readGQL(s, v) }

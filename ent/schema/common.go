@@ -54,6 +54,11 @@ func jsonb(name, comment string) ent.Field {
 	return field.JSON(name, json.RawMessage{}).Optional().Comment(comment)
 }
 
+// idList is a list of references, in JSON; missing when it is empty.
+func idList(name, comment string) ent.Field {
+	return field.JSON(name, []ids.ID{}).Optional().Comment(comment)
+}
+
 // instant is an optional point in time.
 func instant(name, comment string) ent.Field {
 	return field.Time(name).Optional().Nillable().Comment(comment)

@@ -40,6 +40,8 @@ func (Project) Fields() []ent.Field {
 		id("tenant_id", "owning tenant"),
 		field.String("slug").SchemaType(text).Comment("short name, unique in the tenant"),
 		str("display_name", "name for people"),
+		field.Int("max_members").Optional().Nillable().Comment("most members that its instances may have; none for no bound"),
+		field.Int("max_gpus").Optional().Nillable().Comment("most GPUs that its allocations may hold; none for no bound"),
 		created(),
 	}
 }

@@ -34,6 +34,9 @@ func (Instance) Fields() []ent.Field {
 		field.Int("revision").Default(0).Comment("number of its newest event"),
 		jsonb("config", "config with defaults"),
 		jsonb("roles", "read model: desired, current and healthy by component"),
+		field.Int("generation").Default(1).Comment("number of the manifest and config it runs, from 1"),
+		jsonb("drift", "where what the adapter sees differs from what is meant"),
+		instant("observed_at", "when the adapter last said what it sees"),
 		field.Enum("bound_capacity_shape").GoType(lifecycle.CapacityShape("")),
 		field.String("operating_mode").SchemaType(text).Default("TENANT_DEDICATED"),
 		field.String("control_plane_scope").SchemaType(text).Default("PROJECT"),
@@ -86,6 +89,7 @@ func (Member) Fields() []ent.Field {
 		optionalID("last_operation_id", "last operation that touched it"),
 		str("correlation_id", "of that operation"),
 		jsonb("adapter_detail", "the adapter's own detail"),
+		jsonb("labels", "labels, by name"),
 		created(),
 		field.Time("updated_at").Default(now),
 	}
@@ -99,6 +103,34 @@ func (Member) Indexes() []ent.Index {
 		index.Fields("instance_id", "id"),
 		index.Fields("allocation_id"),
 	}
+}
+
+// Generation is a manifest and config that an instance runs or has run: what a rollback goes back
+// to. Append only.
+type Generation struct{ ent.Schema }
+
+// Annotations of the table.
+func (Generation) Annotations() []schema.Annotation { return table("instance_generation") }
+
+// Mixin of the table.
+func (Generation) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
+
+// Fields of the table.
+func (Generation) Fields() []ent.Field {
+	return []ent.Field{
+		id("instance_id", "the instance"),
+		field.Int("number").Comment("number in the instance, from 1"),
+		id("manifest_id", "the manifest"),
+		field.String("app_version").SchemaType(text),
+		jsonb("config", "config with defaults"),
+		optionalID("operation_id", "the operation that brought it"),
+		created(),
+	}
+}
+
+// Indexes of the table.
+func (Generation) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("instance_id", "number").Unique()}
 }
 
 // Event is something that happened to an instance: append only, numbered without gaps.

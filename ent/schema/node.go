@@ -100,6 +100,7 @@ func (Allocation) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}
 // Fields of the table.
 func (Allocation) Fields() []ent.Field {
 	return []ent.Field{
+		optionalID("created_by_operation_id", "the operation that asked for it; none when a person did"),
 		str("name", "name for people"),
 		field.Enum("shape").GoType(lifecycle.CapacityShape("")),
 		field.Int("gpu_count").Comment("GPUs it holds"),

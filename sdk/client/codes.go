@@ -33,6 +33,8 @@ const (
 	CodeIdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED"
 	// CodeStaleFence: the writer was superseded by a newer claim or dispatch; nothing was written.
 	CodeStaleFence = "STALE_FENCE"
+	// CodePlanStale: something that the plan rested on has changed since.
+	CodePlanStale = "PLAN_STALE"
 	// CodeCursorInvalid: the cursor is not one that this feed or list gave out.
 	CodeCursorInvalid = "CURSOR_INVALID"
 	// CodeCursorExpired: the cursor is older than what is kept: start again without one.

@@ -7,6 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
@@ -17,6 +18,9 @@ import (
 // DecommissionInput names what is torn down.
 type DecommissionInput struct {
 	InstanceID      ids.ID
+	Force           bool
+	OnDeadline      lifecycle.DeadlineOutcome // empty for FAIL
+	PlanHash        string
 	DeadlineSeconds int
 	Reason          string
 	IdempotencyKey  string

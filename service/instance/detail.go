@@ -191,6 +191,31 @@ func (s *Service) Member(ctx context.Context, id ids.ID) (*db.Member, error) {
 	return member, authz.RequireOn(actor, key, object(of.Instance))
 }
 
+// ManyMembers reads members by id; those missing or hidden are left out. It asks for <family>.node.read.
+func (s *Service) ManyMembers(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.Member, error) {
+	var found []*db.Member
+	var of []*View
+	actor, err := s.DB.Read(ctx,
+		tx.Rows(&found, rows.Member, `SELECT `+rows.MemberColumns+` FROM member WHERE id = ANY ($1)`, wanted),
+		tx.Rows(&of, scan, `SELECT `+rows.InstanceColumns+` FROM instance
+			WHERE id IN (SELECT instance_id FROM member WHERE id = ANY ($1))`, wanted))
+	if err != nil {
+		return nil, err
+	}
+	readable := make(map[ids.ID]bool, len(of))
+	for _, view := range of {
+		key, err := authz.FamilyKey(view.PermissionFamily, "node.read")
+		readable[view.ID] = err == nil && actor.AllowsOn(key, object(view.Instance))
+	}
+	byID := make(map[ids.ID]*db.Member, len(found))
+	for _, member := range found {
+		if readable[member.InstanceID] {
+			byID[member.ID] = member
+		}
+	}
+	return byID, nil
+}
+
 // Event reads an event. It asks for <family>.instance.read of its instance.
 func (s *Service) Event(ctx context.Context, id ids.ID) (*event.Event, error) {
 	var found *event.Event

@@ -46,7 +46,9 @@ func scanHeld(row pgx.CollectableRow) (*Held, error) {
 		&x.AdapterName, &x.Phase, &x.Percent, &x.Message, &x.RequesterKind, &x.RequesterID,
 		&x.RequesterName, &x.Reason, &x.CorrelationID, &x.DesiredChange, &x.Evidence, &x.ErrorCode,
 		&x.ErrorMessage, &x.ErrorOwner, &x.ErrorRetryable, &x.DispatchAttempt, &x.ClaimEpoch,
-		&x.Deadline, &x.CreatedAt, &x.StartedAt, &x.EndedAt, &x.AdapterStatus, &x.Failures)
+		&x.Deadline, &x.CreatedAt, &x.StartedAt, &x.EndedAt, &x.Targets, &x.Force,
+		(*string)(&x.OnDeadline), &x.ForcedAt, &x.CancelRequestedAt, &x.CancelRequester,
+		&x.CancelReason, &x.CancelMessage, &x.RetryOf, &x.AdapterStatus, &x.Failures)
 }
 
 // claimSQL takes due operations. They take turns by tenant, and within a tenant by project, so that

@@ -18,11 +18,12 @@ const (
 		instance.bound_capacity_shape, instance.operating_mode, instance.control_plane_scope,
 		instance.runtime_backend, instance.smoke, instance.failure_code, instance.failure_message,
 		instance.failure_owner, instance.failure_retryable, instance.last_operation_id,
-		instance.correlation_id, instance.created_at, instance.updated_at, instance.released_at`
+		instance.correlation_id, instance.created_at, instance.updated_at, instance.released_at,
+		instance.generation, instance.drift, instance.observed_at`
 	MemberColumns = `member.id, member.tenant_id, member.project_id, member.instance_id, member.component_key,
 		member.ordinal, member.status, member.cordoned, member.health, member.health_message,
 		member.allocation_id, member.node_id, member.last_operation_id, member.correlation_id,
-		member.adapter_detail, member.created_at, member.updated_at`
+		member.adapter_detail, member.created_at, member.updated_at, member.labels`
 	OperationColumns = `operation.id, operation.tenant_id, operation.project_id, operation.instance_id,
 		operation.allocation_id, operation.kind, operation.state, operation.outcome,
 		operation.adapter_name, operation.phase, operation.percent, operation.message,
@@ -30,7 +31,10 @@ const (
 		operation.correlation_id, operation.desired_change, operation.evidence, operation.error_code,
 		operation.error_message, operation.error_owner, operation.error_retryable,
 		operation.dispatch_attempt, operation.claim_epoch, operation.deadline, operation.created_at,
-		operation.started_at, operation.ended_at`
+		operation.started_at, operation.ended_at, operation.targets, operation.force,
+		operation.on_deadline, operation.forced_at, operation.cancel_requested_at,
+		operation.cancel_requester, operation.cancel_reason, operation.cancel_message,
+		operation.retry_of`
 	OperationStepColumns = `operation_step.id, operation_step.tenant_id, operation_step.project_id,
 		operation_step.operation_id, operation_step.name, operation_step.ordinal, operation_step.state,
 		operation_step.attempt, operation_step.message, operation_step.evidence,
@@ -44,7 +48,8 @@ const (
 	AllocationColumns = `allocation.id, allocation.tenant_id, allocation.project_id, allocation.name, allocation.shape,
 		allocation.gpu_count, allocation.sku, allocation.region, allocation.status, allocation.node_id,
 		allocation.instance_id, allocation.scheduler_type, allocation.integration_metadata,
-		allocation.release_operation_id, allocation.created_at, allocation.released_at`
+		allocation.release_operation_id, allocation.created_at, allocation.released_at,
+		allocation.created_by_operation_id`
 	ComputeNodeColumns = `compute_node.id, compute_node.name, compute_node.address, compute_node.status,
 		compute_node.region, compute_node.sku, compute_node.cpus, compute_node.memory_mib,
 		compute_node.gpus, compute_node.gpu_model, compute_node.gpus_simulated, compute_node.isolation,
@@ -78,7 +83,7 @@ func Instance(row pgx.CollectableRow) (*db.Instance, error) {
 		(*string)(&x.ManifestID), (*string)(&x.Status), (*string)(&x.Health), &x.HealthMessage, &x.Revision, raw(&x.Config), raw(&x.Roles),
 		(*string)(&x.BoundCapacityShape), &x.OperatingMode, &x.ControlPlaneScope, &x.RuntimeBackend, &x.Smoke,
 		&x.FailureCode, &x.FailureMessage, &x.FailureOwner, &x.FailureRetryable, &x.LastOperationID,
-		&x.CorrelationID, &x.CreatedAt, &x.UpdatedAt, &x.ReleasedAt)
+		&x.CorrelationID, &x.CreatedAt, &x.UpdatedAt, &x.ReleasedAt, &x.Generation, raw(&x.Drift), &x.ObservedAt)
 }
 
 // Member scans a row of MemberColumns.
@@ -86,7 +91,7 @@ func Member(row pgx.CollectableRow) (*db.Member, error) {
 	x := new(db.Member)
 	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID), (*string)(&x.ProjectID), (*string)(&x.InstanceID), &x.ComponentKey, &x.Ordinal, (*string)(&x.Status),
 		&x.Cordoned, (*string)(&x.Health), &x.HealthMessage, &x.AllocationID, &x.NodeID, &x.LastOperationID,
-		&x.CorrelationID, raw(&x.AdapterDetail), &x.CreatedAt, &x.UpdatedAt)
+		&x.CorrelationID, raw(&x.AdapterDetail), &x.CreatedAt, &x.UpdatedAt, raw(&x.Labels))
 }
 
 // Operation scans a row of OperationColumns.
@@ -96,7 +101,9 @@ func Operation(row pgx.CollectableRow) (*db.Operation, error) {
 		&x.AdapterName, &x.Phase, &x.Percent, &x.Message, &x.RequesterKind, (*string)(&x.RequesterID),
 		&x.RequesterName, &x.Reason, &x.CorrelationID, raw(&x.DesiredChange), raw(&x.Evidence), &x.ErrorCode,
 		&x.ErrorMessage, &x.ErrorOwner, &x.ErrorRetryable, &x.DispatchAttempt, &x.ClaimEpoch,
-		&x.Deadline, &x.CreatedAt, &x.StartedAt, &x.EndedAt)
+		&x.Deadline, &x.CreatedAt, &x.StartedAt, &x.EndedAt, &x.Targets, &x.Force,
+		(*string)(&x.OnDeadline), &x.ForcedAt, &x.CancelRequestedAt, &x.CancelRequester,
+		&x.CancelReason, &x.CancelMessage, &x.RetryOf)
 }
 
 // OperationStep scans a row of OperationStepColumns.
@@ -119,7 +126,7 @@ func Allocation(row pgx.CollectableRow) (*db.Allocation, error) {
 	x := new(db.Allocation)
 	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID), (*string)(&x.ProjectID), &x.Name, (*string)(&x.Shape), &x.GpuCount, &x.Sku, &x.Region, (*string)(&x.Status),
 		&x.NodeID, &x.InstanceID, &x.SchedulerType, raw(&x.IntegrationMetadata), &x.ReleaseOperationID,
-		&x.CreatedAt, &x.ReleasedAt)
+		&x.CreatedAt, &x.ReleasedAt, &x.CreatedByOperationID)
 }
 
 // ComputeNode scans a row of ComputeNodeColumns.

@@ -25,6 +25,8 @@ type Allocation struct {
 	TenantID ids.ID `json:"tenant_id,omitempty"`
 	// owning project
 	ProjectID ids.ID `json:"project_id,omitempty"`
+	// the operation that asked for it; none when a person did
+	CreatedByOperationID *ids.ID `json:"created_by_operation_id,omitempty"`
 	// name for people
 	Name string `json:"name,omitempty"`
 	// Shape holds the value of the "shape" field.
@@ -63,7 +65,7 @@ func (*Allocation) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case allocation.FieldGpuCount:
 			values[i] = new(sql.NullInt64)
-		case allocation.FieldID, allocation.FieldTenantID, allocation.FieldProjectID, allocation.FieldName, allocation.FieldShape, allocation.FieldSku, allocation.FieldRegion, allocation.FieldStatus, allocation.FieldNodeID, allocation.FieldInstanceID, allocation.FieldSchedulerType, allocation.FieldReleaseOperationID:
+		case allocation.FieldID, allocation.FieldTenantID, allocation.FieldProjectID, allocation.FieldCreatedByOperationID, allocation.FieldName, allocation.FieldShape, allocation.FieldSku, allocation.FieldRegion, allocation.FieldStatus, allocation.FieldNodeID, allocation.FieldInstanceID, allocation.FieldSchedulerType, allocation.FieldReleaseOperationID:
 			values[i] = new(sql.NullString)
 		case allocation.FieldCreatedAt, allocation.FieldReleasedAt:
 			values[i] = new(sql.NullTime)
@@ -99,6 +101,13 @@ func (_m *Allocation) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field project_id", values[i])
 			} else if value.Valid {
 				_m.ProjectID = ids.ID(value.String)
+			}
+		case allocation.FieldCreatedByOperationID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field created_by_operation_id", values[i])
+			} else if value.Valid {
+				_m.CreatedByOperationID = new(ids.ID)
+				*_m.CreatedByOperationID = ids.ID(value.String)
 			}
 		case allocation.FieldName:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -225,6 +234,11 @@ func (_m *Allocation) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("project_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.ProjectID))
+	builder.WriteString(", ")
+	if v := _m.CreatedByOperationID; v != nil {
+		builder.WriteString("created_by_operation_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("name=")
 	builder.WriteString(_m.Name)

@@ -35,6 +35,20 @@ func (_c *AllocationCreate) SetProjectID(v ids.ID) *AllocationCreate {
 	return _c
 }
 
+// SetCreatedByOperationID sets the "created_by_operation_id" field.
+func (_c *AllocationCreate) SetCreatedByOperationID(v ids.ID) *AllocationCreate {
+	_c.mutation.SetCreatedByOperationID(v)
+	return _c
+}
+
+// SetNillableCreatedByOperationID sets the "created_by_operation_id" field if the given value is not nil.
+func (_c *AllocationCreate) SetNillableCreatedByOperationID(v *ids.ID) *AllocationCreate {
+	if v != nil {
+		_c.SetCreatedByOperationID(*v)
+	}
+	return _c
+}
+
 // SetName sets the "name" field.
 func (_c *AllocationCreate) SetName(v string) *AllocationCreate {
 	_c.mutation.SetName(v)
@@ -332,6 +346,10 @@ func (_c *AllocationCreate) createSpec() (*Allocation, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ProjectID(); ok {
 		_spec.SetField(allocation.FieldProjectID, field.TypeString, value)
 		_node.ProjectID = value
+	}
+	if value, ok := _c.mutation.CreatedByOperationID(); ok {
+		_spec.SetField(allocation.FieldCreatedByOperationID, field.TypeString, value)
+		_node.CreatedByOperationID = &value
 	}
 	if value, ok := _c.mutation.Name(); ok {
 		_spec.SetField(allocation.FieldName, field.TypeString, value)

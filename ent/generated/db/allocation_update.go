@@ -32,6 +32,26 @@ func (_u *AllocationUpdate) Where(ps ...predicate.Allocation) *AllocationUpdate 
 	return _u
 }
 
+// SetCreatedByOperationID sets the "created_by_operation_id" field.
+func (_u *AllocationUpdate) SetCreatedByOperationID(v ids.ID) *AllocationUpdate {
+	_u.mutation.SetCreatedByOperationID(v)
+	return _u
+}
+
+// SetNillableCreatedByOperationID sets the "created_by_operation_id" field if the given value is not nil.
+func (_u *AllocationUpdate) SetNillableCreatedByOperationID(v *ids.ID) *AllocationUpdate {
+	if v != nil {
+		_u.SetCreatedByOperationID(*v)
+	}
+	return _u
+}
+
+// ClearCreatedByOperationID clears the value of the "created_by_operation_id" field.
+func (_u *AllocationUpdate) ClearCreatedByOperationID() *AllocationUpdate {
+	_u.mutation.ClearCreatedByOperationID()
+	return _u
+}
+
 // SetName sets the "name" field.
 func (_u *AllocationUpdate) SetName(v string) *AllocationUpdate {
 	_u.mutation.SetName(v)
@@ -294,6 +314,12 @@ func (_u *AllocationUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 			}
 		}
 	}
+	if value, ok := _u.mutation.CreatedByOperationID(); ok {
+		_spec.SetField(allocation.FieldCreatedByOperationID, field.TypeString, value)
+	}
+	if _u.mutation.CreatedByOperationIDCleared() {
+		_spec.ClearField(allocation.FieldCreatedByOperationID, field.TypeString)
+	}
 	if value, ok := _u.mutation.Name(); ok {
 		_spec.SetField(allocation.FieldName, field.TypeString, value)
 	}
@@ -371,6 +397,26 @@ type AllocationUpdateOne struct {
 	fields   []string
 	hooks    []Hook
 	mutation *AllocationMutation
+}
+
+// SetCreatedByOperationID sets the "created_by_operation_id" field.
+func (_u *AllocationUpdateOne) SetCreatedByOperationID(v ids.ID) *AllocationUpdateOne {
+	_u.mutation.SetCreatedByOperationID(v)
+	return _u
+}
+
+// SetNillableCreatedByOperationID sets the "created_by_operation_id" field if the given value is not nil.
+func (_u *AllocationUpdateOne) SetNillableCreatedByOperationID(v *ids.ID) *AllocationUpdateOne {
+	if v != nil {
+		_u.SetCreatedByOperationID(*v)
+	}
+	return _u
+}
+
+// ClearCreatedByOperationID clears the value of the "created_by_operation_id" field.
+func (_u *AllocationUpdateOne) ClearCreatedByOperationID() *AllocationUpdateOne {
+	_u.mutation.ClearCreatedByOperationID()
+	return _u
 }
 
 // SetName sets the "name" field.
@@ -664,6 +710,12 @@ func (_u *AllocationUpdateOne) sqlSave(ctx context.Context) (_node *Allocation, 
 				ps[i](selector)
 			}
 		}
+	}
+	if value, ok := _u.mutation.CreatedByOperationID(); ok {
+		_spec.SetField(allocation.FieldCreatedByOperationID, field.TypeString, value)
+	}
+	if _u.mutation.CreatedByOperationIDCleared() {
+		_spec.ClearField(allocation.FieldCreatedByOperationID, field.TypeString)
 	}
 	if value, ok := _u.mutation.Name(); ok {
 		_spec.SetField(allocation.FieldName, field.TypeString, value)

@@ -23,6 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
 	"github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	"github.com/gpuaas/app-platform/ent/generated/db/event"
+	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
 	"github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/ent/generated/db/logincode"
@@ -34,11 +35,13 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/nodetask"
 	"github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/ent/generated/db/operationstep"
+	"github.com/gpuaas/app-platform/ent/generated/db/orphan"
 	"github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccountkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/session"
+	"github.com/gpuaas/app-platform/ent/generated/db/skuprice"
 	"github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	"github.com/gpuaas/app-platform/ent/generated/db/user"
 	"github.com/gpuaas/app-platform/ent/generated/db/workerprocess"
@@ -65,6 +68,8 @@ type Client struct {
 	Entitlement *EntitlementClient
 	// Event is the client for interacting with the Event builders.
 	Event *EventClient
+	// Generation is the client for interacting with the Generation builders.
+	Generation *GenerationClient
 	// Idempotency is the client for interacting with the Idempotency builders.
 	Idempotency *IdempotencyClient
 	// Instance is the client for interacting with the Instance builders.
@@ -87,10 +92,14 @@ type Client struct {
 	Operation *OperationClient
 	// OperationStep is the client for interacting with the OperationStep builders.
 	OperationStep *OperationStepClient
+	// Orphan is the client for interacting with the Orphan builders.
+	Orphan *OrphanClient
 	// Project is the client for interacting with the Project builders.
 	Project *ProjectClient
 	// RoleBinding is the client for interacting with the RoleBinding builders.
 	RoleBinding *RoleBindingClient
+	// SKUPrice is the client for interacting with the SKUPrice builders.
+	SKUPrice *SKUPriceClient
 	// ServiceAccount is the client for interacting with the ServiceAccount builders.
 	ServiceAccount *ServiceAccountClient
 	// ServiceAccountKey is the client for interacting with the ServiceAccountKey builders.
@@ -122,6 +131,7 @@ func (c *Client) init() {
 	c.ComputeNode = NewComputeNodeClient(c.config)
 	c.Entitlement = NewEntitlementClient(c.config)
 	c.Event = NewEventClient(c.config)
+	c.Generation = NewGenerationClient(c.config)
 	c.Idempotency = NewIdempotencyClient(c.config)
 	c.Instance = NewInstanceClient(c.config)
 	c.LoginCode = NewLoginCodeClient(c.config)
@@ -133,8 +143,10 @@ func (c *Client) init() {
 	c.NodeTask = NewNodeTaskClient(c.config)
 	c.Operation = NewOperationClient(c.config)
 	c.OperationStep = NewOperationStepClient(c.config)
+	c.Orphan = NewOrphanClient(c.config)
 	c.Project = NewProjectClient(c.config)
 	c.RoleBinding = NewRoleBindingClient(c.config)
+	c.SKUPrice = NewSKUPriceClient(c.config)
 	c.ServiceAccount = NewServiceAccountClient(c.config)
 	c.ServiceAccountKey = NewServiceAccountKeyClient(c.config)
 	c.Session = NewSessionClient(c.config)
@@ -241,6 +253,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		ComputeNode:       NewComputeNodeClient(cfg),
 		Entitlement:       NewEntitlementClient(cfg),
 		Event:             NewEventClient(cfg),
+		Generation:        NewGenerationClient(cfg),
 		Idempotency:       NewIdempotencyClient(cfg),
 		Instance:          NewInstanceClient(cfg),
 		LoginCode:         NewLoginCodeClient(cfg),
@@ -252,8 +265,10 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		NodeTask:          NewNodeTaskClient(cfg),
 		Operation:         NewOperationClient(cfg),
 		OperationStep:     NewOperationStepClient(cfg),
+		Orphan:            NewOrphanClient(cfg),
 		Project:           NewProjectClient(cfg),
 		RoleBinding:       NewRoleBindingClient(cfg),
+		SKUPrice:          NewSKUPriceClient(cfg),
 		ServiceAccount:    NewServiceAccountClient(cfg),
 		ServiceAccountKey: NewServiceAccountKeyClient(cfg),
 		Session:           NewSessionClient(cfg),
@@ -287,6 +302,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		ComputeNode:       NewComputeNodeClient(cfg),
 		Entitlement:       NewEntitlementClient(cfg),
 		Event:             NewEventClient(cfg),
+		Generation:        NewGenerationClient(cfg),
 		Idempotency:       NewIdempotencyClient(cfg),
 		Instance:          NewInstanceClient(cfg),
 		LoginCode:         NewLoginCodeClient(cfg),
@@ -298,8 +314,10 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		NodeTask:          NewNodeTaskClient(cfg),
 		Operation:         NewOperationClient(cfg),
 		OperationStep:     NewOperationStepClient(cfg),
+		Orphan:            NewOrphanClient(cfg),
 		Project:           NewProjectClient(cfg),
 		RoleBinding:       NewRoleBindingClient(cfg),
+		SKUPrice:          NewSKUPriceClient(cfg),
 		ServiceAccount:    NewServiceAccountClient(cfg),
 		ServiceAccountKey: NewServiceAccountKeyClient(cfg),
 		Session:           NewSessionClient(cfg),
@@ -336,10 +354,11 @@ func (c *Client) Close() error {
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.Adapter, c.Allocation, c.App, c.Artifact, c.AuditEntry, c.ComputeNode,
-		c.Entitlement, c.Event, c.Idempotency, c.Instance, c.LoginCode, c.Manifest,
-		c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment, c.NodeTask,
-		c.Operation, c.OperationStep, c.Project, c.RoleBinding, c.ServiceAccount,
-		c.ServiceAccountKey, c.Session, c.Tenant, c.User, c.WorkerProcess,
+		c.Entitlement, c.Event, c.Generation, c.Idempotency, c.Instance, c.LoginCode,
+		c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment,
+		c.NodeTask, c.Operation, c.OperationStep, c.Orphan, c.Project, c.RoleBinding,
+		c.SKUPrice, c.ServiceAccount, c.ServiceAccountKey, c.Session, c.Tenant, c.User,
+		c.WorkerProcess,
 	} {
 		n.Use(hooks...)
 	}
@@ -350,10 +369,11 @@ func (c *Client) Use(hooks ...Hook) {
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.Adapter, c.Allocation, c.App, c.Artifact, c.AuditEntry, c.ComputeNode,
-		c.Entitlement, c.Event, c.Idempotency, c.Instance, c.LoginCode, c.Manifest,
-		c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment, c.NodeTask,
-		c.Operation, c.OperationStep, c.Project, c.RoleBinding, c.ServiceAccount,
-		c.ServiceAccountKey, c.Session, c.Tenant, c.User, c.WorkerProcess,
+		c.Entitlement, c.Event, c.Generation, c.Idempotency, c.Instance, c.LoginCode,
+		c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment,
+		c.NodeTask, c.Operation, c.OperationStep, c.Orphan, c.Project, c.RoleBinding,
+		c.SKUPrice, c.ServiceAccount, c.ServiceAccountKey, c.Session, c.Tenant, c.User,
+		c.WorkerProcess,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -378,6 +398,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Entitlement.mutate(ctx, m)
 	case *EventMutation:
 		return c.Event.mutate(ctx, m)
+	case *GenerationMutation:
+		return c.Generation.mutate(ctx, m)
 	case *IdempotencyMutation:
 		return c.Idempotency.mutate(ctx, m)
 	case *InstanceMutation:
@@ -400,10 +422,14 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Operation.mutate(ctx, m)
 	case *OperationStepMutation:
 		return c.OperationStep.mutate(ctx, m)
+	case *OrphanMutation:
+		return c.Orphan.mutate(ctx, m)
 	case *ProjectMutation:
 		return c.Project.mutate(ctx, m)
 	case *RoleBindingMutation:
 		return c.RoleBinding.mutate(ctx, m)
+	case *SKUPriceMutation:
+		return c.SKUPrice.mutate(ctx, m)
 	case *ServiceAccountMutation:
 		return c.ServiceAccount.mutate(ctx, m)
 	case *ServiceAccountKeyMutation:
@@ -1482,6 +1508,139 @@ func (c *EventClient) mutate(ctx context.Context, m *EventMutation) (Value, erro
 		return (&EventDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("db: unknown Event mutation op: %q", m.Op())
+	}
+}
+
+// GenerationClient is a client for the Generation schema.
+type GenerationClient struct {
+	config
+}
+
+// NewGenerationClient returns a client for the Generation from the given config.
+func NewGenerationClient(c config) *GenerationClient {
+	return &GenerationClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `generation.Hooks(f(g(h())))`.
+func (c *GenerationClient) Use(hooks ...Hook) {
+	c.hooks.Generation = append(c.hooks.Generation, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `generation.Intercept(f(g(h())))`.
+func (c *GenerationClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Generation = append(c.inters.Generation, interceptors...)
+}
+
+// Create returns a builder for creating a Generation entity.
+func (c *GenerationClient) Create() *GenerationCreate {
+	mutation := newGenerationMutation(c.config, OpCreate)
+	return &GenerationCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Generation entities.
+func (c *GenerationClient) CreateBulk(builders ...*GenerationCreate) *GenerationCreateBulk {
+	return &GenerationCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *GenerationClient) MapCreateBulk(slice any, setFunc func(*GenerationCreate, int)) *GenerationCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &GenerationCreateBulk{err: fmt.Errorf("calling to GenerationClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*GenerationCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &GenerationCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Generation.
+func (c *GenerationClient) Update() *GenerationUpdate {
+	mutation := newGenerationMutation(c.config, OpUpdate)
+	return &GenerationUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *GenerationClient) UpdateOne(_m *Generation) *GenerationUpdateOne {
+	mutation := newGenerationMutation(c.config, OpUpdateOne, withGeneration(_m))
+	return &GenerationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *GenerationClient) UpdateOneID(id ids.ID) *GenerationUpdateOne {
+	mutation := newGenerationMutation(c.config, OpUpdateOne, withGenerationID(id))
+	return &GenerationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Generation.
+func (c *GenerationClient) Delete() *GenerationDelete {
+	mutation := newGenerationMutation(c.config, OpDelete)
+	return &GenerationDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *GenerationClient) DeleteOne(_m *Generation) *GenerationDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *GenerationClient) DeleteOneID(id ids.ID) *GenerationDeleteOne {
+	builder := c.Delete().Where(generation.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &GenerationDeleteOne{builder}
+}
+
+// Query returns a query builder for Generation.
+func (c *GenerationClient) Query() *GenerationQuery {
+	return &GenerationQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeGeneration},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Generation entity by its id.
+func (c *GenerationClient) Get(ctx context.Context, id ids.ID) (*Generation, error) {
+	return c.Query().Where(generation.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *GenerationClient) GetX(ctx context.Context, id ids.ID) *Generation {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *GenerationClient) Hooks() []Hook {
+	return c.hooks.Generation
+}
+
+// Interceptors returns the client interceptors.
+func (c *GenerationClient) Interceptors() []Interceptor {
+	return c.inters.Generation
+}
+
+func (c *GenerationClient) mutate(ctx context.Context, m *GenerationMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&GenerationCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&GenerationUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&GenerationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&GenerationDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown Generation mutation op: %q", m.Op())
 	}
 }
 
@@ -2948,6 +3107,139 @@ func (c *OperationStepClient) mutate(ctx context.Context, m *OperationStepMutati
 	}
 }
 
+// OrphanClient is a client for the Orphan schema.
+type OrphanClient struct {
+	config
+}
+
+// NewOrphanClient returns a client for the Orphan from the given config.
+func NewOrphanClient(c config) *OrphanClient {
+	return &OrphanClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `orphan.Hooks(f(g(h())))`.
+func (c *OrphanClient) Use(hooks ...Hook) {
+	c.hooks.Orphan = append(c.hooks.Orphan, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `orphan.Intercept(f(g(h())))`.
+func (c *OrphanClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Orphan = append(c.inters.Orphan, interceptors...)
+}
+
+// Create returns a builder for creating a Orphan entity.
+func (c *OrphanClient) Create() *OrphanCreate {
+	mutation := newOrphanMutation(c.config, OpCreate)
+	return &OrphanCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Orphan entities.
+func (c *OrphanClient) CreateBulk(builders ...*OrphanCreate) *OrphanCreateBulk {
+	return &OrphanCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *OrphanClient) MapCreateBulk(slice any, setFunc func(*OrphanCreate, int)) *OrphanCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &OrphanCreateBulk{err: fmt.Errorf("calling to OrphanClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*OrphanCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &OrphanCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Orphan.
+func (c *OrphanClient) Update() *OrphanUpdate {
+	mutation := newOrphanMutation(c.config, OpUpdate)
+	return &OrphanUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *OrphanClient) UpdateOne(_m *Orphan) *OrphanUpdateOne {
+	mutation := newOrphanMutation(c.config, OpUpdateOne, withOrphan(_m))
+	return &OrphanUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *OrphanClient) UpdateOneID(id ids.ID) *OrphanUpdateOne {
+	mutation := newOrphanMutation(c.config, OpUpdateOne, withOrphanID(id))
+	return &OrphanUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Orphan.
+func (c *OrphanClient) Delete() *OrphanDelete {
+	mutation := newOrphanMutation(c.config, OpDelete)
+	return &OrphanDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *OrphanClient) DeleteOne(_m *Orphan) *OrphanDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *OrphanClient) DeleteOneID(id ids.ID) *OrphanDeleteOne {
+	builder := c.Delete().Where(orphan.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &OrphanDeleteOne{builder}
+}
+
+// Query returns a query builder for Orphan.
+func (c *OrphanClient) Query() *OrphanQuery {
+	return &OrphanQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeOrphan},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Orphan entity by its id.
+func (c *OrphanClient) Get(ctx context.Context, id ids.ID) (*Orphan, error) {
+	return c.Query().Where(orphan.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *OrphanClient) GetX(ctx context.Context, id ids.ID) *Orphan {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *OrphanClient) Hooks() []Hook {
+	return c.hooks.Orphan
+}
+
+// Interceptors returns the client interceptors.
+func (c *OrphanClient) Interceptors() []Interceptor {
+	return c.inters.Orphan
+}
+
+func (c *OrphanClient) mutate(ctx context.Context, m *OrphanMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&OrphanCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&OrphanUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&OrphanUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&OrphanDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown Orphan mutation op: %q", m.Op())
+	}
+}
+
 // ProjectClient is a client for the Project schema.
 type ProjectClient struct {
 	config
@@ -3211,6 +3503,139 @@ func (c *RoleBindingClient) mutate(ctx context.Context, m *RoleBindingMutation) 
 		return (&RoleBindingDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("db: unknown RoleBinding mutation op: %q", m.Op())
+	}
+}
+
+// SKUPriceClient is a client for the SKUPrice schema.
+type SKUPriceClient struct {
+	config
+}
+
+// NewSKUPriceClient returns a client for the SKUPrice from the given config.
+func NewSKUPriceClient(c config) *SKUPriceClient {
+	return &SKUPriceClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `skuprice.Hooks(f(g(h())))`.
+func (c *SKUPriceClient) Use(hooks ...Hook) {
+	c.hooks.SKUPrice = append(c.hooks.SKUPrice, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `skuprice.Intercept(f(g(h())))`.
+func (c *SKUPriceClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SKUPrice = append(c.inters.SKUPrice, interceptors...)
+}
+
+// Create returns a builder for creating a SKUPrice entity.
+func (c *SKUPriceClient) Create() *SKUPriceCreate {
+	mutation := newSKUPriceMutation(c.config, OpCreate)
+	return &SKUPriceCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SKUPrice entities.
+func (c *SKUPriceClient) CreateBulk(builders ...*SKUPriceCreate) *SKUPriceCreateBulk {
+	return &SKUPriceCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SKUPriceClient) MapCreateBulk(slice any, setFunc func(*SKUPriceCreate, int)) *SKUPriceCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SKUPriceCreateBulk{err: fmt.Errorf("calling to SKUPriceClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SKUPriceCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SKUPriceCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SKUPrice.
+func (c *SKUPriceClient) Update() *SKUPriceUpdate {
+	mutation := newSKUPriceMutation(c.config, OpUpdate)
+	return &SKUPriceUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SKUPriceClient) UpdateOne(_m *SKUPrice) *SKUPriceUpdateOne {
+	mutation := newSKUPriceMutation(c.config, OpUpdateOne, withSKUPrice(_m))
+	return &SKUPriceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SKUPriceClient) UpdateOneID(id ids.ID) *SKUPriceUpdateOne {
+	mutation := newSKUPriceMutation(c.config, OpUpdateOne, withSKUPriceID(id))
+	return &SKUPriceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SKUPrice.
+func (c *SKUPriceClient) Delete() *SKUPriceDelete {
+	mutation := newSKUPriceMutation(c.config, OpDelete)
+	return &SKUPriceDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SKUPriceClient) DeleteOne(_m *SKUPrice) *SKUPriceDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SKUPriceClient) DeleteOneID(id ids.ID) *SKUPriceDeleteOne {
+	builder := c.Delete().Where(skuprice.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SKUPriceDeleteOne{builder}
+}
+
+// Query returns a query builder for SKUPrice.
+func (c *SKUPriceClient) Query() *SKUPriceQuery {
+	return &SKUPriceQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSKUPrice},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SKUPrice entity by its id.
+func (c *SKUPriceClient) Get(ctx context.Context, id ids.ID) (*SKUPrice, error) {
+	return c.Query().Where(skuprice.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SKUPriceClient) GetX(ctx context.Context, id ids.ID) *SKUPrice {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SKUPriceClient) Hooks() []Hook {
+	return c.hooks.SKUPrice
+}
+
+// Interceptors returns the client interceptors.
+func (c *SKUPriceClient) Interceptors() []Interceptor {
+	return c.inters.SKUPrice
+}
+
+func (c *SKUPriceClient) mutate(ctx context.Context, m *SKUPriceMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SKUPriceCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SKUPriceUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SKUPriceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SKUPriceDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown SKUPrice mutation op: %q", m.Op())
 	}
 }
 
@@ -4016,16 +4441,16 @@ func (c *WorkerProcessClient) mutate(ctx context.Context, m *WorkerProcessMutati
 type (
 	hooks struct {
 		Adapter, Allocation, App, Artifact, AuditEntry, ComputeNode, Entitlement, Event,
-		Idempotency, Instance, LoginCode, Manifest, ManifestArtifact, Member,
-		NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep, Project,
-		RoleBinding, ServiceAccount, ServiceAccountKey, Session, Tenant, User,
-		WorkerProcess []ent.Hook
+		Generation, Idempotency, Instance, LoginCode, Manifest, ManifestArtifact,
+		Member, NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep,
+		Orphan, Project, RoleBinding, SKUPrice, ServiceAccount, ServiceAccountKey,
+		Session, Tenant, User, WorkerProcess []ent.Hook
 	}
 	inters struct {
 		Adapter, Allocation, App, Artifact, AuditEntry, ComputeNode, Entitlement, Event,
-		Idempotency, Instance, LoginCode, Manifest, ManifestArtifact, Member,
-		NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep, Project,
-		RoleBinding, ServiceAccount, ServiceAccountKey, Session, Tenant, User,
-		WorkerProcess []ent.Interceptor
+		Generation, Idempotency, Instance, LoginCode, Manifest, ManifestArtifact,
+		Member, NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep,
+		Orphan, Project, RoleBinding, SKUPrice, ServiceAccount, ServiceAccountKey,
+		Session, Tenant, User, WorkerProcess []ent.Interceptor
 	}
 )

@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
 	"github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	"github.com/gpuaas/app-platform/ent/generated/db/event"
+	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
 	"github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/ent/generated/db/logincode"
@@ -31,11 +32,13 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/nodetask"
 	"github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/ent/generated/db/operationstep"
+	"github.com/gpuaas/app-platform/ent/generated/db/orphan"
 	"github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccountkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/session"
+	"github.com/gpuaas/app-platform/ent/generated/db/skuprice"
 	"github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	"github.com/gpuaas/app-platform/ent/generated/db/user"
 	"github.com/gpuaas/app-platform/ent/generated/db/workerprocess"
@@ -107,6 +110,7 @@ func checkColumn(t, c string) error {
 			computenode.Table:       computenode.ValidColumn,
 			entitlement.Table:       entitlement.ValidColumn,
 			event.Table:             event.ValidColumn,
+			generation.Table:        generation.ValidColumn,
 			idempotency.Table:       idempotency.ValidColumn,
 			instance.Table:          instance.ValidColumn,
 			logincode.Table:         logincode.ValidColumn,
@@ -118,8 +122,10 @@ func checkColumn(t, c string) error {
 			nodetask.Table:          nodetask.ValidColumn,
 			operation.Table:         operation.ValidColumn,
 			operationstep.Table:     operationstep.ValidColumn,
+			orphan.Table:            orphan.ValidColumn,
 			project.Table:           project.ValidColumn,
 			rolebinding.Table:       rolebinding.ValidColumn,
+			skuprice.Table:          skuprice.ValidColumn,
 			serviceaccount.Table:    serviceaccount.ValidColumn,
 			serviceaccountkey.Table: serviceaccountkey.ValidColumn,
 			session.Table:           session.ValidColumn,

@@ -47,6 +47,12 @@ type Instance struct {
 	Config json.RawMessage `json:"config,omitempty"`
 	// read model: desired, current and healthy by component
 	Roles json.RawMessage `json:"roles,omitempty"`
+	// number of the manifest and config it runs, from 1
+	Generation int `json:"generation,omitempty"`
+	// where what the adapter sees differs from what is meant
+	Drift json.RawMessage `json:"drift,omitempty"`
+	// when the adapter last said what it sees
+	ObservedAt *time.Time `json:"observed_at,omitempty"`
 	// BoundCapacityShape holds the value of the "bound_capacity_shape" field.
 	BoundCapacityShape lifecycle.CapacityShape `json:"bound_capacity_shape,omitempty"`
 	// OperatingMode holds the value of the "operating_mode" field.
@@ -83,15 +89,15 @@ func (*Instance) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case instance.FieldConfig, instance.FieldRoles:
+		case instance.FieldConfig, instance.FieldRoles, instance.FieldDrift:
 			values[i] = new([]byte)
 		case instance.FieldSmoke, instance.FieldFailureRetryable:
 			values[i] = new(sql.NullBool)
-		case instance.FieldRevision:
+		case instance.FieldRevision, instance.FieldGeneration:
 			values[i] = new(sql.NullInt64)
 		case instance.FieldID, instance.FieldTenantID, instance.FieldProjectID, instance.FieldName, instance.FieldAppSlug, instance.FieldAppVersion, instance.FieldPermissionFamily, instance.FieldManifestID, instance.FieldStatus, instance.FieldHealth, instance.FieldHealthMessage, instance.FieldBoundCapacityShape, instance.FieldOperatingMode, instance.FieldControlPlaneScope, instance.FieldRuntimeBackend, instance.FieldFailureCode, instance.FieldFailureMessage, instance.FieldFailureOwner, instance.FieldLastOperationID, instance.FieldCorrelationID:
 			values[i] = new(sql.NullString)
-		case instance.FieldCreatedAt, instance.FieldUpdatedAt, instance.FieldReleasedAt:
+		case instance.FieldObservedAt, instance.FieldCreatedAt, instance.FieldUpdatedAt, instance.FieldReleasedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -195,6 +201,27 @@ func (_m *Instance) assignValues(columns []string, values []any) error {
 				if err := json.Unmarshal(*value, &_m.Roles); err != nil {
 					return fmt.Errorf("unmarshal field roles: %w", err)
 				}
+			}
+		case instance.FieldGeneration:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field generation", values[i])
+			} else if value.Valid {
+				_m.Generation = int(value.Int64)
+			}
+		case instance.FieldDrift:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field drift", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Drift); err != nil {
+					return fmt.Errorf("unmarshal field drift: %w", err)
+				}
+			}
+		case instance.FieldObservedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field observed_at", values[i])
+			} else if value.Valid {
+				_m.ObservedAt = new(time.Time)
+				*_m.ObservedAt = value.Time
 			}
 		case instance.FieldBoundCapacityShape:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -356,6 +383,17 @@ func (_m *Instance) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("roles=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Roles))
+	builder.WriteString(", ")
+	builder.WriteString("generation=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Generation))
+	builder.WriteString(", ")
+	builder.WriteString("drift=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Drift))
+	builder.WriteString(", ")
+	if v := _m.ObservedAt; v != nil {
+		builder.WriteString("observed_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("bound_capacity_shape=")
 	builder.WriteString(fmt.Sprintf("%v", _m.BoundCapacityShape))

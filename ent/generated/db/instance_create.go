@@ -125,6 +125,40 @@ func (_c *InstanceCreate) SetRoles(v json.RawMessage) *InstanceCreate {
 	return _c
 }
 
+// SetGeneration sets the "generation" field.
+func (_c *InstanceCreate) SetGeneration(v int) *InstanceCreate {
+	_c.mutation.SetGeneration(v)
+	return _c
+}
+
+// SetNillableGeneration sets the "generation" field if the given value is not nil.
+func (_c *InstanceCreate) SetNillableGeneration(v *int) *InstanceCreate {
+	if v != nil {
+		_c.SetGeneration(*v)
+	}
+	return _c
+}
+
+// SetDrift sets the "drift" field.
+func (_c *InstanceCreate) SetDrift(v json.RawMessage) *InstanceCreate {
+	_c.mutation.SetDrift(v)
+	return _c
+}
+
+// SetObservedAt sets the "observed_at" field.
+func (_c *InstanceCreate) SetObservedAt(v time.Time) *InstanceCreate {
+	_c.mutation.SetObservedAt(v)
+	return _c
+}
+
+// SetNillableObservedAt sets the "observed_at" field if the given value is not nil.
+func (_c *InstanceCreate) SetNillableObservedAt(v *time.Time) *InstanceCreate {
+	if v != nil {
+		_c.SetObservedAt(*v)
+	}
+	return _c
+}
+
 // SetBoundCapacityShape sets the "bound_capacity_shape" field.
 func (_c *InstanceCreate) SetBoundCapacityShape(v lifecycle.CapacityShape) *InstanceCreate {
 	_c.mutation.SetBoundCapacityShape(v)
@@ -350,6 +384,10 @@ func (_c *InstanceCreate) defaults() {
 		v := instance.DefaultRevision
 		_c.mutation.SetRevision(v)
 	}
+	if _, ok := _c.mutation.Generation(); !ok {
+		v := instance.DefaultGeneration
+		_c.mutation.SetGeneration(v)
+	}
 	if _, ok := _c.mutation.OperatingMode(); !ok {
 		v := instance.DefaultOperatingMode
 		_c.mutation.SetOperatingMode(v)
@@ -432,6 +470,9 @@ func (_c *InstanceCreate) check() error {
 	}
 	if _, ok := _c.mutation.Revision(); !ok {
 		return &ValidationError{Name: "revision", err: errors.New(`db: missing required field "Instance.revision"`)}
+	}
+	if _, ok := _c.mutation.Generation(); !ok {
+		return &ValidationError{Name: "generation", err: errors.New(`db: missing required field "Instance.generation"`)}
 	}
 	if _, ok := _c.mutation.BoundCapacityShape(); !ok {
 		return &ValidationError{Name: "bound_capacity_shape", err: errors.New(`db: missing required field "Instance.bound_capacity_shape"`)}
@@ -560,6 +601,18 @@ func (_c *InstanceCreate) createSpec() (*Instance, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Roles(); ok {
 		_spec.SetField(instance.FieldRoles, field.TypeJSON, value)
 		_node.Roles = value
+	}
+	if value, ok := _c.mutation.Generation(); ok {
+		_spec.SetField(instance.FieldGeneration, field.TypeInt, value)
+		_node.Generation = value
+	}
+	if value, ok := _c.mutation.Drift(); ok {
+		_spec.SetField(instance.FieldDrift, field.TypeJSON, value)
+		_node.Drift = value
+	}
+	if value, ok := _c.mutation.ObservedAt(); ok {
+		_spec.SetField(instance.FieldObservedAt, field.TypeTime, value)
+		_node.ObservedAt = &value
 	}
 	if value, ok := _c.mutation.BoundCapacityShape(); ok {
 		_spec.SetField(instance.FieldBoundCapacityShape, field.TypeEnum, value)

@@ -201,6 +201,65 @@ func (_u *InstanceUpdate) ClearRoles() *InstanceUpdate {
 	return _u
 }
 
+// SetGeneration sets the "generation" field.
+func (_u *InstanceUpdate) SetGeneration(v int) *InstanceUpdate {
+	_u.mutation.ResetGeneration()
+	_u.mutation.SetGeneration(v)
+	return _u
+}
+
+// SetNillableGeneration sets the "generation" field if the given value is not nil.
+func (_u *InstanceUpdate) SetNillableGeneration(v *int) *InstanceUpdate {
+	if v != nil {
+		_u.SetGeneration(*v)
+	}
+	return _u
+}
+
+// AddGeneration adds value to the "generation" field.
+func (_u *InstanceUpdate) AddGeneration(v int) *InstanceUpdate {
+	_u.mutation.AddGeneration(v)
+	return _u
+}
+
+// SetDrift sets the "drift" field.
+func (_u *InstanceUpdate) SetDrift(v json.RawMessage) *InstanceUpdate {
+	_u.mutation.SetDrift(v)
+	return _u
+}
+
+// AppendDrift appends value to the "drift" field.
+func (_u *InstanceUpdate) AppendDrift(v json.RawMessage) *InstanceUpdate {
+	_u.mutation.AppendDrift(v)
+	return _u
+}
+
+// ClearDrift clears the value of the "drift" field.
+func (_u *InstanceUpdate) ClearDrift() *InstanceUpdate {
+	_u.mutation.ClearDrift()
+	return _u
+}
+
+// SetObservedAt sets the "observed_at" field.
+func (_u *InstanceUpdate) SetObservedAt(v time.Time) *InstanceUpdate {
+	_u.mutation.SetObservedAt(v)
+	return _u
+}
+
+// SetNillableObservedAt sets the "observed_at" field if the given value is not nil.
+func (_u *InstanceUpdate) SetNillableObservedAt(v *time.Time) *InstanceUpdate {
+	if v != nil {
+		_u.SetObservedAt(*v)
+	}
+	return _u
+}
+
+// ClearObservedAt clears the value of the "observed_at" field.
+func (_u *InstanceUpdate) ClearObservedAt() *InstanceUpdate {
+	_u.mutation.ClearObservedAt()
+	return _u
+}
+
 // SetBoundCapacityShape sets the "bound_capacity_shape" field.
 func (_u *InstanceUpdate) SetBoundCapacityShape(v lifecycle.CapacityShape) *InstanceUpdate {
 	_u.mutation.SetBoundCapacityShape(v)
@@ -511,6 +570,29 @@ func (_u *InstanceUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.RolesCleared() {
 		_spec.ClearField(instance.FieldRoles, field.TypeJSON)
 	}
+	if value, ok := _u.mutation.Generation(); ok {
+		_spec.SetField(instance.FieldGeneration, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedGeneration(); ok {
+		_spec.AddField(instance.FieldGeneration, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Drift(); ok {
+		_spec.SetField(instance.FieldDrift, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedDrift(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, instance.FieldDrift, value)
+		})
+	}
+	if _u.mutation.DriftCleared() {
+		_spec.ClearField(instance.FieldDrift, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.ObservedAt(); ok {
+		_spec.SetField(instance.FieldObservedAt, field.TypeTime, value)
+	}
+	if _u.mutation.ObservedAtCleared() {
+		_spec.ClearField(instance.FieldObservedAt, field.TypeTime)
+	}
 	if value, ok := _u.mutation.BoundCapacityShape(); ok {
 		_spec.SetField(instance.FieldBoundCapacityShape, field.TypeEnum, value)
 	}
@@ -742,6 +824,65 @@ func (_u *InstanceUpdateOne) AppendRoles(v json.RawMessage) *InstanceUpdateOne {
 // ClearRoles clears the value of the "roles" field.
 func (_u *InstanceUpdateOne) ClearRoles() *InstanceUpdateOne {
 	_u.mutation.ClearRoles()
+	return _u
+}
+
+// SetGeneration sets the "generation" field.
+func (_u *InstanceUpdateOne) SetGeneration(v int) *InstanceUpdateOne {
+	_u.mutation.ResetGeneration()
+	_u.mutation.SetGeneration(v)
+	return _u
+}
+
+// SetNillableGeneration sets the "generation" field if the given value is not nil.
+func (_u *InstanceUpdateOne) SetNillableGeneration(v *int) *InstanceUpdateOne {
+	if v != nil {
+		_u.SetGeneration(*v)
+	}
+	return _u
+}
+
+// AddGeneration adds value to the "generation" field.
+func (_u *InstanceUpdateOne) AddGeneration(v int) *InstanceUpdateOne {
+	_u.mutation.AddGeneration(v)
+	return _u
+}
+
+// SetDrift sets the "drift" field.
+func (_u *InstanceUpdateOne) SetDrift(v json.RawMessage) *InstanceUpdateOne {
+	_u.mutation.SetDrift(v)
+	return _u
+}
+
+// AppendDrift appends value to the "drift" field.
+func (_u *InstanceUpdateOne) AppendDrift(v json.RawMessage) *InstanceUpdateOne {
+	_u.mutation.AppendDrift(v)
+	return _u
+}
+
+// ClearDrift clears the value of the "drift" field.
+func (_u *InstanceUpdateOne) ClearDrift() *InstanceUpdateOne {
+	_u.mutation.ClearDrift()
+	return _u
+}
+
+// SetObservedAt sets the "observed_at" field.
+func (_u *InstanceUpdateOne) SetObservedAt(v time.Time) *InstanceUpdateOne {
+	_u.mutation.SetObservedAt(v)
+	return _u
+}
+
+// SetNillableObservedAt sets the "observed_at" field if the given value is not nil.
+func (_u *InstanceUpdateOne) SetNillableObservedAt(v *time.Time) *InstanceUpdateOne {
+	if v != nil {
+		_u.SetObservedAt(*v)
+	}
+	return _u
+}
+
+// ClearObservedAt clears the value of the "observed_at" field.
+func (_u *InstanceUpdateOne) ClearObservedAt() *InstanceUpdateOne {
+	_u.mutation.ClearObservedAt()
 	return _u
 }
 
@@ -1084,6 +1225,29 @@ func (_u *InstanceUpdateOne) sqlSave(ctx context.Context) (_node *Instance, err 
 	}
 	if _u.mutation.RolesCleared() {
 		_spec.ClearField(instance.FieldRoles, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Generation(); ok {
+		_spec.SetField(instance.FieldGeneration, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedGeneration(); ok {
+		_spec.AddField(instance.FieldGeneration, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Drift(); ok {
+		_spec.SetField(instance.FieldDrift, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedDrift(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, instance.FieldDrift, value)
+		})
+	}
+	if _u.mutation.DriftCleared() {
+		_spec.ClearField(instance.FieldDrift, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.ObservedAt(); ok {
+		_spec.SetField(instance.FieldObservedAt, field.TypeTime, value)
+	}
+	if _u.mutation.ObservedAtCleared() {
+		_spec.ClearField(instance.FieldObservedAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.BoundCapacityShape(); ok {
 		_spec.SetField(instance.FieldBoundCapacityShape, field.TypeEnum, value)

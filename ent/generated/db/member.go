@@ -49,6 +49,8 @@ type Member struct {
 	CorrelationID string `json:"correlation_id,omitempty"`
 	// the adapter's own detail
 	AdapterDetail json.RawMessage `json:"adapter_detail,omitempty"`
+	// labels, by name
+	Labels json.RawMessage `json:"labels,omitempty"`
 	// when the row was made
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -61,7 +63,7 @@ func (*Member) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case member.FieldAdapterDetail:
+		case member.FieldAdapterDetail, member.FieldLabels:
 			values[i] = new([]byte)
 		case member.FieldCordoned:
 			values[i] = new(sql.NullBool)
@@ -181,6 +183,14 @@ func (_m *Member) assignValues(columns []string, values []any) error {
 					return fmt.Errorf("unmarshal field adapter_detail: %w", err)
 				}
 			}
+		case member.FieldLabels:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field labels", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Labels); err != nil {
+					return fmt.Errorf("unmarshal field labels: %w", err)
+				}
+			}
 		case member.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -276,6 +286,9 @@ func (_m *Member) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("adapter_detail=")
 	builder.WriteString(fmt.Sprintf("%v", _m.AdapterDetail))
+	builder.WriteString(", ")
+	builder.WriteString("labels=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Labels))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

@@ -163,6 +163,12 @@ func (_c *MemberCreate) SetAdapterDetail(v json.RawMessage) *MemberCreate {
 	return _c
 }
 
+// SetLabels sets the "labels" field.
+func (_c *MemberCreate) SetLabels(v json.RawMessage) *MemberCreate {
+	_c.mutation.SetLabels(v)
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *MemberCreate) SetCreatedAt(v time.Time) *MemberCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -396,6 +402,10 @@ func (_c *MemberCreate) createSpec() (*Member, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.AdapterDetail(); ok {
 		_spec.SetField(member.FieldAdapterDetail, field.TypeJSON, value)
 		_node.AdapterDetail = value
+	}
+	if value, ok := _c.mutation.Labels(); ok {
+		_spec.SetField(member.FieldLabels, field.TypeJSON, value)
+		_node.Labels = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(member.FieldCreatedAt, field.TypeTime, value)

@@ -229,6 +229,24 @@ func (_u *MemberUpdate) ClearAdapterDetail() *MemberUpdate {
 	return _u
 }
 
+// SetLabels sets the "labels" field.
+func (_u *MemberUpdate) SetLabels(v json.RawMessage) *MemberUpdate {
+	_u.mutation.SetLabels(v)
+	return _u
+}
+
+// AppendLabels appends value to the "labels" field.
+func (_u *MemberUpdate) AppendLabels(v json.RawMessage) *MemberUpdate {
+	_u.mutation.AppendLabels(v)
+	return _u
+}
+
+// ClearLabels clears the value of the "labels" field.
+func (_u *MemberUpdate) ClearLabels() *MemberUpdate {
+	_u.mutation.ClearLabels()
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *MemberUpdate) SetUpdatedAt(v time.Time) *MemberUpdate {
 	_u.mutation.SetUpdatedAt(v)
@@ -357,6 +375,17 @@ func (_u *MemberUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.AdapterDetailCleared() {
 		_spec.ClearField(member.FieldAdapterDetail, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Labels(); ok {
+		_spec.SetField(member.FieldLabels, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedLabels(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, member.FieldLabels, value)
+		})
+	}
+	if _u.mutation.LabelsCleared() {
+		_spec.ClearField(member.FieldLabels, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(member.FieldUpdatedAt, field.TypeTime, value)
@@ -578,6 +607,24 @@ func (_u *MemberUpdateOne) ClearAdapterDetail() *MemberUpdateOne {
 	return _u
 }
 
+// SetLabels sets the "labels" field.
+func (_u *MemberUpdateOne) SetLabels(v json.RawMessage) *MemberUpdateOne {
+	_u.mutation.SetLabels(v)
+	return _u
+}
+
+// AppendLabels appends value to the "labels" field.
+func (_u *MemberUpdateOne) AppendLabels(v json.RawMessage) *MemberUpdateOne {
+	_u.mutation.AppendLabels(v)
+	return _u
+}
+
+// ClearLabels clears the value of the "labels" field.
+func (_u *MemberUpdateOne) ClearLabels() *MemberUpdateOne {
+	_u.mutation.ClearLabels()
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *MemberUpdateOne) SetUpdatedAt(v time.Time) *MemberUpdateOne {
 	_u.mutation.SetUpdatedAt(v)
@@ -736,6 +783,17 @@ func (_u *MemberUpdateOne) sqlSave(ctx context.Context) (_node *Member, err erro
 	}
 	if _u.mutation.AdapterDetailCleared() {
 		_spec.ClearField(member.FieldAdapterDetail, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Labels(); ok {
+		_spec.SetField(member.FieldLabels, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedLabels(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, member.FieldLabels, value)
+		})
+	}
+	if _u.mutation.LabelsCleared() {
+		_spec.ClearField(member.FieldLabels, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(member.FieldUpdatedAt, field.TypeTime, value)

@@ -22,6 +22,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
 	"github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	"github.com/gpuaas/app-platform/ent/generated/db/event"
+	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
 	"github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/ent/generated/db/logincode"
@@ -33,12 +34,14 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/nodetask"
 	"github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/ent/generated/db/operationstep"
+	"github.com/gpuaas/app-platform/ent/generated/db/orphan"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 	"github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccountkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/session"
+	"github.com/gpuaas/app-platform/ent/generated/db/skuprice"
 	"github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	"github.com/gpuaas/app-platform/ent/generated/db/user"
 	"github.com/gpuaas/app-platform/ent/generated/db/workerprocess"
@@ -61,6 +64,7 @@ const (
 	TypeComputeNode       = "ComputeNode"
 	TypeEntitlement       = "Entitlement"
 	TypeEvent             = "Event"
+	TypeGeneration        = "Generation"
 	TypeIdempotency       = "Idempotency"
 	TypeInstance          = "Instance"
 	TypeLoginCode         = "LoginCode"
@@ -72,8 +76,10 @@ const (
 	TypeNodeTask          = "NodeTask"
 	TypeOperation         = "Operation"
 	TypeOperationStep     = "OperationStep"
+	TypeOrphan            = "Orphan"
 	TypeProject           = "Project"
 	TypeRoleBinding       = "RoleBinding"
+	TypeSKUPrice          = "SKUPrice"
 	TypeServiceAccount    = "ServiceAccount"
 	TypeServiceAccountKey = "ServiceAccountKey"
 	TypeSession           = "Session"
@@ -931,6 +937,7 @@ type AllocationMutation struct {
 	id                         *ids.ID
 	tenant_id                  *ids.ID
 	project_id                 *ids.ID
+	created_by_operation_id    *ids.ID
 	name                       *string
 	shape                      *lifecycle.CapacityShape
 	gpu_count                  *int
@@ -1126,6 +1133,55 @@ func (m *AllocationMutation) OldProjectID(ctx context.Context) (v ids.ID, err er
 // ResetProjectID resets all changes to the "project_id" field.
 func (m *AllocationMutation) ResetProjectID() {
 	m.project_id = nil
+}
+
+// SetCreatedByOperationID sets the "created_by_operation_id" field.
+func (m *AllocationMutation) SetCreatedByOperationID(i ids.ID) {
+	m.created_by_operation_id = &i
+}
+
+// CreatedByOperationID returns the value of the "created_by_operation_id" field in the mutation.
+func (m *AllocationMutation) CreatedByOperationID() (r ids.ID, exists bool) {
+	v := m.created_by_operation_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedByOperationID returns the old "created_by_operation_id" field's value of the Allocation entity.
+// If the Allocation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AllocationMutation) OldCreatedByOperationID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedByOperationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedByOperationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedByOperationID: %w", err)
+	}
+	return oldValue.CreatedByOperationID, nil
+}
+
+// ClearCreatedByOperationID clears the value of the "created_by_operation_id" field.
+func (m *AllocationMutation) ClearCreatedByOperationID() {
+	m.created_by_operation_id = nil
+	m.clearedFields[allocation.FieldCreatedByOperationID] = struct{}{}
+}
+
+// CreatedByOperationIDCleared returns if the "created_by_operation_id" field was cleared in this mutation.
+func (m *AllocationMutation) CreatedByOperationIDCleared() bool {
+	_, ok := m.clearedFields[allocation.FieldCreatedByOperationID]
+	return ok
+}
+
+// ResetCreatedByOperationID resets all changes to the "created_by_operation_id" field.
+func (m *AllocationMutation) ResetCreatedByOperationID() {
+	m.created_by_operation_id = nil
+	delete(m.clearedFields, allocation.FieldCreatedByOperationID)
 }
 
 // SetName sets the "name" field.
@@ -1731,12 +1787,15 @@ func (m *AllocationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AllocationMutation) Fields() []string {
-	fields := make([]string, 0, 15)
+	fields := make([]string, 0, 16)
 	if m.tenant_id != nil {
 		fields = append(fields, allocation.FieldTenantID)
 	}
 	if m.project_id != nil {
 		fields = append(fields, allocation.FieldProjectID)
+	}
+	if m.created_by_operation_id != nil {
+		fields = append(fields, allocation.FieldCreatedByOperationID)
 	}
 	if m.name != nil {
 		fields = append(fields, allocation.FieldName)
@@ -1789,6 +1848,8 @@ func (m *AllocationMutation) Field(name string) (ent.Value, bool) {
 		return m.TenantID()
 	case allocation.FieldProjectID:
 		return m.ProjectID()
+	case allocation.FieldCreatedByOperationID:
+		return m.CreatedByOperationID()
 	case allocation.FieldName:
 		return m.Name()
 	case allocation.FieldShape:
@@ -1828,6 +1889,8 @@ func (m *AllocationMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldTenantID(ctx)
 	case allocation.FieldProjectID:
 		return m.OldProjectID(ctx)
+	case allocation.FieldCreatedByOperationID:
+		return m.OldCreatedByOperationID(ctx)
 	case allocation.FieldName:
 		return m.OldName(ctx)
 	case allocation.FieldShape:
@@ -1876,6 +1939,13 @@ func (m *AllocationMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetProjectID(v)
+		return nil
+	case allocation.FieldCreatedByOperationID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedByOperationID(v)
 		return nil
 	case allocation.FieldName:
 		v, ok := value.(string)
@@ -2013,6 +2083,9 @@ func (m *AllocationMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *AllocationMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(allocation.FieldCreatedByOperationID) {
+		fields = append(fields, allocation.FieldCreatedByOperationID)
+	}
 	if m.FieldCleared(allocation.FieldNodeID) {
 		fields = append(fields, allocation.FieldNodeID)
 	}
@@ -2042,6 +2115,9 @@ func (m *AllocationMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *AllocationMutation) ClearField(name string) error {
 	switch name {
+	case allocation.FieldCreatedByOperationID:
+		m.ClearCreatedByOperationID()
+		return nil
 	case allocation.FieldNodeID:
 		m.ClearNodeID()
 		return nil
@@ -2070,6 +2146,9 @@ func (m *AllocationMutation) ResetField(name string) error {
 		return nil
 	case allocation.FieldProjectID:
 		m.ResetProjectID()
+		return nil
+	case allocation.FieldCreatedByOperationID:
+		m.ResetCreatedByOperationID()
 		return nil
 	case allocation.FieldName:
 		m.ResetName()
@@ -8141,6 +8220,864 @@ func (m *EventMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Event edge %s", name)
 }
 
+// GenerationMutation represents an operation that mutates the Generation nodes in the graph.
+type GenerationMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *ids.ID
+	tenant_id     *ids.ID
+	project_id    *ids.ID
+	instance_id   *ids.ID
+	number        *int
+	addnumber     *int
+	manifest_id   *ids.ID
+	app_version   *string
+	_config       *json.RawMessage
+	append_config json.RawMessage
+	operation_id  *ids.ID
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*Generation, error)
+	predicates    []predicate.Generation
+}
+
+var _ ent.Mutation = (*GenerationMutation)(nil)
+
+// generationOption allows management of the mutation configuration using functional options.
+type generationOption func(*GenerationMutation)
+
+// newGenerationMutation creates new mutation for the Generation entity.
+func newGenerationMutation(c config, op Op, opts ...generationOption) *GenerationMutation {
+	m := &GenerationMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeGeneration,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withGenerationID sets the ID field of the mutation.
+func withGenerationID(id ids.ID) generationOption {
+	return func(m *GenerationMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Generation
+		)
+		m.oldValue = func(ctx context.Context) (*Generation, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Generation.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withGeneration sets the old Generation of the mutation.
+func withGeneration(node *Generation) generationOption {
+	return func(m *GenerationMutation) {
+		m.oldValue = func(context.Context) (*Generation, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m GenerationMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m GenerationMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Generation entities.
+func (m *GenerationMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *GenerationMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *GenerationMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Generation.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *GenerationMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *GenerationMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the Generation entity.
+// If the Generation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GenerationMutation) OldTenantID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *GenerationMutation) ResetTenantID() {
+	m.tenant_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *GenerationMutation) SetProjectID(i ids.ID) {
+	m.project_id = &i
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *GenerationMutation) ProjectID() (r ids.ID, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the Generation entity.
+// If the Generation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GenerationMutation) OldProjectID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *GenerationMutation) ResetProjectID() {
+	m.project_id = nil
+}
+
+// SetInstanceID sets the "instance_id" field.
+func (m *GenerationMutation) SetInstanceID(i ids.ID) {
+	m.instance_id = &i
+}
+
+// InstanceID returns the value of the "instance_id" field in the mutation.
+func (m *GenerationMutation) InstanceID() (r ids.ID, exists bool) {
+	v := m.instance_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInstanceID returns the old "instance_id" field's value of the Generation entity.
+// If the Generation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GenerationMutation) OldInstanceID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInstanceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInstanceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInstanceID: %w", err)
+	}
+	return oldValue.InstanceID, nil
+}
+
+// ResetInstanceID resets all changes to the "instance_id" field.
+func (m *GenerationMutation) ResetInstanceID() {
+	m.instance_id = nil
+}
+
+// SetNumber sets the "number" field.
+func (m *GenerationMutation) SetNumber(i int) {
+	m.number = &i
+	m.addnumber = nil
+}
+
+// Number returns the value of the "number" field in the mutation.
+func (m *GenerationMutation) Number() (r int, exists bool) {
+	v := m.number
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNumber returns the old "number" field's value of the Generation entity.
+// If the Generation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GenerationMutation) OldNumber(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNumber is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNumber requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNumber: %w", err)
+	}
+	return oldValue.Number, nil
+}
+
+// AddNumber adds i to the "number" field.
+func (m *GenerationMutation) AddNumber(i int) {
+	if m.addnumber != nil {
+		*m.addnumber += i
+	} else {
+		m.addnumber = &i
+	}
+}
+
+// AddedNumber returns the value that was added to the "number" field in this mutation.
+func (m *GenerationMutation) AddedNumber() (r int, exists bool) {
+	v := m.addnumber
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetNumber resets all changes to the "number" field.
+func (m *GenerationMutation) ResetNumber() {
+	m.number = nil
+	m.addnumber = nil
+}
+
+// SetManifestID sets the "manifest_id" field.
+func (m *GenerationMutation) SetManifestID(i ids.ID) {
+	m.manifest_id = &i
+}
+
+// ManifestID returns the value of the "manifest_id" field in the mutation.
+func (m *GenerationMutation) ManifestID() (r ids.ID, exists bool) {
+	v := m.manifest_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldManifestID returns the old "manifest_id" field's value of the Generation entity.
+// If the Generation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GenerationMutation) OldManifestID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldManifestID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldManifestID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldManifestID: %w", err)
+	}
+	return oldValue.ManifestID, nil
+}
+
+// ResetManifestID resets all changes to the "manifest_id" field.
+func (m *GenerationMutation) ResetManifestID() {
+	m.manifest_id = nil
+}
+
+// SetAppVersion sets the "app_version" field.
+func (m *GenerationMutation) SetAppVersion(s string) {
+	m.app_version = &s
+}
+
+// AppVersion returns the value of the "app_version" field in the mutation.
+func (m *GenerationMutation) AppVersion() (r string, exists bool) {
+	v := m.app_version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAppVersion returns the old "app_version" field's value of the Generation entity.
+// If the Generation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GenerationMutation) OldAppVersion(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAppVersion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAppVersion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAppVersion: %w", err)
+	}
+	return oldValue.AppVersion, nil
+}
+
+// ResetAppVersion resets all changes to the "app_version" field.
+func (m *GenerationMutation) ResetAppVersion() {
+	m.app_version = nil
+}
+
+// SetConfig sets the "config" field.
+func (m *GenerationMutation) SetConfig(jm json.RawMessage) {
+	m._config = &jm
+	m.append_config = nil
+}
+
+// Config returns the value of the "config" field in the mutation.
+func (m *GenerationMutation) Config() (r json.RawMessage, exists bool) {
+	v := m._config
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldConfig returns the old "config" field's value of the Generation entity.
+// If the Generation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GenerationMutation) OldConfig(ctx context.Context) (v json.RawMessage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldConfig is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldConfig requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldConfig: %w", err)
+	}
+	return oldValue.Config, nil
+}
+
+// AppendConfig adds jm to the "config" field.
+func (m *GenerationMutation) AppendConfig(jm json.RawMessage) {
+	m.append_config = append(m.append_config, jm...)
+}
+
+// AppendedConfig returns the list of values that were appended to the "config" field in this mutation.
+func (m *GenerationMutation) AppendedConfig() (json.RawMessage, bool) {
+	if len(m.append_config) == 0 {
+		return nil, false
+	}
+	return m.append_config, true
+}
+
+// ClearConfig clears the value of the "config" field.
+func (m *GenerationMutation) ClearConfig() {
+	m._config = nil
+	m.append_config = nil
+	m.clearedFields[generation.FieldConfig] = struct{}{}
+}
+
+// ConfigCleared returns if the "config" field was cleared in this mutation.
+func (m *GenerationMutation) ConfigCleared() bool {
+	_, ok := m.clearedFields[generation.FieldConfig]
+	return ok
+}
+
+// ResetConfig resets all changes to the "config" field.
+func (m *GenerationMutation) ResetConfig() {
+	m._config = nil
+	m.append_config = nil
+	delete(m.clearedFields, generation.FieldConfig)
+}
+
+// SetOperationID sets the "operation_id" field.
+func (m *GenerationMutation) SetOperationID(i ids.ID) {
+	m.operation_id = &i
+}
+
+// OperationID returns the value of the "operation_id" field in the mutation.
+func (m *GenerationMutation) OperationID() (r ids.ID, exists bool) {
+	v := m.operation_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOperationID returns the old "operation_id" field's value of the Generation entity.
+// If the Generation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GenerationMutation) OldOperationID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOperationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOperationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOperationID: %w", err)
+	}
+	return oldValue.OperationID, nil
+}
+
+// ClearOperationID clears the value of the "operation_id" field.
+func (m *GenerationMutation) ClearOperationID() {
+	m.operation_id = nil
+	m.clearedFields[generation.FieldOperationID] = struct{}{}
+}
+
+// OperationIDCleared returns if the "operation_id" field was cleared in this mutation.
+func (m *GenerationMutation) OperationIDCleared() bool {
+	_, ok := m.clearedFields[generation.FieldOperationID]
+	return ok
+}
+
+// ResetOperationID resets all changes to the "operation_id" field.
+func (m *GenerationMutation) ResetOperationID() {
+	m.operation_id = nil
+	delete(m.clearedFields, generation.FieldOperationID)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *GenerationMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *GenerationMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Generation entity.
+// If the Generation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GenerationMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *GenerationMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the GenerationMutation builder.
+func (m *GenerationMutation) Where(ps ...predicate.Generation) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the GenerationMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *GenerationMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Generation, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *GenerationMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *GenerationMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Generation).
+func (m *GenerationMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *GenerationMutation) Fields() []string {
+	fields := make([]string, 0, 9)
+	if m.tenant_id != nil {
+		fields = append(fields, generation.FieldTenantID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, generation.FieldProjectID)
+	}
+	if m.instance_id != nil {
+		fields = append(fields, generation.FieldInstanceID)
+	}
+	if m.number != nil {
+		fields = append(fields, generation.FieldNumber)
+	}
+	if m.manifest_id != nil {
+		fields = append(fields, generation.FieldManifestID)
+	}
+	if m.app_version != nil {
+		fields = append(fields, generation.FieldAppVersion)
+	}
+	if m._config != nil {
+		fields = append(fields, generation.FieldConfig)
+	}
+	if m.operation_id != nil {
+		fields = append(fields, generation.FieldOperationID)
+	}
+	if m.created_at != nil {
+		fields = append(fields, generation.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *GenerationMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case generation.FieldTenantID:
+		return m.TenantID()
+	case generation.FieldProjectID:
+		return m.ProjectID()
+	case generation.FieldInstanceID:
+		return m.InstanceID()
+	case generation.FieldNumber:
+		return m.Number()
+	case generation.FieldManifestID:
+		return m.ManifestID()
+	case generation.FieldAppVersion:
+		return m.AppVersion()
+	case generation.FieldConfig:
+		return m.Config()
+	case generation.FieldOperationID:
+		return m.OperationID()
+	case generation.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *GenerationMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case generation.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case generation.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case generation.FieldInstanceID:
+		return m.OldInstanceID(ctx)
+	case generation.FieldNumber:
+		return m.OldNumber(ctx)
+	case generation.FieldManifestID:
+		return m.OldManifestID(ctx)
+	case generation.FieldAppVersion:
+		return m.OldAppVersion(ctx)
+	case generation.FieldConfig:
+		return m.OldConfig(ctx)
+	case generation.FieldOperationID:
+		return m.OldOperationID(ctx)
+	case generation.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Generation field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *GenerationMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case generation.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case generation.FieldProjectID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case generation.FieldInstanceID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInstanceID(v)
+		return nil
+	case generation.FieldNumber:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNumber(v)
+		return nil
+	case generation.FieldManifestID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetManifestID(v)
+		return nil
+	case generation.FieldAppVersion:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAppVersion(v)
+		return nil
+	case generation.FieldConfig:
+		v, ok := value.(json.RawMessage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetConfig(v)
+		return nil
+	case generation.FieldOperationID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOperationID(v)
+		return nil
+	case generation.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Generation field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *GenerationMutation) AddedFields() []string {
+	var fields []string
+	if m.addnumber != nil {
+		fields = append(fields, generation.FieldNumber)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *GenerationMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case generation.FieldNumber:
+		return m.AddedNumber()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *GenerationMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case generation.FieldNumber:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddNumber(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Generation numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *GenerationMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(generation.FieldConfig) {
+		fields = append(fields, generation.FieldConfig)
+	}
+	if m.FieldCleared(generation.FieldOperationID) {
+		fields = append(fields, generation.FieldOperationID)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *GenerationMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *GenerationMutation) ClearField(name string) error {
+	switch name {
+	case generation.FieldConfig:
+		m.ClearConfig()
+		return nil
+	case generation.FieldOperationID:
+		m.ClearOperationID()
+		return nil
+	}
+	return fmt.Errorf("unknown Generation nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *GenerationMutation) ResetField(name string) error {
+	switch name {
+	case generation.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case generation.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case generation.FieldInstanceID:
+		m.ResetInstanceID()
+		return nil
+	case generation.FieldNumber:
+		m.ResetNumber()
+		return nil
+	case generation.FieldManifestID:
+		m.ResetManifestID()
+		return nil
+	case generation.FieldAppVersion:
+		m.ResetAppVersion()
+		return nil
+	case generation.FieldConfig:
+		m.ResetConfig()
+		return nil
+	case generation.FieldOperationID:
+		m.ResetOperationID()
+		return nil
+	case generation.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Generation field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *GenerationMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *GenerationMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *GenerationMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *GenerationMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *GenerationMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *GenerationMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *GenerationMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Generation unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *GenerationMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Generation edge %s", name)
+}
+
 // IdempotencyMutation represents an operation that mutates the Idempotency nodes in the graph.
 type IdempotencyMutation struct {
 	config
@@ -8788,6 +9725,11 @@ type InstanceMutation struct {
 	append_config        json.RawMessage
 	roles                *json.RawMessage
 	appendroles          json.RawMessage
+	generation           *int
+	addgeneration        *int
+	drift                *json.RawMessage
+	appenddrift          json.RawMessage
+	observed_at          *time.Time
 	bound_capacity_shape *lifecycle.CapacityShape
 	operating_mode       *string
 	control_plane_scope  *string
@@ -9458,6 +10400,176 @@ func (m *InstanceMutation) ResetRoles() {
 	delete(m.clearedFields, instance.FieldRoles)
 }
 
+// SetGeneration sets the "generation" field.
+func (m *InstanceMutation) SetGeneration(i int) {
+	m.generation = &i
+	m.addgeneration = nil
+}
+
+// Generation returns the value of the "generation" field in the mutation.
+func (m *InstanceMutation) Generation() (r int, exists bool) {
+	v := m.generation
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldGeneration returns the old "generation" field's value of the Instance entity.
+// If the Instance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstanceMutation) OldGeneration(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldGeneration is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldGeneration requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldGeneration: %w", err)
+	}
+	return oldValue.Generation, nil
+}
+
+// AddGeneration adds i to the "generation" field.
+func (m *InstanceMutation) AddGeneration(i int) {
+	if m.addgeneration != nil {
+		*m.addgeneration += i
+	} else {
+		m.addgeneration = &i
+	}
+}
+
+// AddedGeneration returns the value that was added to the "generation" field in this mutation.
+func (m *InstanceMutation) AddedGeneration() (r int, exists bool) {
+	v := m.addgeneration
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetGeneration resets all changes to the "generation" field.
+func (m *InstanceMutation) ResetGeneration() {
+	m.generation = nil
+	m.addgeneration = nil
+}
+
+// SetDrift sets the "drift" field.
+func (m *InstanceMutation) SetDrift(jm json.RawMessage) {
+	m.drift = &jm
+	m.appenddrift = nil
+}
+
+// Drift returns the value of the "drift" field in the mutation.
+func (m *InstanceMutation) Drift() (r json.RawMessage, exists bool) {
+	v := m.drift
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDrift returns the old "drift" field's value of the Instance entity.
+// If the Instance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstanceMutation) OldDrift(ctx context.Context) (v json.RawMessage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDrift is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDrift requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDrift: %w", err)
+	}
+	return oldValue.Drift, nil
+}
+
+// AppendDrift adds jm to the "drift" field.
+func (m *InstanceMutation) AppendDrift(jm json.RawMessage) {
+	m.appenddrift = append(m.appenddrift, jm...)
+}
+
+// AppendedDrift returns the list of values that were appended to the "drift" field in this mutation.
+func (m *InstanceMutation) AppendedDrift() (json.RawMessage, bool) {
+	if len(m.appenddrift) == 0 {
+		return nil, false
+	}
+	return m.appenddrift, true
+}
+
+// ClearDrift clears the value of the "drift" field.
+func (m *InstanceMutation) ClearDrift() {
+	m.drift = nil
+	m.appenddrift = nil
+	m.clearedFields[instance.FieldDrift] = struct{}{}
+}
+
+// DriftCleared returns if the "drift" field was cleared in this mutation.
+func (m *InstanceMutation) DriftCleared() bool {
+	_, ok := m.clearedFields[instance.FieldDrift]
+	return ok
+}
+
+// ResetDrift resets all changes to the "drift" field.
+func (m *InstanceMutation) ResetDrift() {
+	m.drift = nil
+	m.appenddrift = nil
+	delete(m.clearedFields, instance.FieldDrift)
+}
+
+// SetObservedAt sets the "observed_at" field.
+func (m *InstanceMutation) SetObservedAt(t time.Time) {
+	m.observed_at = &t
+}
+
+// ObservedAt returns the value of the "observed_at" field in the mutation.
+func (m *InstanceMutation) ObservedAt() (r time.Time, exists bool) {
+	v := m.observed_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldObservedAt returns the old "observed_at" field's value of the Instance entity.
+// If the Instance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstanceMutation) OldObservedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldObservedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldObservedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldObservedAt: %w", err)
+	}
+	return oldValue.ObservedAt, nil
+}
+
+// ClearObservedAt clears the value of the "observed_at" field.
+func (m *InstanceMutation) ClearObservedAt() {
+	m.observed_at = nil
+	m.clearedFields[instance.FieldObservedAt] = struct{}{}
+}
+
+// ObservedAtCleared returns if the "observed_at" field was cleared in this mutation.
+func (m *InstanceMutation) ObservedAtCleared() bool {
+	_, ok := m.clearedFields[instance.FieldObservedAt]
+	return ok
+}
+
+// ResetObservedAt resets all changes to the "observed_at" field.
+func (m *InstanceMutation) ResetObservedAt() {
+	m.observed_at = nil
+	delete(m.clearedFields, instance.FieldObservedAt)
+}
+
 // SetBoundCapacityShape sets the "bound_capacity_shape" field.
 func (m *InstanceMutation) SetBoundCapacityShape(ls lifecycle.CapacityShape) {
 	m.bound_capacity_shape = &ls
@@ -10022,7 +11134,7 @@ func (m *InstanceMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *InstanceMutation) Fields() []string {
-	fields := make([]string, 0, 27)
+	fields := make([]string, 0, 30)
 	if m.tenant_id != nil {
 		fields = append(fields, instance.FieldTenantID)
 	}
@@ -10061,6 +11173,15 @@ func (m *InstanceMutation) Fields() []string {
 	}
 	if m.roles != nil {
 		fields = append(fields, instance.FieldRoles)
+	}
+	if m.generation != nil {
+		fields = append(fields, instance.FieldGeneration)
+	}
+	if m.drift != nil {
+		fields = append(fields, instance.FieldDrift)
+	}
+	if m.observed_at != nil {
+		fields = append(fields, instance.FieldObservedAt)
 	}
 	if m.bound_capacity_shape != nil {
 		fields = append(fields, instance.FieldBoundCapacityShape)
@@ -10138,6 +11259,12 @@ func (m *InstanceMutation) Field(name string) (ent.Value, bool) {
 		return m.Config()
 	case instance.FieldRoles:
 		return m.Roles()
+	case instance.FieldGeneration:
+		return m.Generation()
+	case instance.FieldDrift:
+		return m.Drift()
+	case instance.FieldObservedAt:
+		return m.ObservedAt()
 	case instance.FieldBoundCapacityShape:
 		return m.BoundCapacityShape()
 	case instance.FieldOperatingMode:
@@ -10201,6 +11328,12 @@ func (m *InstanceMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldConfig(ctx)
 	case instance.FieldRoles:
 		return m.OldRoles(ctx)
+	case instance.FieldGeneration:
+		return m.OldGeneration(ctx)
+	case instance.FieldDrift:
+		return m.OldDrift(ctx)
+	case instance.FieldObservedAt:
+		return m.OldObservedAt(ctx)
 	case instance.FieldBoundCapacityShape:
 		return m.OldBoundCapacityShape(ctx)
 	case instance.FieldOperatingMode:
@@ -10329,6 +11462,27 @@ func (m *InstanceMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetRoles(v)
 		return nil
+	case instance.FieldGeneration:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetGeneration(v)
+		return nil
+	case instance.FieldDrift:
+		v, ok := value.(json.RawMessage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDrift(v)
+		return nil
+	case instance.FieldObservedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetObservedAt(v)
+		return nil
 	case instance.FieldBoundCapacityShape:
 		v, ok := value.(lifecycle.CapacityShape)
 		if !ok {
@@ -10438,6 +11592,9 @@ func (m *InstanceMutation) AddedFields() []string {
 	if m.addrevision != nil {
 		fields = append(fields, instance.FieldRevision)
 	}
+	if m.addgeneration != nil {
+		fields = append(fields, instance.FieldGeneration)
+	}
 	return fields
 }
 
@@ -10448,6 +11605,8 @@ func (m *InstanceMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case instance.FieldRevision:
 		return m.AddedRevision()
+	case instance.FieldGeneration:
+		return m.AddedGeneration()
 	}
 	return nil, false
 }
@@ -10464,6 +11623,13 @@ func (m *InstanceMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddRevision(v)
 		return nil
+	case instance.FieldGeneration:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddGeneration(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Instance numeric field %s", name)
 }
@@ -10477,6 +11643,12 @@ func (m *InstanceMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(instance.FieldRoles) {
 		fields = append(fields, instance.FieldRoles)
+	}
+	if m.FieldCleared(instance.FieldDrift) {
+		fields = append(fields, instance.FieldDrift)
+	}
+	if m.FieldCleared(instance.FieldObservedAt) {
+		fields = append(fields, instance.FieldObservedAt)
 	}
 	if m.FieldCleared(instance.FieldLastOperationID) {
 		fields = append(fields, instance.FieldLastOperationID)
@@ -10503,6 +11675,12 @@ func (m *InstanceMutation) ClearField(name string) error {
 		return nil
 	case instance.FieldRoles:
 		m.ClearRoles()
+		return nil
+	case instance.FieldDrift:
+		m.ClearDrift()
+		return nil
+	case instance.FieldObservedAt:
+		m.ClearObservedAt()
 		return nil
 	case instance.FieldLastOperationID:
 		m.ClearLastOperationID()
@@ -10556,6 +11734,15 @@ func (m *InstanceMutation) ResetField(name string) error {
 		return nil
 	case instance.FieldRoles:
 		m.ResetRoles()
+		return nil
+	case instance.FieldGeneration:
+		m.ResetGeneration()
+		return nil
+	case instance.FieldDrift:
+		m.ResetDrift()
+		return nil
+	case instance.FieldObservedAt:
+		m.ResetObservedAt()
 		return nil
 	case instance.FieldBoundCapacityShape:
 		m.ResetBoundCapacityShape()
@@ -12540,6 +13727,8 @@ type MemberMutation struct {
 	correlation_id       *string
 	adapter_detail       *json.RawMessage
 	appendadapter_detail json.RawMessage
+	labels               *json.RawMessage
+	appendlabels         json.RawMessage
 	created_at           *time.Time
 	updated_at           *time.Time
 	clearedFields        map[string]struct{}
@@ -13244,6 +14433,71 @@ func (m *MemberMutation) ResetAdapterDetail() {
 	delete(m.clearedFields, member.FieldAdapterDetail)
 }
 
+// SetLabels sets the "labels" field.
+func (m *MemberMutation) SetLabels(jm json.RawMessage) {
+	m.labels = &jm
+	m.appendlabels = nil
+}
+
+// Labels returns the value of the "labels" field in the mutation.
+func (m *MemberMutation) Labels() (r json.RawMessage, exists bool) {
+	v := m.labels
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLabels returns the old "labels" field's value of the Member entity.
+// If the Member object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MemberMutation) OldLabels(ctx context.Context) (v json.RawMessage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLabels is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLabels requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLabels: %w", err)
+	}
+	return oldValue.Labels, nil
+}
+
+// AppendLabels adds jm to the "labels" field.
+func (m *MemberMutation) AppendLabels(jm json.RawMessage) {
+	m.appendlabels = append(m.appendlabels, jm...)
+}
+
+// AppendedLabels returns the list of values that were appended to the "labels" field in this mutation.
+func (m *MemberMutation) AppendedLabels() (json.RawMessage, bool) {
+	if len(m.appendlabels) == 0 {
+		return nil, false
+	}
+	return m.appendlabels, true
+}
+
+// ClearLabels clears the value of the "labels" field.
+func (m *MemberMutation) ClearLabels() {
+	m.labels = nil
+	m.appendlabels = nil
+	m.clearedFields[member.FieldLabels] = struct{}{}
+}
+
+// LabelsCleared returns if the "labels" field was cleared in this mutation.
+func (m *MemberMutation) LabelsCleared() bool {
+	_, ok := m.clearedFields[member.FieldLabels]
+	return ok
+}
+
+// ResetLabels resets all changes to the "labels" field.
+func (m *MemberMutation) ResetLabels() {
+	m.labels = nil
+	m.appendlabels = nil
+	delete(m.clearedFields, member.FieldLabels)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *MemberMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -13350,7 +14604,7 @@ func (m *MemberMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *MemberMutation) Fields() []string {
-	fields := make([]string, 0, 16)
+	fields := make([]string, 0, 17)
 	if m.tenant_id != nil {
 		fields = append(fields, member.FieldTenantID)
 	}
@@ -13392,6 +14646,9 @@ func (m *MemberMutation) Fields() []string {
 	}
 	if m.adapter_detail != nil {
 		fields = append(fields, member.FieldAdapterDetail)
+	}
+	if m.labels != nil {
+		fields = append(fields, member.FieldLabels)
 	}
 	if m.created_at != nil {
 		fields = append(fields, member.FieldCreatedAt)
@@ -13435,6 +14692,8 @@ func (m *MemberMutation) Field(name string) (ent.Value, bool) {
 		return m.CorrelationID()
 	case member.FieldAdapterDetail:
 		return m.AdapterDetail()
+	case member.FieldLabels:
+		return m.Labels()
 	case member.FieldCreatedAt:
 		return m.CreatedAt()
 	case member.FieldUpdatedAt:
@@ -13476,6 +14735,8 @@ func (m *MemberMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldCorrelationID(ctx)
 	case member.FieldAdapterDetail:
 		return m.OldAdapterDetail(ctx)
+	case member.FieldLabels:
+		return m.OldLabels(ctx)
 	case member.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case member.FieldUpdatedAt:
@@ -13587,6 +14848,13 @@ func (m *MemberMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetAdapterDetail(v)
 		return nil
+	case member.FieldLabels:
+		v, ok := value.(json.RawMessage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLabels(v)
+		return nil
 	case member.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -13658,6 +14926,9 @@ func (m *MemberMutation) ClearedFields() []string {
 	if m.FieldCleared(member.FieldAdapterDetail) {
 		fields = append(fields, member.FieldAdapterDetail)
 	}
+	if m.FieldCleared(member.FieldLabels) {
+		fields = append(fields, member.FieldLabels)
+	}
 	return fields
 }
 
@@ -13683,6 +14954,9 @@ func (m *MemberMutation) ClearField(name string) error {
 		return nil
 	case member.FieldAdapterDetail:
 		m.ClearAdapterDetail()
+		return nil
+	case member.FieldLabels:
+		m.ClearLabels()
 		return nil
 	}
 	return fmt.Errorf("unknown Member nullable field %s", name)
@@ -13733,6 +15007,9 @@ func (m *MemberMutation) ResetField(name string) error {
 		return nil
 	case member.FieldAdapterDetail:
 		m.ResetAdapterDetail()
+		return nil
+	case member.FieldLabels:
+		m.ResetLabels()
 		return nil
 	case member.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -16823,6 +18100,16 @@ type OperationMutation struct {
 	correlation_id       *string
 	desired_change       *json.RawMessage
 	appenddesired_change json.RawMessage
+	targets              *[]ids.ID
+	appendtargets        []ids.ID
+	force                *bool
+	on_deadline          *lifecycle.DeadlineOutcome
+	forced_at            *time.Time
+	cancel_requested_at  *time.Time
+	cancel_requester     *string
+	cancel_reason        *string
+	cancel_message       *string
+	retry_of             *ids.ID
 	evidence             *json.RawMessage
 	appendevidence       json.RawMessage
 	error_code           *string
@@ -17653,6 +18940,398 @@ func (m *OperationMutation) ResetDesiredChange() {
 	delete(m.clearedFields, operation.FieldDesiredChange)
 }
 
+// SetTargets sets the "targets" field.
+func (m *OperationMutation) SetTargets(i []ids.ID) {
+	m.targets = &i
+	m.appendtargets = nil
+}
+
+// Targets returns the value of the "targets" field in the mutation.
+func (m *OperationMutation) Targets() (r []ids.ID, exists bool) {
+	v := m.targets
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTargets returns the old "targets" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldTargets(ctx context.Context) (v []ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTargets is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTargets requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTargets: %w", err)
+	}
+	return oldValue.Targets, nil
+}
+
+// AppendTargets adds i to the "targets" field.
+func (m *OperationMutation) AppendTargets(i []ids.ID) {
+	m.appendtargets = append(m.appendtargets, i...)
+}
+
+// AppendedTargets returns the list of values that were appended to the "targets" field in this mutation.
+func (m *OperationMutation) AppendedTargets() ([]ids.ID, bool) {
+	if len(m.appendtargets) == 0 {
+		return nil, false
+	}
+	return m.appendtargets, true
+}
+
+// ClearTargets clears the value of the "targets" field.
+func (m *OperationMutation) ClearTargets() {
+	m.targets = nil
+	m.appendtargets = nil
+	m.clearedFields[operation.FieldTargets] = struct{}{}
+}
+
+// TargetsCleared returns if the "targets" field was cleared in this mutation.
+func (m *OperationMutation) TargetsCleared() bool {
+	_, ok := m.clearedFields[operation.FieldTargets]
+	return ok
+}
+
+// ResetTargets resets all changes to the "targets" field.
+func (m *OperationMutation) ResetTargets() {
+	m.targets = nil
+	m.appendtargets = nil
+	delete(m.clearedFields, operation.FieldTargets)
+}
+
+// SetForce sets the "force" field.
+func (m *OperationMutation) SetForce(b bool) {
+	m.force = &b
+}
+
+// Force returns the value of the "force" field in the mutation.
+func (m *OperationMutation) Force() (r bool, exists bool) {
+	v := m.force
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldForce returns the old "force" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldForce(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldForce is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldForce requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldForce: %w", err)
+	}
+	return oldValue.Force, nil
+}
+
+// ResetForce resets all changes to the "force" field.
+func (m *OperationMutation) ResetForce() {
+	m.force = nil
+}
+
+// SetOnDeadline sets the "on_deadline" field.
+func (m *OperationMutation) SetOnDeadline(lo lifecycle.DeadlineOutcome) {
+	m.on_deadline = &lo
+}
+
+// OnDeadline returns the value of the "on_deadline" field in the mutation.
+func (m *OperationMutation) OnDeadline() (r lifecycle.DeadlineOutcome, exists bool) {
+	v := m.on_deadline
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOnDeadline returns the old "on_deadline" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldOnDeadline(ctx context.Context) (v lifecycle.DeadlineOutcome, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOnDeadline is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOnDeadline requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOnDeadline: %w", err)
+	}
+	return oldValue.OnDeadline, nil
+}
+
+// ResetOnDeadline resets all changes to the "on_deadline" field.
+func (m *OperationMutation) ResetOnDeadline() {
+	m.on_deadline = nil
+}
+
+// SetForcedAt sets the "forced_at" field.
+func (m *OperationMutation) SetForcedAt(t time.Time) {
+	m.forced_at = &t
+}
+
+// ForcedAt returns the value of the "forced_at" field in the mutation.
+func (m *OperationMutation) ForcedAt() (r time.Time, exists bool) {
+	v := m.forced_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldForcedAt returns the old "forced_at" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldForcedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldForcedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldForcedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldForcedAt: %w", err)
+	}
+	return oldValue.ForcedAt, nil
+}
+
+// ClearForcedAt clears the value of the "forced_at" field.
+func (m *OperationMutation) ClearForcedAt() {
+	m.forced_at = nil
+	m.clearedFields[operation.FieldForcedAt] = struct{}{}
+}
+
+// ForcedAtCleared returns if the "forced_at" field was cleared in this mutation.
+func (m *OperationMutation) ForcedAtCleared() bool {
+	_, ok := m.clearedFields[operation.FieldForcedAt]
+	return ok
+}
+
+// ResetForcedAt resets all changes to the "forced_at" field.
+func (m *OperationMutation) ResetForcedAt() {
+	m.forced_at = nil
+	delete(m.clearedFields, operation.FieldForcedAt)
+}
+
+// SetCancelRequestedAt sets the "cancel_requested_at" field.
+func (m *OperationMutation) SetCancelRequestedAt(t time.Time) {
+	m.cancel_requested_at = &t
+}
+
+// CancelRequestedAt returns the value of the "cancel_requested_at" field in the mutation.
+func (m *OperationMutation) CancelRequestedAt() (r time.Time, exists bool) {
+	v := m.cancel_requested_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCancelRequestedAt returns the old "cancel_requested_at" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldCancelRequestedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCancelRequestedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCancelRequestedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCancelRequestedAt: %w", err)
+	}
+	return oldValue.CancelRequestedAt, nil
+}
+
+// ClearCancelRequestedAt clears the value of the "cancel_requested_at" field.
+func (m *OperationMutation) ClearCancelRequestedAt() {
+	m.cancel_requested_at = nil
+	m.clearedFields[operation.FieldCancelRequestedAt] = struct{}{}
+}
+
+// CancelRequestedAtCleared returns if the "cancel_requested_at" field was cleared in this mutation.
+func (m *OperationMutation) CancelRequestedAtCleared() bool {
+	_, ok := m.clearedFields[operation.FieldCancelRequestedAt]
+	return ok
+}
+
+// ResetCancelRequestedAt resets all changes to the "cancel_requested_at" field.
+func (m *OperationMutation) ResetCancelRequestedAt() {
+	m.cancel_requested_at = nil
+	delete(m.clearedFields, operation.FieldCancelRequestedAt)
+}
+
+// SetCancelRequester sets the "cancel_requester" field.
+func (m *OperationMutation) SetCancelRequester(s string) {
+	m.cancel_requester = &s
+}
+
+// CancelRequester returns the value of the "cancel_requester" field in the mutation.
+func (m *OperationMutation) CancelRequester() (r string, exists bool) {
+	v := m.cancel_requester
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCancelRequester returns the old "cancel_requester" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldCancelRequester(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCancelRequester is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCancelRequester requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCancelRequester: %w", err)
+	}
+	return oldValue.CancelRequester, nil
+}
+
+// ResetCancelRequester resets all changes to the "cancel_requester" field.
+func (m *OperationMutation) ResetCancelRequester() {
+	m.cancel_requester = nil
+}
+
+// SetCancelReason sets the "cancel_reason" field.
+func (m *OperationMutation) SetCancelReason(s string) {
+	m.cancel_reason = &s
+}
+
+// CancelReason returns the value of the "cancel_reason" field in the mutation.
+func (m *OperationMutation) CancelReason() (r string, exists bool) {
+	v := m.cancel_reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCancelReason returns the old "cancel_reason" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldCancelReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCancelReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCancelReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCancelReason: %w", err)
+	}
+	return oldValue.CancelReason, nil
+}
+
+// ResetCancelReason resets all changes to the "cancel_reason" field.
+func (m *OperationMutation) ResetCancelReason() {
+	m.cancel_reason = nil
+}
+
+// SetCancelMessage sets the "cancel_message" field.
+func (m *OperationMutation) SetCancelMessage(s string) {
+	m.cancel_message = &s
+}
+
+// CancelMessage returns the value of the "cancel_message" field in the mutation.
+func (m *OperationMutation) CancelMessage() (r string, exists bool) {
+	v := m.cancel_message
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCancelMessage returns the old "cancel_message" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldCancelMessage(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCancelMessage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCancelMessage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCancelMessage: %w", err)
+	}
+	return oldValue.CancelMessage, nil
+}
+
+// ResetCancelMessage resets all changes to the "cancel_message" field.
+func (m *OperationMutation) ResetCancelMessage() {
+	m.cancel_message = nil
+}
+
+// SetRetryOf sets the "retry_of" field.
+func (m *OperationMutation) SetRetryOf(i ids.ID) {
+	m.retry_of = &i
+}
+
+// RetryOf returns the value of the "retry_of" field in the mutation.
+func (m *OperationMutation) RetryOf() (r ids.ID, exists bool) {
+	v := m.retry_of
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRetryOf returns the old "retry_of" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldRetryOf(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRetryOf is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRetryOf requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRetryOf: %w", err)
+	}
+	return oldValue.RetryOf, nil
+}
+
+// ClearRetryOf clears the value of the "retry_of" field.
+func (m *OperationMutation) ClearRetryOf() {
+	m.retry_of = nil
+	m.clearedFields[operation.FieldRetryOf] = struct{}{}
+}
+
+// RetryOfCleared returns if the "retry_of" field was cleared in this mutation.
+func (m *OperationMutation) RetryOfCleared() bool {
+	_, ok := m.clearedFields[operation.FieldRetryOf]
+	return ok
+}
+
+// ResetRetryOf resets all changes to the "retry_of" field.
+func (m *OperationMutation) ResetRetryOf() {
+	m.retry_of = nil
+	delete(m.clearedFields, operation.FieldRetryOf)
+}
+
 // SetEvidence sets the "evidence" field.
 func (m *OperationMutation) SetEvidence(jm json.RawMessage) {
 	m.evidence = &jm
@@ -18384,7 +20063,7 @@ func (m *OperationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *OperationMutation) Fields() []string {
-	fields := make([]string, 0, 32)
+	fields := make([]string, 0, 41)
 	if m.tenant_id != nil {
 		fields = append(fields, operation.FieldTenantID)
 	}
@@ -18435,6 +20114,33 @@ func (m *OperationMutation) Fields() []string {
 	}
 	if m.desired_change != nil {
 		fields = append(fields, operation.FieldDesiredChange)
+	}
+	if m.targets != nil {
+		fields = append(fields, operation.FieldTargets)
+	}
+	if m.force != nil {
+		fields = append(fields, operation.FieldForce)
+	}
+	if m.on_deadline != nil {
+		fields = append(fields, operation.FieldOnDeadline)
+	}
+	if m.forced_at != nil {
+		fields = append(fields, operation.FieldForcedAt)
+	}
+	if m.cancel_requested_at != nil {
+		fields = append(fields, operation.FieldCancelRequestedAt)
+	}
+	if m.cancel_requester != nil {
+		fields = append(fields, operation.FieldCancelRequester)
+	}
+	if m.cancel_reason != nil {
+		fields = append(fields, operation.FieldCancelReason)
+	}
+	if m.cancel_message != nil {
+		fields = append(fields, operation.FieldCancelMessage)
+	}
+	if m.retry_of != nil {
+		fields = append(fields, operation.FieldRetryOf)
 	}
 	if m.evidence != nil {
 		fields = append(fields, operation.FieldEvidence)
@@ -18523,6 +20229,24 @@ func (m *OperationMutation) Field(name string) (ent.Value, bool) {
 		return m.CorrelationID()
 	case operation.FieldDesiredChange:
 		return m.DesiredChange()
+	case operation.FieldTargets:
+		return m.Targets()
+	case operation.FieldForce:
+		return m.Force()
+	case operation.FieldOnDeadline:
+		return m.OnDeadline()
+	case operation.FieldForcedAt:
+		return m.ForcedAt()
+	case operation.FieldCancelRequestedAt:
+		return m.CancelRequestedAt()
+	case operation.FieldCancelRequester:
+		return m.CancelRequester()
+	case operation.FieldCancelReason:
+		return m.CancelReason()
+	case operation.FieldCancelMessage:
+		return m.CancelMessage()
+	case operation.FieldRetryOf:
+		return m.RetryOf()
 	case operation.FieldEvidence:
 		return m.Evidence()
 	case operation.FieldErrorCode:
@@ -18596,6 +20320,24 @@ func (m *OperationMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldCorrelationID(ctx)
 	case operation.FieldDesiredChange:
 		return m.OldDesiredChange(ctx)
+	case operation.FieldTargets:
+		return m.OldTargets(ctx)
+	case operation.FieldForce:
+		return m.OldForce(ctx)
+	case operation.FieldOnDeadline:
+		return m.OldOnDeadline(ctx)
+	case operation.FieldForcedAt:
+		return m.OldForcedAt(ctx)
+	case operation.FieldCancelRequestedAt:
+		return m.OldCancelRequestedAt(ctx)
+	case operation.FieldCancelRequester:
+		return m.OldCancelRequester(ctx)
+	case operation.FieldCancelReason:
+		return m.OldCancelReason(ctx)
+	case operation.FieldCancelMessage:
+		return m.OldCancelMessage(ctx)
+	case operation.FieldRetryOf:
+		return m.OldRetryOf(ctx)
 	case operation.FieldEvidence:
 		return m.OldEvidence(ctx)
 	case operation.FieldErrorCode:
@@ -18753,6 +20495,69 @@ func (m *OperationMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetDesiredChange(v)
+		return nil
+	case operation.FieldTargets:
+		v, ok := value.([]ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTargets(v)
+		return nil
+	case operation.FieldForce:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetForce(v)
+		return nil
+	case operation.FieldOnDeadline:
+		v, ok := value.(lifecycle.DeadlineOutcome)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOnDeadline(v)
+		return nil
+	case operation.FieldForcedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetForcedAt(v)
+		return nil
+	case operation.FieldCancelRequestedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCancelRequestedAt(v)
+		return nil
+	case operation.FieldCancelRequester:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCancelRequester(v)
+		return nil
+	case operation.FieldCancelReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCancelReason(v)
+		return nil
+	case operation.FieldCancelMessage:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCancelMessage(v)
+		return nil
+	case operation.FieldRetryOf:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRetryOf(v)
 		return nil
 	case operation.FieldEvidence:
 		v, ok := value.(json.RawMessage)
@@ -18952,6 +20757,18 @@ func (m *OperationMutation) ClearedFields() []string {
 	if m.FieldCleared(operation.FieldDesiredChange) {
 		fields = append(fields, operation.FieldDesiredChange)
 	}
+	if m.FieldCleared(operation.FieldTargets) {
+		fields = append(fields, operation.FieldTargets)
+	}
+	if m.FieldCleared(operation.FieldForcedAt) {
+		fields = append(fields, operation.FieldForcedAt)
+	}
+	if m.FieldCleared(operation.FieldCancelRequestedAt) {
+		fields = append(fields, operation.FieldCancelRequestedAt)
+	}
+	if m.FieldCleared(operation.FieldRetryOf) {
+		fields = append(fields, operation.FieldRetryOf)
+	}
 	if m.FieldCleared(operation.FieldEvidence) {
 		fields = append(fields, operation.FieldEvidence)
 	}
@@ -18992,6 +20809,18 @@ func (m *OperationMutation) ClearField(name string) error {
 		return nil
 	case operation.FieldDesiredChange:
 		m.ClearDesiredChange()
+		return nil
+	case operation.FieldTargets:
+		m.ClearTargets()
+		return nil
+	case operation.FieldForcedAt:
+		m.ClearForcedAt()
+		return nil
+	case operation.FieldCancelRequestedAt:
+		m.ClearCancelRequestedAt()
+		return nil
+	case operation.FieldRetryOf:
+		m.ClearRetryOf()
 		return nil
 	case operation.FieldEvidence:
 		m.ClearEvidence()
@@ -19066,6 +20895,33 @@ func (m *OperationMutation) ResetField(name string) error {
 		return nil
 	case operation.FieldDesiredChange:
 		m.ResetDesiredChange()
+		return nil
+	case operation.FieldTargets:
+		m.ResetTargets()
+		return nil
+	case operation.FieldForce:
+		m.ResetForce()
+		return nil
+	case operation.FieldOnDeadline:
+		m.ResetOnDeadline()
+		return nil
+	case operation.FieldForcedAt:
+		m.ResetForcedAt()
+		return nil
+	case operation.FieldCancelRequestedAt:
+		m.ResetCancelRequestedAt()
+		return nil
+	case operation.FieldCancelRequester:
+		m.ResetCancelRequester()
+		return nil
+	case operation.FieldCancelReason:
+		m.ResetCancelReason()
+		return nil
+	case operation.FieldCancelMessage:
+		m.ResetCancelMessage()
+		return nil
+	case operation.FieldRetryOf:
+		m.ResetRetryOf()
 		return nil
 	case operation.FieldEvidence:
 		m.ResetEvidence()
@@ -20182,20 +22038,1300 @@ func (m *OperationStepMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown OperationStep edge %s", name)
 }
 
-// ProjectMutation represents an operation that mutates the Project nodes in the graph.
-type ProjectMutation struct {
+// OrphanMutation represents an operation that mutates the Orphan nodes in the graph.
+type OrphanMutation struct {
 	config
 	op            Op
 	typ           string
 	id            *ids.ID
 	tenant_id     *ids.ID
-	slug          *string
-	display_name  *string
+	project_id    *ids.ID
+	kind          *lifecycle.OrphanKind
+	instance_id   *ids.ID
+	operation_id  *ids.ID
+	member_id     *ids.ID
+	node_id       *ids.ID
+	allocation_id *ids.ID
+	owner         *string
+	message       *string
+	attempts      *int
+	addattempts   *int
+	last_error    *string
+	next_try_at   *time.Time
 	created_at    *time.Time
+	resolved_at   *time.Time
+	resolution    *string
 	clearedFields map[string]struct{}
 	done          bool
-	oldValue      func(context.Context) (*Project, error)
-	predicates    []predicate.Project
+	oldValue      func(context.Context) (*Orphan, error)
+	predicates    []predicate.Orphan
+}
+
+var _ ent.Mutation = (*OrphanMutation)(nil)
+
+// orphanOption allows management of the mutation configuration using functional options.
+type orphanOption func(*OrphanMutation)
+
+// newOrphanMutation creates new mutation for the Orphan entity.
+func newOrphanMutation(c config, op Op, opts ...orphanOption) *OrphanMutation {
+	m := &OrphanMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeOrphan,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withOrphanID sets the ID field of the mutation.
+func withOrphanID(id ids.ID) orphanOption {
+	return func(m *OrphanMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Orphan
+		)
+		m.oldValue = func(ctx context.Context) (*Orphan, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Orphan.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withOrphan sets the old Orphan of the mutation.
+func withOrphan(node *Orphan) orphanOption {
+	return func(m *OrphanMutation) {
+		m.oldValue = func(context.Context) (*Orphan, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m OrphanMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m OrphanMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Orphan entities.
+func (m *OrphanMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *OrphanMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *OrphanMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Orphan.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *OrphanMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *OrphanMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldTenantID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *OrphanMutation) ResetTenantID() {
+	m.tenant_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *OrphanMutation) SetProjectID(i ids.ID) {
+	m.project_id = &i
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *OrphanMutation) ProjectID() (r ids.ID, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldProjectID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *OrphanMutation) ResetProjectID() {
+	m.project_id = nil
+}
+
+// SetKind sets the "kind" field.
+func (m *OrphanMutation) SetKind(lk lifecycle.OrphanKind) {
+	m.kind = &lk
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *OrphanMutation) Kind() (r lifecycle.OrphanKind, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldKind(ctx context.Context) (v lifecycle.OrphanKind, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *OrphanMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetInstanceID sets the "instance_id" field.
+func (m *OrphanMutation) SetInstanceID(i ids.ID) {
+	m.instance_id = &i
+}
+
+// InstanceID returns the value of the "instance_id" field in the mutation.
+func (m *OrphanMutation) InstanceID() (r ids.ID, exists bool) {
+	v := m.instance_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInstanceID returns the old "instance_id" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldInstanceID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInstanceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInstanceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInstanceID: %w", err)
+	}
+	return oldValue.InstanceID, nil
+}
+
+// ResetInstanceID resets all changes to the "instance_id" field.
+func (m *OrphanMutation) ResetInstanceID() {
+	m.instance_id = nil
+}
+
+// SetOperationID sets the "operation_id" field.
+func (m *OrphanMutation) SetOperationID(i ids.ID) {
+	m.operation_id = &i
+}
+
+// OperationID returns the value of the "operation_id" field in the mutation.
+func (m *OrphanMutation) OperationID() (r ids.ID, exists bool) {
+	v := m.operation_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOperationID returns the old "operation_id" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldOperationID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOperationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOperationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOperationID: %w", err)
+	}
+	return oldValue.OperationID, nil
+}
+
+// ClearOperationID clears the value of the "operation_id" field.
+func (m *OrphanMutation) ClearOperationID() {
+	m.operation_id = nil
+	m.clearedFields[orphan.FieldOperationID] = struct{}{}
+}
+
+// OperationIDCleared returns if the "operation_id" field was cleared in this mutation.
+func (m *OrphanMutation) OperationIDCleared() bool {
+	_, ok := m.clearedFields[orphan.FieldOperationID]
+	return ok
+}
+
+// ResetOperationID resets all changes to the "operation_id" field.
+func (m *OrphanMutation) ResetOperationID() {
+	m.operation_id = nil
+	delete(m.clearedFields, orphan.FieldOperationID)
+}
+
+// SetMemberID sets the "member_id" field.
+func (m *OrphanMutation) SetMemberID(i ids.ID) {
+	m.member_id = &i
+}
+
+// MemberID returns the value of the "member_id" field in the mutation.
+func (m *OrphanMutation) MemberID() (r ids.ID, exists bool) {
+	v := m.member_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMemberID returns the old "member_id" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldMemberID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMemberID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMemberID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMemberID: %w", err)
+	}
+	return oldValue.MemberID, nil
+}
+
+// ClearMemberID clears the value of the "member_id" field.
+func (m *OrphanMutation) ClearMemberID() {
+	m.member_id = nil
+	m.clearedFields[orphan.FieldMemberID] = struct{}{}
+}
+
+// MemberIDCleared returns if the "member_id" field was cleared in this mutation.
+func (m *OrphanMutation) MemberIDCleared() bool {
+	_, ok := m.clearedFields[orphan.FieldMemberID]
+	return ok
+}
+
+// ResetMemberID resets all changes to the "member_id" field.
+func (m *OrphanMutation) ResetMemberID() {
+	m.member_id = nil
+	delete(m.clearedFields, orphan.FieldMemberID)
+}
+
+// SetNodeID sets the "node_id" field.
+func (m *OrphanMutation) SetNodeID(i ids.ID) {
+	m.node_id = &i
+}
+
+// NodeID returns the value of the "node_id" field in the mutation.
+func (m *OrphanMutation) NodeID() (r ids.ID, exists bool) {
+	v := m.node_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNodeID returns the old "node_id" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldNodeID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNodeID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNodeID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNodeID: %w", err)
+	}
+	return oldValue.NodeID, nil
+}
+
+// ClearNodeID clears the value of the "node_id" field.
+func (m *OrphanMutation) ClearNodeID() {
+	m.node_id = nil
+	m.clearedFields[orphan.FieldNodeID] = struct{}{}
+}
+
+// NodeIDCleared returns if the "node_id" field was cleared in this mutation.
+func (m *OrphanMutation) NodeIDCleared() bool {
+	_, ok := m.clearedFields[orphan.FieldNodeID]
+	return ok
+}
+
+// ResetNodeID resets all changes to the "node_id" field.
+func (m *OrphanMutation) ResetNodeID() {
+	m.node_id = nil
+	delete(m.clearedFields, orphan.FieldNodeID)
+}
+
+// SetAllocationID sets the "allocation_id" field.
+func (m *OrphanMutation) SetAllocationID(i ids.ID) {
+	m.allocation_id = &i
+}
+
+// AllocationID returns the value of the "allocation_id" field in the mutation.
+func (m *OrphanMutation) AllocationID() (r ids.ID, exists bool) {
+	v := m.allocation_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAllocationID returns the old "allocation_id" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldAllocationID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAllocationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAllocationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAllocationID: %w", err)
+	}
+	return oldValue.AllocationID, nil
+}
+
+// ClearAllocationID clears the value of the "allocation_id" field.
+func (m *OrphanMutation) ClearAllocationID() {
+	m.allocation_id = nil
+	m.clearedFields[orphan.FieldAllocationID] = struct{}{}
+}
+
+// AllocationIDCleared returns if the "allocation_id" field was cleared in this mutation.
+func (m *OrphanMutation) AllocationIDCleared() bool {
+	_, ok := m.clearedFields[orphan.FieldAllocationID]
+	return ok
+}
+
+// ResetAllocationID resets all changes to the "allocation_id" field.
+func (m *OrphanMutation) ResetAllocationID() {
+	m.allocation_id = nil
+	delete(m.clearedFields, orphan.FieldAllocationID)
+}
+
+// SetOwner sets the "owner" field.
+func (m *OrphanMutation) SetOwner(s string) {
+	m.owner = &s
+}
+
+// Owner returns the value of the "owner" field in the mutation.
+func (m *OrphanMutation) Owner() (r string, exists bool) {
+	v := m.owner
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOwner returns the old "owner" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldOwner(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOwner is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOwner requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOwner: %w", err)
+	}
+	return oldValue.Owner, nil
+}
+
+// ResetOwner resets all changes to the "owner" field.
+func (m *OrphanMutation) ResetOwner() {
+	m.owner = nil
+}
+
+// SetMessage sets the "message" field.
+func (m *OrphanMutation) SetMessage(s string) {
+	m.message = &s
+}
+
+// Message returns the value of the "message" field in the mutation.
+func (m *OrphanMutation) Message() (r string, exists bool) {
+	v := m.message
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMessage returns the old "message" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldMessage(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMessage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMessage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMessage: %w", err)
+	}
+	return oldValue.Message, nil
+}
+
+// ResetMessage resets all changes to the "message" field.
+func (m *OrphanMutation) ResetMessage() {
+	m.message = nil
+}
+
+// SetAttempts sets the "attempts" field.
+func (m *OrphanMutation) SetAttempts(i int) {
+	m.attempts = &i
+	m.addattempts = nil
+}
+
+// Attempts returns the value of the "attempts" field in the mutation.
+func (m *OrphanMutation) Attempts() (r int, exists bool) {
+	v := m.attempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAttempts returns the old "attempts" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldAttempts(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAttempts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAttempts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAttempts: %w", err)
+	}
+	return oldValue.Attempts, nil
+}
+
+// AddAttempts adds i to the "attempts" field.
+func (m *OrphanMutation) AddAttempts(i int) {
+	if m.addattempts != nil {
+		*m.addattempts += i
+	} else {
+		m.addattempts = &i
+	}
+}
+
+// AddedAttempts returns the value that was added to the "attempts" field in this mutation.
+func (m *OrphanMutation) AddedAttempts() (r int, exists bool) {
+	v := m.addattempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAttempts resets all changes to the "attempts" field.
+func (m *OrphanMutation) ResetAttempts() {
+	m.attempts = nil
+	m.addattempts = nil
+}
+
+// SetLastError sets the "last_error" field.
+func (m *OrphanMutation) SetLastError(s string) {
+	m.last_error = &s
+}
+
+// LastError returns the value of the "last_error" field in the mutation.
+func (m *OrphanMutation) LastError() (r string, exists bool) {
+	v := m.last_error
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastError returns the old "last_error" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldLastError(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastError is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastError requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastError: %w", err)
+	}
+	return oldValue.LastError, nil
+}
+
+// ResetLastError resets all changes to the "last_error" field.
+func (m *OrphanMutation) ResetLastError() {
+	m.last_error = nil
+}
+
+// SetNextTryAt sets the "next_try_at" field.
+func (m *OrphanMutation) SetNextTryAt(t time.Time) {
+	m.next_try_at = &t
+}
+
+// NextTryAt returns the value of the "next_try_at" field in the mutation.
+func (m *OrphanMutation) NextTryAt() (r time.Time, exists bool) {
+	v := m.next_try_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNextTryAt returns the old "next_try_at" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldNextTryAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNextTryAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNextTryAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNextTryAt: %w", err)
+	}
+	return oldValue.NextTryAt, nil
+}
+
+// ResetNextTryAt resets all changes to the "next_try_at" field.
+func (m *OrphanMutation) ResetNextTryAt() {
+	m.next_try_at = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *OrphanMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *OrphanMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *OrphanMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetResolvedAt sets the "resolved_at" field.
+func (m *OrphanMutation) SetResolvedAt(t time.Time) {
+	m.resolved_at = &t
+}
+
+// ResolvedAt returns the value of the "resolved_at" field in the mutation.
+func (m *OrphanMutation) ResolvedAt() (r time.Time, exists bool) {
+	v := m.resolved_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldResolvedAt returns the old "resolved_at" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldResolvedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldResolvedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldResolvedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldResolvedAt: %w", err)
+	}
+	return oldValue.ResolvedAt, nil
+}
+
+// ClearResolvedAt clears the value of the "resolved_at" field.
+func (m *OrphanMutation) ClearResolvedAt() {
+	m.resolved_at = nil
+	m.clearedFields[orphan.FieldResolvedAt] = struct{}{}
+}
+
+// ResolvedAtCleared returns if the "resolved_at" field was cleared in this mutation.
+func (m *OrphanMutation) ResolvedAtCleared() bool {
+	_, ok := m.clearedFields[orphan.FieldResolvedAt]
+	return ok
+}
+
+// ResetResolvedAt resets all changes to the "resolved_at" field.
+func (m *OrphanMutation) ResetResolvedAt() {
+	m.resolved_at = nil
+	delete(m.clearedFields, orphan.FieldResolvedAt)
+}
+
+// SetResolution sets the "resolution" field.
+func (m *OrphanMutation) SetResolution(s string) {
+	m.resolution = &s
+}
+
+// Resolution returns the value of the "resolution" field in the mutation.
+func (m *OrphanMutation) Resolution() (r string, exists bool) {
+	v := m.resolution
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldResolution returns the old "resolution" field's value of the Orphan entity.
+// If the Orphan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrphanMutation) OldResolution(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldResolution is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldResolution requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldResolution: %w", err)
+	}
+	return oldValue.Resolution, nil
+}
+
+// ResetResolution resets all changes to the "resolution" field.
+func (m *OrphanMutation) ResetResolution() {
+	m.resolution = nil
+}
+
+// Where appends a list predicates to the OrphanMutation builder.
+func (m *OrphanMutation) Where(ps ...predicate.Orphan) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the OrphanMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *OrphanMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Orphan, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *OrphanMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *OrphanMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Orphan).
+func (m *OrphanMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *OrphanMutation) Fields() []string {
+	fields := make([]string, 0, 16)
+	if m.tenant_id != nil {
+		fields = append(fields, orphan.FieldTenantID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, orphan.FieldProjectID)
+	}
+	if m.kind != nil {
+		fields = append(fields, orphan.FieldKind)
+	}
+	if m.instance_id != nil {
+		fields = append(fields, orphan.FieldInstanceID)
+	}
+	if m.operation_id != nil {
+		fields = append(fields, orphan.FieldOperationID)
+	}
+	if m.member_id != nil {
+		fields = append(fields, orphan.FieldMemberID)
+	}
+	if m.node_id != nil {
+		fields = append(fields, orphan.FieldNodeID)
+	}
+	if m.allocation_id != nil {
+		fields = append(fields, orphan.FieldAllocationID)
+	}
+	if m.owner != nil {
+		fields = append(fields, orphan.FieldOwner)
+	}
+	if m.message != nil {
+		fields = append(fields, orphan.FieldMessage)
+	}
+	if m.attempts != nil {
+		fields = append(fields, orphan.FieldAttempts)
+	}
+	if m.last_error != nil {
+		fields = append(fields, orphan.FieldLastError)
+	}
+	if m.next_try_at != nil {
+		fields = append(fields, orphan.FieldNextTryAt)
+	}
+	if m.created_at != nil {
+		fields = append(fields, orphan.FieldCreatedAt)
+	}
+	if m.resolved_at != nil {
+		fields = append(fields, orphan.FieldResolvedAt)
+	}
+	if m.resolution != nil {
+		fields = append(fields, orphan.FieldResolution)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *OrphanMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case orphan.FieldTenantID:
+		return m.TenantID()
+	case orphan.FieldProjectID:
+		return m.ProjectID()
+	case orphan.FieldKind:
+		return m.Kind()
+	case orphan.FieldInstanceID:
+		return m.InstanceID()
+	case orphan.FieldOperationID:
+		return m.OperationID()
+	case orphan.FieldMemberID:
+		return m.MemberID()
+	case orphan.FieldNodeID:
+		return m.NodeID()
+	case orphan.FieldAllocationID:
+		return m.AllocationID()
+	case orphan.FieldOwner:
+		return m.Owner()
+	case orphan.FieldMessage:
+		return m.Message()
+	case orphan.FieldAttempts:
+		return m.Attempts()
+	case orphan.FieldLastError:
+		return m.LastError()
+	case orphan.FieldNextTryAt:
+		return m.NextTryAt()
+	case orphan.FieldCreatedAt:
+		return m.CreatedAt()
+	case orphan.FieldResolvedAt:
+		return m.ResolvedAt()
+	case orphan.FieldResolution:
+		return m.Resolution()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *OrphanMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case orphan.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case orphan.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case orphan.FieldKind:
+		return m.OldKind(ctx)
+	case orphan.FieldInstanceID:
+		return m.OldInstanceID(ctx)
+	case orphan.FieldOperationID:
+		return m.OldOperationID(ctx)
+	case orphan.FieldMemberID:
+		return m.OldMemberID(ctx)
+	case orphan.FieldNodeID:
+		return m.OldNodeID(ctx)
+	case orphan.FieldAllocationID:
+		return m.OldAllocationID(ctx)
+	case orphan.FieldOwner:
+		return m.OldOwner(ctx)
+	case orphan.FieldMessage:
+		return m.OldMessage(ctx)
+	case orphan.FieldAttempts:
+		return m.OldAttempts(ctx)
+	case orphan.FieldLastError:
+		return m.OldLastError(ctx)
+	case orphan.FieldNextTryAt:
+		return m.OldNextTryAt(ctx)
+	case orphan.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case orphan.FieldResolvedAt:
+		return m.OldResolvedAt(ctx)
+	case orphan.FieldResolution:
+		return m.OldResolution(ctx)
+	}
+	return nil, fmt.Errorf("unknown Orphan field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *OrphanMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case orphan.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case orphan.FieldProjectID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case orphan.FieldKind:
+		v, ok := value.(lifecycle.OrphanKind)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case orphan.FieldInstanceID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInstanceID(v)
+		return nil
+	case orphan.FieldOperationID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOperationID(v)
+		return nil
+	case orphan.FieldMemberID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMemberID(v)
+		return nil
+	case orphan.FieldNodeID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNodeID(v)
+		return nil
+	case orphan.FieldAllocationID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAllocationID(v)
+		return nil
+	case orphan.FieldOwner:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOwner(v)
+		return nil
+	case orphan.FieldMessage:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMessage(v)
+		return nil
+	case orphan.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAttempts(v)
+		return nil
+	case orphan.FieldLastError:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastError(v)
+		return nil
+	case orphan.FieldNextTryAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNextTryAt(v)
+		return nil
+	case orphan.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case orphan.FieldResolvedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetResolvedAt(v)
+		return nil
+	case orphan.FieldResolution:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetResolution(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Orphan field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *OrphanMutation) AddedFields() []string {
+	var fields []string
+	if m.addattempts != nil {
+		fields = append(fields, orphan.FieldAttempts)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *OrphanMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case orphan.FieldAttempts:
+		return m.AddedAttempts()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *OrphanMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case orphan.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAttempts(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Orphan numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *OrphanMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(orphan.FieldOperationID) {
+		fields = append(fields, orphan.FieldOperationID)
+	}
+	if m.FieldCleared(orphan.FieldMemberID) {
+		fields = append(fields, orphan.FieldMemberID)
+	}
+	if m.FieldCleared(orphan.FieldNodeID) {
+		fields = append(fields, orphan.FieldNodeID)
+	}
+	if m.FieldCleared(orphan.FieldAllocationID) {
+		fields = append(fields, orphan.FieldAllocationID)
+	}
+	if m.FieldCleared(orphan.FieldResolvedAt) {
+		fields = append(fields, orphan.FieldResolvedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *OrphanMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *OrphanMutation) ClearField(name string) error {
+	switch name {
+	case orphan.FieldOperationID:
+		m.ClearOperationID()
+		return nil
+	case orphan.FieldMemberID:
+		m.ClearMemberID()
+		return nil
+	case orphan.FieldNodeID:
+		m.ClearNodeID()
+		return nil
+	case orphan.FieldAllocationID:
+		m.ClearAllocationID()
+		return nil
+	case orphan.FieldResolvedAt:
+		m.ClearResolvedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Orphan nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *OrphanMutation) ResetField(name string) error {
+	switch name {
+	case orphan.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case orphan.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case orphan.FieldKind:
+		m.ResetKind()
+		return nil
+	case orphan.FieldInstanceID:
+		m.ResetInstanceID()
+		return nil
+	case orphan.FieldOperationID:
+		m.ResetOperationID()
+		return nil
+	case orphan.FieldMemberID:
+		m.ResetMemberID()
+		return nil
+	case orphan.FieldNodeID:
+		m.ResetNodeID()
+		return nil
+	case orphan.FieldAllocationID:
+		m.ResetAllocationID()
+		return nil
+	case orphan.FieldOwner:
+		m.ResetOwner()
+		return nil
+	case orphan.FieldMessage:
+		m.ResetMessage()
+		return nil
+	case orphan.FieldAttempts:
+		m.ResetAttempts()
+		return nil
+	case orphan.FieldLastError:
+		m.ResetLastError()
+		return nil
+	case orphan.FieldNextTryAt:
+		m.ResetNextTryAt()
+		return nil
+	case orphan.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case orphan.FieldResolvedAt:
+		m.ResetResolvedAt()
+		return nil
+	case orphan.FieldResolution:
+		m.ResetResolution()
+		return nil
+	}
+	return fmt.Errorf("unknown Orphan field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *OrphanMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *OrphanMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *OrphanMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *OrphanMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *OrphanMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *OrphanMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *OrphanMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Orphan unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *OrphanMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Orphan edge %s", name)
+}
+
+// ProjectMutation represents an operation that mutates the Project nodes in the graph.
+type ProjectMutation struct {
+	config
+	op             Op
+	typ            string
+	id             *ids.ID
+	tenant_id      *ids.ID
+	slug           *string
+	display_name   *string
+	max_members    *int
+	addmax_members *int
+	max_gpus       *int
+	addmax_gpus    *int
+	created_at     *time.Time
+	clearedFields  map[string]struct{}
+	done           bool
+	oldValue       func(context.Context) (*Project, error)
+	predicates     []predicate.Project
 }
 
 var _ ent.Mutation = (*ProjectMutation)(nil)
@@ -20410,6 +23546,146 @@ func (m *ProjectMutation) ResetDisplayName() {
 	m.display_name = nil
 }
 
+// SetMaxMembers sets the "max_members" field.
+func (m *ProjectMutation) SetMaxMembers(i int) {
+	m.max_members = &i
+	m.addmax_members = nil
+}
+
+// MaxMembers returns the value of the "max_members" field in the mutation.
+func (m *ProjectMutation) MaxMembers() (r int, exists bool) {
+	v := m.max_members
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMaxMembers returns the old "max_members" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldMaxMembers(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMaxMembers is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMaxMembers requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMaxMembers: %w", err)
+	}
+	return oldValue.MaxMembers, nil
+}
+
+// AddMaxMembers adds i to the "max_members" field.
+func (m *ProjectMutation) AddMaxMembers(i int) {
+	if m.addmax_members != nil {
+		*m.addmax_members += i
+	} else {
+		m.addmax_members = &i
+	}
+}
+
+// AddedMaxMembers returns the value that was added to the "max_members" field in this mutation.
+func (m *ProjectMutation) AddedMaxMembers() (r int, exists bool) {
+	v := m.addmax_members
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearMaxMembers clears the value of the "max_members" field.
+func (m *ProjectMutation) ClearMaxMembers() {
+	m.max_members = nil
+	m.addmax_members = nil
+	m.clearedFields[project.FieldMaxMembers] = struct{}{}
+}
+
+// MaxMembersCleared returns if the "max_members" field was cleared in this mutation.
+func (m *ProjectMutation) MaxMembersCleared() bool {
+	_, ok := m.clearedFields[project.FieldMaxMembers]
+	return ok
+}
+
+// ResetMaxMembers resets all changes to the "max_members" field.
+func (m *ProjectMutation) ResetMaxMembers() {
+	m.max_members = nil
+	m.addmax_members = nil
+	delete(m.clearedFields, project.FieldMaxMembers)
+}
+
+// SetMaxGpus sets the "max_gpus" field.
+func (m *ProjectMutation) SetMaxGpus(i int) {
+	m.max_gpus = &i
+	m.addmax_gpus = nil
+}
+
+// MaxGpus returns the value of the "max_gpus" field in the mutation.
+func (m *ProjectMutation) MaxGpus() (r int, exists bool) {
+	v := m.max_gpus
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMaxGpus returns the old "max_gpus" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldMaxGpus(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMaxGpus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMaxGpus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMaxGpus: %w", err)
+	}
+	return oldValue.MaxGpus, nil
+}
+
+// AddMaxGpus adds i to the "max_gpus" field.
+func (m *ProjectMutation) AddMaxGpus(i int) {
+	if m.addmax_gpus != nil {
+		*m.addmax_gpus += i
+	} else {
+		m.addmax_gpus = &i
+	}
+}
+
+// AddedMaxGpus returns the value that was added to the "max_gpus" field in this mutation.
+func (m *ProjectMutation) AddedMaxGpus() (r int, exists bool) {
+	v := m.addmax_gpus
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearMaxGpus clears the value of the "max_gpus" field.
+func (m *ProjectMutation) ClearMaxGpus() {
+	m.max_gpus = nil
+	m.addmax_gpus = nil
+	m.clearedFields[project.FieldMaxGpus] = struct{}{}
+}
+
+// MaxGpusCleared returns if the "max_gpus" field was cleared in this mutation.
+func (m *ProjectMutation) MaxGpusCleared() bool {
+	_, ok := m.clearedFields[project.FieldMaxGpus]
+	return ok
+}
+
+// ResetMaxGpus resets all changes to the "max_gpus" field.
+func (m *ProjectMutation) ResetMaxGpus() {
+	m.max_gpus = nil
+	m.addmax_gpus = nil
+	delete(m.clearedFields, project.FieldMaxGpus)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *ProjectMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -20480,7 +23756,7 @@ func (m *ProjectMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ProjectMutation) Fields() []string {
-	fields := make([]string, 0, 4)
+	fields := make([]string, 0, 6)
 	if m.tenant_id != nil {
 		fields = append(fields, project.FieldTenantID)
 	}
@@ -20489,6 +23765,12 @@ func (m *ProjectMutation) Fields() []string {
 	}
 	if m.display_name != nil {
 		fields = append(fields, project.FieldDisplayName)
+	}
+	if m.max_members != nil {
+		fields = append(fields, project.FieldMaxMembers)
+	}
+	if m.max_gpus != nil {
+		fields = append(fields, project.FieldMaxGpus)
 	}
 	if m.created_at != nil {
 		fields = append(fields, project.FieldCreatedAt)
@@ -20507,6 +23789,10 @@ func (m *ProjectMutation) Field(name string) (ent.Value, bool) {
 		return m.Slug()
 	case project.FieldDisplayName:
 		return m.DisplayName()
+	case project.FieldMaxMembers:
+		return m.MaxMembers()
+	case project.FieldMaxGpus:
+		return m.MaxGpus()
 	case project.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -20524,6 +23810,10 @@ func (m *ProjectMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldSlug(ctx)
 	case project.FieldDisplayName:
 		return m.OldDisplayName(ctx)
+	case project.FieldMaxMembers:
+		return m.OldMaxMembers(ctx)
+	case project.FieldMaxGpus:
+		return m.OldMaxGpus(ctx)
 	case project.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -20556,6 +23846,20 @@ func (m *ProjectMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetDisplayName(v)
 		return nil
+	case project.FieldMaxMembers:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMaxMembers(v)
+		return nil
+	case project.FieldMaxGpus:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMaxGpus(v)
+		return nil
 	case project.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -20570,13 +23874,26 @@ func (m *ProjectMutation) SetField(name string, value ent.Value) error {
 // AddedFields returns all numeric fields that were incremented/decremented during
 // this mutation.
 func (m *ProjectMutation) AddedFields() []string {
-	return nil
+	var fields []string
+	if m.addmax_members != nil {
+		fields = append(fields, project.FieldMaxMembers)
+	}
+	if m.addmax_gpus != nil {
+		fields = append(fields, project.FieldMaxGpus)
+	}
+	return fields
 }
 
 // AddedField returns the numeric value that was incremented/decremented on a field
 // with the given name. The second boolean return value indicates that this field
 // was not set, or was not defined in the schema.
 func (m *ProjectMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case project.FieldMaxMembers:
+		return m.AddedMaxMembers()
+	case project.FieldMaxGpus:
+		return m.AddedMaxGpus()
+	}
 	return nil, false
 }
 
@@ -20585,6 +23902,20 @@ func (m *ProjectMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *ProjectMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case project.FieldMaxMembers:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMaxMembers(v)
+		return nil
+	case project.FieldMaxGpus:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMaxGpus(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Project numeric field %s", name)
 }
@@ -20592,7 +23923,14 @@ func (m *ProjectMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *ProjectMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(project.FieldMaxMembers) {
+		fields = append(fields, project.FieldMaxMembers)
+	}
+	if m.FieldCleared(project.FieldMaxGpus) {
+		fields = append(fields, project.FieldMaxGpus)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -20605,6 +23943,14 @@ func (m *ProjectMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *ProjectMutation) ClearField(name string) error {
+	switch name {
+	case project.FieldMaxMembers:
+		m.ClearMaxMembers()
+		return nil
+	case project.FieldMaxGpus:
+		m.ClearMaxGpus()
+		return nil
+	}
 	return fmt.Errorf("unknown Project nullable field %s", name)
 }
 
@@ -20620,6 +23966,12 @@ func (m *ProjectMutation) ResetField(name string) error {
 		return nil
 	case project.FieldDisplayName:
 		m.ResetDisplayName()
+		return nil
+	case project.FieldMaxMembers:
+		m.ResetMaxMembers()
+		return nil
+	case project.FieldMaxGpus:
+		m.ResetMaxGpus()
 		return nil
 	case project.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -21463,6 +24815,536 @@ func (m *RoleBindingMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *RoleBindingMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown RoleBinding edge %s", name)
+}
+
+// SKUPriceMutation represents an operation that mutates the SKUPrice nodes in the graph.
+type SKUPriceMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *ids.ID
+	sku              *string
+	currency         *string
+	hourly_micros    *int64
+	addhourly_micros *int64
+	updated_at       *time.Time
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*SKUPrice, error)
+	predicates       []predicate.SKUPrice
+}
+
+var _ ent.Mutation = (*SKUPriceMutation)(nil)
+
+// skupriceOption allows management of the mutation configuration using functional options.
+type skupriceOption func(*SKUPriceMutation)
+
+// newSKUPriceMutation creates new mutation for the SKUPrice entity.
+func newSKUPriceMutation(c config, op Op, opts ...skupriceOption) *SKUPriceMutation {
+	m := &SKUPriceMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSKUPrice,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSKUPriceID sets the ID field of the mutation.
+func withSKUPriceID(id ids.ID) skupriceOption {
+	return func(m *SKUPriceMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *SKUPrice
+		)
+		m.oldValue = func(ctx context.Context) (*SKUPrice, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().SKUPrice.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSKUPrice sets the old SKUPrice of the mutation.
+func withSKUPrice(node *SKUPrice) skupriceOption {
+	return func(m *SKUPriceMutation) {
+		m.oldValue = func(context.Context) (*SKUPrice, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SKUPriceMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SKUPriceMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of SKUPrice entities.
+func (m *SKUPriceMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SKUPriceMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SKUPriceMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().SKUPrice.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetSku sets the "sku" field.
+func (m *SKUPriceMutation) SetSku(s string) {
+	m.sku = &s
+}
+
+// Sku returns the value of the "sku" field in the mutation.
+func (m *SKUPriceMutation) Sku() (r string, exists bool) {
+	v := m.sku
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSku returns the old "sku" field's value of the SKUPrice entity.
+// If the SKUPrice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SKUPriceMutation) OldSku(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSku is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSku requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSku: %w", err)
+	}
+	return oldValue.Sku, nil
+}
+
+// ResetSku resets all changes to the "sku" field.
+func (m *SKUPriceMutation) ResetSku() {
+	m.sku = nil
+}
+
+// SetCurrency sets the "currency" field.
+func (m *SKUPriceMutation) SetCurrency(s string) {
+	m.currency = &s
+}
+
+// Currency returns the value of the "currency" field in the mutation.
+func (m *SKUPriceMutation) Currency() (r string, exists bool) {
+	v := m.currency
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCurrency returns the old "currency" field's value of the SKUPrice entity.
+// If the SKUPrice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SKUPriceMutation) OldCurrency(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCurrency is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCurrency requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCurrency: %w", err)
+	}
+	return oldValue.Currency, nil
+}
+
+// ResetCurrency resets all changes to the "currency" field.
+func (m *SKUPriceMutation) ResetCurrency() {
+	m.currency = nil
+}
+
+// SetHourlyMicros sets the "hourly_micros" field.
+func (m *SKUPriceMutation) SetHourlyMicros(i int64) {
+	m.hourly_micros = &i
+	m.addhourly_micros = nil
+}
+
+// HourlyMicros returns the value of the "hourly_micros" field in the mutation.
+func (m *SKUPriceMutation) HourlyMicros() (r int64, exists bool) {
+	v := m.hourly_micros
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHourlyMicros returns the old "hourly_micros" field's value of the SKUPrice entity.
+// If the SKUPrice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SKUPriceMutation) OldHourlyMicros(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHourlyMicros is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHourlyMicros requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHourlyMicros: %w", err)
+	}
+	return oldValue.HourlyMicros, nil
+}
+
+// AddHourlyMicros adds i to the "hourly_micros" field.
+func (m *SKUPriceMutation) AddHourlyMicros(i int64) {
+	if m.addhourly_micros != nil {
+		*m.addhourly_micros += i
+	} else {
+		m.addhourly_micros = &i
+	}
+}
+
+// AddedHourlyMicros returns the value that was added to the "hourly_micros" field in this mutation.
+func (m *SKUPriceMutation) AddedHourlyMicros() (r int64, exists bool) {
+	v := m.addhourly_micros
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetHourlyMicros resets all changes to the "hourly_micros" field.
+func (m *SKUPriceMutation) ResetHourlyMicros() {
+	m.hourly_micros = nil
+	m.addhourly_micros = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *SKUPriceMutation) SetUpdatedAt(t time.Time) {
+	m.updated_at = &t
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *SKUPriceMutation) UpdatedAt() (r time.Time, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the SKUPrice entity.
+// If the SKUPrice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SKUPriceMutation) OldUpdatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *SKUPriceMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+}
+
+// Where appends a list predicates to the SKUPriceMutation builder.
+func (m *SKUPriceMutation) Where(ps ...predicate.SKUPrice) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SKUPriceMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SKUPriceMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.SKUPrice, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SKUPriceMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SKUPriceMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (SKUPrice).
+func (m *SKUPriceMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SKUPriceMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.sku != nil {
+		fields = append(fields, skuprice.FieldSku)
+	}
+	if m.currency != nil {
+		fields = append(fields, skuprice.FieldCurrency)
+	}
+	if m.hourly_micros != nil {
+		fields = append(fields, skuprice.FieldHourlyMicros)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, skuprice.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SKUPriceMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case skuprice.FieldSku:
+		return m.Sku()
+	case skuprice.FieldCurrency:
+		return m.Currency()
+	case skuprice.FieldHourlyMicros:
+		return m.HourlyMicros()
+	case skuprice.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SKUPriceMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case skuprice.FieldSku:
+		return m.OldSku(ctx)
+	case skuprice.FieldCurrency:
+		return m.OldCurrency(ctx)
+	case skuprice.FieldHourlyMicros:
+		return m.OldHourlyMicros(ctx)
+	case skuprice.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown SKUPrice field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SKUPriceMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case skuprice.FieldSku:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSku(v)
+		return nil
+	case skuprice.FieldCurrency:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCurrency(v)
+		return nil
+	case skuprice.FieldHourlyMicros:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHourlyMicros(v)
+		return nil
+	case skuprice.FieldUpdatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SKUPrice field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SKUPriceMutation) AddedFields() []string {
+	var fields []string
+	if m.addhourly_micros != nil {
+		fields = append(fields, skuprice.FieldHourlyMicros)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SKUPriceMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case skuprice.FieldHourlyMicros:
+		return m.AddedHourlyMicros()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SKUPriceMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case skuprice.FieldHourlyMicros:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddHourlyMicros(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SKUPrice numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SKUPriceMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SKUPriceMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SKUPriceMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown SKUPrice nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SKUPriceMutation) ResetField(name string) error {
+	switch name {
+	case skuprice.FieldSku:
+		m.ResetSku()
+		return nil
+	case skuprice.FieldCurrency:
+		m.ResetCurrency()
+		return nil
+	case skuprice.FieldHourlyMicros:
+		m.ResetHourlyMicros()
+		return nil
+	case skuprice.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown SKUPrice field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SKUPriceMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SKUPriceMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SKUPriceMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SKUPriceMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SKUPriceMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SKUPriceMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SKUPriceMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown SKUPrice unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SKUPriceMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown SKUPrice edge %s", name)
 }
 
 // ServiceAccountMutation represents an operation that mutates the ServiceAccount nodes in the graph.

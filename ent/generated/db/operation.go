@@ -55,6 +55,24 @@ type Operation struct {
 	CorrelationID string `json:"correlation_id,omitempty"`
 	// what it was asked to change
 	DesiredChange json.RawMessage `json:"desired_change,omitempty"`
+	// the members it acts on; empty when it acts on all
+	Targets []ids.ID `json:"targets,omitempty"`
+	// whether it may lose work and go without proof
+	Force bool `json:"force,omitempty"`
+	// OnDeadline holds the value of the "on_deadline" field.
+	OnDeadline lifecycle.DeadlineOutcome `json:"on_deadline,omitempty"`
+	// when its deadline passed and force was chosen for that case
+	ForcedAt *time.Time `json:"forced_at,omitempty"`
+	// when somebody asked to stop it
+	CancelRequestedAt *time.Time `json:"cancel_requested_at,omitempty"`
+	// who asked to stop it, by name
+	CancelRequester string `json:"cancel_requester,omitempty"`
+	// why it was asked to stop
+	CancelReason string `json:"cancel_reason,omitempty"`
+	// what became of that
+	CancelMessage string `json:"cancel_message,omitempty"`
+	// the operation that it tries again
+	RetryOf *ids.ID `json:"retry_of,omitempty"`
 	// what proves its end
 	Evidence json.RawMessage `json:"evidence,omitempty"`
 	// why it failed
@@ -93,15 +111,15 @@ func (*Operation) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case operation.FieldDesiredChange, operation.FieldEvidence, operation.FieldAdapterStatus:
+		case operation.FieldDesiredChange, operation.FieldTargets, operation.FieldEvidence, operation.FieldAdapterStatus:
 			values[i] = new([]byte)
-		case operation.FieldErrorRetryable:
+		case operation.FieldForce, operation.FieldErrorRetryable:
 			values[i] = new(sql.NullBool)
 		case operation.FieldPercent, operation.FieldDispatchAttempt, operation.FieldClaimEpoch, operation.FieldFailures:
 			values[i] = new(sql.NullInt64)
-		case operation.FieldID, operation.FieldTenantID, operation.FieldProjectID, operation.FieldInstanceID, operation.FieldAllocationID, operation.FieldKind, operation.FieldState, operation.FieldOutcome, operation.FieldAdapterName, operation.FieldPhase, operation.FieldMessage, operation.FieldRequesterKind, operation.FieldRequesterID, operation.FieldRequesterName, operation.FieldReason, operation.FieldCorrelationID, operation.FieldErrorCode, operation.FieldErrorMessage, operation.FieldErrorOwner, operation.FieldClaimedBy:
+		case operation.FieldID, operation.FieldTenantID, operation.FieldProjectID, operation.FieldInstanceID, operation.FieldAllocationID, operation.FieldKind, operation.FieldState, operation.FieldOutcome, operation.FieldAdapterName, operation.FieldPhase, operation.FieldMessage, operation.FieldRequesterKind, operation.FieldRequesterID, operation.FieldRequesterName, operation.FieldReason, operation.FieldCorrelationID, operation.FieldOnDeadline, operation.FieldCancelRequester, operation.FieldCancelReason, operation.FieldCancelMessage, operation.FieldRetryOf, operation.FieldErrorCode, operation.FieldErrorMessage, operation.FieldErrorOwner, operation.FieldClaimedBy:
 			values[i] = new(sql.NullString)
-		case operation.FieldNextRunAt, operation.FieldDeadline, operation.FieldCreatedAt, operation.FieldStartedAt, operation.FieldEndedAt:
+		case operation.FieldForcedAt, operation.FieldCancelRequestedAt, operation.FieldNextRunAt, operation.FieldDeadline, operation.FieldCreatedAt, operation.FieldStartedAt, operation.FieldEndedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -230,6 +248,65 @@ func (_m *Operation) assignValues(columns []string, values []any) error {
 				if err := json.Unmarshal(*value, &_m.DesiredChange); err != nil {
 					return fmt.Errorf("unmarshal field desired_change: %w", err)
 				}
+			}
+		case operation.FieldTargets:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field targets", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Targets); err != nil {
+					return fmt.Errorf("unmarshal field targets: %w", err)
+				}
+			}
+		case operation.FieldForce:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field force", values[i])
+			} else if value.Valid {
+				_m.Force = value.Bool
+			}
+		case operation.FieldOnDeadline:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field on_deadline", values[i])
+			} else if value.Valid {
+				_m.OnDeadline = lifecycle.DeadlineOutcome(value.String)
+			}
+		case operation.FieldForcedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field forced_at", values[i])
+			} else if value.Valid {
+				_m.ForcedAt = new(time.Time)
+				*_m.ForcedAt = value.Time
+			}
+		case operation.FieldCancelRequestedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field cancel_requested_at", values[i])
+			} else if value.Valid {
+				_m.CancelRequestedAt = new(time.Time)
+				*_m.CancelRequestedAt = value.Time
+			}
+		case operation.FieldCancelRequester:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field cancel_requester", values[i])
+			} else if value.Valid {
+				_m.CancelRequester = value.String
+			}
+		case operation.FieldCancelReason:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field cancel_reason", values[i])
+			} else if value.Valid {
+				_m.CancelReason = value.String
+			}
+		case operation.FieldCancelMessage:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field cancel_message", values[i])
+			} else if value.Valid {
+				_m.CancelMessage = value.String
+			}
+		case operation.FieldRetryOf:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field retry_of", values[i])
+			} else if value.Valid {
+				_m.RetryOf = new(ids.ID)
+				*_m.RetryOf = ids.ID(value.String)
 			}
 		case operation.FieldEvidence:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -420,6 +497,39 @@ func (_m *Operation) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("desired_change=")
 	builder.WriteString(fmt.Sprintf("%v", _m.DesiredChange))
+	builder.WriteString(", ")
+	builder.WriteString("targets=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Targets))
+	builder.WriteString(", ")
+	builder.WriteString("force=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Force))
+	builder.WriteString(", ")
+	builder.WriteString("on_deadline=")
+	builder.WriteString(fmt.Sprintf("%v", _m.OnDeadline))
+	builder.WriteString(", ")
+	if v := _m.ForcedAt; v != nil {
+		builder.WriteString("forced_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.CancelRequestedAt; v != nil {
+		builder.WriteString("cancel_requested_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("cancel_requester=")
+	builder.WriteString(_m.CancelRequester)
+	builder.WriteString(", ")
+	builder.WriteString("cancel_reason=")
+	builder.WriteString(_m.CancelReason)
+	builder.WriteString(", ")
+	builder.WriteString("cancel_message=")
+	builder.WriteString(_m.CancelMessage)
+	builder.WriteString(", ")
+	if v := _m.RetryOf; v != nil {
+		builder.WriteString("retry_of=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("evidence=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Evidence))

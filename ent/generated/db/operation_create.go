@@ -197,6 +197,124 @@ func (_c *OperationCreate) SetDesiredChange(v json.RawMessage) *OperationCreate 
 	return _c
 }
 
+// SetTargets sets the "targets" field.
+func (_c *OperationCreate) SetTargets(v []ids.ID) *OperationCreate {
+	_c.mutation.SetTargets(v)
+	return _c
+}
+
+// SetForce sets the "force" field.
+func (_c *OperationCreate) SetForce(v bool) *OperationCreate {
+	_c.mutation.SetForce(v)
+	return _c
+}
+
+// SetNillableForce sets the "force" field if the given value is not nil.
+func (_c *OperationCreate) SetNillableForce(v *bool) *OperationCreate {
+	if v != nil {
+		_c.SetForce(*v)
+	}
+	return _c
+}
+
+// SetOnDeadline sets the "on_deadline" field.
+func (_c *OperationCreate) SetOnDeadline(v lifecycle.DeadlineOutcome) *OperationCreate {
+	_c.mutation.SetOnDeadline(v)
+	return _c
+}
+
+// SetNillableOnDeadline sets the "on_deadline" field if the given value is not nil.
+func (_c *OperationCreate) SetNillableOnDeadline(v *lifecycle.DeadlineOutcome) *OperationCreate {
+	if v != nil {
+		_c.SetOnDeadline(*v)
+	}
+	return _c
+}
+
+// SetForcedAt sets the "forced_at" field.
+func (_c *OperationCreate) SetForcedAt(v time.Time) *OperationCreate {
+	_c.mutation.SetForcedAt(v)
+	return _c
+}
+
+// SetNillableForcedAt sets the "forced_at" field if the given value is not nil.
+func (_c *OperationCreate) SetNillableForcedAt(v *time.Time) *OperationCreate {
+	if v != nil {
+		_c.SetForcedAt(*v)
+	}
+	return _c
+}
+
+// SetCancelRequestedAt sets the "cancel_requested_at" field.
+func (_c *OperationCreate) SetCancelRequestedAt(v time.Time) *OperationCreate {
+	_c.mutation.SetCancelRequestedAt(v)
+	return _c
+}
+
+// SetNillableCancelRequestedAt sets the "cancel_requested_at" field if the given value is not nil.
+func (_c *OperationCreate) SetNillableCancelRequestedAt(v *time.Time) *OperationCreate {
+	if v != nil {
+		_c.SetCancelRequestedAt(*v)
+	}
+	return _c
+}
+
+// SetCancelRequester sets the "cancel_requester" field.
+func (_c *OperationCreate) SetCancelRequester(v string) *OperationCreate {
+	_c.mutation.SetCancelRequester(v)
+	return _c
+}
+
+// SetNillableCancelRequester sets the "cancel_requester" field if the given value is not nil.
+func (_c *OperationCreate) SetNillableCancelRequester(v *string) *OperationCreate {
+	if v != nil {
+		_c.SetCancelRequester(*v)
+	}
+	return _c
+}
+
+// SetCancelReason sets the "cancel_reason" field.
+func (_c *OperationCreate) SetCancelReason(v string) *OperationCreate {
+	_c.mutation.SetCancelReason(v)
+	return _c
+}
+
+// SetNillableCancelReason sets the "cancel_reason" field if the given value is not nil.
+func (_c *OperationCreate) SetNillableCancelReason(v *string) *OperationCreate {
+	if v != nil {
+		_c.SetCancelReason(*v)
+	}
+	return _c
+}
+
+// SetCancelMessage sets the "cancel_message" field.
+func (_c *OperationCreate) SetCancelMessage(v string) *OperationCreate {
+	_c.mutation.SetCancelMessage(v)
+	return _c
+}
+
+// SetNillableCancelMessage sets the "cancel_message" field if the given value is not nil.
+func (_c *OperationCreate) SetNillableCancelMessage(v *string) *OperationCreate {
+	if v != nil {
+		_c.SetCancelMessage(*v)
+	}
+	return _c
+}
+
+// SetRetryOf sets the "retry_of" field.
+func (_c *OperationCreate) SetRetryOf(v ids.ID) *OperationCreate {
+	_c.mutation.SetRetryOf(v)
+	return _c
+}
+
+// SetNillableRetryOf sets the "retry_of" field if the given value is not nil.
+func (_c *OperationCreate) SetNillableRetryOf(v *ids.ID) *OperationCreate {
+	if v != nil {
+		_c.SetRetryOf(*v)
+	}
+	return _c
+}
+
 // SetEvidence sets the "evidence" field.
 func (_c *OperationCreate) SetEvidence(v json.RawMessage) *OperationCreate {
 	_c.mutation.SetEvidence(v)
@@ -448,6 +566,26 @@ func (_c *OperationCreate) defaults() {
 		v := operation.DefaultReason
 		_c.mutation.SetReason(v)
 	}
+	if _, ok := _c.mutation.Force(); !ok {
+		v := operation.DefaultForce
+		_c.mutation.SetForce(v)
+	}
+	if _, ok := _c.mutation.OnDeadline(); !ok {
+		v := operation.DefaultOnDeadline
+		_c.mutation.SetOnDeadline(v)
+	}
+	if _, ok := _c.mutation.CancelRequester(); !ok {
+		v := operation.DefaultCancelRequester
+		_c.mutation.SetCancelRequester(v)
+	}
+	if _, ok := _c.mutation.CancelReason(); !ok {
+		v := operation.DefaultCancelReason
+		_c.mutation.SetCancelReason(v)
+	}
+	if _, ok := _c.mutation.CancelMessage(); !ok {
+		v := operation.DefaultCancelMessage
+		_c.mutation.SetCancelMessage(v)
+	}
 	if _, ok := _c.mutation.ErrorCode(); !ok {
 		v := operation.DefaultErrorCode
 		_c.mutation.SetErrorCode(v)
@@ -541,6 +679,26 @@ func (_c *OperationCreate) check() error {
 	}
 	if _, ok := _c.mutation.CorrelationID(); !ok {
 		return &ValidationError{Name: "correlation_id", err: errors.New(`db: missing required field "Operation.correlation_id"`)}
+	}
+	if _, ok := _c.mutation.Force(); !ok {
+		return &ValidationError{Name: "force", err: errors.New(`db: missing required field "Operation.force"`)}
+	}
+	if _, ok := _c.mutation.OnDeadline(); !ok {
+		return &ValidationError{Name: "on_deadline", err: errors.New(`db: missing required field "Operation.on_deadline"`)}
+	}
+	if v, ok := _c.mutation.OnDeadline(); ok {
+		if err := operation.OnDeadlineValidator(v); err != nil {
+			return &ValidationError{Name: "on_deadline", err: fmt.Errorf(`db: validator failed for field "Operation.on_deadline": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.CancelRequester(); !ok {
+		return &ValidationError{Name: "cancel_requester", err: errors.New(`db: missing required field "Operation.cancel_requester"`)}
+	}
+	if _, ok := _c.mutation.CancelReason(); !ok {
+		return &ValidationError{Name: "cancel_reason", err: errors.New(`db: missing required field "Operation.cancel_reason"`)}
+	}
+	if _, ok := _c.mutation.CancelMessage(); !ok {
+		return &ValidationError{Name: "cancel_message", err: errors.New(`db: missing required field "Operation.cancel_message"`)}
 	}
 	if _, ok := _c.mutation.ErrorCode(); !ok {
 		return &ValidationError{Name: "error_code", err: errors.New(`db: missing required field "Operation.error_code"`)}
@@ -674,6 +832,42 @@ func (_c *OperationCreate) createSpec() (*Operation, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.DesiredChange(); ok {
 		_spec.SetField(operation.FieldDesiredChange, field.TypeJSON, value)
 		_node.DesiredChange = value
+	}
+	if value, ok := _c.mutation.Targets(); ok {
+		_spec.SetField(operation.FieldTargets, field.TypeJSON, value)
+		_node.Targets = value
+	}
+	if value, ok := _c.mutation.Force(); ok {
+		_spec.SetField(operation.FieldForce, field.TypeBool, value)
+		_node.Force = value
+	}
+	if value, ok := _c.mutation.OnDeadline(); ok {
+		_spec.SetField(operation.FieldOnDeadline, field.TypeEnum, value)
+		_node.OnDeadline = value
+	}
+	if value, ok := _c.mutation.ForcedAt(); ok {
+		_spec.SetField(operation.FieldForcedAt, field.TypeTime, value)
+		_node.ForcedAt = &value
+	}
+	if value, ok := _c.mutation.CancelRequestedAt(); ok {
+		_spec.SetField(operation.FieldCancelRequestedAt, field.TypeTime, value)
+		_node.CancelRequestedAt = &value
+	}
+	if value, ok := _c.mutation.CancelRequester(); ok {
+		_spec.SetField(operation.FieldCancelRequester, field.TypeString, value)
+		_node.CancelRequester = value
+	}
+	if value, ok := _c.mutation.CancelReason(); ok {
+		_spec.SetField(operation.FieldCancelReason, field.TypeString, value)
+		_node.CancelReason = value
+	}
+	if value, ok := _c.mutation.CancelMessage(); ok {
+		_spec.SetField(operation.FieldCancelMessage, field.TypeString, value)
+		_node.CancelMessage = value
+	}
+	if value, ok := _c.mutation.RetryOf(); ok {
+		_spec.SetField(operation.FieldRetryOf, field.TypeString, value)
+		_node.RetryOf = &value
 	}
 	if value, ok := _c.mutation.Evidence(); ok {
 		_spec.SetField(operation.FieldEvidence, field.TypeJSON, value)

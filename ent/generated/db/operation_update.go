@@ -271,6 +271,154 @@ func (_u *OperationUpdate) ClearDesiredChange() *OperationUpdate {
 	return _u
 }
 
+// SetTargets sets the "targets" field.
+func (_u *OperationUpdate) SetTargets(v []ids.ID) *OperationUpdate {
+	_u.mutation.SetTargets(v)
+	return _u
+}
+
+// AppendTargets appends value to the "targets" field.
+func (_u *OperationUpdate) AppendTargets(v []ids.ID) *OperationUpdate {
+	_u.mutation.AppendTargets(v)
+	return _u
+}
+
+// ClearTargets clears the value of the "targets" field.
+func (_u *OperationUpdate) ClearTargets() *OperationUpdate {
+	_u.mutation.ClearTargets()
+	return _u
+}
+
+// SetForce sets the "force" field.
+func (_u *OperationUpdate) SetForce(v bool) *OperationUpdate {
+	_u.mutation.SetForce(v)
+	return _u
+}
+
+// SetNillableForce sets the "force" field if the given value is not nil.
+func (_u *OperationUpdate) SetNillableForce(v *bool) *OperationUpdate {
+	if v != nil {
+		_u.SetForce(*v)
+	}
+	return _u
+}
+
+// SetOnDeadline sets the "on_deadline" field.
+func (_u *OperationUpdate) SetOnDeadline(v lifecycle.DeadlineOutcome) *OperationUpdate {
+	_u.mutation.SetOnDeadline(v)
+	return _u
+}
+
+// SetNillableOnDeadline sets the "on_deadline" field if the given value is not nil.
+func (_u *OperationUpdate) SetNillableOnDeadline(v *lifecycle.DeadlineOutcome) *OperationUpdate {
+	if v != nil {
+		_u.SetOnDeadline(*v)
+	}
+	return _u
+}
+
+// SetForcedAt sets the "forced_at" field.
+func (_u *OperationUpdate) SetForcedAt(v time.Time) *OperationUpdate {
+	_u.mutation.SetForcedAt(v)
+	return _u
+}
+
+// SetNillableForcedAt sets the "forced_at" field if the given value is not nil.
+func (_u *OperationUpdate) SetNillableForcedAt(v *time.Time) *OperationUpdate {
+	if v != nil {
+		_u.SetForcedAt(*v)
+	}
+	return _u
+}
+
+// ClearForcedAt clears the value of the "forced_at" field.
+func (_u *OperationUpdate) ClearForcedAt() *OperationUpdate {
+	_u.mutation.ClearForcedAt()
+	return _u
+}
+
+// SetCancelRequestedAt sets the "cancel_requested_at" field.
+func (_u *OperationUpdate) SetCancelRequestedAt(v time.Time) *OperationUpdate {
+	_u.mutation.SetCancelRequestedAt(v)
+	return _u
+}
+
+// SetNillableCancelRequestedAt sets the "cancel_requested_at" field if the given value is not nil.
+func (_u *OperationUpdate) SetNillableCancelRequestedAt(v *time.Time) *OperationUpdate {
+	if v != nil {
+		_u.SetCancelRequestedAt(*v)
+	}
+	return _u
+}
+
+// ClearCancelRequestedAt clears the value of the "cancel_requested_at" field.
+func (_u *OperationUpdate) ClearCancelRequestedAt() *OperationUpdate {
+	_u.mutation.ClearCancelRequestedAt()
+	return _u
+}
+
+// SetCancelRequester sets the "cancel_requester" field.
+func (_u *OperationUpdate) SetCancelRequester(v string) *OperationUpdate {
+	_u.mutation.SetCancelRequester(v)
+	return _u
+}
+
+// SetNillableCancelRequester sets the "cancel_requester" field if the given value is not nil.
+func (_u *OperationUpdate) SetNillableCancelRequester(v *string) *OperationUpdate {
+	if v != nil {
+		_u.SetCancelRequester(*v)
+	}
+	return _u
+}
+
+// SetCancelReason sets the "cancel_reason" field.
+func (_u *OperationUpdate) SetCancelReason(v string) *OperationUpdate {
+	_u.mutation.SetCancelReason(v)
+	return _u
+}
+
+// SetNillableCancelReason sets the "cancel_reason" field if the given value is not nil.
+func (_u *OperationUpdate) SetNillableCancelReason(v *string) *OperationUpdate {
+	if v != nil {
+		_u.SetCancelReason(*v)
+	}
+	return _u
+}
+
+// SetCancelMessage sets the "cancel_message" field.
+func (_u *OperationUpdate) SetCancelMessage(v string) *OperationUpdate {
+	_u.mutation.SetCancelMessage(v)
+	return _u
+}
+
+// SetNillableCancelMessage sets the "cancel_message" field if the given value is not nil.
+func (_u *OperationUpdate) SetNillableCancelMessage(v *string) *OperationUpdate {
+	if v != nil {
+		_u.SetCancelMessage(*v)
+	}
+	return _u
+}
+
+// SetRetryOf sets the "retry_of" field.
+func (_u *OperationUpdate) SetRetryOf(v ids.ID) *OperationUpdate {
+	_u.mutation.SetRetryOf(v)
+	return _u
+}
+
+// SetNillableRetryOf sets the "retry_of" field if the given value is not nil.
+func (_u *OperationUpdate) SetNillableRetryOf(v *ids.ID) *OperationUpdate {
+	if v != nil {
+		_u.SetRetryOf(*v)
+	}
+	return _u
+}
+
+// ClearRetryOf clears the value of the "retry_of" field.
+func (_u *OperationUpdate) ClearRetryOf() *OperationUpdate {
+	_u.mutation.ClearRetryOf()
+	return _u
+}
+
 // SetEvidence sets the "evidence" field.
 func (_u *OperationUpdate) SetEvidence(v json.RawMessage) *OperationUpdate {
 	_u.mutation.SetEvidence(v)
@@ -563,6 +711,11 @@ func (_u *OperationUpdate) check() error {
 			return &ValidationError{Name: "outcome", err: fmt.Errorf(`db: validator failed for field "Operation.outcome": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.OnDeadline(); ok {
+		if err := operation.OnDeadlineValidator(v); err != nil {
+			return &ValidationError{Name: "on_deadline", err: fmt.Errorf(`db: validator failed for field "Operation.on_deadline": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -642,6 +795,50 @@ func (_u *OperationUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.DesiredChangeCleared() {
 		_spec.ClearField(operation.FieldDesiredChange, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Targets(); ok {
+		_spec.SetField(operation.FieldTargets, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedTargets(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, operation.FieldTargets, value)
+		})
+	}
+	if _u.mutation.TargetsCleared() {
+		_spec.ClearField(operation.FieldTargets, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Force(); ok {
+		_spec.SetField(operation.FieldForce, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.OnDeadline(); ok {
+		_spec.SetField(operation.FieldOnDeadline, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.ForcedAt(); ok {
+		_spec.SetField(operation.FieldForcedAt, field.TypeTime, value)
+	}
+	if _u.mutation.ForcedAtCleared() {
+		_spec.ClearField(operation.FieldForcedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.CancelRequestedAt(); ok {
+		_spec.SetField(operation.FieldCancelRequestedAt, field.TypeTime, value)
+	}
+	if _u.mutation.CancelRequestedAtCleared() {
+		_spec.ClearField(operation.FieldCancelRequestedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.CancelRequester(); ok {
+		_spec.SetField(operation.FieldCancelRequester, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.CancelReason(); ok {
+		_spec.SetField(operation.FieldCancelReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.CancelMessage(); ok {
+		_spec.SetField(operation.FieldCancelMessage, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.RetryOf(); ok {
+		_spec.SetField(operation.FieldRetryOf, field.TypeString, value)
+	}
+	if _u.mutation.RetryOfCleared() {
+		_spec.ClearField(operation.FieldRetryOf, field.TypeString)
 	}
 	if value, ok := _u.mutation.Evidence(); ok {
 		_spec.SetField(operation.FieldEvidence, field.TypeJSON, value)
@@ -978,6 +1175,154 @@ func (_u *OperationUpdateOne) ClearDesiredChange() *OperationUpdateOne {
 	return _u
 }
 
+// SetTargets sets the "targets" field.
+func (_u *OperationUpdateOne) SetTargets(v []ids.ID) *OperationUpdateOne {
+	_u.mutation.SetTargets(v)
+	return _u
+}
+
+// AppendTargets appends value to the "targets" field.
+func (_u *OperationUpdateOne) AppendTargets(v []ids.ID) *OperationUpdateOne {
+	_u.mutation.AppendTargets(v)
+	return _u
+}
+
+// ClearTargets clears the value of the "targets" field.
+func (_u *OperationUpdateOne) ClearTargets() *OperationUpdateOne {
+	_u.mutation.ClearTargets()
+	return _u
+}
+
+// SetForce sets the "force" field.
+func (_u *OperationUpdateOne) SetForce(v bool) *OperationUpdateOne {
+	_u.mutation.SetForce(v)
+	return _u
+}
+
+// SetNillableForce sets the "force" field if the given value is not nil.
+func (_u *OperationUpdateOne) SetNillableForce(v *bool) *OperationUpdateOne {
+	if v != nil {
+		_u.SetForce(*v)
+	}
+	return _u
+}
+
+// SetOnDeadline sets the "on_deadline" field.
+func (_u *OperationUpdateOne) SetOnDeadline(v lifecycle.DeadlineOutcome) *OperationUpdateOne {
+	_u.mutation.SetOnDeadline(v)
+	return _u
+}
+
+// SetNillableOnDeadline sets the "on_deadline" field if the given value is not nil.
+func (_u *OperationUpdateOne) SetNillableOnDeadline(v *lifecycle.DeadlineOutcome) *OperationUpdateOne {
+	if v != nil {
+		_u.SetOnDeadline(*v)
+	}
+	return _u
+}
+
+// SetForcedAt sets the "forced_at" field.
+func (_u *OperationUpdateOne) SetForcedAt(v time.Time) *OperationUpdateOne {
+	_u.mutation.SetForcedAt(v)
+	return _u
+}
+
+// SetNillableForcedAt sets the "forced_at" field if the given value is not nil.
+func (_u *OperationUpdateOne) SetNillableForcedAt(v *time.Time) *OperationUpdateOne {
+	if v != nil {
+		_u.SetForcedAt(*v)
+	}
+	return _u
+}
+
+// ClearForcedAt clears the value of the "forced_at" field.
+func (_u *OperationUpdateOne) ClearForcedAt() *OperationUpdateOne {
+	_u.mutation.ClearForcedAt()
+	return _u
+}
+
+// SetCancelRequestedAt sets the "cancel_requested_at" field.
+func (_u *OperationUpdateOne) SetCancelRequestedAt(v time.Time) *OperationUpdateOne {
+	_u.mutation.SetCancelRequestedAt(v)
+	return _u
+}
+
+// SetNillableCancelRequestedAt sets the "cancel_requested_at" field if the given value is not nil.
+func (_u *OperationUpdateOne) SetNillableCancelRequestedAt(v *time.Time) *OperationUpdateOne {
+	if v != nil {
+		_u.SetCancelRequestedAt(*v)
+	}
+	return _u
+}
+
+// ClearCancelRequestedAt clears the value of the "cancel_requested_at" field.
+func (_u *OperationUpdateOne) ClearCancelRequestedAt() *OperationUpdateOne {
+	_u.mutation.ClearCancelRequestedAt()
+	return _u
+}
+
+// SetCancelRequester sets the "cancel_requester" field.
+func (_u *OperationUpdateOne) SetCancelRequester(v string) *OperationUpdateOne {
+	_u.mutation.SetCancelRequester(v)
+	return _u
+}
+
+// SetNillableCancelRequester sets the "cancel_requester" field if the given value is not nil.
+func (_u *OperationUpdateOne) SetNillableCancelRequester(v *string) *OperationUpdateOne {
+	if v != nil {
+		_u.SetCancelRequester(*v)
+	}
+	return _u
+}
+
+// SetCancelReason sets the "cancel_reason" field.
+func (_u *OperationUpdateOne) SetCancelReason(v string) *OperationUpdateOne {
+	_u.mutation.SetCancelReason(v)
+	return _u
+}
+
+// SetNillableCancelReason sets the "cancel_reason" field if the given value is not nil.
+func (_u *OperationUpdateOne) SetNillableCancelReason(v *string) *OperationUpdateOne {
+	if v != nil {
+		_u.SetCancelReason(*v)
+	}
+	return _u
+}
+
+// SetCancelMessage sets the "cancel_message" field.
+func (_u *OperationUpdateOne) SetCancelMessage(v string) *OperationUpdateOne {
+	_u.mutation.SetCancelMessage(v)
+	return _u
+}
+
+// SetNillableCancelMessage sets the "cancel_message" field if the given value is not nil.
+func (_u *OperationUpdateOne) SetNillableCancelMessage(v *string) *OperationUpdateOne {
+	if v != nil {
+		_u.SetCancelMessage(*v)
+	}
+	return _u
+}
+
+// SetRetryOf sets the "retry_of" field.
+func (_u *OperationUpdateOne) SetRetryOf(v ids.ID) *OperationUpdateOne {
+	_u.mutation.SetRetryOf(v)
+	return _u
+}
+
+// SetNillableRetryOf sets the "retry_of" field if the given value is not nil.
+func (_u *OperationUpdateOne) SetNillableRetryOf(v *ids.ID) *OperationUpdateOne {
+	if v != nil {
+		_u.SetRetryOf(*v)
+	}
+	return _u
+}
+
+// ClearRetryOf clears the value of the "retry_of" field.
+func (_u *OperationUpdateOne) ClearRetryOf() *OperationUpdateOne {
+	_u.mutation.ClearRetryOf()
+	return _u
+}
+
 // SetEvidence sets the "evidence" field.
 func (_u *OperationUpdateOne) SetEvidence(v json.RawMessage) *OperationUpdateOne {
 	_u.mutation.SetEvidence(v)
@@ -1283,6 +1628,11 @@ func (_u *OperationUpdateOne) check() error {
 			return &ValidationError{Name: "outcome", err: fmt.Errorf(`db: validator failed for field "Operation.outcome": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.OnDeadline(); ok {
+		if err := operation.OnDeadlineValidator(v); err != nil {
+			return &ValidationError{Name: "on_deadline", err: fmt.Errorf(`db: validator failed for field "Operation.on_deadline": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -1379,6 +1729,50 @@ func (_u *OperationUpdateOne) sqlSave(ctx context.Context) (_node *Operation, er
 	}
 	if _u.mutation.DesiredChangeCleared() {
 		_spec.ClearField(operation.FieldDesiredChange, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Targets(); ok {
+		_spec.SetField(operation.FieldTargets, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedTargets(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, operation.FieldTargets, value)
+		})
+	}
+	if _u.mutation.TargetsCleared() {
+		_spec.ClearField(operation.FieldTargets, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Force(); ok {
+		_spec.SetField(operation.FieldForce, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.OnDeadline(); ok {
+		_spec.SetField(operation.FieldOnDeadline, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.ForcedAt(); ok {
+		_spec.SetField(operation.FieldForcedAt, field.TypeTime, value)
+	}
+	if _u.mutation.ForcedAtCleared() {
+		_spec.ClearField(operation.FieldForcedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.CancelRequestedAt(); ok {
+		_spec.SetField(operation.FieldCancelRequestedAt, field.TypeTime, value)
+	}
+	if _u.mutation.CancelRequestedAtCleared() {
+		_spec.ClearField(operation.FieldCancelRequestedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.CancelRequester(); ok {
+		_spec.SetField(operation.FieldCancelRequester, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.CancelReason(); ok {
+		_spec.SetField(operation.FieldCancelReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.CancelMessage(); ok {
+		_spec.SetField(operation.FieldCancelMessage, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.RetryOf(); ok {
+		_spec.SetField(operation.FieldRetryOf, field.TypeString, value)
+	}
+	if _u.mutation.RetryOfCleared() {
+		_spec.ClearField(operation.FieldRetryOf, field.TypeString)
 	}
 	if value, ok := _u.mutation.Evidence(); ok {
 		_spec.SetField(operation.FieldEvidence, field.TypeJSON, value)

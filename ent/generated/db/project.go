@@ -25,6 +25,10 @@ type Project struct {
 	Slug string `json:"slug,omitempty"`
 	// name for people
 	DisplayName string `json:"display_name,omitempty"`
+	// most members that its instances may have; none for no bound
+	MaxMembers *int `json:"max_members,omitempty"`
+	// most GPUs that its allocations may hold; none for no bound
+	MaxGpus *int `json:"max_gpus,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -35,6 +39,8 @@ func (*Project) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case project.FieldMaxMembers, project.FieldMaxGpus:
+			values[i] = new(sql.NullInt64)
 		case project.FieldID, project.FieldTenantID, project.FieldSlug, project.FieldDisplayName:
 			values[i] = new(sql.NullString)
 		case project.FieldCreatedAt:
@@ -77,6 +83,20 @@ func (_m *Project) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field display_name", values[i])
 			} else if value.Valid {
 				_m.DisplayName = value.String
+			}
+		case project.FieldMaxMembers:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field max_members", values[i])
+			} else if value.Valid {
+				_m.MaxMembers = new(int)
+				*_m.MaxMembers = int(value.Int64)
+			}
+		case project.FieldMaxGpus:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field max_gpus", values[i])
+			} else if value.Valid {
+				_m.MaxGpus = new(int)
+				*_m.MaxGpus = int(value.Int64)
 			}
 		case project.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -128,6 +148,16 @@ func (_m *Project) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("display_name=")
 	builder.WriteString(_m.DisplayName)
+	builder.WriteString(", ")
+	if v := _m.MaxMembers; v != nil {
+		builder.WriteString("max_members=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.MaxGpus; v != nil {
+		builder.WriteString("max_gpus=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

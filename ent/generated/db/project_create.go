@@ -47,6 +47,34 @@ func (_c *ProjectCreate) SetNillableDisplayName(v *string) *ProjectCreate {
 	return _c
 }
 
+// SetMaxMembers sets the "max_members" field.
+func (_c *ProjectCreate) SetMaxMembers(v int) *ProjectCreate {
+	_c.mutation.SetMaxMembers(v)
+	return _c
+}
+
+// SetNillableMaxMembers sets the "max_members" field if the given value is not nil.
+func (_c *ProjectCreate) SetNillableMaxMembers(v *int) *ProjectCreate {
+	if v != nil {
+		_c.SetMaxMembers(*v)
+	}
+	return _c
+}
+
+// SetMaxGpus sets the "max_gpus" field.
+func (_c *ProjectCreate) SetMaxGpus(v int) *ProjectCreate {
+	_c.mutation.SetMaxGpus(v)
+	return _c
+}
+
+// SetNillableMaxGpus sets the "max_gpus" field if the given value is not nil.
+func (_c *ProjectCreate) SetNillableMaxGpus(v *int) *ProjectCreate {
+	if v != nil {
+		_c.SetMaxGpus(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *ProjectCreate) SetCreatedAt(v time.Time) *ProjectCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -172,6 +200,14 @@ func (_c *ProjectCreate) createSpec() (*Project, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.DisplayName(); ok {
 		_spec.SetField(project.FieldDisplayName, field.TypeString, value)
 		_node.DisplayName = value
+	}
+	if value, ok := _c.mutation.MaxMembers(); ok {
+		_spec.SetField(project.FieldMaxMembers, field.TypeInt, value)
+		_node.MaxMembers = &value
+	}
+	if value, ok := _c.mutation.MaxGpus(); ok {
+		_spec.SetField(project.FieldMaxGpus, field.TypeInt, value)
+		_node.MaxGpus = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(project.FieldCreatedAt, field.TypeTime, value)

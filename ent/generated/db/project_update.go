@@ -70,6 +70,60 @@ func (_u *ProjectUpdate) SetNillableDisplayName(v *string) *ProjectUpdate {
 	return _u
 }
 
+// SetMaxMembers sets the "max_members" field.
+func (_u *ProjectUpdate) SetMaxMembers(v int) *ProjectUpdate {
+	_u.mutation.ResetMaxMembers()
+	_u.mutation.SetMaxMembers(v)
+	return _u
+}
+
+// SetNillableMaxMembers sets the "max_members" field if the given value is not nil.
+func (_u *ProjectUpdate) SetNillableMaxMembers(v *int) *ProjectUpdate {
+	if v != nil {
+		_u.SetMaxMembers(*v)
+	}
+	return _u
+}
+
+// AddMaxMembers adds value to the "max_members" field.
+func (_u *ProjectUpdate) AddMaxMembers(v int) *ProjectUpdate {
+	_u.mutation.AddMaxMembers(v)
+	return _u
+}
+
+// ClearMaxMembers clears the value of the "max_members" field.
+func (_u *ProjectUpdate) ClearMaxMembers() *ProjectUpdate {
+	_u.mutation.ClearMaxMembers()
+	return _u
+}
+
+// SetMaxGpus sets the "max_gpus" field.
+func (_u *ProjectUpdate) SetMaxGpus(v int) *ProjectUpdate {
+	_u.mutation.ResetMaxGpus()
+	_u.mutation.SetMaxGpus(v)
+	return _u
+}
+
+// SetNillableMaxGpus sets the "max_gpus" field if the given value is not nil.
+func (_u *ProjectUpdate) SetNillableMaxGpus(v *int) *ProjectUpdate {
+	if v != nil {
+		_u.SetMaxGpus(*v)
+	}
+	return _u
+}
+
+// AddMaxGpus adds value to the "max_gpus" field.
+func (_u *ProjectUpdate) AddMaxGpus(v int) *ProjectUpdate {
+	_u.mutation.AddMaxGpus(v)
+	return _u
+}
+
+// ClearMaxGpus clears the value of the "max_gpus" field.
+func (_u *ProjectUpdate) ClearMaxGpus() *ProjectUpdate {
+	_u.mutation.ClearMaxGpus()
+	return _u
+}
+
 // Mutation returns the ProjectMutation object of the builder.
 func (_u *ProjectUpdate) Mutation() *ProjectMutation {
 	return _u.mutation
@@ -119,6 +173,24 @@ func (_u *ProjectUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.DisplayName(); ok {
 		_spec.SetField(project.FieldDisplayName, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.MaxMembers(); ok {
+		_spec.SetField(project.FieldMaxMembers, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxMembers(); ok {
+		_spec.AddField(project.FieldMaxMembers, field.TypeInt, value)
+	}
+	if _u.mutation.MaxMembersCleared() {
+		_spec.ClearField(project.FieldMaxMembers, field.TypeInt)
+	}
+	if value, ok := _u.mutation.MaxGpus(); ok {
+		_spec.SetField(project.FieldMaxGpus, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxGpus(); ok {
+		_spec.AddField(project.FieldMaxGpus, field.TypeInt, value)
+	}
+	if _u.mutation.MaxGpusCleared() {
+		_spec.ClearField(project.FieldMaxGpus, field.TypeInt)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -179,6 +251,60 @@ func (_u *ProjectUpdateOne) SetNillableDisplayName(v *string) *ProjectUpdateOne 
 	if v != nil {
 		_u.SetDisplayName(*v)
 	}
+	return _u
+}
+
+// SetMaxMembers sets the "max_members" field.
+func (_u *ProjectUpdateOne) SetMaxMembers(v int) *ProjectUpdateOne {
+	_u.mutation.ResetMaxMembers()
+	_u.mutation.SetMaxMembers(v)
+	return _u
+}
+
+// SetNillableMaxMembers sets the "max_members" field if the given value is not nil.
+func (_u *ProjectUpdateOne) SetNillableMaxMembers(v *int) *ProjectUpdateOne {
+	if v != nil {
+		_u.SetMaxMembers(*v)
+	}
+	return _u
+}
+
+// AddMaxMembers adds value to the "max_members" field.
+func (_u *ProjectUpdateOne) AddMaxMembers(v int) *ProjectUpdateOne {
+	_u.mutation.AddMaxMembers(v)
+	return _u
+}
+
+// ClearMaxMembers clears the value of the "max_members" field.
+func (_u *ProjectUpdateOne) ClearMaxMembers() *ProjectUpdateOne {
+	_u.mutation.ClearMaxMembers()
+	return _u
+}
+
+// SetMaxGpus sets the "max_gpus" field.
+func (_u *ProjectUpdateOne) SetMaxGpus(v int) *ProjectUpdateOne {
+	_u.mutation.ResetMaxGpus()
+	_u.mutation.SetMaxGpus(v)
+	return _u
+}
+
+// SetNillableMaxGpus sets the "max_gpus" field if the given value is not nil.
+func (_u *ProjectUpdateOne) SetNillableMaxGpus(v *int) *ProjectUpdateOne {
+	if v != nil {
+		_u.SetMaxGpus(*v)
+	}
+	return _u
+}
+
+// AddMaxGpus adds value to the "max_gpus" field.
+func (_u *ProjectUpdateOne) AddMaxGpus(v int) *ProjectUpdateOne {
+	_u.mutation.AddMaxGpus(v)
+	return _u
+}
+
+// ClearMaxGpus clears the value of the "max_gpus" field.
+func (_u *ProjectUpdateOne) ClearMaxGpus() *ProjectUpdateOne {
+	_u.mutation.ClearMaxGpus()
 	return _u
 }
 
@@ -261,6 +387,24 @@ func (_u *ProjectUpdateOne) sqlSave(ctx context.Context) (_node *Project, err er
 	}
 	if value, ok := _u.mutation.DisplayName(); ok {
 		_spec.SetField(project.FieldDisplayName, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.MaxMembers(); ok {
+		_spec.SetField(project.FieldMaxMembers, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxMembers(); ok {
+		_spec.AddField(project.FieldMaxMembers, field.TypeInt, value)
+	}
+	if _u.mutation.MaxMembersCleared() {
+		_spec.ClearField(project.FieldMaxMembers, field.TypeInt)
+	}
+	if value, ok := _u.mutation.MaxGpus(); ok {
+		_spec.SetField(project.FieldMaxGpus, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxGpus(); ok {
+		_spec.AddField(project.FieldMaxGpus, field.TypeInt, value)
+	}
+	if _u.mutation.MaxGpusCleared() {
+		_spec.ClearField(project.FieldMaxGpus, field.TypeInt)
 	}
 	_node = &Project{config: _u.config}
 	_spec.Assign = _node.assignValues

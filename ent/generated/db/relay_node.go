@@ -52,6 +52,12 @@ func (Event) IsNode() {}
 // GetID is the object's global id.
 func (n Event) GetID() ids.ID { return n.ID }
 
+// IsNode marks Generation as an object with a global id.
+func (Generation) IsNode() {}
+
+// GetID is the object's global id.
+func (n Generation) GetID() ids.ID { return n.ID }
+
 // IsNode marks Idempotency as an object with a global id.
 func (Idempotency) IsNode() {}
 
@@ -118,6 +124,12 @@ func (OperationStep) IsNode() {}
 // GetID is the object's global id.
 func (n OperationStep) GetID() ids.ID { return n.ID }
 
+// IsNode marks Orphan as an object with a global id.
+func (Orphan) IsNode() {}
+
+// GetID is the object's global id.
+func (n Orphan) GetID() ids.ID { return n.ID }
+
 // IsNode marks Project as an object with a global id.
 func (Project) IsNode() {}
 
@@ -129,6 +141,12 @@ func (RoleBinding) IsNode() {}
 
 // GetID is the object's global id.
 func (n RoleBinding) GetID() ids.ID { return n.ID }
+
+// IsNode marks SKUPrice as an object with a global id.
+func (SKUPrice) IsNode() {}
+
+// GetID is the object's global id.
+func (n SKUPrice) GetID() ids.ID { return n.ID }
 
 // IsNode marks ServiceAccount as an object with a global id.
 func (ServiceAccount) IsNode() {}

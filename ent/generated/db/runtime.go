@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
 	"github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	"github.com/gpuaas/app-platform/ent/generated/db/event"
+	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
 	"github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/ent/generated/db/logincode"
@@ -23,11 +24,13 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/nodetask"
 	"github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/ent/generated/db/operationstep"
+	"github.com/gpuaas/app-platform/ent/generated/db/orphan"
 	"github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccountkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/session"
+	"github.com/gpuaas/app-platform/ent/generated/db/skuprice"
 	"github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	"github.com/gpuaas/app-platform/ent/generated/db/user"
 	"github.com/gpuaas/app-platform/ent/generated/db/workerprocess"
@@ -59,23 +62,23 @@ func init() {
 	allocationFields := schema.Allocation{}.Fields()
 	_ = allocationFields
 	// allocationDescName is the schema descriptor for name field.
-	allocationDescName := allocationFields[0].Descriptor()
+	allocationDescName := allocationFields[1].Descriptor()
 	// allocation.DefaultName holds the default value on creation for the name field.
 	allocation.DefaultName = allocationDescName.Default.(string)
 	// allocationDescSku is the schema descriptor for sku field.
-	allocationDescSku := allocationFields[3].Descriptor()
+	allocationDescSku := allocationFields[4].Descriptor()
 	// allocation.DefaultSku holds the default value on creation for the sku field.
 	allocation.DefaultSku = allocationDescSku.Default.(string)
 	// allocationDescRegion is the schema descriptor for region field.
-	allocationDescRegion := allocationFields[4].Descriptor()
+	allocationDescRegion := allocationFields[5].Descriptor()
 	// allocation.DefaultRegion holds the default value on creation for the region field.
 	allocation.DefaultRegion = allocationDescRegion.Default.(string)
 	// allocationDescSchedulerType is the schema descriptor for scheduler_type field.
-	allocationDescSchedulerType := allocationFields[8].Descriptor()
+	allocationDescSchedulerType := allocationFields[9].Descriptor()
 	// allocation.DefaultSchedulerType holds the default value on creation for the scheduler_type field.
 	allocation.DefaultSchedulerType = allocationDescSchedulerType.Default.(string)
 	// allocationDescCreatedAt is the schema descriptor for created_at field.
-	allocationDescCreatedAt := allocationFields[11].Descriptor()
+	allocationDescCreatedAt := allocationFields[12].Descriptor()
 	// allocation.DefaultCreatedAt holds the default value on creation for the created_at field.
 	allocation.DefaultCreatedAt = allocationDescCreatedAt.Default.(func() time.Time)
 	appFields := schema.App{}.Fields()
@@ -202,6 +205,12 @@ func init() {
 	eventDescOccurredAt := eventFields[12].Descriptor()
 	// event.DefaultOccurredAt holds the default value on creation for the occurred_at field.
 	event.DefaultOccurredAt = eventDescOccurredAt.Default.(func() time.Time)
+	generationFields := schema.Generation{}.Fields()
+	_ = generationFields
+	// generationDescCreatedAt is the schema descriptor for created_at field.
+	generationDescCreatedAt := generationFields[6].Descriptor()
+	// generation.DefaultCreatedAt holds the default value on creation for the created_at field.
+	generation.DefaultCreatedAt = generationDescCreatedAt.Default.(func() time.Time)
 	idempotencyFields := schema.Idempotency{}.Fields()
 	_ = idempotencyFields
 	// idempotencyDescCreatedAt is the schema descriptor for created_at field.
@@ -218,40 +227,44 @@ func init() {
 	instanceDescRevision := instanceFields[8].Descriptor()
 	// instance.DefaultRevision holds the default value on creation for the revision field.
 	instance.DefaultRevision = instanceDescRevision.Default.(int)
+	// instanceDescGeneration is the schema descriptor for generation field.
+	instanceDescGeneration := instanceFields[11].Descriptor()
+	// instance.DefaultGeneration holds the default value on creation for the generation field.
+	instance.DefaultGeneration = instanceDescGeneration.Default.(int)
 	// instanceDescOperatingMode is the schema descriptor for operating_mode field.
-	instanceDescOperatingMode := instanceFields[12].Descriptor()
+	instanceDescOperatingMode := instanceFields[15].Descriptor()
 	// instance.DefaultOperatingMode holds the default value on creation for the operating_mode field.
 	instance.DefaultOperatingMode = instanceDescOperatingMode.Default.(string)
 	// instanceDescControlPlaneScope is the schema descriptor for control_plane_scope field.
-	instanceDescControlPlaneScope := instanceFields[13].Descriptor()
+	instanceDescControlPlaneScope := instanceFields[16].Descriptor()
 	// instance.DefaultControlPlaneScope holds the default value on creation for the control_plane_scope field.
 	instance.DefaultControlPlaneScope = instanceDescControlPlaneScope.Default.(string)
 	// instanceDescSmoke is the schema descriptor for smoke field.
-	instanceDescSmoke := instanceFields[15].Descriptor()
+	instanceDescSmoke := instanceFields[18].Descriptor()
 	// instance.DefaultSmoke holds the default value on creation for the smoke field.
 	instance.DefaultSmoke = instanceDescSmoke.Default.(bool)
 	// instanceDescFailureCode is the schema descriptor for failure_code field.
-	instanceDescFailureCode := instanceFields[16].Descriptor()
+	instanceDescFailureCode := instanceFields[19].Descriptor()
 	// instance.DefaultFailureCode holds the default value on creation for the failure_code field.
 	instance.DefaultFailureCode = instanceDescFailureCode.Default.(string)
 	// instanceDescFailureMessage is the schema descriptor for failure_message field.
-	instanceDescFailureMessage := instanceFields[17].Descriptor()
+	instanceDescFailureMessage := instanceFields[20].Descriptor()
 	// instance.DefaultFailureMessage holds the default value on creation for the failure_message field.
 	instance.DefaultFailureMessage = instanceDescFailureMessage.Default.(string)
 	// instanceDescFailureOwner is the schema descriptor for failure_owner field.
-	instanceDescFailureOwner := instanceFields[18].Descriptor()
+	instanceDescFailureOwner := instanceFields[21].Descriptor()
 	// instance.DefaultFailureOwner holds the default value on creation for the failure_owner field.
 	instance.DefaultFailureOwner = instanceDescFailureOwner.Default.(string)
 	// instanceDescFailureRetryable is the schema descriptor for failure_retryable field.
-	instanceDescFailureRetryable := instanceFields[19].Descriptor()
+	instanceDescFailureRetryable := instanceFields[22].Descriptor()
 	// instance.DefaultFailureRetryable holds the default value on creation for the failure_retryable field.
 	instance.DefaultFailureRetryable = instanceDescFailureRetryable.Default.(bool)
 	// instanceDescCreatedAt is the schema descriptor for created_at field.
-	instanceDescCreatedAt := instanceFields[22].Descriptor()
+	instanceDescCreatedAt := instanceFields[25].Descriptor()
 	// instance.DefaultCreatedAt holds the default value on creation for the created_at field.
 	instance.DefaultCreatedAt = instanceDescCreatedAt.Default.(func() time.Time)
 	// instanceDescUpdatedAt is the schema descriptor for updated_at field.
-	instanceDescUpdatedAt := instanceFields[23].Descriptor()
+	instanceDescUpdatedAt := instanceFields[26].Descriptor()
 	// instance.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	instance.DefaultUpdatedAt = instanceDescUpdatedAt.Default.(func() time.Time)
 	logincodeFields := schema.LoginCode{}.Fields()
@@ -289,11 +302,11 @@ func init() {
 	// member.DefaultCorrelationID holds the default value on creation for the correlation_id field.
 	member.DefaultCorrelationID = memberDescCorrelationID.Default.(string)
 	// memberDescCreatedAt is the schema descriptor for created_at field.
-	memberDescCreatedAt := memberFields[12].Descriptor()
+	memberDescCreatedAt := memberFields[13].Descriptor()
 	// member.DefaultCreatedAt holds the default value on creation for the created_at field.
 	member.DefaultCreatedAt = memberDescCreatedAt.Default.(func() time.Time)
 	// memberDescUpdatedAt is the schema descriptor for updated_at field.
-	memberDescUpdatedAt := memberFields[13].Descriptor()
+	memberDescUpdatedAt := memberFields[14].Descriptor()
 	// member.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	member.DefaultUpdatedAt = memberDescUpdatedAt.Default.(func() time.Time)
 	nodecredentialFields := schema.NodeCredential{}.Fields()
@@ -364,40 +377,56 @@ func init() {
 	operationDescReason := operationFields[12].Descriptor()
 	// operation.DefaultReason holds the default value on creation for the reason field.
 	operation.DefaultReason = operationDescReason.Default.(string)
+	// operationDescForce is the schema descriptor for force field.
+	operationDescForce := operationFields[16].Descriptor()
+	// operation.DefaultForce holds the default value on creation for the force field.
+	operation.DefaultForce = operationDescForce.Default.(bool)
+	// operationDescCancelRequester is the schema descriptor for cancel_requester field.
+	operationDescCancelRequester := operationFields[20].Descriptor()
+	// operation.DefaultCancelRequester holds the default value on creation for the cancel_requester field.
+	operation.DefaultCancelRequester = operationDescCancelRequester.Default.(string)
+	// operationDescCancelReason is the schema descriptor for cancel_reason field.
+	operationDescCancelReason := operationFields[21].Descriptor()
+	// operation.DefaultCancelReason holds the default value on creation for the cancel_reason field.
+	operation.DefaultCancelReason = operationDescCancelReason.Default.(string)
+	// operationDescCancelMessage is the schema descriptor for cancel_message field.
+	operationDescCancelMessage := operationFields[22].Descriptor()
+	// operation.DefaultCancelMessage holds the default value on creation for the cancel_message field.
+	operation.DefaultCancelMessage = operationDescCancelMessage.Default.(string)
 	// operationDescErrorCode is the schema descriptor for error_code field.
-	operationDescErrorCode := operationFields[16].Descriptor()
+	operationDescErrorCode := operationFields[25].Descriptor()
 	// operation.DefaultErrorCode holds the default value on creation for the error_code field.
 	operation.DefaultErrorCode = operationDescErrorCode.Default.(string)
 	// operationDescErrorMessage is the schema descriptor for error_message field.
-	operationDescErrorMessage := operationFields[17].Descriptor()
+	operationDescErrorMessage := operationFields[26].Descriptor()
 	// operation.DefaultErrorMessage holds the default value on creation for the error_message field.
 	operation.DefaultErrorMessage = operationDescErrorMessage.Default.(string)
 	// operationDescErrorOwner is the schema descriptor for error_owner field.
-	operationDescErrorOwner := operationFields[18].Descriptor()
+	operationDescErrorOwner := operationFields[27].Descriptor()
 	// operation.DefaultErrorOwner holds the default value on creation for the error_owner field.
 	operation.DefaultErrorOwner = operationDescErrorOwner.Default.(string)
 	// operationDescErrorRetryable is the schema descriptor for error_retryable field.
-	operationDescErrorRetryable := operationFields[19].Descriptor()
+	operationDescErrorRetryable := operationFields[28].Descriptor()
 	// operation.DefaultErrorRetryable holds the default value on creation for the error_retryable field.
 	operation.DefaultErrorRetryable = operationDescErrorRetryable.Default.(bool)
 	// operationDescDispatchAttempt is the schema descriptor for dispatch_attempt field.
-	operationDescDispatchAttempt := operationFields[20].Descriptor()
+	operationDescDispatchAttempt := operationFields[29].Descriptor()
 	// operation.DefaultDispatchAttempt holds the default value on creation for the dispatch_attempt field.
 	operation.DefaultDispatchAttempt = operationDescDispatchAttempt.Default.(int)
 	// operationDescClaimEpoch is the schema descriptor for claim_epoch field.
-	operationDescClaimEpoch := operationFields[22].Descriptor()
+	operationDescClaimEpoch := operationFields[31].Descriptor()
 	// operation.DefaultClaimEpoch holds the default value on creation for the claim_epoch field.
 	operation.DefaultClaimEpoch = operationDescClaimEpoch.Default.(int)
 	// operationDescFailures is the schema descriptor for failures field.
-	operationDescFailures := operationFields[24].Descriptor()
+	operationDescFailures := operationFields[33].Descriptor()
 	// operation.DefaultFailures holds the default value on creation for the failures field.
 	operation.DefaultFailures = operationDescFailures.Default.(int)
 	// operationDescNextRunAt is the schema descriptor for next_run_at field.
-	operationDescNextRunAt := operationFields[25].Descriptor()
+	operationDescNextRunAt := operationFields[34].Descriptor()
 	// operation.DefaultNextRunAt holds the default value on creation for the next_run_at field.
 	operation.DefaultNextRunAt = operationDescNextRunAt.Default.(func() time.Time)
 	// operationDescCreatedAt is the schema descriptor for created_at field.
-	operationDescCreatedAt := operationFields[27].Descriptor()
+	operationDescCreatedAt := operationFields[36].Descriptor()
 	// operation.DefaultCreatedAt holds the default value on creation for the created_at field.
 	operation.DefaultCreatedAt = operationDescCreatedAt.Default.(func() time.Time)
 	operationstepFields := schema.OperationStep{}.Fields()
@@ -410,6 +439,36 @@ func init() {
 	operationstepDescMessage := operationstepFields[5].Descriptor()
 	// operationstep.DefaultMessage holds the default value on creation for the message field.
 	operationstep.DefaultMessage = operationstepDescMessage.Default.(string)
+	orphanFields := schema.Orphan{}.Fields()
+	_ = orphanFields
+	// orphanDescOwner is the schema descriptor for owner field.
+	orphanDescOwner := orphanFields[6].Descriptor()
+	// orphan.DefaultOwner holds the default value on creation for the owner field.
+	orphan.DefaultOwner = orphanDescOwner.Default.(string)
+	// orphanDescMessage is the schema descriptor for message field.
+	orphanDescMessage := orphanFields[7].Descriptor()
+	// orphan.DefaultMessage holds the default value on creation for the message field.
+	orphan.DefaultMessage = orphanDescMessage.Default.(string)
+	// orphanDescAttempts is the schema descriptor for attempts field.
+	orphanDescAttempts := orphanFields[8].Descriptor()
+	// orphan.DefaultAttempts holds the default value on creation for the attempts field.
+	orphan.DefaultAttempts = orphanDescAttempts.Default.(int)
+	// orphanDescLastError is the schema descriptor for last_error field.
+	orphanDescLastError := orphanFields[9].Descriptor()
+	// orphan.DefaultLastError holds the default value on creation for the last_error field.
+	orphan.DefaultLastError = orphanDescLastError.Default.(string)
+	// orphanDescNextTryAt is the schema descriptor for next_try_at field.
+	orphanDescNextTryAt := orphanFields[10].Descriptor()
+	// orphan.DefaultNextTryAt holds the default value on creation for the next_try_at field.
+	orphan.DefaultNextTryAt = orphanDescNextTryAt.Default.(func() time.Time)
+	// orphanDescCreatedAt is the schema descriptor for created_at field.
+	orphanDescCreatedAt := orphanFields[11].Descriptor()
+	// orphan.DefaultCreatedAt holds the default value on creation for the created_at field.
+	orphan.DefaultCreatedAt = orphanDescCreatedAt.Default.(func() time.Time)
+	// orphanDescResolution is the schema descriptor for resolution field.
+	orphanDescResolution := orphanFields[13].Descriptor()
+	// orphan.DefaultResolution holds the default value on creation for the resolution field.
+	orphan.DefaultResolution = orphanDescResolution.Default.(string)
 	projectFields := schema.Project{}.Fields()
 	_ = projectFields
 	// projectDescDisplayName is the schema descriptor for display_name field.
@@ -417,7 +476,7 @@ func init() {
 	// project.DefaultDisplayName holds the default value on creation for the display_name field.
 	project.DefaultDisplayName = projectDescDisplayName.Default.(string)
 	// projectDescCreatedAt is the schema descriptor for created_at field.
-	projectDescCreatedAt := projectFields[3].Descriptor()
+	projectDescCreatedAt := projectFields[5].Descriptor()
 	// project.DefaultCreatedAt holds the default value on creation for the created_at field.
 	project.DefaultCreatedAt = projectDescCreatedAt.Default.(func() time.Time)
 	rolebindingFields := schema.RoleBinding{}.Fields()
@@ -430,6 +489,12 @@ func init() {
 	rolebindingDescCreatedAt := rolebindingFields[7].Descriptor()
 	// rolebinding.DefaultCreatedAt holds the default value on creation for the created_at field.
 	rolebinding.DefaultCreatedAt = rolebindingDescCreatedAt.Default.(func() time.Time)
+	skupriceFields := schema.SKUPrice{}.Fields()
+	_ = skupriceFields
+	// skupriceDescUpdatedAt is the schema descriptor for updated_at field.
+	skupriceDescUpdatedAt := skupriceFields[3].Descriptor()
+	// skuprice.DefaultUpdatedAt holds the default value on creation for the updated_at field.
+	skuprice.DefaultUpdatedAt = skupriceDescUpdatedAt.Default.(func() time.Time)
 	serviceaccountFields := schema.ServiceAccount{}.Fields()
 	_ = serviceaccountFields
 	// serviceaccountDescCreatedAt is the schema descriptor for created_at field.

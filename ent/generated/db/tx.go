@@ -28,6 +28,8 @@ type Tx struct {
 	Entitlement *EntitlementClient
 	// Event is the client for interacting with the Event builders.
 	Event *EventClient
+	// Generation is the client for interacting with the Generation builders.
+	Generation *GenerationClient
 	// Idempotency is the client for interacting with the Idempotency builders.
 	Idempotency *IdempotencyClient
 	// Instance is the client for interacting with the Instance builders.
@@ -50,10 +52,14 @@ type Tx struct {
 	Operation *OperationClient
 	// OperationStep is the client for interacting with the OperationStep builders.
 	OperationStep *OperationStepClient
+	// Orphan is the client for interacting with the Orphan builders.
+	Orphan *OrphanClient
 	// Project is the client for interacting with the Project builders.
 	Project *ProjectClient
 	// RoleBinding is the client for interacting with the RoleBinding builders.
 	RoleBinding *RoleBindingClient
+	// SKUPrice is the client for interacting with the SKUPrice builders.
+	SKUPrice *SKUPriceClient
 	// ServiceAccount is the client for interacting with the ServiceAccount builders.
 	ServiceAccount *ServiceAccountClient
 	// ServiceAccountKey is the client for interacting with the ServiceAccountKey builders.
@@ -205,6 +211,7 @@ func (tx *Tx) init() {
 	tx.ComputeNode = NewComputeNodeClient(tx.config)
 	tx.Entitlement = NewEntitlementClient(tx.config)
 	tx.Event = NewEventClient(tx.config)
+	tx.Generation = NewGenerationClient(tx.config)
 	tx.Idempotency = NewIdempotencyClient(tx.config)
 	tx.Instance = NewInstanceClient(tx.config)
 	tx.LoginCode = NewLoginCodeClient(tx.config)
@@ -216,8 +223,10 @@ func (tx *Tx) init() {
 	tx.NodeTask = NewNodeTaskClient(tx.config)
 	tx.Operation = NewOperationClient(tx.config)
 	tx.OperationStep = NewOperationStepClient(tx.config)
+	tx.Orphan = NewOrphanClient(tx.config)
 	tx.Project = NewProjectClient(tx.config)
 	tx.RoleBinding = NewRoleBindingClient(tx.config)
+	tx.SKUPrice = NewSKUPriceClient(tx.config)
 	tx.ServiceAccount = NewServiceAccountClient(tx.config)
 	tx.ServiceAccountKey = NewServiceAccountKeyClient(tx.config)
 	tx.Session = NewSessionClient(tx.config)

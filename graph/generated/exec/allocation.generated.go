@@ -332,6 +332,29 @@ func (ec *executionContext) fieldContext_Allocation_integrationMetadata(_ contex
 	return graphql.NewScalarFieldContext("Allocation", field, false, false, errors.New("field of type JSON does not have child fields"))
 }
 
+func (ec *executionContext) _Allocation_createdByOperationId(ctx context.Context, field graphql.CollectedField, obj *db.Allocation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Allocation_createdByOperationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedByOperationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ids.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Allocation_createdByOperationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Allocation", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
 func (ec *executionContext) _Allocation_releaseOperation(ctx context.Context, field graphql.CollectedField, obj *db.Allocation) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -913,6 +936,11 @@ func (ec *executionContext) _Allocation(ctx context.Context, sel ast.SelectionSe
 			}
 		case "integrationMetadata":
 			out.Values[i] = ec._Allocation_integrationMetadata(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "createdByOperationId":
+			out.Values[i] = ec._Allocation_createdByOperationId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}

@@ -30,14 +30,19 @@ type ResolverRoot interface {
 	Artifact() ArtifactResolver
 	AuditEntry() AuditEntryResolver
 	ComputeNode() ComputeNodeResolver
+	Generation() GenerationResolver
 	Instance() InstanceResolver
 	Manifest() ManifestResolver
 	Member() MemberResolver
 	Mutation() MutationResolver
 	Operation() OperationResolver
+	Orphan() OrphanResolver
+	Plan() PlanResolver
+	PlannedMember() PlannedMemberResolver
 	Query() QueryResolver
 	Reason() ReasonResolver
 	ServiceAccount() ServiceAccountResolver
+	SkuPrice() SkuPriceResolver
 	Subscription() SubscriptionResolver
 	Viewer() ViewerResolver
 }
@@ -81,22 +86,29 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	AddMembersPayload struct {
+		Instance  func(childComplexity int) int
+		Members   func(childComplexity int) int
+		Operation func(childComplexity int) int
+	}
+
 	Allocation struct {
-		CreatedAt           func(childComplexity int) int
-		GpuCount            func(childComplexity int) int
-		ID                  func(childComplexity int) int
-		Instance            func(childComplexity int) int
-		IntegrationMetadata func(childComplexity int) int
-		Name                func(childComplexity int) int
-		Node                func(childComplexity int) int
-		ProjectID           func(childComplexity int) int
-		Region              func(childComplexity int) int
-		ReleaseOperation    func(childComplexity int) int
-		ReleasedAt          func(childComplexity int) int
-		SchedulerType       func(childComplexity int) int
-		Shape               func(childComplexity int) int
-		Sku                 func(childComplexity int) int
-		Status              func(childComplexity int) int
+		CreatedAt            func(childComplexity int) int
+		CreatedByOperationID func(childComplexity int) int
+		GpuCount             func(childComplexity int) int
+		ID                   func(childComplexity int) int
+		Instance             func(childComplexity int) int
+		IntegrationMetadata  func(childComplexity int) int
+		Name                 func(childComplexity int) int
+		Node                 func(childComplexity int) int
+		ProjectID            func(childComplexity int) int
+		Region               func(childComplexity int) int
+		ReleaseOperation     func(childComplexity int) int
+		ReleasedAt           func(childComplexity int) int
+		SchedulerType        func(childComplexity int) int
+		Shape                func(childComplexity int) int
+		Sku                  func(childComplexity int) int
+		Status               func(childComplexity int) int
 	}
 
 	AllocationConnection struct {
@@ -186,6 +198,20 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	Blocker struct {
+		Code          func(childComplexity int) int
+		Message       func(childComplexity int) int
+		NextRetryAt   func(childComplexity int) int
+		Owner         func(childComplexity int) int
+		PermissionKey func(childComplexity int) int
+		Since         func(childComplexity int) int
+		Subject       func(childComplexity int) int
+	}
+
+	CancelOperationPayload struct {
+		Operation func(childComplexity int) int
+	}
+
 	ComponentRole struct {
 		ComponentKey func(childComplexity int) int
 		Current      func(childComplexity int) int
@@ -246,6 +272,12 @@ type ComplexityRoot struct {
 		Operation func(childComplexity int) int
 	}
 
+	Drift struct {
+		Code     func(childComplexity int) int
+		MemberID func(childComplexity int) int
+		Message  func(childComplexity int) int
+	}
+
 	EnrolNodePayload struct {
 		Credential func(childComplexity int) int
 		ExpiresAt  func(childComplexity int) int
@@ -295,18 +327,32 @@ type ComplexityRoot struct {
 		Retryable func(childComplexity int) int
 	}
 
+	Generation struct {
+		AppVersion  func(childComplexity int) int
+		Config      func(childComplexity int) int
+		CreatedAt   func(childComplexity int) int
+		ID          func(childComplexity int) int
+		Manifest    func(childComplexity int) int
+		Number      func(childComplexity int) int
+		OperationID func(childComplexity int) int
+	}
+
 	Instance struct {
 		Actions            func(childComplexity int) int
 		Allocations        func(childComplexity int) int
 		AppSlug            func(childComplexity int) int
 		AppVersion         func(childComplexity int) int
+		Blockers           func(childComplexity int) int
 		BoundCapacityShape func(childComplexity int) int
 		Config             func(childComplexity int) int
 		ControlPlaneScope  func(childComplexity int) int
 		CorrelationID      func(childComplexity int) int
 		CreatedAt          func(childComplexity int) int
+		Drift              func(childComplexity int) int
 		Events             func(childComplexity int, first *int, after *string) int
 		Failure            func(childComplexity int) int
+		Generation         func(childComplexity int) int
+		Generations        func(childComplexity int) int
 		Health             func(childComplexity int) int
 		HealthMessage      func(childComplexity int) int
 		ID                 func(childComplexity int) int
@@ -314,8 +360,10 @@ type ComplexityRoot struct {
 		Manifest           func(childComplexity int) int
 		Members            func(childComplexity int, first *int, after *string) int
 		Name               func(childComplexity int) int
+		ObservedAt         func(childComplexity int) int
 		OperatingMode      func(childComplexity int) int
 		Operations         func(childComplexity int, first *int, after *string) int
+		Orphans            func(childComplexity int) int
 		PermissionFamily   func(childComplexity int) int
 		ProjectID          func(childComplexity int) int
 		ReleasedAt         func(childComplexity int) int
@@ -336,6 +384,11 @@ type ComplexityRoot struct {
 	InstanceEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
+	}
+
+	InstancePayload struct {
+		Instance  func(childComplexity int) int
+		Operation func(childComplexity int) int
 	}
 
 	InvokeActionPayload struct {
@@ -406,6 +459,7 @@ type ComplexityRoot struct {
 		HealthMessage func(childComplexity int) int
 		ID            func(childComplexity int) int
 		InstanceID    func(childComplexity int) int
+		Labels        func(childComplexity int) int
 		LastOperation func(childComplexity int) int
 		Node          func(childComplexity int) int
 		Ordinal       func(childComplexity int) int
@@ -423,9 +477,22 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	MemberPayload struct {
+		Member    func(childComplexity int) int
+		Operation func(childComplexity int) int
+	}
+
+	Money struct {
+		Amount   func(childComplexity int) int
+		Currency func(childComplexity int) int
+	}
+
 	Mutation struct {
+		AddMembers              func(childComplexity int, input model.AddMembersInput) int
 		AppendNodeTaskOutput    func(childComplexity int, input model.AppendNodeTaskOutputInput) int
 		CancelNodeTask          func(childComplexity int, taskID ids.ID) int
+		CancelOperation         func(childComplexity int, input model.CancelOperationInput) int
+		CordonMember            func(childComplexity int, input model.MemberInput) int
 		CreateApp               func(childComplexity int, input model.CreateAppInput) int
 		CreateLoginLink         func(childComplexity int, userID ids.ID) int
 		CreateNodeEnrolment     func(childComplexity int, input model.CreateNodeEnrolmentInput) int
@@ -435,27 +502,39 @@ type ComplexityRoot struct {
 		CreateTenant            func(childComplexity int, input model.CreateTenantInput) int
 		CreateUser              func(childComplexity int, input model.CreateUserInput) int
 		DecommissionInstance    func(childComplexity int, input model.DecommissionInstanceInput) int
+		DrainMember             func(childComplexity int, input model.DrainMemberInput) int
 		EnrolNode               func(childComplexity int, input model.EnrolNodeInput) int
 		GrantEntitlement        func(childComplexity int, projectID ids.ID, appSlug string) int
 		GrantRole               func(childComplexity int, input model.GrantRoleInput) int
 		InvokeAction            func(childComplexity int, input model.InvokeActionInput) int
+		LabelMember             func(childComplexity int, input model.LabelMemberInput) int
 		LaunchInstance          func(childComplexity int, input model.LaunchInstanceInput) int
 		NodeHeartbeat           func(childComplexity int, input model.NodeHeartbeatInput) int
 		PromoteArtifact         func(childComplexity int, input model.PromoteArtifactInput) int
 		PromoteManifest         func(childComplexity int, input model.PromoteManifestInput) int
 		PublishArtifact         func(childComplexity int, input model.PublishArtifactInput) int
 		PublishManifest         func(childComplexity int, input model.PublishManifestInput) int
+		RecoverMember           func(childComplexity int, input model.MemberInput) int
 		RegisterAdapter         func(childComplexity int, input model.RegisterAdapterInput) int
 		ReleaseAllocation       func(childComplexity int, input model.ReleaseAllocationInput) int
+		RemoveMember            func(childComplexity int, input model.RemoveMemberInput) int
 		RenewOperationToken     func(childComplexity int) int
+		ReplaceMember           func(childComplexity int, input model.ReplaceMemberInput) int
 		ReportNodeTask          func(childComplexity int, input model.ReportNodeTaskInput) int
 		ReportOperation         func(childComplexity int, input model.ReportOperationInput) int
 		RequestAllocation       func(childComplexity int, input model.RequestAllocationInput) int
+		RetryOperation          func(childComplexity int, input model.RetryOperationInput) int
+		RetryOrphan             func(childComplexity int, orphanID ids.ID) int
 		RevokeEntitlement       func(childComplexity int, projectID ids.ID, appSlug string, reason *string) int
 		RevokeRole              func(childComplexity int, bindingID ids.ID, reason *string) int
 		RevokeServiceAccountKey func(childComplexity int, keyID ids.ID, reason *string) int
+		RollbackInstance        func(childComplexity int, input model.RollbackInstanceInput) int
 		RotateNodeCredential    func(childComplexity int) int
 		RunNodeTask             func(childComplexity int, input model.RunNodeTaskInput) int
+		SetProjectQuota         func(childComplexity int, input model.SetProjectQuotaInput) int
+		SetSkuPrice             func(childComplexity int, input model.SetSkuPriceInput) int
+		UncordonMember          func(childComplexity int, input model.MemberInput) int
+		UpgradeInstance         func(childComplexity int, input model.UpgradeInstanceInput) int
 	}
 
 	NodeCredentialPayload struct {
@@ -496,30 +575,40 @@ type ComplexityRoot struct {
 	}
 
 	Operation struct {
-		AllocationID    func(childComplexity int) int
-		ClaimEpoch      func(childComplexity int) int
-		CorrelationID   func(childComplexity int) int
-		CreatedAt       func(childComplexity int) int
-		Deadline        func(childComplexity int) int
-		DesiredChange   func(childComplexity int) int
-		DispatchAttempt func(childComplexity int) int
-		EndedAt         func(childComplexity int) int
-		Error           func(childComplexity int) int
-		Evidence        func(childComplexity int) int
-		ID              func(childComplexity int) int
-		Instance        func(childComplexity int) int
-		InstanceID      func(childComplexity int) int
-		Kind            func(childComplexity int) int
-		Message         func(childComplexity int) int
-		Outcome         func(childComplexity int) int
-		Percent         func(childComplexity int) int
-		Phase           func(childComplexity int) int
-		ProjectID       func(childComplexity int) int
-		Reason          func(childComplexity int) int
-		Requester       func(childComplexity int) int
-		StartedAt       func(childComplexity int) int
-		State           func(childComplexity int) int
-		Steps           func(childComplexity int) int
+		AllocationID      func(childComplexity int) int
+		Blockers          func(childComplexity int) int
+		CancelMessage     func(childComplexity int) int
+		CancelRequestedAt func(childComplexity int) int
+		CancelRequester   func(childComplexity int) int
+		ClaimEpoch        func(childComplexity int) int
+		CorrelationID     func(childComplexity int) int
+		CreatedAt         func(childComplexity int) int
+		Deadline          func(childComplexity int) int
+		DesiredChange     func(childComplexity int) int
+		DispatchAttempt   func(childComplexity int) int
+		EndedAt           func(childComplexity int) int
+		Error             func(childComplexity int) int
+		Evidence          func(childComplexity int) int
+		Force             func(childComplexity int) int
+		ForcedAt          func(childComplexity int) int
+		ID                func(childComplexity int) int
+		Instance          func(childComplexity int) int
+		InstanceID        func(childComplexity int) int
+		Kind              func(childComplexity int) int
+		Message           func(childComplexity int) int
+		OnDeadline        func(childComplexity int) int
+		Outcome           func(childComplexity int) int
+		Percent           func(childComplexity int) int
+		Phase             func(childComplexity int) int
+		ProjectID         func(childComplexity int) int
+		Reason            func(childComplexity int) int
+		Requester         func(childComplexity int) int
+		RetryOf           func(childComplexity int) int
+		StartedAt         func(childComplexity int) int
+		State             func(childComplexity int) int
+		Steps             func(childComplexity int) int
+		TargetIds         func(childComplexity int) int
+		WaitsFor          func(childComplexity int) int
 	}
 
 	OperationConnection struct {
@@ -549,6 +638,38 @@ type ComplexityRoot struct {
 		Token     func(childComplexity int) int
 	}
 
+	Orphan struct {
+		AgeSeconds func(childComplexity int) int
+		Allocation func(childComplexity int) int
+		Attempts   func(childComplexity int) int
+		CostSoFar  func(childComplexity int) int
+		CreatedAt  func(childComplexity int) int
+		HourlyCost func(childComplexity int) int
+		ID         func(childComplexity int) int
+		InstanceID func(childComplexity int) int
+		Kind       func(childComplexity int) int
+		LastError  func(childComplexity int) int
+		Member     func(childComplexity int) int
+		Message    func(childComplexity int) int
+		NextTryAt  func(childComplexity int) int
+		Node       func(childComplexity int) int
+		Operation  func(childComplexity int) int
+		Owner      func(childComplexity int) int
+		ProjectID  func(childComplexity int) int
+		Resolution func(childComplexity int) int
+		ResolvedAt func(childComplexity int) int
+	}
+
+	OrphanConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	OrphanEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	PageInfo struct {
 		EndCursor       func(childComplexity int) int
 		HasNextPage     func(childComplexity int) int
@@ -556,10 +677,35 @@ type ComplexityRoot struct {
 		StartCursor     func(childComplexity int) int
 	}
 
+	Plan struct {
+		Allowed       func(childComplexity int) int
+		Change        func(childComplexity int) int
+		Hash          func(childComplexity int) int
+		Instance      func(childComplexity int) int
+		Kind          func(childComplexity int) int
+		Members       func(childComplexity int) int
+		Reversal      func(childComplexity int) int
+		Reversible    func(childComplexity int) int
+		Supersedes    func(childComplexity int) int
+		Verdicts      func(childComplexity int) int
+		WorkLost      func(childComplexity int) int
+		WorkLostTotal func(childComplexity int) int
+	}
+
+	PlannedMember struct {
+		Action       func(childComplexity int) int
+		Allocation   func(childComplexity int) int
+		ComponentKey func(childComplexity int) int
+		Member       func(childComplexity int) int
+		Reachable    func(childComplexity int) int
+	}
+
 	Project struct {
 		CreatedAt   func(childComplexity int) int
 		DisplayName func(childComplexity int) int
 		ID          func(childComplexity int) int
+		MaxGpus     func(childComplexity int) int
+		MaxMembers  func(childComplexity int) int
 		Slug        func(childComplexity int) int
 		TenantID    func(childComplexity int) int
 	}
@@ -575,26 +721,36 @@ type ComplexityRoot struct {
 	}
 
 	Query struct {
-		Adapters        func(childComplexity int, first *int, after *string) int
-		Allocations     func(childComplexity int, projectID ids.ID, statuses []lifecycle.AllocationStatus, first *int, after *string) int
-		App             func(childComplexity int, slug string) int
-		Apps            func(childComplexity int, search *string, first *int, after *string) int
-		Artifacts       func(childComplexity int, first *int, after *string) int
-		AuditEntries    func(childComplexity int, projectID ids.ID, actorKinds []string, first *int, after *string) int
-		Instance        func(childComplexity int, id ids.ID) int
-		Instances       func(childComplexity int, projectID ids.ID, filter *model.InstanceFilter, first *int, after *string) int
-		LaunchOptions   func(childComplexity int, projectID ids.ID, appSlug string, version *string) int
-		LintManifest    func(childComplexity int, document json.RawMessage) int
-		Node            func(childComplexity int, id ids.ID) int
-		NodeTask        func(childComplexity int, id ids.ID, waitSeconds *int) int
-		NodeTasks       func(childComplexity int, memberID ids.ID, first *int, after *string) int
-		Nodes           func(childComplexity int, first *int, after *string) int
-		Operation       func(childComplexity int, id ids.ID) int
-		Operations      func(childComplexity int, projectID ids.ID, states []lifecycle.OperationState, first *int, after *string) int
-		Project         func(childComplexity int, id ids.ID) int
-		ServiceAccounts func(childComplexity int, projectID ids.ID, first *int, after *string) int
-		Users           func(childComplexity int, tenantID ids.ID, first *int, after *string) int
-		Viewer          func(childComplexity int) int
+		Adapters                 func(childComplexity int, first *int, after *string) int
+		Allocations              func(childComplexity int, projectID ids.ID, statuses []lifecycle.AllocationStatus, first *int, after *string) int
+		App                      func(childComplexity int, slug string) int
+		Apps                     func(childComplexity int, search *string, first *int, after *string) int
+		Artifacts                func(childComplexity int, first *int, after *string) int
+		AuditEntries             func(childComplexity int, projectID ids.ID, actorKinds []string, first *int, after *string) int
+		Instance                 func(childComplexity int, id ids.ID) int
+		Instances                func(childComplexity int, projectID ids.ID, filter *model.InstanceFilter, first *int, after *string) int
+		LaunchOptions            func(childComplexity int, projectID ids.ID, appSlug string, version *string) int
+		LintManifest             func(childComplexity int, document json.RawMessage) int
+		Member                   func(childComplexity int, id ids.ID) int
+		Node                     func(childComplexity int, id ids.ID) int
+		NodeTask                 func(childComplexity int, id ids.ID, waitSeconds *int) int
+		NodeTasks                func(childComplexity int, memberID ids.ID, first *int, after *string) int
+		Nodes                    func(childComplexity int, first *int, after *string) int
+		Operation                func(childComplexity int, id ids.ID) int
+		Operations               func(childComplexity int, projectID ids.ID, states []lifecycle.OperationState, first *int, after *string) int
+		Orphans                  func(childComplexity int, projectID ids.ID, resolved bool, first *int, after *string) int
+		PlanAddMembers           func(childComplexity int, input model.PlanAddMembersInput) int
+		PlanDecommissionInstance func(childComplexity int, input model.PlanDecommissionInstanceInput) int
+		PlanDrainMember          func(childComplexity int, input model.PlanMemberInput) int
+		PlanRemoveMember         func(childComplexity int, input model.PlanMemberInput) int
+		PlanReplaceMember        func(childComplexity int, input model.PlanReplaceMemberInput) int
+		PlanRollbackInstance     func(childComplexity int, input model.PlanRollbackInstanceInput) int
+		PlanUpgradeInstance      func(childComplexity int, input model.PlanUpgradeInstanceInput) int
+		Project                  func(childComplexity int, id ids.ID) int
+		ServiceAccounts          func(childComplexity int, projectID ids.ID, first *int, after *string) int
+		SkuPrices                func(childComplexity int) int
+		Users                    func(childComplexity int, tenantID ids.ID, first *int, after *string) int
+		Viewer                   func(childComplexity int) int
 	}
 
 	Reason struct {
@@ -608,8 +764,18 @@ type ComplexityRoot struct {
 		Operation  func(childComplexity int) int
 	}
 
+	ReplaceMemberPayload struct {
+		Member      func(childComplexity int) int
+		Operation   func(childComplexity int) int
+		Replacement func(childComplexity int) int
+	}
+
 	RequestAllocationPayload struct {
 		Allocations func(childComplexity int) int
+	}
+
+	RetryOperationPayload struct {
+		Operation func(childComplexity int) int
 	}
 
 	RoleBinding struct {
@@ -650,6 +816,13 @@ type ComplexityRoot struct {
 		ServiceAccountID func(childComplexity int) int
 	}
 
+	SkuPrice struct {
+		Hourly    func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Sku       func(childComplexity int) int
+		UpdatedAt func(childComplexity int) int
+	}
+
 	Subscription struct {
 		InstanceTimeline  func(childComplexity int, instanceID ids.ID, after *string) int
 		NodeTasks         func(childComplexity int) int
@@ -682,12 +855,28 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	Verdict struct {
+		Outcome func(childComplexity int) int
+		Reasons func(childComplexity int) int
+		Source  func(childComplexity int) int
+	}
+
 	Viewer struct {
 		Actor       func(childComplexity int) int
 		Bindings    func(childComplexity int) int
 		Permissions func(childComplexity int, projectID ids.ID) int
 		Projects    func(childComplexity int, first *int, after *string) int
 		Tenant      func(childComplexity int) int
+	}
+
+	Work struct {
+		ID       func(childComplexity int) int
+		Kind     func(childComplexity int) int
+		MemberID func(childComplexity int) int
+		Message  func(childComplexity int) int
+		Name     func(childComplexity int) int
+		Owner    func(childComplexity int) int
+		Since    func(childComplexity int) int
 	}
 }
 
@@ -830,12 +1019,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.AdapterRegistrationEdge.Node(childComplexity), true
 
+	case "AddMembersPayload.instance":
+		if e.ComplexityRoot.AddMembersPayload.Instance == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AddMembersPayload.Instance(childComplexity), true
+	case "AddMembersPayload.members":
+		if e.ComplexityRoot.AddMembersPayload.Members == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AddMembersPayload.Members(childComplexity), true
+	case "AddMembersPayload.operation":
+		if e.ComplexityRoot.AddMembersPayload.Operation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AddMembersPayload.Operation(childComplexity), true
+
 	case "Allocation.createdAt":
 		if e.ComplexityRoot.Allocation.CreatedAt == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Allocation.CreatedAt(childComplexity), true
+	case "Allocation.createdByOperationId":
+		if e.ComplexityRoot.Allocation.CreatedByOperationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Allocation.CreatedByOperationID(childComplexity), true
 	case "Allocation.gpuCount":
 		if e.ComplexityRoot.Allocation.GpuCount == nil {
 			break
@@ -1249,6 +1463,56 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.AuditEntryEdge.Node(childComplexity), true
 
+	case "Blocker.code":
+		if e.ComplexityRoot.Blocker.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Blocker.Code(childComplexity), true
+	case "Blocker.message":
+		if e.ComplexityRoot.Blocker.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Blocker.Message(childComplexity), true
+	case "Blocker.nextRetryAt":
+		if e.ComplexityRoot.Blocker.NextRetryAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Blocker.NextRetryAt(childComplexity), true
+	case "Blocker.owner":
+		if e.ComplexityRoot.Blocker.Owner == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Blocker.Owner(childComplexity), true
+	case "Blocker.permissionKey":
+		if e.ComplexityRoot.Blocker.PermissionKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Blocker.PermissionKey(childComplexity), true
+	case "Blocker.since":
+		if e.ComplexityRoot.Blocker.Since == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Blocker.Since(childComplexity), true
+	case "Blocker.subject":
+		if e.ComplexityRoot.Blocker.Subject == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Blocker.Subject(childComplexity), true
+
+	case "CancelOperationPayload.operation":
+		if e.ComplexityRoot.CancelOperationPayload.Operation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CancelOperationPayload.Operation(childComplexity), true
+
 	case "ComponentRole.componentKey":
 		if e.ComplexityRoot.ComponentRole.ComponentKey == nil {
 			break
@@ -1473,6 +1737,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.DecommissionInstancePayload.Operation(childComplexity), true
 
+	case "Drift.code":
+		if e.ComplexityRoot.Drift.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Drift.Code(childComplexity), true
+	case "Drift.memberId":
+		if e.ComplexityRoot.Drift.MemberID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Drift.MemberID(childComplexity), true
+	case "Drift.message":
+		if e.ComplexityRoot.Drift.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Drift.Message(childComplexity), true
+
 	case "EnrolNodePayload.credential":
 		if e.ComplexityRoot.EnrolNodePayload.Credential == nil {
 			break
@@ -1665,6 +1948,49 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Failure.Retryable(childComplexity), true
 
+	case "Generation.appVersion":
+		if e.ComplexityRoot.Generation.AppVersion == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Generation.AppVersion(childComplexity), true
+	case "Generation.config":
+		if e.ComplexityRoot.Generation.Config == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Generation.Config(childComplexity), true
+	case "Generation.createdAt":
+		if e.ComplexityRoot.Generation.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Generation.CreatedAt(childComplexity), true
+	case "Generation.id":
+		if e.ComplexityRoot.Generation.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Generation.ID(childComplexity), true
+	case "Generation.manifest":
+		if e.ComplexityRoot.Generation.Manifest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Generation.Manifest(childComplexity), true
+	case "Generation.number":
+		if e.ComplexityRoot.Generation.Number == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Generation.Number(childComplexity), true
+	case "Generation.operationId":
+		if e.ComplexityRoot.Generation.OperationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Generation.OperationID(childComplexity), true
+
 	case "Instance.actions":
 		if e.ComplexityRoot.Instance.Actions == nil {
 			break
@@ -1689,6 +2015,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Instance.AppVersion(childComplexity), true
+	case "Instance.blockers":
+		if e.ComplexityRoot.Instance.Blockers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Blockers(childComplexity), true
 	case "Instance.boundCapacityShape":
 		if e.ComplexityRoot.Instance.BoundCapacityShape == nil {
 			break
@@ -1719,6 +2051,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Instance.CreatedAt(childComplexity), true
+	case "Instance.drift":
+		if e.ComplexityRoot.Instance.Drift == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Drift(childComplexity), true
 	case "Instance.events":
 		if e.ComplexityRoot.Instance.Events == nil {
 			break
@@ -1736,6 +2074,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Instance.Failure(childComplexity), true
+	case "Instance.generation":
+		if e.ComplexityRoot.Instance.Generation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Generation(childComplexity), true
+	case "Instance.generations":
+		if e.ComplexityRoot.Instance.Generations == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Generations(childComplexity), true
 	case "Instance.health":
 		if e.ComplexityRoot.Instance.Health == nil {
 			break
@@ -1783,6 +2133,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Instance.Name(childComplexity), true
+	case "Instance.observedAt":
+		if e.ComplexityRoot.Instance.ObservedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.ObservedAt(childComplexity), true
 	case "Instance.operatingMode":
 		if e.ComplexityRoot.Instance.OperatingMode == nil {
 			break
@@ -1800,6 +2156,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Instance.Operations(childComplexity, args["first"].(*int), args["after"].(*string)), true
+	case "Instance.orphans":
+		if e.ComplexityRoot.Instance.Orphans == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Orphans(childComplexity), true
 	case "Instance.permissionFamily":
 		if e.ComplexityRoot.Instance.PermissionFamily == nil {
 			break
@@ -1886,6 +2248,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.InstanceEdge.Node(childComplexity), true
+
+	case "InstancePayload.instance":
+		if e.ComplexityRoot.InstancePayload.Instance == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InstancePayload.Instance(childComplexity), true
+	case "InstancePayload.operation":
+		if e.ComplexityRoot.InstancePayload.Operation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InstancePayload.Operation(childComplexity), true
 
 	case "InvokeActionPayload.action":
 		if e.ComplexityRoot.InvokeActionPayload.Action == nil {
@@ -2153,6 +2528,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Member.InstanceID(childComplexity), true
+	case "Member.labels":
+		if e.ComplexityRoot.Member.Labels == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Member.Labels(childComplexity), true
 	case "Member.lastOperation":
 		if e.ComplexityRoot.Member.LastOperation == nil {
 			break
@@ -2210,6 +2591,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.MemberEdge.Node(childComplexity), true
 
+	case "MemberPayload.member":
+		if e.ComplexityRoot.MemberPayload.Member == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberPayload.Member(childComplexity), true
+	case "MemberPayload.operation":
+		if e.ComplexityRoot.MemberPayload.Operation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberPayload.Operation(childComplexity), true
+
+	case "Money.amount":
+		if e.ComplexityRoot.Money.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Money.Amount(childComplexity), true
+	case "Money.currency":
+		if e.ComplexityRoot.Money.Currency == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Money.Currency(childComplexity), true
+
+	case "Mutation.addMembers":
+		if e.ComplexityRoot.Mutation.AddMembers == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_addMembers_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.AddMembers(childComplexity, args["input"].(model.AddMembersInput)), true
 	case "Mutation.appendNodeTaskOutput":
 		if e.ComplexityRoot.Mutation.AppendNodeTaskOutput == nil {
 			break
@@ -2232,6 +2650,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CancelNodeTask(childComplexity, args["taskId"].(ids.ID)), true
+	case "Mutation.cancelOperation":
+		if e.ComplexityRoot.Mutation.CancelOperation == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_cancelOperation_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CancelOperation(childComplexity, args["input"].(model.CancelOperationInput)), true
+	case "Mutation.cordonMember":
+		if e.ComplexityRoot.Mutation.CordonMember == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_cordonMember_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CordonMember(childComplexity, args["input"].(model.MemberInput)), true
 	case "Mutation.createApp":
 		if e.ComplexityRoot.Mutation.CreateApp == nil {
 			break
@@ -2331,6 +2771,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DecommissionInstance(childComplexity, args["input"].(model.DecommissionInstanceInput)), true
+	case "Mutation.drainMember":
+		if e.ComplexityRoot.Mutation.DrainMember == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_drainMember_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DrainMember(childComplexity, args["input"].(model.DrainMemberInput)), true
 	case "Mutation.enrolNode":
 		if e.ComplexityRoot.Mutation.EnrolNode == nil {
 			break
@@ -2375,6 +2826,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.InvokeAction(childComplexity, args["input"].(model.InvokeActionInput)), true
+	case "Mutation.labelMember":
+		if e.ComplexityRoot.Mutation.LabelMember == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_labelMember_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.LabelMember(childComplexity, args["input"].(model.LabelMemberInput)), true
 	case "Mutation.launchInstance":
 		if e.ComplexityRoot.Mutation.LaunchInstance == nil {
 			break
@@ -2441,6 +2903,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.PublishManifest(childComplexity, args["input"].(model.PublishManifestInput)), true
+	case "Mutation.recoverMember":
+		if e.ComplexityRoot.Mutation.RecoverMember == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_recoverMember_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RecoverMember(childComplexity, args["input"].(model.MemberInput)), true
 	case "Mutation.registerAdapter":
 		if e.ComplexityRoot.Mutation.RegisterAdapter == nil {
 			break
@@ -2463,12 +2936,34 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.ReleaseAllocation(childComplexity, args["input"].(model.ReleaseAllocationInput)), true
+	case "Mutation.removeMember":
+		if e.ComplexityRoot.Mutation.RemoveMember == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_removeMember_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RemoveMember(childComplexity, args["input"].(model.RemoveMemberInput)), true
 	case "Mutation.renewOperationToken":
 		if e.ComplexityRoot.Mutation.RenewOperationToken == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Mutation.RenewOperationToken(childComplexity), true
+	case "Mutation.replaceMember":
+		if e.ComplexityRoot.Mutation.ReplaceMember == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_replaceMember_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ReplaceMember(childComplexity, args["input"].(model.ReplaceMemberInput)), true
 	case "Mutation.reportNodeTask":
 		if e.ComplexityRoot.Mutation.ReportNodeTask == nil {
 			break
@@ -2502,6 +2997,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RequestAllocation(childComplexity, args["input"].(model.RequestAllocationInput)), true
+	case "Mutation.retryOperation":
+		if e.ComplexityRoot.Mutation.RetryOperation == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_retryOperation_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RetryOperation(childComplexity, args["input"].(model.RetryOperationInput)), true
+	case "Mutation.retryOrphan":
+		if e.ComplexityRoot.Mutation.RetryOrphan == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_retryOrphan_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RetryOrphan(childComplexity, args["orphanId"].(ids.ID)), true
 	case "Mutation.revokeEntitlement":
 		if e.ComplexityRoot.Mutation.RevokeEntitlement == nil {
 			break
@@ -2535,6 +3052,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RevokeServiceAccountKey(childComplexity, args["keyId"].(ids.ID), args["reason"].(*string)), true
+	case "Mutation.rollbackInstance":
+		if e.ComplexityRoot.Mutation.RollbackInstance == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_rollbackInstance_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RollbackInstance(childComplexity, args["input"].(model.RollbackInstanceInput)), true
 	case "Mutation.rotateNodeCredential":
 		if e.ComplexityRoot.Mutation.RotateNodeCredential == nil {
 			break
@@ -2552,6 +3080,50 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RunNodeTask(childComplexity, args["input"].(model.RunNodeTaskInput)), true
+	case "Mutation.setProjectQuota":
+		if e.ComplexityRoot.Mutation.SetProjectQuota == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setProjectQuota_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetProjectQuota(childComplexity, args["input"].(model.SetProjectQuotaInput)), true
+	case "Mutation.setSkuPrice":
+		if e.ComplexityRoot.Mutation.SetSkuPrice == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setSkuPrice_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetSkuPrice(childComplexity, args["input"].(model.SetSkuPriceInput)), true
+	case "Mutation.uncordonMember":
+		if e.ComplexityRoot.Mutation.UncordonMember == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_uncordonMember_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UncordonMember(childComplexity, args["input"].(model.MemberInput)), true
+	case "Mutation.upgradeInstance":
+		if e.ComplexityRoot.Mutation.UpgradeInstance == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_upgradeInstance_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpgradeInstance(childComplexity, args["input"].(model.UpgradeInstanceInput)), true
 
 	case "NodeCredentialPayload.credential":
 		if e.ComplexityRoot.NodeCredentialPayload.Credential == nil {
@@ -2713,6 +3285,30 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Operation.AllocationID(childComplexity), true
+	case "Operation.blockers":
+		if e.ComplexityRoot.Operation.Blockers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.Blockers(childComplexity), true
+	case "Operation.cancelMessage":
+		if e.ComplexityRoot.Operation.CancelMessage == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.CancelMessage(childComplexity), true
+	case "Operation.cancelRequestedAt":
+		if e.ComplexityRoot.Operation.CancelRequestedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.CancelRequestedAt(childComplexity), true
+	case "Operation.cancelRequester":
+		if e.ComplexityRoot.Operation.CancelRequester == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.CancelRequester(childComplexity), true
 	case "Operation.claimEpoch":
 		if e.ComplexityRoot.Operation.ClaimEpoch == nil {
 			break
@@ -2767,6 +3363,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Operation.Evidence(childComplexity), true
+	case "Operation.force":
+		if e.ComplexityRoot.Operation.Force == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.Force(childComplexity), true
+	case "Operation.forcedAt":
+		if e.ComplexityRoot.Operation.ForcedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.ForcedAt(childComplexity), true
 	case "Operation.id":
 		if e.ComplexityRoot.Operation.ID == nil {
 			break
@@ -2797,6 +3405,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Operation.Message(childComplexity), true
+	case "Operation.onDeadline":
+		if e.ComplexityRoot.Operation.OnDeadline == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.OnDeadline(childComplexity), true
 	case "Operation.outcome":
 		if e.ComplexityRoot.Operation.Outcome == nil {
 			break
@@ -2833,6 +3447,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Operation.Requester(childComplexity), true
+	case "Operation.retryOf":
+		if e.ComplexityRoot.Operation.RetryOf == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.RetryOf(childComplexity), true
 	case "Operation.startedAt":
 		if e.ComplexityRoot.Operation.StartedAt == nil {
 			break
@@ -2851,6 +3471,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Operation.Steps(childComplexity), true
+	case "Operation.targetIds":
+		if e.ComplexityRoot.Operation.TargetIds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.TargetIds(childComplexity), true
+	case "Operation.waitsFor":
+		if e.ComplexityRoot.Operation.WaitsFor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.WaitsFor(childComplexity), true
 
 	case "OperationConnection.edges":
 		if e.ComplexityRoot.OperationConnection.Edges == nil {
@@ -2946,6 +3578,147 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.OperationTokenPayload.Token(childComplexity), true
 
+	case "Orphan.ageSeconds":
+		if e.ComplexityRoot.Orphan.AgeSeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.AgeSeconds(childComplexity), true
+	case "Orphan.allocation":
+		if e.ComplexityRoot.Orphan.Allocation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.Allocation(childComplexity), true
+	case "Orphan.attempts":
+		if e.ComplexityRoot.Orphan.Attempts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.Attempts(childComplexity), true
+	case "Orphan.costSoFar":
+		if e.ComplexityRoot.Orphan.CostSoFar == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.CostSoFar(childComplexity), true
+	case "Orphan.createdAt":
+		if e.ComplexityRoot.Orphan.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.CreatedAt(childComplexity), true
+	case "Orphan.hourlyCost":
+		if e.ComplexityRoot.Orphan.HourlyCost == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.HourlyCost(childComplexity), true
+	case "Orphan.id":
+		if e.ComplexityRoot.Orphan.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.ID(childComplexity), true
+	case "Orphan.instanceId":
+		if e.ComplexityRoot.Orphan.InstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.InstanceID(childComplexity), true
+	case "Orphan.kind":
+		if e.ComplexityRoot.Orphan.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.Kind(childComplexity), true
+	case "Orphan.lastError":
+		if e.ComplexityRoot.Orphan.LastError == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.LastError(childComplexity), true
+	case "Orphan.member":
+		if e.ComplexityRoot.Orphan.Member == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.Member(childComplexity), true
+	case "Orphan.message":
+		if e.ComplexityRoot.Orphan.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.Message(childComplexity), true
+	case "Orphan.nextTryAt":
+		if e.ComplexityRoot.Orphan.NextTryAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.NextTryAt(childComplexity), true
+	case "Orphan.node":
+		if e.ComplexityRoot.Orphan.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.Node(childComplexity), true
+	case "Orphan.operation":
+		if e.ComplexityRoot.Orphan.Operation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.Operation(childComplexity), true
+	case "Orphan.owner":
+		if e.ComplexityRoot.Orphan.Owner == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.Owner(childComplexity), true
+	case "Orphan.projectId":
+		if e.ComplexityRoot.Orphan.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.ProjectID(childComplexity), true
+	case "Orphan.resolution":
+		if e.ComplexityRoot.Orphan.Resolution == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.Resolution(childComplexity), true
+	case "Orphan.resolvedAt":
+		if e.ComplexityRoot.Orphan.ResolvedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Orphan.ResolvedAt(childComplexity), true
+
+	case "OrphanConnection.edges":
+		if e.ComplexityRoot.OrphanConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrphanConnection.Edges(childComplexity), true
+	case "OrphanConnection.pageInfo":
+		if e.ComplexityRoot.OrphanConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrphanConnection.PageInfo(childComplexity), true
+
+	case "OrphanEdge.cursor":
+		if e.ComplexityRoot.OrphanEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrphanEdge.Cursor(childComplexity), true
+	case "OrphanEdge.node":
+		if e.ComplexityRoot.OrphanEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrphanEdge.Node(childComplexity), true
+
 	case "PageInfo.endCursor":
 		if e.ComplexityRoot.PageInfo.EndCursor == nil {
 			break
@@ -2971,6 +3744,110 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PageInfo.StartCursor(childComplexity), true
 
+	case "Plan.allowed":
+		if e.ComplexityRoot.Plan.Allowed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Allowed(childComplexity), true
+	case "Plan.change":
+		if e.ComplexityRoot.Plan.Change == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Change(childComplexity), true
+	case "Plan.hash":
+		if e.ComplexityRoot.Plan.Hash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Hash(childComplexity), true
+	case "Plan.instance":
+		if e.ComplexityRoot.Plan.Instance == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Instance(childComplexity), true
+	case "Plan.kind":
+		if e.ComplexityRoot.Plan.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Kind(childComplexity), true
+	case "Plan.members":
+		if e.ComplexityRoot.Plan.Members == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Members(childComplexity), true
+	case "Plan.reversal":
+		if e.ComplexityRoot.Plan.Reversal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Reversal(childComplexity), true
+	case "Plan.reversible":
+		if e.ComplexityRoot.Plan.Reversible == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Reversible(childComplexity), true
+	case "Plan.supersedes":
+		if e.ComplexityRoot.Plan.Supersedes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Supersedes(childComplexity), true
+	case "Plan.verdicts":
+		if e.ComplexityRoot.Plan.Verdicts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Verdicts(childComplexity), true
+	case "Plan.workLost":
+		if e.ComplexityRoot.Plan.WorkLost == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.WorkLost(childComplexity), true
+	case "Plan.workLostTotal":
+		if e.ComplexityRoot.Plan.WorkLostTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.WorkLostTotal(childComplexity), true
+
+	case "PlannedMember.action":
+		if e.ComplexityRoot.PlannedMember.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedMember.Action(childComplexity), true
+	case "PlannedMember.allocation":
+		if e.ComplexityRoot.PlannedMember.Allocation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedMember.Allocation(childComplexity), true
+	case "PlannedMember.componentKey":
+		if e.ComplexityRoot.PlannedMember.ComponentKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedMember.ComponentKey(childComplexity), true
+	case "PlannedMember.member":
+		if e.ComplexityRoot.PlannedMember.Member == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedMember.Member(childComplexity), true
+	case "PlannedMember.reachable":
+		if e.ComplexityRoot.PlannedMember.Reachable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedMember.Reachable(childComplexity), true
+
 	case "Project.createdAt":
 		if e.ComplexityRoot.Project.CreatedAt == nil {
 			break
@@ -2989,6 +3866,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Project.ID(childComplexity), true
+	case "Project.maxGpus":
+		if e.ComplexityRoot.Project.MaxGpus == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Project.MaxGpus(childComplexity), true
+	case "Project.maxMembers":
+		if e.ComplexityRoot.Project.MaxMembers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Project.MaxMembers(childComplexity), true
 	case "Project.slug":
 		if e.ComplexityRoot.Project.Slug == nil {
 			break
@@ -3139,6 +4028,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.LintManifest(childComplexity, args["document"].(json.RawMessage)), true
+	case "Query.member":
+		if e.ComplexityRoot.Query.Member == nil {
+			break
+		}
+
+		args, err := ec.field_Query_member_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Member(childComplexity, args["id"].(ids.ID)), true
 	case "Query.node":
 		if e.ComplexityRoot.Query.Node == nil {
 			break
@@ -3205,6 +4105,94 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Operations(childComplexity, args["projectId"].(ids.ID), args["states"].([]lifecycle.OperationState), args["first"].(*int), args["after"].(*string)), true
+	case "Query.orphans":
+		if e.ComplexityRoot.Query.Orphans == nil {
+			break
+		}
+
+		args, err := ec.field_Query_orphans_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Orphans(childComplexity, args["projectId"].(ids.ID), args["resolved"].(bool), args["first"].(*int), args["after"].(*string)), true
+	case "Query.planAddMembers":
+		if e.ComplexityRoot.Query.PlanAddMembers == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planAddMembers_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanAddMembers(childComplexity, args["input"].(model.PlanAddMembersInput)), true
+	case "Query.planDecommissionInstance":
+		if e.ComplexityRoot.Query.PlanDecommissionInstance == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planDecommissionInstance_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanDecommissionInstance(childComplexity, args["input"].(model.PlanDecommissionInstanceInput)), true
+	case "Query.planDrainMember":
+		if e.ComplexityRoot.Query.PlanDrainMember == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planDrainMember_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanDrainMember(childComplexity, args["input"].(model.PlanMemberInput)), true
+	case "Query.planRemoveMember":
+		if e.ComplexityRoot.Query.PlanRemoveMember == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planRemoveMember_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanRemoveMember(childComplexity, args["input"].(model.PlanMemberInput)), true
+	case "Query.planReplaceMember":
+		if e.ComplexityRoot.Query.PlanReplaceMember == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planReplaceMember_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanReplaceMember(childComplexity, args["input"].(model.PlanReplaceMemberInput)), true
+	case "Query.planRollbackInstance":
+		if e.ComplexityRoot.Query.PlanRollbackInstance == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planRollbackInstance_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanRollbackInstance(childComplexity, args["input"].(model.PlanRollbackInstanceInput)), true
+	case "Query.planUpgradeInstance":
+		if e.ComplexityRoot.Query.PlanUpgradeInstance == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planUpgradeInstance_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanUpgradeInstance(childComplexity, args["input"].(model.PlanUpgradeInstanceInput)), true
 	case "Query.project":
 		if e.ComplexityRoot.Query.Project == nil {
 			break
@@ -3227,6 +4215,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.ServiceAccounts(childComplexity, args["projectId"].(ids.ID), args["first"].(*int), args["after"].(*string)), true
+	case "Query.skuPrices":
+		if e.ComplexityRoot.Query.SkuPrices == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.SkuPrices(childComplexity), true
 	case "Query.users":
 		if e.ComplexityRoot.Query.Users == nil {
 			break
@@ -3277,12 +4271,38 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ReleaseAllocationPayload.Operation(childComplexity), true
 
+	case "ReplaceMemberPayload.member":
+		if e.ComplexityRoot.ReplaceMemberPayload.Member == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReplaceMemberPayload.Member(childComplexity), true
+	case "ReplaceMemberPayload.operation":
+		if e.ComplexityRoot.ReplaceMemberPayload.Operation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReplaceMemberPayload.Operation(childComplexity), true
+	case "ReplaceMemberPayload.replacement":
+		if e.ComplexityRoot.ReplaceMemberPayload.Replacement == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReplaceMemberPayload.Replacement(childComplexity), true
+
 	case "RequestAllocationPayload.allocations":
 		if e.ComplexityRoot.RequestAllocationPayload.Allocations == nil {
 			break
 		}
 
 		return e.ComplexityRoot.RequestAllocationPayload.Allocations(childComplexity), true
+
+	case "RetryOperationPayload.operation":
+		if e.ComplexityRoot.RetryOperationPayload.Operation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RetryOperationPayload.Operation(childComplexity), true
 
 	case "RoleBinding.createdAt":
 		if e.ComplexityRoot.RoleBinding.CreatedAt == nil {
@@ -3427,6 +4447,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ServiceAccountKey.ServiceAccountID(childComplexity), true
 
+	case "SkuPrice.hourly":
+		if e.ComplexityRoot.SkuPrice.Hourly == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkuPrice.Hourly(childComplexity), true
+	case "SkuPrice.id":
+		if e.ComplexityRoot.SkuPrice.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkuPrice.ID(childComplexity), true
+	case "SkuPrice.sku":
+		if e.ComplexityRoot.SkuPrice.Sku == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkuPrice.Sku(childComplexity), true
+	case "SkuPrice.updatedAt":
+		if e.ComplexityRoot.SkuPrice.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SkuPrice.UpdatedAt(childComplexity), true
+
 	case "Subscription.instanceTimeline":
 		if e.ComplexityRoot.Subscription.InstanceTimeline == nil {
 			break
@@ -3549,6 +4594,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.UserEdge.Node(childComplexity), true
 
+	case "Verdict.outcome":
+		if e.ComplexityRoot.Verdict.Outcome == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Verdict.Outcome(childComplexity), true
+	case "Verdict.reasons":
+		if e.ComplexityRoot.Verdict.Reasons == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Verdict.Reasons(childComplexity), true
+	case "Verdict.source":
+		if e.ComplexityRoot.Verdict.Source == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Verdict.Source(childComplexity), true
+
 	case "Viewer.actor":
 		if e.ComplexityRoot.Viewer.Actor == nil {
 			break
@@ -3590,6 +4654,49 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Viewer.Tenant(childComplexity), true
 
+	case "Work.id":
+		if e.ComplexityRoot.Work.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Work.ID(childComplexity), true
+	case "Work.kind":
+		if e.ComplexityRoot.Work.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Work.Kind(childComplexity), true
+	case "Work.memberId":
+		if e.ComplexityRoot.Work.MemberID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Work.MemberID(childComplexity), true
+	case "Work.message":
+		if e.ComplexityRoot.Work.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Work.Message(childComplexity), true
+	case "Work.name":
+		if e.ComplexityRoot.Work.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Work.Name(childComplexity), true
+	case "Work.owner":
+		if e.ComplexityRoot.Work.Owner == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Work.Owner(childComplexity), true
+	case "Work.since":
+		if e.ComplexityRoot.Work.Since == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Work.Since(childComplexity), true
+
 	}
 	return 0, false
 }
@@ -3598,7 +4705,10 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
+		ec.unmarshalInputAddMembersInput,
 		ec.unmarshalInputAppendNodeTaskOutputInput,
+		ec.unmarshalInputCancelOperationInput,
+		ec.unmarshalInputCapacityIntentInput,
 		ec.unmarshalInputComponentInput,
 		ec.unmarshalInputCreateAppInput,
 		ec.unmarshalInputCreateNodeEnrolmentInput,
@@ -3608,24 +4718,40 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputCreateTenantInput,
 		ec.unmarshalInputCreateUserInput,
 		ec.unmarshalInputDecommissionInstanceInput,
+		ec.unmarshalInputDrainMemberInput,
 		ec.unmarshalInputEnrolNodeInput,
 		ec.unmarshalInputGrantRoleInput,
 		ec.unmarshalInputInstanceFilter,
 		ec.unmarshalInputInvokeActionInput,
+		ec.unmarshalInputLabelMemberInput,
 		ec.unmarshalInputLaunchInstanceInput,
+		ec.unmarshalInputMemberInput,
 		ec.unmarshalInputMemberReportInput,
 		ec.unmarshalInputNodeHeartbeatInput,
 		ec.unmarshalInputNodeInventoryInput,
+		ec.unmarshalInputPlanAddMembersInput,
+		ec.unmarshalInputPlanDecommissionInstanceInput,
+		ec.unmarshalInputPlanMemberInput,
+		ec.unmarshalInputPlanReplaceMemberInput,
+		ec.unmarshalInputPlanRollbackInstanceInput,
+		ec.unmarshalInputPlanUpgradeInstanceInput,
 		ec.unmarshalInputPromoteArtifactInput,
 		ec.unmarshalInputPromoteManifestInput,
 		ec.unmarshalInputPublishArtifactInput,
 		ec.unmarshalInputPublishManifestInput,
 		ec.unmarshalInputRegisterAdapterInput,
 		ec.unmarshalInputReleaseAllocationInput,
+		ec.unmarshalInputRemoveMemberInput,
+		ec.unmarshalInputReplaceMemberInput,
 		ec.unmarshalInputReportNodeTaskInput,
 		ec.unmarshalInputReportOperationInput,
 		ec.unmarshalInputRequestAllocationInput,
+		ec.unmarshalInputRetryOperationInput,
+		ec.unmarshalInputRollbackInstanceInput,
 		ec.unmarshalInputRunNodeTaskInput,
+		ec.unmarshalInputSetProjectQuotaInput,
+		ec.unmarshalInputSetSkuPriceInput,
+		ec.unmarshalInputUpgradeInstanceInput,
 	)
 	first := true
 
@@ -3766,6 +4892,8 @@ type Allocation implements Node {
   schedulerType: String!
   "The caller's own references; integration metadata, no meaning to the platform."
   integrationMetadata: JSON
+  "The operation that asked for it, when no person did."
+  createdByOperationId: ID
   "The operation that releases it; null until then."
   releaseOperation: Operation
   "When it was asked for."
@@ -4386,6 +5514,10 @@ type Project implements Node {
   slug: String!
   "Name for people."
   displayName: String!
+  "Most members that its instances may have together; null for no bound."
+  maxMembers: Int
+  "Most GPUs that its allocations may hold together; null for no bound."
+  maxGpus: Int
   "When it was created."
   createdAt: DateTime!
 }
@@ -4736,6 +5868,18 @@ type Instance implements Node {
   smoke: Boolean!
   "Why it failed; null when it did not."
   failure: Failure
+  "The number of the manifest and config it runs, from 1."
+  generation: Int!
+  "What it runs and has run, newest first, at most 50: what a rollback can go back to."
+  generations: [Generation!]!
+  "Where what the adapter sees differs from what is meant, at most 256."
+  drift: [Drift!]!
+  "When the adapter last said what it sees; null before the first time."
+  observedAt: DateTime
+  "What keeps it from where it should be, the thing to mend first."
+  blockers: [Blocker!]!
+  "What its operations have left behind and is still there, at most 100."
+  orphans: [Orphan!]!
   "Members asked for, there, and healthy, by component."
   roles: [ComponentRole!]!
   "Its members, by component and index."
@@ -4758,6 +5902,34 @@ type Instance implements Node {
   updatedAt: DateTime!
   "When nothing of it was left, by the agents' word; null until then."
   releasedAt: DateTime
+}
+
+"A manifest and config that an instance runs or has run."
+type Generation {
+  "Typed id, ` + "`" + `gen_…` + "`" + `."
+  id: ID!
+  "Its number in the instance, from 1."
+  number: Int!
+  "The manifest's version."
+  appVersion: String!
+  "The manifest."
+  manifest: Manifest!
+  "The config, with the schema's defaults filled in."
+  config: JSON!
+  "The operation that brought it; null for what ran before generations were counted."
+  operationId: ID
+  "Since when."
+  createdAt: DateTime!
+}
+
+"A difference between what is meant and what the adapter sees."
+type Drift {
+  "What kind of difference: a stable name in UPPER_SNAKE."
+  code: String!
+  "What is different, for a person."
+  message: String!
+  "The member that it is about; null when it is about the whole."
+  memberId: ID
 }
 
 "A page of instances."
@@ -4824,6 +5996,8 @@ type Member implements Node {
   correlationId: String!
   "The adapter's own detail, for debugging."
   adapterDetail: JSON
+  "Its labels, by name."
+  labels: JSON!
   "When it was asked for."
   createdAt: DateTime!
   "When it last changed."
@@ -4933,6 +6107,12 @@ type LaunchInstancePayload {
 input DecommissionInstanceInput {
   "The instance."
   instanceId: ID!
+  "Go at once: a node that does not answer is left to be cleaned later; needs a reason."
+  force: Boolean! = false
+  "What happens when the deadline passes; FORCE needs a reason."
+  onDeadline: DeadlineOutcome! = FAIL
+  "Refuse with PLAN_STALE unless everything is as the plan of this hash found it."
+  planHash: String
   "Seconds until it counts as failed, 30 to 86,400."
   deadlineSeconds: Int! = 900
   "Why, kept in the audit."
@@ -4946,6 +6126,48 @@ type DecommissionInstancePayload {
   "The instance."
   instance: Instance!
   "The operation that tears it down."
+  operation: Operation!
+}
+
+"What an instance is upgraded to."
+input UpgradeInstanceInput {
+  "The instance, RUNNING."
+  instanceId: ID!
+  "The version, ACTIVE; left out to stay with the present one."
+  version: String
+  "The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults."
+  config: JSON
+  "Seconds until it counts as failed, 30 to 86,400."
+  deadlineSeconds: Int! = 1800
+  "Refuse with PLAN_STALE unless everything is as the plan of this hash found it."
+  planHash: String
+  "Why, kept in the audit."
+  reason: String
+  "Makes a repeat harmless: same key and input, same operation."
+  idempotencyKey: String!
+}
+
+"What an instance is brought back to."
+input RollbackInstanceInput {
+  "The instance, RUNNING."
+  instanceId: ID!
+  "The generation; left out for the one before, or the present one when an upgrade away from it has failed."
+  generation: Int
+  "Seconds until it counts as failed, 30 to 86,400."
+  deadlineSeconds: Int! = 1800
+  "Refuse with PLAN_STALE unless everything is as the plan of this hash found it."
+  planHash: String
+  "Why, kept in the audit."
+  reason: String
+  "Makes a repeat harmless: same key and input, same operation."
+  idempotencyKey: String!
+}
+
+"A change of an instance under way."
+type InstancePayload {
+  "The instance."
+  instance: Instance!
+  "The operation that changes it."
   operation: Operation!
 }
 
@@ -4976,8 +6198,180 @@ extend type Mutation {
   launchInstance("What it is made from." input: LaunchInstanceInput!): LaunchInstancePayload!
   "Tear an instance down, with proof. Key: <family>.instance.delete on its project."
   decommissionInstance("Which." input: DecommissionInstanceInput!): DecommissionInstancePayload!
+  "Change an instance's version or config; nothing is taken down when it fails. Key: <family>.instance.update on its project."
+  upgradeInstance("To what." input: UpgradeInstanceInput!): InstancePayload!
+  "Bring an instance back to exactly an earlier manifest and config; deprecated will do, retired will not. Key: <family>.instance.update on its project."
+  rollbackInstance("To what." input: RollbackInstanceInput!): InstancePayload!
   "Ask an instance's app to do something it declared. Key: the action's own, on the instance's project."
   invokeAction("What." input: InvokeActionInput!): InvokeActionPayload!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/member.graphql", Input: `"What becomes of an operation whose deadline passes."
+enum DeadlineOutcome {
+  "It fails, and says what it waited for."
+  FAIL
+  "It is finished by force: work may be lost, and the outcome says what is not proved."
+  FORCE
+}
+
+"Which members are added, and where."
+input AddMembersInput {
+  "The instance."
+  instanceId: ID!
+  "The component, by the adapter's name."
+  componentKey: String!
+  "How many more, 1 to 64, within the manifest's bounds and the project's quota."
+  count: Int!
+  "Where: allocations that are free, or this instance's own; spread over in turn."
+  allocationIds: [ID!]
+  "Or: one allocation for each member is asked for; what fails gives it back."
+  intent: CapacityIntentInput
+  "Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition."
+  keepFailed: Boolean! = false
+  "Seconds until it counts as failed, 30 to 86,400."
+  deadlineSeconds: Int! = 900
+  "Refuse with PLAN_STALE unless everything is as the plan of this hash found it."
+  planHash: String
+  "Why, kept in the audit."
+  reason: String
+  "Makes a repeat harmless: same key and input, same operation."
+  idempotencyKey: String!
+}
+
+"Members on their way in."
+type AddMembersPayload {
+  "The instance."
+  instance: Instance!
+  "The new members."
+  members: [Member!]!
+  "The operation that brings them in."
+  operation: Operation!
+}
+
+"Which member is drained."
+input DrainMemberInput {
+  "The member, ACTIVE."
+  memberId: ID!
+  "Lose the work that still runs instead of waiting for it; needs a reason."
+  force: Boolean! = false
+  "Seconds to wait for running work, 30 to 86,400."
+  deadlineSeconds: Int! = 3600
+  "What happens when the deadline passes; FORCE needs a reason."
+  onDeadline: DeadlineOutcome! = FAIL
+  "Refuse with PLAN_STALE unless everything is as the plan of this hash found it."
+  planHash: String
+  "Why, kept in the audit."
+  reason: String
+  "Makes a repeat harmless: same key and input, same operation."
+  idempotencyKey: String!
+}
+
+"Which member is cordoned, uncordoned or recovered."
+input MemberInput {
+  "The member."
+  memberId: ID!
+  "Seconds until it counts as failed, 30 to 86,400."
+  deadlineSeconds: Int! = 900
+  "Why, kept in the audit."
+  reason: String
+  "Makes a repeat harmless: same key and input, same operation."
+  idempotencyKey: String!
+}
+
+"How a member is labelled."
+input LabelMemberInput {
+  "The member."
+  memberId: ID!
+  "The whole new set, an object of at most 32 labels; names and values 1 to 63 letters, digits, dot, dash and underscore."
+  labels: JSON!
+  "Seconds until it counts as failed, 30 to 86,400."
+  deadlineSeconds: Int! = 300
+  "Why, kept in the audit."
+  reason: String
+  "Makes a repeat harmless: same key and input, same operation."
+  idempotencyKey: String!
+}
+
+"Which member is taken out."
+input RemoveMemberInput {
+  "The member."
+  memberId: ID!
+  "Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason."
+  force: Boolean! = false
+  "Seconds until it counts as failed, 30 to 86,400."
+  deadlineSeconds: Int! = 3600
+  "What happens when the deadline passes; FORCE needs a reason."
+  onDeadline: DeadlineOutcome! = FAIL
+  "Refuse with PLAN_STALE unless everything is as the plan of this hash found it."
+  planHash: String
+  "Why, kept in the audit."
+  reason: String
+  "Makes a repeat harmless: same key and input, same operation."
+  idempotencyKey: String!
+}
+
+"Which member makes way for a new one."
+input ReplaceMemberInput {
+  "The member that goes."
+  memberId: ID!
+  "Where the new one lives; left out for the same allocation."
+  allocationId: ID
+  "Or: an allocation is asked for; what fails gives it back."
+  intent: CapacityIntentInput
+  "Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason."
+  force: Boolean! = false
+  "Seconds until it counts as failed, 30 to 86,400."
+  deadlineSeconds: Int! = 3600
+  "What happens when the deadline passes; FORCE needs a reason."
+  onDeadline: DeadlineOutcome! = FAIL
+  "Refuse with PLAN_STALE unless everything is as the plan of this hash found it."
+  planHash: String
+  "Why, kept in the audit; needed when the member is healthy."
+  reason: String
+  "Makes a repeat harmless: same key and input, same operation."
+  idempotencyKey: String!
+}
+
+"A change of a member under way."
+type MemberPayload {
+  "The member."
+  member: Member!
+  "The operation that changes it."
+  operation: Operation!
+}
+
+"A replacement under way."
+type ReplaceMemberPayload {
+  "The member that goes."
+  member: Member!
+  "The member that comes."
+  replacement: Member!
+  "The operation that replaces it."
+  operation: Operation!
+}
+
+extend type Query {
+  "A member. Key: <family>.node.read on its instance's project."
+  member("The member." id: ID!): Member!
+}
+
+extend type Mutation {
+  "Add members to a component. Key: <family>.member.add on the instance's project, and allocation.create when capacity is asked for."
+  addMembers("Which." input: AddMembersInput!): AddMembersPayload!
+  "Let a member's work end; it takes no new work and stays. Key: <family>.node.operate."
+  drainMember("Which." input: DrainMemberInput!): MemberPayload!
+  "Let a member take no new work; what runs goes on. Key: <family>.node.operate."
+  cordonMember("Which." input: MemberInput!): MemberPayload!
+  "Let a cordoned or drained member take work again. Key: <family>.node.operate."
+  uncordonMember("Which." input: MemberInput!): MemberPayload!
+  "Label a member. Key: <family>.node.operate."
+  labelMember("How." input: LabelMemberInput!): MemberPayload!
+  "Take a member out, drained first, with proof that nothing of it is left. Key: <family>.member.remove."
+  removeMember("Which." input: RemoveMemberInput!): MemberPayload!
+  "Put a new member in another's place. Key: <family>.member.replace, and allocation.create when capacity is asked for."
+  replaceMember("Which." input: ReplaceMemberInput!): ReplaceMemberPayload!
+  "Bring a FAILED member in again. Key: <family>.member.recover."
+  recoverMember("Which." input: MemberInput!): MemberPayload!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/node.graphql", Input: `"Whether a node's agent is heard."
@@ -5419,6 +6813,26 @@ type Operation implements Node {
   correlationId: String!
   "What it was asked to change."
   desiredChange: JSON
+  "The members it acts on; empty when it acts on the whole instance."
+  targetIds: [ID!]!
+  "Whether it may lose work and go without proof."
+  force: Boolean!
+  "What becomes of it when its deadline passes."
+  onDeadline: DeadlineOutcome!
+  "When its deadline passed and it went on by force; null otherwise."
+  forcedAt: DateTime
+  "What keeps it from ending, the thing to mend first; empty once it has ended."
+  blockers: [Blocker!]!
+  "The work that it waits for, by the adapter's newest word, at most 100."
+  waitsFor: [Work!]!
+  "When somebody asked to stop it; null otherwise."
+  cancelRequestedAt: DateTime
+  "Who asked to stop it, by name."
+  cancelRequester: String!
+  "What became of that request, for a person."
+  cancelMessage: String!
+  "The operation that it tries again."
+  retryOf: ID
   "What proves its end; null until then."
   evidence: JSON
   "Why it failed; null when it did not."
@@ -5459,6 +6873,24 @@ type OperationStep {
   startedAt: DateTime
   "When it ended."
   endedAt: DateTime
+}
+
+"Something that keeps an operation or an instance from where it should be."
+type Blocker {
+  "What it is: a stable name in UPPER_SNAKE, listed in the documentation of blockers."
+  code: String!
+  "What is wrong and what would clear it, for a person."
+  message: String!
+  "Who can clear it: ` + "`" + `adapter` + "`" + `, ` + "`" + `platform` + "`" + `, ` + "`" + `user` + "`" + ` or ` + "`" + `node` + "`" + `."
+  owner: String!
+  "The object that it is about, by id or name; empty when it is about none."
+  subject: String!
+  "Since when."
+  since: DateTime!
+  "When it is looked at or tried again; null when something else must come first."
+  nextRetryAt: DateTime
+  "The permission key with which somebody can clear it; empty when waiting or mending outside of the platform is the only way."
+  permissionKey: String!
 }
 
 "A page of operations."
@@ -5522,7 +6954,43 @@ type OperationTokenPayload {
   expiresAt: DateTime!
 }
 
+"Which operation is stopped."
+input CancelOperationInput {
+  "The operation."
+  operationId: ID!
+  "Why, kept in the audit."
+  reason: String
+}
+
+"A cancel under way."
+type CancelOperationPayload {
+  "The operation: CANCELED at once when it was never sent, else CANCELING until the adapter has said whether it is too late."
+  operation: Operation!
+}
+
+"Which operation is tried again."
+input RetryOperationInput {
+  "The operation, FAILED or CANCELED."
+  operationId: ID!
+  "Seconds until it counts as failed, 30 to 86,400; left out for as long as the first time."
+  deadlineSeconds: Int
+  "Why, kept in the audit."
+  reason: String
+  "Makes a repeat harmless: same key and input, same operation."
+  idempotencyKey: String!
+}
+
+"A new try under way."
+type RetryOperationPayload {
+  "The new operation."
+  operation: Operation!
+}
+
 extend type Mutation {
+  "Ask an operation to stop, if that is still safe. A teardown and a release cannot be stopped. Key: operation.cancel on its project."
+  cancelOperation("Which." input: CancelOperationInput!): CancelOperationPayload!
+  "Ask again for what an operation did not come to; every rule is asked again. Keys: operation.retry and the kind's own, on its project."
+  retryOperation("Which." input: RetryOperationInput!): RetryOperationPayload!
   "An adapter says how an operation goes. Key: operation.report, by the operation's own token."
   reportOperation("What it says." input: ReportOperationInput!): Operation!
   "An adapter gets a fresh token for the operation of the calling token, while that operation runs."
@@ -5532,6 +7000,329 @@ extend type Mutation {
 extend type Subscription {
   "An operation each time it changes, first as it is now; completes when it has ended. Key: operation.read on its project."
   operationProgress("The operation." operationId: ID!): Operation!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/orphan.graphql", Input: `"What an operation has left behind."
+enum OrphanKind {
+  "Something of a member may be left on a node."
+  NODE_RESIDUE
+  "An allocation is held that nobody asked to keep."
+  ALLOCATION
+}
+
+"An amount of money."
+type Money {
+  "ISO 4217."
+  currency: String!
+  "The amount as a decimal number, exact."
+  amount: String!
+}
+
+"Something that an operation could not take back. It is tried again until it is gone."
+type Orphan implements Node {
+  "Typed id, ` + "`" + `orp_…` + "`" + `."
+  id: ID!
+  "What it is."
+  kind: OrphanKind!
+  "The project it belongs to."
+  projectId: ID!
+  "The instance it belongs to."
+  instanceId: ID!
+  "The operation that left it."
+  operation: Operation
+  "The member that it is of."
+  member: Member
+  "The node that it lies on."
+  node: ComputeNode
+  "The allocation that it holds."
+  allocation: Allocation
+  "Who can mend it: ` + "`" + `adapter` + "`" + `, ` + "`" + `platform` + "`" + `, ` + "`" + `user` + "`" + ` or ` + "`" + `node` + "`" + `."
+  owner: String!
+  "What is left and why, for a person."
+  message: String!
+  "How old it is, in seconds; when it is gone, how old it grew."
+  ageSeconds: Int!
+  "The list price of what it holds, for an hour; null when its SKU has no price."
+  hourlyCost: Money
+  "What it has cost so far by the list price; null when its SKU has no price."
+  costSoFar: Money
+  "How often taking it back was tried."
+  attempts: Int!
+  "Why the last try failed; empty before the first."
+  lastError: String!
+  "When it is tried again."
+  nextTryAt: DateTime!
+  "Since when it is listed."
+  createdAt: DateTime!
+  "When it was gone; null until then."
+  resolvedAt: DateTime
+  "How it went; empty until then."
+  resolution: String!
+}
+
+"A page of orphans."
+type OrphanConnection {
+  "The rows, each with its cursor."
+  edges: [OrphanEdge!]!
+  "Where the page stands."
+  pageInfo: PageInfo!
+}
+
+"An orphan in a page."
+type OrphanEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The orphan."
+  node: Orphan!
+}
+
+"The list price of a SKU."
+type SkuPrice {
+  "Typed id, ` + "`" + `sku_…` + "`" + `."
+  id: ID!
+  "What is sold."
+  sku: String!
+  "The price of an allocation for an hour."
+  hourly: Money!
+  "When it was set."
+  updatedAt: DateTime!
+}
+
+extend type Query {
+  "What operations of a project have left behind, newest first. Key: operation.read."
+  orphans("The project." projectId: ID!, "Those that are gone as well." resolved: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): OrphanConnection!
+  "The list prices, by SKU, at most 500. Any logged-in caller."
+  skuPrices: [SkuPrice!]!
+}
+
+"A list price."
+input SetSkuPriceInput {
+  "What is sold."
+  sku: String!
+  "ISO 4217: three capital letters."
+  currency: String!
+  "The price of an allocation for an hour, a decimal number of at most six places, 0 to 1,000,000."
+  hourly: String!
+}
+
+"How much a project may have."
+input SetProjectQuotaInput {
+  "The project."
+  projectId: ID!
+  "Most members that its instances may have together, 0 to 100,000; left out for no bound."
+  maxMembers: Int
+  "Most GPUs that its allocations may hold together, 0 to 100,000; left out for no bound."
+  maxGpus: Int
+  "Why, kept in the audit."
+  reason: String!
+}
+
+extend type Mutation {
+  "Try now to take an orphan back. Key: operation.retry on its project."
+  retryOrphan("The orphan." orphanId: ID!): Orphan!
+  "Set a SKU's list price. Key: sku.price.manage on the platform."
+  setSkuPrice("Which." input: SetSkuPriceInput!): SkuPrice!
+  "Bound what a project may have; what it has already stays. Key: project.quota.manage on its tenant."
+  setProjectQuota("How much." input: SetProjectQuotaInput!): Project!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/plan.graphql", Input: `"What a plan would do with a member."
+enum PlanAction {
+  "Brought in."
+  ADD
+  "Given time to end its work; it stays."
+  DRAIN
+  "Taken out."
+  REMOVE
+  "Put in another's place."
+  REPLACE
+  "Brought in again."
+  RECOVER
+  "Changed where it is."
+  CHANGE
+}
+
+"A member that a plan would touch."
+type PlannedMember {
+  "The member; null for one that does not exist yet."
+  member: Member
+  "The component, by the adapter's name."
+  componentKey: String!
+  "What would be done with it."
+  action: PlanAction!
+  "The allocation it lives or would live in; null when one would be asked for."
+  allocation: Allocation
+  "Whether its node answers now."
+  reachable: Boolean!
+}
+
+"Work that runs on members, by the adapter's word."
+type Work {
+  "What it is, such as ` + "`" + `job` + "`" + `."
+  kind: String!
+  "Its id, by the adapter."
+  id: String!
+  "Its name."
+  name: String!
+  "The member it runs on; empty when the adapter does not say."
+  memberId: String!
+  "Whose it is, by the app's own names."
+  owner: String!
+  "Since when it runs; null when the adapter does not say."
+  since: DateTime
+  "What else there is to say."
+  message: String!
+}
+
+"Who has a say in a plan."
+enum VerdictSource {
+  "The states of instance, members, allocations and open operations."
+  STATE
+  "The manifest: bounds, compatibility and config."
+  COMPATIBILITY
+  "The project's quota."
+  QUOTA
+  "Policy overlays; without any, everything is allowed."
+  POLICY
+  "The app's adapter."
+  ADAPTER
+}
+
+"What somebody has to say to a plan."
+enum VerdictOutcome {
+  "Nothing against it."
+  ALLOWED
+  "It would be refused."
+  REFUSED
+  "Nobody can tell; never read as allowed."
+  UNKNOWN
+}
+
+"What one of those who have a say answers to a plan."
+type Verdict {
+  "Who says it."
+  source: VerdictSource!
+  "What is said."
+  outcome: VerdictOutcome!
+  "Why; empty when there is nothing to say."
+  reasons: [Reason!]!
+}
+
+"What a change would do, before it is asked for. Nothing is written."
+type Plan {
+  "What everything in this plan rests on: pass it as ` + "`" + `planHash` + "`" + `, and the change is refused with PLAN_STALE when any of it has moved."
+  hash: String!
+  "The kind of operation it would be."
+  kind: OperationKind!
+  "The instance."
+  instance: Instance!
+  "Whether the change would be accepted as things are: no verdict is REFUSED."
+  allowed: Boolean!
+  "The members it would touch, at most 256."
+  members: [PlannedMember!]!
+  "Work that would be lost, at most 100; what only has to be waited for is not."
+  workLost: [Work!]!
+  "How much work would be lost in all; null when nobody can tell."
+  workLostTotal: Int
+  "What those who have a say answer, in the order of their sources."
+  verdicts: [Verdict!]!
+  "Whether the change can be taken back."
+  reversible: Boolean!
+  "How it is taken back, or why it cannot be."
+  reversal: String!
+  "The operations that would make way for it."
+  supersedes: [Operation!]!
+  "What else would change: versions, config, counts."
+  change: JSON!
+}
+
+"Capacity that is asked for along with a change."
+input CapacityIntentInput {
+  "What each allocation is made of."
+  shape: CapacityShape!
+  "GPUs of each, for GPU_SLICE, 1 to 64; for BAREMETAL leave it out."
+  gpuCount: Int
+  "Only this SKU."
+  sku: String
+  "Only this region."
+  region: String
+}
+
+"Which members would be added."
+input PlanAddMembersInput {
+  "The instance."
+  instanceId: ID!
+  "The component, by the adapter's name."
+  componentKey: String!
+  "How many more, 1 to 64."
+  count: Int!
+  "Where: allocations that are free, or this instance's own; spread over in turn."
+  allocationIds: [ID!]
+  "Or: one allocation for each member is asked for."
+  intent: CapacityIntentInput
+}
+
+"Which member would be changed."
+input PlanMemberInput {
+  "The member."
+  memberId: ID!
+  "Whether work may be lost and proof go missing."
+  force: Boolean! = false
+}
+
+"Which member would be replaced, and where."
+input PlanReplaceMemberInput {
+  "The member that goes."
+  memberId: ID!
+  "Where the new one lives; left out for the same allocation."
+  allocationId: ID
+  "Or: an allocation is asked for."
+  intent: CapacityIntentInput
+  "Whether work may be lost and proof go missing."
+  force: Boolean! = false
+}
+
+"What an instance would be upgraded to."
+input PlanUpgradeInstanceInput {
+  "The instance."
+  instanceId: ID!
+  "The version; left out to stay with the present one."
+  version: String
+  "The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults."
+  config: JSON
+}
+
+"What an instance would be brought back to."
+input PlanRollbackInstanceInput {
+  "The instance."
+  instanceId: ID!
+  "The generation; left out for the one before, or the present one when an upgrade away from it has failed."
+  generation: Int
+}
+
+"Which instance would be torn down."
+input PlanDecommissionInstanceInput {
+  "The instance."
+  instanceId: ID!
+  "Whether work may be lost and proof go missing."
+  force: Boolean! = false
+}
+
+extend type Query {
+  "What adding members would do. Key: <family>.member.add on the instance's project."
+  planAddMembers("Which." input: PlanAddMembersInput!): Plan!
+  "What draining a member would do. Key: <family>.node.operate on the instance's project."
+  planDrainMember("Which." input: PlanMemberInput!): Plan!
+  "What removing a member would do. Key: <family>.member.remove on the instance's project."
+  planRemoveMember("Which." input: PlanMemberInput!): Plan!
+  "What replacing a member would do. Key: <family>.member.replace on the instance's project."
+  planReplaceMember("Which." input: PlanReplaceMemberInput!): Plan!
+  "What an upgrade would do. Key: <family>.instance.update on the instance's project."
+  planUpgradeInstance("To what." input: PlanUpgradeInstanceInput!): Plan!
+  "What a rollback would do. Key: <family>.instance.update on the instance's project."
+  planRollbackInstance("To what." input: PlanRollbackInstanceInput!): Plan!
+  "What tearing an instance down would do. Key: <family>.instance.delete on the instance's project."
+  planDecommissionInstance("Which." input: PlanDecommissionInstanceInput!): Plan!
 }
 `, BuiltIn: false},
 }
@@ -5611,6 +7402,18 @@ func (ec *executionContext) childFields_AdapterRegistrationEdge(ctx context.Cont
 	return nil, fmt.Errorf("no field named %q was found under type AdapterRegistrationEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_AddMembersPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "instance":
+		return ec.fieldContext_AddMembersPayload_instance(ctx, field)
+	case "members":
+		return ec.fieldContext_AddMembersPayload_members(ctx, field)
+	case "operation":
+		return ec.fieldContext_AddMembersPayload_operation(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AddMembersPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Allocation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -5637,6 +7440,8 @@ func (ec *executionContext) childFields_Allocation(ctx context.Context, field gr
 		return ec.fieldContext_Allocation_schedulerType(ctx, field)
 	case "integrationMetadata":
 		return ec.fieldContext_Allocation_integrationMetadata(ctx, field)
+	case "createdByOperationId":
+		return ec.fieldContext_Allocation_createdByOperationId(ctx, field)
 	case "releaseOperation":
 		return ec.fieldContext_Allocation_releaseOperation(ctx, field)
 	case "createdAt":
@@ -5821,6 +7626,34 @@ func (ec *executionContext) childFields_AuditEntryEdge(ctx context.Context, fiel
 	return nil, fmt.Errorf("no field named %q was found under type AuditEntryEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_Blocker(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "code":
+		return ec.fieldContext_Blocker_code(ctx, field)
+	case "message":
+		return ec.fieldContext_Blocker_message(ctx, field)
+	case "owner":
+		return ec.fieldContext_Blocker_owner(ctx, field)
+	case "subject":
+		return ec.fieldContext_Blocker_subject(ctx, field)
+	case "since":
+		return ec.fieldContext_Blocker_since(ctx, field)
+	case "nextRetryAt":
+		return ec.fieldContext_Blocker_nextRetryAt(ctx, field)
+	case "permissionKey":
+		return ec.fieldContext_Blocker_permissionKey(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Blocker", field.Name)
+}
+
+func (ec *executionContext) childFields_CancelOperationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "operation":
+		return ec.fieldContext_CancelOperationPayload_operation(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CancelOperationPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_ComponentRole(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "componentKey":
@@ -5941,6 +7774,18 @@ func (ec *executionContext) childFields_DecommissionInstancePayload(ctx context.
 	return nil, fmt.Errorf("no field named %q was found under type DecommissionInstancePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_Drift(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "code":
+		return ec.fieldContext_Drift_code(ctx, field)
+	case "message":
+		return ec.fieldContext_Drift_message(ctx, field)
+	case "memberId":
+		return ec.fieldContext_Drift_memberId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Drift", field.Name)
+}
+
 func (ec *executionContext) childFields_EnrolNodePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "node":
@@ -6039,6 +7884,26 @@ func (ec *executionContext) childFields_Failure(ctx context.Context, field graph
 	return nil, fmt.Errorf("no field named %q was found under type Failure", field.Name)
 }
 
+func (ec *executionContext) childFields_Generation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Generation_id(ctx, field)
+	case "number":
+		return ec.fieldContext_Generation_number(ctx, field)
+	case "appVersion":
+		return ec.fieldContext_Generation_appVersion(ctx, field)
+	case "manifest":
+		return ec.fieldContext_Generation_manifest(ctx, field)
+	case "config":
+		return ec.fieldContext_Generation_config(ctx, field)
+	case "operationId":
+		return ec.fieldContext_Generation_operationId(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Generation_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Generation", field.Name)
+}
+
 func (ec *executionContext) childFields_Instance(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -6079,6 +7944,18 @@ func (ec *executionContext) childFields_Instance(ctx context.Context, field grap
 		return ec.fieldContext_Instance_smoke(ctx, field)
 	case "failure":
 		return ec.fieldContext_Instance_failure(ctx, field)
+	case "generation":
+		return ec.fieldContext_Instance_generation(ctx, field)
+	case "generations":
+		return ec.fieldContext_Instance_generations(ctx, field)
+	case "drift":
+		return ec.fieldContext_Instance_drift(ctx, field)
+	case "observedAt":
+		return ec.fieldContext_Instance_observedAt(ctx, field)
+	case "blockers":
+		return ec.fieldContext_Instance_blockers(ctx, field)
+	case "orphans":
+		return ec.fieldContext_Instance_orphans(ctx, field)
 	case "roles":
 		return ec.fieldContext_Instance_roles(ctx, field)
 	case "members":
@@ -6123,6 +8000,16 @@ func (ec *executionContext) childFields_InstanceEdge(ctx context.Context, field 
 		return ec.fieldContext_InstanceEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type InstanceEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_InstancePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "instance":
+		return ec.fieldContext_InstancePayload_instance(ctx, field)
+	case "operation":
+		return ec.fieldContext_InstancePayload_operation(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InstancePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_InvokeActionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6267,6 +8154,8 @@ func (ec *executionContext) childFields_Member(ctx context.Context, field graphq
 		return ec.fieldContext_Member_correlationId(ctx, field)
 	case "adapterDetail":
 		return ec.fieldContext_Member_adapterDetail(ctx, field)
+	case "labels":
+		return ec.fieldContext_Member_labels(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Member_createdAt(ctx, field)
 	case "updatedAt":
@@ -6293,6 +8182,26 @@ func (ec *executionContext) childFields_MemberEdge(ctx context.Context, field gr
 		return ec.fieldContext_MemberEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type MemberEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_MemberPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "member":
+		return ec.fieldContext_MemberPayload_member(ctx, field)
+	case "operation":
+		return ec.fieldContext_MemberPayload_operation(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MemberPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_Money(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "currency":
+		return ec.fieldContext_Money_currency(ctx, field)
+	case "amount":
+		return ec.fieldContext_Money_amount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Money", field.Name)
 }
 
 func (ec *executionContext) childFields_NodeCredentialPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6401,6 +8310,26 @@ func (ec *executionContext) childFields_Operation(ctx context.Context, field gra
 		return ec.fieldContext_Operation_correlationId(ctx, field)
 	case "desiredChange":
 		return ec.fieldContext_Operation_desiredChange(ctx, field)
+	case "targetIds":
+		return ec.fieldContext_Operation_targetIds(ctx, field)
+	case "force":
+		return ec.fieldContext_Operation_force(ctx, field)
+	case "onDeadline":
+		return ec.fieldContext_Operation_onDeadline(ctx, field)
+	case "forcedAt":
+		return ec.fieldContext_Operation_forcedAt(ctx, field)
+	case "blockers":
+		return ec.fieldContext_Operation_blockers(ctx, field)
+	case "waitsFor":
+		return ec.fieldContext_Operation_waitsFor(ctx, field)
+	case "cancelRequestedAt":
+		return ec.fieldContext_Operation_cancelRequestedAt(ctx, field)
+	case "cancelRequester":
+		return ec.fieldContext_Operation_cancelRequester(ctx, field)
+	case "cancelMessage":
+		return ec.fieldContext_Operation_cancelMessage(ctx, field)
+	case "retryOf":
+		return ec.fieldContext_Operation_retryOf(ctx, field)
 	case "evidence":
 		return ec.fieldContext_Operation_evidence(ctx, field)
 	case "error":
@@ -6477,6 +8406,70 @@ func (ec *executionContext) childFields_OperationTokenPayload(ctx context.Contex
 	return nil, fmt.Errorf("no field named %q was found under type OperationTokenPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_Orphan(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Orphan_id(ctx, field)
+	case "kind":
+		return ec.fieldContext_Orphan_kind(ctx, field)
+	case "projectId":
+		return ec.fieldContext_Orphan_projectId(ctx, field)
+	case "instanceId":
+		return ec.fieldContext_Orphan_instanceId(ctx, field)
+	case "operation":
+		return ec.fieldContext_Orphan_operation(ctx, field)
+	case "member":
+		return ec.fieldContext_Orphan_member(ctx, field)
+	case "node":
+		return ec.fieldContext_Orphan_node(ctx, field)
+	case "allocation":
+		return ec.fieldContext_Orphan_allocation(ctx, field)
+	case "owner":
+		return ec.fieldContext_Orphan_owner(ctx, field)
+	case "message":
+		return ec.fieldContext_Orphan_message(ctx, field)
+	case "ageSeconds":
+		return ec.fieldContext_Orphan_ageSeconds(ctx, field)
+	case "hourlyCost":
+		return ec.fieldContext_Orphan_hourlyCost(ctx, field)
+	case "costSoFar":
+		return ec.fieldContext_Orphan_costSoFar(ctx, field)
+	case "attempts":
+		return ec.fieldContext_Orphan_attempts(ctx, field)
+	case "lastError":
+		return ec.fieldContext_Orphan_lastError(ctx, field)
+	case "nextTryAt":
+		return ec.fieldContext_Orphan_nextTryAt(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Orphan_createdAt(ctx, field)
+	case "resolvedAt":
+		return ec.fieldContext_Orphan_resolvedAt(ctx, field)
+	case "resolution":
+		return ec.fieldContext_Orphan_resolution(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Orphan", field.Name)
+}
+
+func (ec *executionContext) childFields_OrphanConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_OrphanConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_OrphanConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrphanConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_OrphanEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_OrphanEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_OrphanEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrphanEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_PageInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "hasNextPage":
@@ -6491,6 +8484,52 @@ func (ec *executionContext) childFields_PageInfo(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
 }
 
+func (ec *executionContext) childFields_Plan(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "hash":
+		return ec.fieldContext_Plan_hash(ctx, field)
+	case "kind":
+		return ec.fieldContext_Plan_kind(ctx, field)
+	case "instance":
+		return ec.fieldContext_Plan_instance(ctx, field)
+	case "allowed":
+		return ec.fieldContext_Plan_allowed(ctx, field)
+	case "members":
+		return ec.fieldContext_Plan_members(ctx, field)
+	case "workLost":
+		return ec.fieldContext_Plan_workLost(ctx, field)
+	case "workLostTotal":
+		return ec.fieldContext_Plan_workLostTotal(ctx, field)
+	case "verdicts":
+		return ec.fieldContext_Plan_verdicts(ctx, field)
+	case "reversible":
+		return ec.fieldContext_Plan_reversible(ctx, field)
+	case "reversal":
+		return ec.fieldContext_Plan_reversal(ctx, field)
+	case "supersedes":
+		return ec.fieldContext_Plan_supersedes(ctx, field)
+	case "change":
+		return ec.fieldContext_Plan_change(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Plan", field.Name)
+}
+
+func (ec *executionContext) childFields_PlannedMember(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "member":
+		return ec.fieldContext_PlannedMember_member(ctx, field)
+	case "componentKey":
+		return ec.fieldContext_PlannedMember_componentKey(ctx, field)
+	case "action":
+		return ec.fieldContext_PlannedMember_action(ctx, field)
+	case "allocation":
+		return ec.fieldContext_PlannedMember_allocation(ctx, field)
+	case "reachable":
+		return ec.fieldContext_PlannedMember_reachable(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PlannedMember", field.Name)
+}
+
 func (ec *executionContext) childFields_Project(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -6501,6 +8540,10 @@ func (ec *executionContext) childFields_Project(ctx context.Context, field graph
 		return ec.fieldContext_Project_slug(ctx, field)
 	case "displayName":
 		return ec.fieldContext_Project_displayName(ctx, field)
+	case "maxMembers":
+		return ec.fieldContext_Project_maxMembers(ctx, field)
+	case "maxGpus":
+		return ec.fieldContext_Project_maxGpus(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Project_createdAt(ctx, field)
 	}
@@ -6549,12 +8592,32 @@ func (ec *executionContext) childFields_ReleaseAllocationPayload(ctx context.Con
 	return nil, fmt.Errorf("no field named %q was found under type ReleaseAllocationPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ReplaceMemberPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "member":
+		return ec.fieldContext_ReplaceMemberPayload_member(ctx, field)
+	case "replacement":
+		return ec.fieldContext_ReplaceMemberPayload_replacement(ctx, field)
+	case "operation":
+		return ec.fieldContext_ReplaceMemberPayload_operation(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReplaceMemberPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RequestAllocationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "allocations":
 		return ec.fieldContext_RequestAllocationPayload_allocations(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RequestAllocationPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RetryOperationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "operation":
+		return ec.fieldContext_RetryOperationPayload_operation(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RetryOperationPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_RoleBinding(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6633,6 +8696,20 @@ func (ec *executionContext) childFields_ServiceAccountKey(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type ServiceAccountKey", field.Name)
 }
 
+func (ec *executionContext) childFields_SkuPrice(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_SkuPrice_id(ctx, field)
+	case "sku":
+		return ec.fieldContext_SkuPrice_sku(ctx, field)
+	case "hourly":
+		return ec.fieldContext_SkuPrice_hourly(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_SkuPrice_updatedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SkuPrice", field.Name)
+}
+
 func (ec *executionContext) childFields_Tenant(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -6683,6 +8760,18 @@ func (ec *executionContext) childFields_UserEdge(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type UserEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_Verdict(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "source":
+		return ec.fieldContext_Verdict_source(ctx, field)
+	case "outcome":
+		return ec.fieldContext_Verdict_outcome(ctx, field)
+	case "reasons":
+		return ec.fieldContext_Verdict_reasons(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Verdict", field.Name)
+}
+
 func (ec *executionContext) childFields_Viewer(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "actor":
@@ -6697,6 +8786,26 @@ func (ec *executionContext) childFields_Viewer(ctx context.Context, field graphq
 		return ec.fieldContext_Viewer_permissions(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Viewer", field.Name)
+}
+
+func (ec *executionContext) childFields_Work(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "kind":
+		return ec.fieldContext_Work_kind(ctx, field)
+	case "id":
+		return ec.fieldContext_Work_id(ctx, field)
+	case "name":
+		return ec.fieldContext_Work_name(ctx, field)
+	case "memberId":
+		return ec.fieldContext_Work_memberId(ctx, field)
+	case "owner":
+		return ec.fieldContext_Work_owner(ctx, field)
+	case "since":
+		return ec.fieldContext_Work_since(ctx, field)
+	case "message":
+		return ec.fieldContext_Work_message(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Work", field.Name)
 }
 
 func (ec *executionContext) childFields___Directive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/orphan"
 )
 
 // An object with a globally unique, typed, prefixed id, such as `ins_01h455vb4pex5vsknk084sn02q`.
@@ -56,6 +57,40 @@ type AdapterRegistrationEdge struct {
 	Cursor string `json:"cursor"`
 	// The adapter.
 	Node *db.Adapter `json:"node"`
+}
+
+// Which members are added, and where.
+type AddMembersInput struct {
+	// The instance.
+	InstanceID ids.ID `json:"instanceId"`
+	// The component, by the adapter's name.
+	ComponentKey string `json:"componentKey"`
+	// How many more, 1 to 64, within the manifest's bounds and the project's quota.
+	Count int `json:"count"`
+	// Where: allocations that are free, or this instance's own; spread over in turn.
+	AllocationIds []ids.ID `json:"allocationIds,omitempty"`
+	// Or: one allocation for each member is asked for; what fails gives it back.
+	Intent *CapacityIntentInput `json:"intent,omitempty"`
+	// Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition.
+	KeepFailed bool `json:"keepFailed"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash *string `json:"planHash,omitempty"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// Members on their way in.
+type AddMembersPayload struct {
+	// The instance.
+	Instance *instance.View `json:"instance"`
+	// The new members.
+	Members []*db.Member `json:"members"`
+	// The operation that brings them in.
+	Operation *operation.View `json:"operation"`
 }
 
 // A page of allocations.
@@ -144,6 +179,32 @@ type AuditEntryEdge struct {
 	Cursor string `json:"cursor"`
 	// The entry.
 	Node *db.AuditEntry `json:"node"`
+}
+
+// Which operation is stopped.
+type CancelOperationInput struct {
+	// The operation.
+	OperationID ids.ID `json:"operationId"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+}
+
+// A cancel under way.
+type CancelOperationPayload struct {
+	// The operation: CANCELED at once when it was never sent, else CANCELING until the adapter has said whether it is too late.
+	Operation *operation.View `json:"operation"`
+}
+
+// Capacity that is asked for along with a change.
+type CapacityIntentInput struct {
+	// What each allocation is made of.
+	Shape lifecycle.CapacityShape `json:"shape"`
+	// GPUs of each, for GPU_SLICE, 1 to 64; for BAREMETAL leave it out.
+	GpuCount *int `json:"gpuCount,omitempty"`
+	// Only this SKU.
+	Sku *string `json:"sku,omitempty"`
+	// Only this region.
+	Region *string `json:"region,omitempty"`
 }
 
 // How many members of a component are wanted, and where.
@@ -282,6 +343,12 @@ type CreateUserInput struct {
 type DecommissionInstanceInput struct {
 	// The instance.
 	InstanceID ids.ID `json:"instanceId"`
+	// Go at once: a node that does not answer is left to be cleaned later; needs a reason.
+	Force bool `json:"force"`
+	// What happens when the deadline passes; FORCE needs a reason.
+	OnDeadline lifecycle.DeadlineOutcome `json:"onDeadline"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash *string `json:"planHash,omitempty"`
 	// Seconds until it counts as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds"`
 	// Why, kept in the audit.
@@ -296,6 +363,24 @@ type DecommissionInstancePayload struct {
 	Instance *instance.View `json:"instance"`
 	// The operation that tears it down.
 	Operation *operation.View `json:"operation"`
+}
+
+// Which member is drained.
+type DrainMemberInput struct {
+	// The member, ACTIVE.
+	MemberID ids.ID `json:"memberId"`
+	// Lose the work that still runs instead of waiting for it; needs a reason.
+	Force bool `json:"force"`
+	// Seconds to wait for running work, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds"`
+	// What happens when the deadline passes; FORCE needs a reason.
+	OnDeadline lifecycle.DeadlineOutcome `json:"onDeadline"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash *string `json:"planHash,omitempty"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // How an agent enrols its node.
@@ -382,6 +467,14 @@ type InstanceFilter struct {
 	Search *string `json:"search,omitempty"`
 }
 
+// A change of an instance under way.
+type InstancePayload struct {
+	// The instance.
+	Instance *instance.View `json:"instance"`
+	// The operation that changes it.
+	Operation *operation.View `json:"operation"`
+}
+
 // Which action is asked for.
 type InvokeActionInput struct {
 	// The instance.
@@ -402,6 +495,20 @@ type InvokeActionPayload struct {
 	Output json.RawMessage `json:"output"`
 	// What ties together everything the action caused.
 	CorrelationID string `json:"correlationId"`
+}
+
+// How a member is labelled.
+type LabelMemberInput struct {
+	// The member.
+	MemberID ids.ID `json:"memberId"`
+	// The whole new set, an object of at most 32 labels; names and values 1 to 63 letters, digits, dot, dash and underscore.
+	Labels json.RawMessage `json:"labels"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // What a launch is made from.
@@ -496,6 +603,26 @@ type MemberEdge struct {
 	Cursor string `json:"cursor"`
 	// The member.
 	Node *db.Member `json:"node"`
+}
+
+// Which member is cordoned, uncordoned or recovered.
+type MemberInput struct {
+	// The member.
+	MemberID ids.ID `json:"memberId"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// A change of a member under way.
+type MemberPayload struct {
+	// The member.
+	Member *db.Member `json:"member"`
+	// The operation that changes it.
+	Operation *operation.View `json:"operation"`
 }
 
 // What an adapter says of one member.
@@ -598,6 +725,22 @@ type OperationTokenPayload struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
+// A page of orphans.
+type OrphanConnection struct {
+	// The rows, each with its cursor.
+	Edges []*OrphanEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// An orphan in a page.
+type OrphanEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The orphan.
+	Node *orphan.View `json:"node"`
+}
+
 // Where a page of a connection stands.
 type PageInfo struct {
 	// Whether more rows follow the last edge.
@@ -608,6 +751,66 @@ type PageInfo struct {
 	StartCursor *string `json:"startCursor,omitempty"`
 	// The cursor of the last edge; pass it as `after` to read on; null on an empty page.
 	EndCursor *string `json:"endCursor,omitempty"`
+}
+
+// Which members would be added.
+type PlanAddMembersInput struct {
+	// The instance.
+	InstanceID ids.ID `json:"instanceId"`
+	// The component, by the adapter's name.
+	ComponentKey string `json:"componentKey"`
+	// How many more, 1 to 64.
+	Count int `json:"count"`
+	// Where: allocations that are free, or this instance's own; spread over in turn.
+	AllocationIds []ids.ID `json:"allocationIds,omitempty"`
+	// Or: one allocation for each member is asked for.
+	Intent *CapacityIntentInput `json:"intent,omitempty"`
+}
+
+// Which instance would be torn down.
+type PlanDecommissionInstanceInput struct {
+	// The instance.
+	InstanceID ids.ID `json:"instanceId"`
+	// Whether work may be lost and proof go missing.
+	Force bool `json:"force"`
+}
+
+// Which member would be changed.
+type PlanMemberInput struct {
+	// The member.
+	MemberID ids.ID `json:"memberId"`
+	// Whether work may be lost and proof go missing.
+	Force bool `json:"force"`
+}
+
+// Which member would be replaced, and where.
+type PlanReplaceMemberInput struct {
+	// The member that goes.
+	MemberID ids.ID `json:"memberId"`
+	// Where the new one lives; left out for the same allocation.
+	AllocationID *ids.ID `json:"allocationId,omitempty"`
+	// Or: an allocation is asked for.
+	Intent *CapacityIntentInput `json:"intent,omitempty"`
+	// Whether work may be lost and proof go missing.
+	Force bool `json:"force"`
+}
+
+// What an instance would be brought back to.
+type PlanRollbackInstanceInput struct {
+	// The instance.
+	InstanceID ids.ID `json:"instanceId"`
+	// The generation; left out for the one before, or the present one when an upgrade away from it has failed.
+	Generation *int `json:"generation,omitempty"`
+}
+
+// What an instance would be upgraded to.
+type PlanUpgradeInstanceInput struct {
+	// The instance.
+	InstanceID ids.ID `json:"instanceId"`
+	// The version; left out to stay with the present one.
+	Version *string `json:"version,omitempty"`
+	// The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults.
+	Config json.RawMessage `json:"config,omitempty"`
 }
 
 // A page of projects.
@@ -698,6 +901,56 @@ type ReleaseAllocationPayload struct {
 	Operation *operation.View `json:"operation"`
 }
 
+// Which member is taken out.
+type RemoveMemberInput struct {
+	// The member.
+	MemberID ids.ID `json:"memberId"`
+	// Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason.
+	Force bool `json:"force"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds"`
+	// What happens when the deadline passes; FORCE needs a reason.
+	OnDeadline lifecycle.DeadlineOutcome `json:"onDeadline"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash *string `json:"planHash,omitempty"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// Which member makes way for a new one.
+type ReplaceMemberInput struct {
+	// The member that goes.
+	MemberID ids.ID `json:"memberId"`
+	// Where the new one lives; left out for the same allocation.
+	AllocationID *ids.ID `json:"allocationId,omitempty"`
+	// Or: an allocation is asked for; what fails gives it back.
+	Intent *CapacityIntentInput `json:"intent,omitempty"`
+	// Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason.
+	Force bool `json:"force"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds"`
+	// What happens when the deadline passes; FORCE needs a reason.
+	OnDeadline lifecycle.DeadlineOutcome `json:"onDeadline"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash *string `json:"planHash,omitempty"`
+	// Why, kept in the audit; needed when the member is healthy.
+	Reason *string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// A replacement under way.
+type ReplaceMemberPayload struct {
+	// The member that goes.
+	Member *db.Member `json:"member"`
+	// The member that comes.
+	Replacement *db.Member `json:"replacement"`
+	// The operation that replaces it.
+	Operation *operation.View `json:"operation"`
+}
+
 // What an agent says of a task.
 type ReportNodeTaskInput struct {
 	// The task.
@@ -760,6 +1013,40 @@ type RequestAllocationPayload struct {
 	Allocations []*db.Allocation `json:"allocations"`
 }
 
+// Which operation is tried again.
+type RetryOperationInput struct {
+	// The operation, FAILED or CANCELED.
+	OperationID ids.ID `json:"operationId"`
+	// Seconds until it counts as failed, 30 to 86,400; left out for as long as the first time.
+	DeadlineSeconds *int `json:"deadlineSeconds,omitempty"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// A new try under way.
+type RetryOperationPayload struct {
+	// The new operation.
+	Operation *operation.View `json:"operation"`
+}
+
+// What an instance is brought back to.
+type RollbackInstanceInput struct {
+	// The instance, RUNNING.
+	InstanceID ids.ID `json:"instanceId"`
+	// The generation; left out for the one before, or the present one when an upgrade away from it has failed.
+	Generation *int `json:"generation,omitempty"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash *string `json:"planHash,omitempty"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
 // What a task for a member's node is made from.
 type RunNodeTaskInput struct {
 	// The member it acts in.
@@ -790,8 +1077,48 @@ type ServiceAccountEdge struct {
 	Node *db.ServiceAccount `json:"node"`
 }
 
+// How much a project may have.
+type SetProjectQuotaInput struct {
+	// The project.
+	ProjectID ids.ID `json:"projectId"`
+	// Most members that its instances may have together, 0 to 100,000; left out for no bound.
+	MaxMembers *int `json:"maxMembers,omitempty"`
+	// Most GPUs that its allocations may hold together, 0 to 100,000; left out for no bound.
+	MaxGpus *int `json:"maxGpus,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason"`
+}
+
+// A list price.
+type SetSkuPriceInput struct {
+	// What is sold.
+	Sku string `json:"sku"`
+	// ISO 4217: three capital letters.
+	Currency string `json:"currency"`
+	// The price of an allocation for an hour, a decimal number of at most six places, 0 to 1,000,000.
+	Hourly string `json:"hourly"`
+}
+
 // The root of everything that can be watched, over graphql-transport-ws.
 type Subscription struct {
+}
+
+// What an instance is upgraded to.
+type UpgradeInstanceInput struct {
+	// The instance, RUNNING.
+	InstanceID ids.ID `json:"instanceId"`
+	// The version, ACTIVE; left out to stay with the present one.
+	Version *string `json:"version,omitempty"`
+	// The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults.
+	Config json.RawMessage `json:"config,omitempty"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash *string `json:"planHash,omitempty"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // A page of people.

@@ -17,10 +17,15 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/node"
+	"github.com/gpuaas/app-platform/service/orphan"
+	"github.com/gpuaas/app-platform/service/price"
+	"github.com/gpuaas/app-platform/service/retry"
 	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/workers"
 	"github.com/gpuaas/app-platform/workers/invoke"
@@ -47,6 +52,11 @@ func (p *platform) resolver(sentinel *live.Sentinel) (*graph.Resolver, error) {
 		Nodes:       &node.Service{DB: p.db},
 		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
 		Instances:   &instance.Service{DB: p.db, Actions: calls},
+		Members:     &member.Service{DB: p.db},
+		Retries:     &retry.Service{DB: p.db},
+		Blockers:    &blocker.Service{DB: p.db},
+		Orphans:     &orphan.Service{DB: p.db},
+		Prices:      &price.Service{DB: p.db},
 	}, nil
 }
 

@@ -19,6 +19,8 @@ const (
 	FieldTenantID = "tenant_id"
 	// FieldProjectID holds the string denoting the project_id field in the database.
 	FieldProjectID = "project_id"
+	// FieldCreatedByOperationID holds the string denoting the created_by_operation_id field in the database.
+	FieldCreatedByOperationID = "created_by_operation_id"
 	// FieldName holds the string denoting the name field in the database.
 	FieldName = "name"
 	// FieldShape holds the string denoting the shape field in the database.
@@ -54,6 +56,7 @@ var Columns = []string{
 	FieldID,
 	FieldTenantID,
 	FieldProjectID,
+	FieldCreatedByOperationID,
 	FieldName,
 	FieldShape,
 	FieldGpuCount,
@@ -128,6 +131,11 @@ func ByTenantID(opts ...sql.OrderTermOption) OrderOption {
 // ByProjectID orders the results by the project_id field.
 func ByProjectID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldProjectID, opts...).ToFunc()
+}
+
+// ByCreatedByOperationID orders the results by the created_by_operation_id field.
+func ByCreatedByOperationID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCreatedByOperationID, opts...).ToFunc()
 }
 
 // ByName orders the results by the name field.

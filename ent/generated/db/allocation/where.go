@@ -68,6 +68,12 @@ func ProjectID(v ids.ID) predicate.Allocation {
 	return predicate.Allocation(sql.FieldEQ(FieldProjectID, vc))
 }
 
+// CreatedByOperationID applies equality check predicate on the "created_by_operation_id" field. It's identical to CreatedByOperationIDEQ.
+func CreatedByOperationID(v ids.ID) predicate.Allocation {
+	vc := string(v)
+	return predicate.Allocation(sql.FieldEQ(FieldCreatedByOperationID, vc))
+}
+
 // Name applies equality check predicate on the "name" field. It's identical to NameEQ.
 func Name(v string) predicate.Allocation {
 	return predicate.Allocation(sql.FieldEQ(FieldName, v))
@@ -287,6 +293,100 @@ func ProjectIDEqualFold(v ids.ID) predicate.Allocation {
 func ProjectIDContainsFold(v ids.ID) predicate.Allocation {
 	vc := string(v)
 	return predicate.Allocation(sql.FieldContainsFold(FieldProjectID, vc))
+}
+
+// CreatedByOperationIDEQ applies the EQ predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDEQ(v ids.ID) predicate.Allocation {
+	vc := string(v)
+	return predicate.Allocation(sql.FieldEQ(FieldCreatedByOperationID, vc))
+}
+
+// CreatedByOperationIDNEQ applies the NEQ predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDNEQ(v ids.ID) predicate.Allocation {
+	vc := string(v)
+	return predicate.Allocation(sql.FieldNEQ(FieldCreatedByOperationID, vc))
+}
+
+// CreatedByOperationIDIn applies the In predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDIn(vs ...ids.ID) predicate.Allocation {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Allocation(sql.FieldIn(FieldCreatedByOperationID, v...))
+}
+
+// CreatedByOperationIDNotIn applies the NotIn predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDNotIn(vs ...ids.ID) predicate.Allocation {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Allocation(sql.FieldNotIn(FieldCreatedByOperationID, v...))
+}
+
+// CreatedByOperationIDGT applies the GT predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDGT(v ids.ID) predicate.Allocation {
+	vc := string(v)
+	return predicate.Allocation(sql.FieldGT(FieldCreatedByOperationID, vc))
+}
+
+// CreatedByOperationIDGTE applies the GTE predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDGTE(v ids.ID) predicate.Allocation {
+	vc := string(v)
+	return predicate.Allocation(sql.FieldGTE(FieldCreatedByOperationID, vc))
+}
+
+// CreatedByOperationIDLT applies the LT predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDLT(v ids.ID) predicate.Allocation {
+	vc := string(v)
+	return predicate.Allocation(sql.FieldLT(FieldCreatedByOperationID, vc))
+}
+
+// CreatedByOperationIDLTE applies the LTE predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDLTE(v ids.ID) predicate.Allocation {
+	vc := string(v)
+	return predicate.Allocation(sql.FieldLTE(FieldCreatedByOperationID, vc))
+}
+
+// CreatedByOperationIDContains applies the Contains predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDContains(v ids.ID) predicate.Allocation {
+	vc := string(v)
+	return predicate.Allocation(sql.FieldContains(FieldCreatedByOperationID, vc))
+}
+
+// CreatedByOperationIDHasPrefix applies the HasPrefix predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDHasPrefix(v ids.ID) predicate.Allocation {
+	vc := string(v)
+	return predicate.Allocation(sql.FieldHasPrefix(FieldCreatedByOperationID, vc))
+}
+
+// CreatedByOperationIDHasSuffix applies the HasSuffix predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDHasSuffix(v ids.ID) predicate.Allocation {
+	vc := string(v)
+	return predicate.Allocation(sql.FieldHasSuffix(FieldCreatedByOperationID, vc))
+}
+
+// CreatedByOperationIDIsNil applies the IsNil predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDIsNil() predicate.Allocation {
+	return predicate.Allocation(sql.FieldIsNull(FieldCreatedByOperationID))
+}
+
+// CreatedByOperationIDNotNil applies the NotNil predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDNotNil() predicate.Allocation {
+	return predicate.Allocation(sql.FieldNotNull(FieldCreatedByOperationID))
+}
+
+// CreatedByOperationIDEqualFold applies the EqualFold predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDEqualFold(v ids.ID) predicate.Allocation {
+	vc := string(v)
+	return predicate.Allocation(sql.FieldEqualFold(FieldCreatedByOperationID, vc))
+}
+
+// CreatedByOperationIDContainsFold applies the ContainsFold predicate on the "created_by_operation_id" field.
+func CreatedByOperationIDContainsFold(v ids.ID) predicate.Allocation {
+	vc := string(v)
+	return predicate.Allocation(sql.FieldContainsFold(FieldCreatedByOperationID, vc))
 }
 
 // NameEQ applies the EQ predicate on the "name" field.

@@ -105,6 +105,18 @@ func (f EventFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.EventMutation", m)
 }
 
+// The GenerationFunc type is an adapter to allow the use of ordinary
+// function as Generation mutator.
+type GenerationFunc func(context.Context, *db.GenerationMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f GenerationFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.GenerationMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.GenerationMutation", m)
+}
+
 // The IdempotencyFunc type is an adapter to allow the use of ordinary
 // function as Idempotency mutator.
 type IdempotencyFunc func(context.Context, *db.IdempotencyMutation) (db.Value, error)
@@ -237,6 +249,18 @@ func (f OperationStepFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value,
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.OperationStepMutation", m)
 }
 
+// The OrphanFunc type is an adapter to allow the use of ordinary
+// function as Orphan mutator.
+type OrphanFunc func(context.Context, *db.OrphanMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f OrphanFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.OrphanMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.OrphanMutation", m)
+}
+
 // The ProjectFunc type is an adapter to allow the use of ordinary
 // function as Project mutator.
 type ProjectFunc func(context.Context, *db.ProjectMutation) (db.Value, error)
@@ -259,6 +283,18 @@ func (f RoleBindingFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, e
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.RoleBindingMutation", m)
+}
+
+// The SKUPriceFunc type is an adapter to allow the use of ordinary
+// function as SKUPrice mutator.
+type SKUPriceFunc func(context.Context, *db.SKUPriceMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f SKUPriceFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.SKUPriceMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.SKUPriceMutation", m)
 }
 
 // The ServiceAccountFunc type is an adapter to allow the use of ordinary

@@ -41,6 +41,12 @@ const (
 	FieldConfig = "config"
 	// FieldRoles holds the string denoting the roles field in the database.
 	FieldRoles = "roles"
+	// FieldGeneration holds the string denoting the generation field in the database.
+	FieldGeneration = "generation"
+	// FieldDrift holds the string denoting the drift field in the database.
+	FieldDrift = "drift"
+	// FieldObservedAt holds the string denoting the observed_at field in the database.
+	FieldObservedAt = "observed_at"
 	// FieldBoundCapacityShape holds the string denoting the bound_capacity_shape field in the database.
 	FieldBoundCapacityShape = "bound_capacity_shape"
 	// FieldOperatingMode holds the string denoting the operating_mode field in the database.
@@ -89,6 +95,9 @@ var Columns = []string{
 	FieldRevision,
 	FieldConfig,
 	FieldRoles,
+	FieldGeneration,
+	FieldDrift,
+	FieldObservedAt,
 	FieldBoundCapacityShape,
 	FieldOperatingMode,
 	FieldControlPlaneScope,
@@ -120,6 +129,8 @@ var (
 	DefaultHealthMessage string
 	// DefaultRevision holds the default value on creation for the "revision" field.
 	DefaultRevision int
+	// DefaultGeneration holds the default value on creation for the "generation" field.
+	DefaultGeneration int
 	// DefaultOperatingMode holds the default value on creation for the "operating_mode" field.
 	DefaultOperatingMode string
 	// DefaultControlPlaneScope holds the default value on creation for the "control_plane_scope" field.
@@ -233,6 +244,16 @@ func ByHealthMessage(opts ...sql.OrderTermOption) OrderOption {
 // ByRevision orders the results by the revision field.
 func ByRevision(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRevision, opts...).ToFunc()
+}
+
+// ByGeneration orders the results by the generation field.
+func ByGeneration(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldGeneration, opts...).ToFunc()
+}
+
+// ByObservedAt orders the results by the observed_at field.
+func ByObservedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldObservedAt, opts...).ToFunc()
 }
 
 // ByBoundCapacityShape orders the results by the bound_capacity_shape field.

@@ -104,6 +104,16 @@ func Revision(v int) predicate.Instance {
 	return predicate.Instance(sql.FieldEQ(FieldRevision, v))
 }
 
+// Generation applies equality check predicate on the "generation" field. It's identical to GenerationEQ.
+func Generation(v int) predicate.Instance {
+	return predicate.Instance(sql.FieldEQ(FieldGeneration, v))
+}
+
+// ObservedAt applies equality check predicate on the "observed_at" field. It's identical to ObservedAtEQ.
+func ObservedAt(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldEQ(FieldObservedAt, v))
+}
+
 // OperatingMode applies equality check predicate on the "operating_mode" field. It's identical to OperatingModeEQ.
 func OperatingMode(v string) predicate.Instance {
 	return predicate.Instance(sql.FieldEQ(FieldOperatingMode, v))
@@ -865,6 +875,106 @@ func RolesIsNil() predicate.Instance {
 // RolesNotNil applies the NotNil predicate on the "roles" field.
 func RolesNotNil() predicate.Instance {
 	return predicate.Instance(sql.FieldNotNull(FieldRoles))
+}
+
+// GenerationEQ applies the EQ predicate on the "generation" field.
+func GenerationEQ(v int) predicate.Instance {
+	return predicate.Instance(sql.FieldEQ(FieldGeneration, v))
+}
+
+// GenerationNEQ applies the NEQ predicate on the "generation" field.
+func GenerationNEQ(v int) predicate.Instance {
+	return predicate.Instance(sql.FieldNEQ(FieldGeneration, v))
+}
+
+// GenerationIn applies the In predicate on the "generation" field.
+func GenerationIn(vs ...int) predicate.Instance {
+	return predicate.Instance(sql.FieldIn(FieldGeneration, vs...))
+}
+
+// GenerationNotIn applies the NotIn predicate on the "generation" field.
+func GenerationNotIn(vs ...int) predicate.Instance {
+	return predicate.Instance(sql.FieldNotIn(FieldGeneration, vs...))
+}
+
+// GenerationGT applies the GT predicate on the "generation" field.
+func GenerationGT(v int) predicate.Instance {
+	return predicate.Instance(sql.FieldGT(FieldGeneration, v))
+}
+
+// GenerationGTE applies the GTE predicate on the "generation" field.
+func GenerationGTE(v int) predicate.Instance {
+	return predicate.Instance(sql.FieldGTE(FieldGeneration, v))
+}
+
+// GenerationLT applies the LT predicate on the "generation" field.
+func GenerationLT(v int) predicate.Instance {
+	return predicate.Instance(sql.FieldLT(FieldGeneration, v))
+}
+
+// GenerationLTE applies the LTE predicate on the "generation" field.
+func GenerationLTE(v int) predicate.Instance {
+	return predicate.Instance(sql.FieldLTE(FieldGeneration, v))
+}
+
+// DriftIsNil applies the IsNil predicate on the "drift" field.
+func DriftIsNil() predicate.Instance {
+	return predicate.Instance(sql.FieldIsNull(FieldDrift))
+}
+
+// DriftNotNil applies the NotNil predicate on the "drift" field.
+func DriftNotNil() predicate.Instance {
+	return predicate.Instance(sql.FieldNotNull(FieldDrift))
+}
+
+// ObservedAtEQ applies the EQ predicate on the "observed_at" field.
+func ObservedAtEQ(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldEQ(FieldObservedAt, v))
+}
+
+// ObservedAtNEQ applies the NEQ predicate on the "observed_at" field.
+func ObservedAtNEQ(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldNEQ(FieldObservedAt, v))
+}
+
+// ObservedAtIn applies the In predicate on the "observed_at" field.
+func ObservedAtIn(vs ...time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldIn(FieldObservedAt, vs...))
+}
+
+// ObservedAtNotIn applies the NotIn predicate on the "observed_at" field.
+func ObservedAtNotIn(vs ...time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldNotIn(FieldObservedAt, vs...))
+}
+
+// ObservedAtGT applies the GT predicate on the "observed_at" field.
+func ObservedAtGT(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldGT(FieldObservedAt, v))
+}
+
+// ObservedAtGTE applies the GTE predicate on the "observed_at" field.
+func ObservedAtGTE(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldGTE(FieldObservedAt, v))
+}
+
+// ObservedAtLT applies the LT predicate on the "observed_at" field.
+func ObservedAtLT(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldLT(FieldObservedAt, v))
+}
+
+// ObservedAtLTE applies the LTE predicate on the "observed_at" field.
+func ObservedAtLTE(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldLTE(FieldObservedAt, v))
+}
+
+// ObservedAtIsNil applies the IsNil predicate on the "observed_at" field.
+func ObservedAtIsNil() predicate.Instance {
+	return predicate.Instance(sql.FieldIsNull(FieldObservedAt))
+}
+
+// ObservedAtNotNil applies the NotNil predicate on the "observed_at" field.
+func ObservedAtNotNil() predicate.Instance {
+	return predicate.Instance(sql.FieldNotNull(FieldObservedAt))
 }
 
 // BoundCapacityShapeEQ applies the EQ predicate on the "bound_capacity_shape" field.

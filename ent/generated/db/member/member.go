@@ -43,6 +43,8 @@ const (
 	FieldCorrelationID = "correlation_id"
 	// FieldAdapterDetail holds the string denoting the adapter_detail field in the database.
 	FieldAdapterDetail = "adapter_detail"
+	// FieldLabels holds the string denoting the labels field in the database.
+	FieldLabels = "labels"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -68,6 +70,7 @@ var Columns = []string{
 	FieldLastOperationID,
 	FieldCorrelationID,
 	FieldAdapterDetail,
+	FieldLabels,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 }

@@ -976,6 +976,16 @@ func AdapterDetailNotNil() predicate.Member {
 	return predicate.Member(sql.FieldNotNull(FieldAdapterDetail))
 }
 
+// LabelsIsNil applies the IsNil predicate on the "labels" field.
+func LabelsIsNil() predicate.Member {
+	return predicate.Member(sql.FieldIsNull(FieldLabels))
+}
+
+// LabelsNotNil applies the NotNil predicate on the "labels" field.
+func LabelsNotNil() predicate.Member {
+	return predicate.Member(sql.FieldNotNull(FieldLabels))
+}
+
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.
 func CreatedAtEQ(v time.Time) predicate.Member {
 	return predicate.Member(sql.FieldEQ(FieldCreatedAt, v))

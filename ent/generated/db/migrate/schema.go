@@ -33,6 +33,7 @@ var (
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "tenant_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_by_operation_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "name", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "shape", Type: field.TypeEnum, Enums: []string{"BAREMETAL", "GPU_SLICE"}},
 		{Name: "gpu_count", Type: field.TypeInt},
@@ -66,7 +67,7 @@ var (
 			{
 				Name:    "allocation_instance_id",
 				Unique:  false,
-				Columns: []*schema.Column{AllocationColumns[10]},
+				Columns: []*schema.Column{AllocationColumns[11]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "instance_id IS NOT NULL",
 				},
@@ -74,7 +75,7 @@ var (
 			{
 				Name:    "allocation_node_id",
 				Unique:  false,
-				Columns: []*schema.Column{AllocationColumns[9]},
+				Columns: []*schema.Column{AllocationColumns[10]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "released_at IS NULL",
 				},
@@ -239,6 +240,32 @@ var (
 			},
 		},
 	}
+	// InstanceGenerationColumns holds the columns for the "instance_generation" table.
+	InstanceGenerationColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "instance_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "number", Type: field.TypeInt},
+		{Name: "manifest_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "app_version", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "config", Type: field.TypeJSON, Nullable: true},
+		{Name: "operation_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// InstanceGenerationTable holds the schema information for the "instance_generation" table.
+	InstanceGenerationTable = &schema.Table{
+		Name:       "instance_generation",
+		Columns:    InstanceGenerationColumns,
+		PrimaryKey: []*schema.Column{InstanceGenerationColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "generation_instance_id_number",
+				Unique:  true,
+				Columns: []*schema.Column{InstanceGenerationColumns[3], InstanceGenerationColumns[4]},
+			},
+		},
+	}
 	// IdempotencyColumns holds the columns for the "idempotency" table.
 	IdempotencyColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
@@ -277,6 +304,9 @@ var (
 		{Name: "revision", Type: field.TypeInt, Default: 0},
 		{Name: "config", Type: field.TypeJSON, Nullable: true},
 		{Name: "roles", Type: field.TypeJSON, Nullable: true},
+		{Name: "generation", Type: field.TypeInt, Default: 1},
+		{Name: "drift", Type: field.TypeJSON, Nullable: true},
+		{Name: "observed_at", Type: field.TypeTime, Nullable: true},
 		{Name: "bound_capacity_shape", Type: field.TypeEnum, Enums: []string{"BAREMETAL", "GPU_SLICE"}},
 		{Name: "operating_mode", Type: field.TypeString, Default: "TENANT_DEDICATED", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "control_plane_scope", Type: field.TypeString, Default: "PROJECT", SchemaType: map[string]string{"postgres": "text"}},
@@ -327,7 +357,7 @@ var (
 			{
 				Name:    "instance_runtime_backend",
 				Unique:  false,
-				Columns: []*schema.Column{InstanceColumns[17]},
+				Columns: []*schema.Column{InstanceColumns[20]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "released_at IS NULL",
 				},
@@ -431,6 +461,7 @@ var (
 		{Name: "last_operation_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "correlation_id", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "adapter_detail", Type: field.TypeJSON, Nullable: true},
+		{Name: "labels", Type: field.TypeJSON, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "updated_at", Type: field.TypeTime},
 	}
@@ -584,6 +615,15 @@ var (
 		{Name: "reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "correlation_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "desired_change", Type: field.TypeJSON, Nullable: true},
+		{Name: "targets", Type: field.TypeJSON, Nullable: true},
+		{Name: "force", Type: field.TypeBool, Default: false},
+		{Name: "on_deadline", Type: field.TypeEnum, Enums: []string{"FAIL", "FORCE"}, Default: "FAIL"},
+		{Name: "forced_at", Type: field.TypeTime, Nullable: true},
+		{Name: "cancel_requested_at", Type: field.TypeTime, Nullable: true},
+		{Name: "cancel_requester", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "cancel_reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "cancel_message", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "retry_of", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "evidence", Type: field.TypeJSON, Nullable: true},
 		{Name: "error_code", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "error_message", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
@@ -614,7 +654,7 @@ var (
 			{
 				Name:    "operation_due",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[28], OperationColumns[0]},
+				Columns: []*schema.Column{OperationColumns[37], OperationColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((ended_at IS NULL) AND (claimed_by IS NULL))",
 				},
@@ -622,7 +662,7 @@ var (
 			{
 				Name:    "operation_claimed",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[26]},
+				Columns: []*schema.Column{OperationColumns[35]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "claimed_by IS NOT NULL",
 				},
@@ -683,12 +723,71 @@ var (
 			},
 		},
 	}
+	// OrphanColumns holds the columns for the "orphan" table.
+	OrphanColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"NODE_RESIDUE", "ALLOCATION"}},
+		{Name: "instance_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "operation_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "member_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "node_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "allocation_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "owner", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "message", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "attempts", Type: field.TypeInt, Default: 0},
+		{Name: "last_error", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "next_try_at", Type: field.TypeTime},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "resolved_at", Type: field.TypeTime, Nullable: true},
+		{Name: "resolution", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+	}
+	// OrphanTable holds the schema information for the "orphan" table.
+	OrphanTable = &schema.Table{
+		Name:       "orphan",
+		Columns:    OrphanColumns,
+		PrimaryKey: []*schema.Column{OrphanColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "orphan_due",
+				Unique:  false,
+				Columns: []*schema.Column{OrphanColumns[13], OrphanColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "resolved_at IS NULL",
+				},
+			},
+			{
+				Name:    "orphan_project_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{OrphanColumns[2], OrphanColumns[0]},
+			},
+			{
+				Name:    "orphan_open_by_instance",
+				Unique:  false,
+				Columns: []*schema.Column{OrphanColumns[4], OrphanColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "resolved_at IS NULL",
+				},
+			},
+			{
+				Name:    "orphan_open_by_allocation",
+				Unique:  false,
+				Columns: []*schema.Column{OrphanColumns[8]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((resolved_at IS NULL) AND (allocation_id IS NOT NULL))",
+				},
+			},
+		},
+	}
 	// ProjectColumns holds the columns for the "project" table.
 	ProjectColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "tenant_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "slug", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "display_name", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "max_members", Type: field.TypeInt, Nullable: true},
+		{Name: "max_gpus", Type: field.TypeInt, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// ProjectTable holds the schema information for the "project" table.
@@ -733,6 +832,20 @@ var (
 				Columns: []*schema.Column{RoleBindingColumns[1]},
 			},
 		},
+	}
+	// SkuPriceColumns holds the columns for the "sku_price" table.
+	SkuPriceColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "sku", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "currency", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "hourly_micros", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeTime},
+	}
+	// SkuPriceTable holds the schema information for the "sku_price" table.
+	SkuPriceTable = &schema.Table{
+		Name:       "sku_price",
+		Columns:    SkuPriceColumns,
+		PrimaryKey: []*schema.Column{SkuPriceColumns[0]},
 	}
 	// ServiceAccountColumns holds the columns for the "service_account" table.
 	ServiceAccountColumns = []*schema.Column{
@@ -865,6 +978,7 @@ var (
 		ComputeNodeTable,
 		EntitlementTable,
 		AppInstanceEventTable,
+		InstanceGenerationTable,
 		IdempotencyTable,
 		InstanceTable,
 		LoginCodeTable,
@@ -876,8 +990,10 @@ var (
 		NodeTaskTable,
 		OperationTable,
 		OperationStepTable,
+		OrphanTable,
 		ProjectTable,
 		RoleBindingTable,
+		SkuPriceTable,
 		ServiceAccountTable,
 		ServiceAccountKeyTable,
 		SessionTable,
@@ -912,6 +1028,9 @@ func init() {
 	AppInstanceEventTable.Annotation = &entsql.Annotation{
 		Table: "app_instance_event",
 	}
+	InstanceGenerationTable.Annotation = &entsql.Annotation{
+		Table: "instance_generation",
+	}
 	IdempotencyTable.Annotation = &entsql.Annotation{
 		Table: "idempotency",
 	}
@@ -945,11 +1064,17 @@ func init() {
 	OperationStepTable.Annotation = &entsql.Annotation{
 		Table: "operation_step",
 	}
+	OrphanTable.Annotation = &entsql.Annotation{
+		Table: "orphan",
+	}
 	ProjectTable.Annotation = &entsql.Annotation{
 		Table: "project",
 	}
 	RoleBindingTable.Annotation = &entsql.Annotation{
 		Table: "role_binding",
+	}
+	SkuPriceTable.Annotation = &entsql.Annotation{
+		Table: "sku_price",
 	}
 	ServiceAccountTable.Annotation = &entsql.Annotation{
 		Table: "service_account",

@@ -49,6 +49,24 @@ const (
 	FieldCorrelationID = "correlation_id"
 	// FieldDesiredChange holds the string denoting the desired_change field in the database.
 	FieldDesiredChange = "desired_change"
+	// FieldTargets holds the string denoting the targets field in the database.
+	FieldTargets = "targets"
+	// FieldForce holds the string denoting the force field in the database.
+	FieldForce = "force"
+	// FieldOnDeadline holds the string denoting the on_deadline field in the database.
+	FieldOnDeadline = "on_deadline"
+	// FieldForcedAt holds the string denoting the forced_at field in the database.
+	FieldForcedAt = "forced_at"
+	// FieldCancelRequestedAt holds the string denoting the cancel_requested_at field in the database.
+	FieldCancelRequestedAt = "cancel_requested_at"
+	// FieldCancelRequester holds the string denoting the cancel_requester field in the database.
+	FieldCancelRequester = "cancel_requester"
+	// FieldCancelReason holds the string denoting the cancel_reason field in the database.
+	FieldCancelReason = "cancel_reason"
+	// FieldCancelMessage holds the string denoting the cancel_message field in the database.
+	FieldCancelMessage = "cancel_message"
+	// FieldRetryOf holds the string denoting the retry_of field in the database.
+	FieldRetryOf = "retry_of"
 	// FieldEvidence holds the string denoting the evidence field in the database.
 	FieldEvidence = "evidence"
 	// FieldErrorCode holds the string denoting the error_code field in the database.
@@ -103,6 +121,15 @@ var Columns = []string{
 	FieldReason,
 	FieldCorrelationID,
 	FieldDesiredChange,
+	FieldTargets,
+	FieldForce,
+	FieldOnDeadline,
+	FieldForcedAt,
+	FieldCancelRequestedAt,
+	FieldCancelRequester,
+	FieldCancelReason,
+	FieldCancelMessage,
+	FieldRetryOf,
 	FieldEvidence,
 	FieldErrorCode,
 	FieldErrorMessage,
@@ -143,6 +170,14 @@ var (
 	DefaultRequesterName string
 	// DefaultReason holds the default value on creation for the "reason" field.
 	DefaultReason string
+	// DefaultForce holds the default value on creation for the "force" field.
+	DefaultForce bool
+	// DefaultCancelRequester holds the default value on creation for the "cancel_requester" field.
+	DefaultCancelRequester string
+	// DefaultCancelReason holds the default value on creation for the "cancel_reason" field.
+	DefaultCancelReason string
+	// DefaultCancelMessage holds the default value on creation for the "cancel_message" field.
+	DefaultCancelMessage string
 	// DefaultErrorCode holds the default value on creation for the "error_code" field.
 	DefaultErrorCode string
 	// DefaultErrorMessage holds the default value on creation for the "error_message" field.
@@ -190,6 +225,18 @@ func OutcomeValidator(o lifecycle.Outcome) error {
 		return nil
 	default:
 		return fmt.Errorf("operation: invalid enum value for outcome field: %q", o)
+	}
+}
+
+const DefaultOnDeadline lifecycle.DeadlineOutcome = "FAIL"
+
+// OnDeadlineValidator is a validator for the "on_deadline" field enum values. It is called by the builders before save.
+func OnDeadlineValidator(od lifecycle.DeadlineOutcome) error {
+	switch od {
+	case "FAIL", "FORCE":
+		return nil
+	default:
+		return fmt.Errorf("operation: invalid enum value for on_deadline field: %q", od)
 	}
 }
 
@@ -279,6 +326,46 @@ func ByReason(opts ...sql.OrderTermOption) OrderOption {
 // ByCorrelationID orders the results by the correlation_id field.
 func ByCorrelationID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCorrelationID, opts...).ToFunc()
+}
+
+// ByForce orders the results by the force field.
+func ByForce(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldForce, opts...).ToFunc()
+}
+
+// ByOnDeadline orders the results by the on_deadline field.
+func ByOnDeadline(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldOnDeadline, opts...).ToFunc()
+}
+
+// ByForcedAt orders the results by the forced_at field.
+func ByForcedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldForcedAt, opts...).ToFunc()
+}
+
+// ByCancelRequestedAt orders the results by the cancel_requested_at field.
+func ByCancelRequestedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCancelRequestedAt, opts...).ToFunc()
+}
+
+// ByCancelRequester orders the results by the cancel_requester field.
+func ByCancelRequester(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCancelRequester, opts...).ToFunc()
+}
+
+// ByCancelReason orders the results by the cancel_reason field.
+func ByCancelReason(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCancelReason, opts...).ToFunc()
+}
+
+// ByCancelMessage orders the results by the cancel_message field.
+func ByCancelMessage(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCancelMessage, opts...).ToFunc()
+}
+
+// ByRetryOf orders the results by the retry_of field.
+func ByRetryOf(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRetryOf, opts...).ToFunc()
 }
 
 // ByErrorCode orders the results by the error_code field.

@@ -126,6 +126,42 @@ func CorrelationID(v string) predicate.Operation {
 	return predicate.Operation(sql.FieldEQ(FieldCorrelationID, v))
 }
 
+// Force applies equality check predicate on the "force" field. It's identical to ForceEQ.
+func Force(v bool) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldForce, v))
+}
+
+// ForcedAt applies equality check predicate on the "forced_at" field. It's identical to ForcedAtEQ.
+func ForcedAt(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldForcedAt, v))
+}
+
+// CancelRequestedAt applies equality check predicate on the "cancel_requested_at" field. It's identical to CancelRequestedAtEQ.
+func CancelRequestedAt(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldCancelRequestedAt, v))
+}
+
+// CancelRequester applies equality check predicate on the "cancel_requester" field. It's identical to CancelRequesterEQ.
+func CancelRequester(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldCancelRequester, v))
+}
+
+// CancelReason applies equality check predicate on the "cancel_reason" field. It's identical to CancelReasonEQ.
+func CancelReason(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldCancelReason, v))
+}
+
+// CancelMessage applies equality check predicate on the "cancel_message" field. It's identical to CancelMessageEQ.
+func CancelMessage(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldCancelMessage, v))
+}
+
+// RetryOf applies equality check predicate on the "retry_of" field. It's identical to RetryOfEQ.
+func RetryOf(v ids.ID) predicate.Operation {
+	vc := string(v)
+	return predicate.Operation(sql.FieldEQ(FieldRetryOf, vc))
+}
+
 // ErrorCode applies equality check predicate on the "error_code" field. It's identical to ErrorCodeEQ.
 func ErrorCode(v string) predicate.Operation {
 	return predicate.Operation(sql.FieldEQ(FieldErrorCode, v))
@@ -1235,6 +1271,445 @@ func DesiredChangeIsNil() predicate.Operation {
 // DesiredChangeNotNil applies the NotNil predicate on the "desired_change" field.
 func DesiredChangeNotNil() predicate.Operation {
 	return predicate.Operation(sql.FieldNotNull(FieldDesiredChange))
+}
+
+// TargetsIsNil applies the IsNil predicate on the "targets" field.
+func TargetsIsNil() predicate.Operation {
+	return predicate.Operation(sql.FieldIsNull(FieldTargets))
+}
+
+// TargetsNotNil applies the NotNil predicate on the "targets" field.
+func TargetsNotNil() predicate.Operation {
+	return predicate.Operation(sql.FieldNotNull(FieldTargets))
+}
+
+// ForceEQ applies the EQ predicate on the "force" field.
+func ForceEQ(v bool) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldForce, v))
+}
+
+// ForceNEQ applies the NEQ predicate on the "force" field.
+func ForceNEQ(v bool) predicate.Operation {
+	return predicate.Operation(sql.FieldNEQ(FieldForce, v))
+}
+
+// OnDeadlineEQ applies the EQ predicate on the "on_deadline" field.
+func OnDeadlineEQ(v lifecycle.DeadlineOutcome) predicate.Operation {
+	vc := v
+	return predicate.Operation(sql.FieldEQ(FieldOnDeadline, vc))
+}
+
+// OnDeadlineNEQ applies the NEQ predicate on the "on_deadline" field.
+func OnDeadlineNEQ(v lifecycle.DeadlineOutcome) predicate.Operation {
+	vc := v
+	return predicate.Operation(sql.FieldNEQ(FieldOnDeadline, vc))
+}
+
+// OnDeadlineIn applies the In predicate on the "on_deadline" field.
+func OnDeadlineIn(vs ...lifecycle.DeadlineOutcome) predicate.Operation {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Operation(sql.FieldIn(FieldOnDeadline, v...))
+}
+
+// OnDeadlineNotIn applies the NotIn predicate on the "on_deadline" field.
+func OnDeadlineNotIn(vs ...lifecycle.DeadlineOutcome) predicate.Operation {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Operation(sql.FieldNotIn(FieldOnDeadline, v...))
+}
+
+// ForcedAtEQ applies the EQ predicate on the "forced_at" field.
+func ForcedAtEQ(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldForcedAt, v))
+}
+
+// ForcedAtNEQ applies the NEQ predicate on the "forced_at" field.
+func ForcedAtNEQ(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldNEQ(FieldForcedAt, v))
+}
+
+// ForcedAtIn applies the In predicate on the "forced_at" field.
+func ForcedAtIn(vs ...time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldIn(FieldForcedAt, vs...))
+}
+
+// ForcedAtNotIn applies the NotIn predicate on the "forced_at" field.
+func ForcedAtNotIn(vs ...time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldNotIn(FieldForcedAt, vs...))
+}
+
+// ForcedAtGT applies the GT predicate on the "forced_at" field.
+func ForcedAtGT(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldGT(FieldForcedAt, v))
+}
+
+// ForcedAtGTE applies the GTE predicate on the "forced_at" field.
+func ForcedAtGTE(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldGTE(FieldForcedAt, v))
+}
+
+// ForcedAtLT applies the LT predicate on the "forced_at" field.
+func ForcedAtLT(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldLT(FieldForcedAt, v))
+}
+
+// ForcedAtLTE applies the LTE predicate on the "forced_at" field.
+func ForcedAtLTE(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldLTE(FieldForcedAt, v))
+}
+
+// ForcedAtIsNil applies the IsNil predicate on the "forced_at" field.
+func ForcedAtIsNil() predicate.Operation {
+	return predicate.Operation(sql.FieldIsNull(FieldForcedAt))
+}
+
+// ForcedAtNotNil applies the NotNil predicate on the "forced_at" field.
+func ForcedAtNotNil() predicate.Operation {
+	return predicate.Operation(sql.FieldNotNull(FieldForcedAt))
+}
+
+// CancelRequestedAtEQ applies the EQ predicate on the "cancel_requested_at" field.
+func CancelRequestedAtEQ(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldCancelRequestedAt, v))
+}
+
+// CancelRequestedAtNEQ applies the NEQ predicate on the "cancel_requested_at" field.
+func CancelRequestedAtNEQ(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldNEQ(FieldCancelRequestedAt, v))
+}
+
+// CancelRequestedAtIn applies the In predicate on the "cancel_requested_at" field.
+func CancelRequestedAtIn(vs ...time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldIn(FieldCancelRequestedAt, vs...))
+}
+
+// CancelRequestedAtNotIn applies the NotIn predicate on the "cancel_requested_at" field.
+func CancelRequestedAtNotIn(vs ...time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldNotIn(FieldCancelRequestedAt, vs...))
+}
+
+// CancelRequestedAtGT applies the GT predicate on the "cancel_requested_at" field.
+func CancelRequestedAtGT(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldGT(FieldCancelRequestedAt, v))
+}
+
+// CancelRequestedAtGTE applies the GTE predicate on the "cancel_requested_at" field.
+func CancelRequestedAtGTE(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldGTE(FieldCancelRequestedAt, v))
+}
+
+// CancelRequestedAtLT applies the LT predicate on the "cancel_requested_at" field.
+func CancelRequestedAtLT(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldLT(FieldCancelRequestedAt, v))
+}
+
+// CancelRequestedAtLTE applies the LTE predicate on the "cancel_requested_at" field.
+func CancelRequestedAtLTE(v time.Time) predicate.Operation {
+	return predicate.Operation(sql.FieldLTE(FieldCancelRequestedAt, v))
+}
+
+// CancelRequestedAtIsNil applies the IsNil predicate on the "cancel_requested_at" field.
+func CancelRequestedAtIsNil() predicate.Operation {
+	return predicate.Operation(sql.FieldIsNull(FieldCancelRequestedAt))
+}
+
+// CancelRequestedAtNotNil applies the NotNil predicate on the "cancel_requested_at" field.
+func CancelRequestedAtNotNil() predicate.Operation {
+	return predicate.Operation(sql.FieldNotNull(FieldCancelRequestedAt))
+}
+
+// CancelRequesterEQ applies the EQ predicate on the "cancel_requester" field.
+func CancelRequesterEQ(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldCancelRequester, v))
+}
+
+// CancelRequesterNEQ applies the NEQ predicate on the "cancel_requester" field.
+func CancelRequesterNEQ(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldNEQ(FieldCancelRequester, v))
+}
+
+// CancelRequesterIn applies the In predicate on the "cancel_requester" field.
+func CancelRequesterIn(vs ...string) predicate.Operation {
+	return predicate.Operation(sql.FieldIn(FieldCancelRequester, vs...))
+}
+
+// CancelRequesterNotIn applies the NotIn predicate on the "cancel_requester" field.
+func CancelRequesterNotIn(vs ...string) predicate.Operation {
+	return predicate.Operation(sql.FieldNotIn(FieldCancelRequester, vs...))
+}
+
+// CancelRequesterGT applies the GT predicate on the "cancel_requester" field.
+func CancelRequesterGT(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldGT(FieldCancelRequester, v))
+}
+
+// CancelRequesterGTE applies the GTE predicate on the "cancel_requester" field.
+func CancelRequesterGTE(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldGTE(FieldCancelRequester, v))
+}
+
+// CancelRequesterLT applies the LT predicate on the "cancel_requester" field.
+func CancelRequesterLT(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldLT(FieldCancelRequester, v))
+}
+
+// CancelRequesterLTE applies the LTE predicate on the "cancel_requester" field.
+func CancelRequesterLTE(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldLTE(FieldCancelRequester, v))
+}
+
+// CancelRequesterContains applies the Contains predicate on the "cancel_requester" field.
+func CancelRequesterContains(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldContains(FieldCancelRequester, v))
+}
+
+// CancelRequesterHasPrefix applies the HasPrefix predicate on the "cancel_requester" field.
+func CancelRequesterHasPrefix(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldHasPrefix(FieldCancelRequester, v))
+}
+
+// CancelRequesterHasSuffix applies the HasSuffix predicate on the "cancel_requester" field.
+func CancelRequesterHasSuffix(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldHasSuffix(FieldCancelRequester, v))
+}
+
+// CancelRequesterEqualFold applies the EqualFold predicate on the "cancel_requester" field.
+func CancelRequesterEqualFold(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEqualFold(FieldCancelRequester, v))
+}
+
+// CancelRequesterContainsFold applies the ContainsFold predicate on the "cancel_requester" field.
+func CancelRequesterContainsFold(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldContainsFold(FieldCancelRequester, v))
+}
+
+// CancelReasonEQ applies the EQ predicate on the "cancel_reason" field.
+func CancelReasonEQ(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldCancelReason, v))
+}
+
+// CancelReasonNEQ applies the NEQ predicate on the "cancel_reason" field.
+func CancelReasonNEQ(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldNEQ(FieldCancelReason, v))
+}
+
+// CancelReasonIn applies the In predicate on the "cancel_reason" field.
+func CancelReasonIn(vs ...string) predicate.Operation {
+	return predicate.Operation(sql.FieldIn(FieldCancelReason, vs...))
+}
+
+// CancelReasonNotIn applies the NotIn predicate on the "cancel_reason" field.
+func CancelReasonNotIn(vs ...string) predicate.Operation {
+	return predicate.Operation(sql.FieldNotIn(FieldCancelReason, vs...))
+}
+
+// CancelReasonGT applies the GT predicate on the "cancel_reason" field.
+func CancelReasonGT(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldGT(FieldCancelReason, v))
+}
+
+// CancelReasonGTE applies the GTE predicate on the "cancel_reason" field.
+func CancelReasonGTE(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldGTE(FieldCancelReason, v))
+}
+
+// CancelReasonLT applies the LT predicate on the "cancel_reason" field.
+func CancelReasonLT(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldLT(FieldCancelReason, v))
+}
+
+// CancelReasonLTE applies the LTE predicate on the "cancel_reason" field.
+func CancelReasonLTE(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldLTE(FieldCancelReason, v))
+}
+
+// CancelReasonContains applies the Contains predicate on the "cancel_reason" field.
+func CancelReasonContains(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldContains(FieldCancelReason, v))
+}
+
+// CancelReasonHasPrefix applies the HasPrefix predicate on the "cancel_reason" field.
+func CancelReasonHasPrefix(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldHasPrefix(FieldCancelReason, v))
+}
+
+// CancelReasonHasSuffix applies the HasSuffix predicate on the "cancel_reason" field.
+func CancelReasonHasSuffix(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldHasSuffix(FieldCancelReason, v))
+}
+
+// CancelReasonEqualFold applies the EqualFold predicate on the "cancel_reason" field.
+func CancelReasonEqualFold(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEqualFold(FieldCancelReason, v))
+}
+
+// CancelReasonContainsFold applies the ContainsFold predicate on the "cancel_reason" field.
+func CancelReasonContainsFold(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldContainsFold(FieldCancelReason, v))
+}
+
+// CancelMessageEQ applies the EQ predicate on the "cancel_message" field.
+func CancelMessageEQ(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldCancelMessage, v))
+}
+
+// CancelMessageNEQ applies the NEQ predicate on the "cancel_message" field.
+func CancelMessageNEQ(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldNEQ(FieldCancelMessage, v))
+}
+
+// CancelMessageIn applies the In predicate on the "cancel_message" field.
+func CancelMessageIn(vs ...string) predicate.Operation {
+	return predicate.Operation(sql.FieldIn(FieldCancelMessage, vs...))
+}
+
+// CancelMessageNotIn applies the NotIn predicate on the "cancel_message" field.
+func CancelMessageNotIn(vs ...string) predicate.Operation {
+	return predicate.Operation(sql.FieldNotIn(FieldCancelMessage, vs...))
+}
+
+// CancelMessageGT applies the GT predicate on the "cancel_message" field.
+func CancelMessageGT(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldGT(FieldCancelMessage, v))
+}
+
+// CancelMessageGTE applies the GTE predicate on the "cancel_message" field.
+func CancelMessageGTE(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldGTE(FieldCancelMessage, v))
+}
+
+// CancelMessageLT applies the LT predicate on the "cancel_message" field.
+func CancelMessageLT(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldLT(FieldCancelMessage, v))
+}
+
+// CancelMessageLTE applies the LTE predicate on the "cancel_message" field.
+func CancelMessageLTE(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldLTE(FieldCancelMessage, v))
+}
+
+// CancelMessageContains applies the Contains predicate on the "cancel_message" field.
+func CancelMessageContains(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldContains(FieldCancelMessage, v))
+}
+
+// CancelMessageHasPrefix applies the HasPrefix predicate on the "cancel_message" field.
+func CancelMessageHasPrefix(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldHasPrefix(FieldCancelMessage, v))
+}
+
+// CancelMessageHasSuffix applies the HasSuffix predicate on the "cancel_message" field.
+func CancelMessageHasSuffix(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldHasSuffix(FieldCancelMessage, v))
+}
+
+// CancelMessageEqualFold applies the EqualFold predicate on the "cancel_message" field.
+func CancelMessageEqualFold(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEqualFold(FieldCancelMessage, v))
+}
+
+// CancelMessageContainsFold applies the ContainsFold predicate on the "cancel_message" field.
+func CancelMessageContainsFold(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldContainsFold(FieldCancelMessage, v))
+}
+
+// RetryOfEQ applies the EQ predicate on the "retry_of" field.
+func RetryOfEQ(v ids.ID) predicate.Operation {
+	vc := string(v)
+	return predicate.Operation(sql.FieldEQ(FieldRetryOf, vc))
+}
+
+// RetryOfNEQ applies the NEQ predicate on the "retry_of" field.
+func RetryOfNEQ(v ids.ID) predicate.Operation {
+	vc := string(v)
+	return predicate.Operation(sql.FieldNEQ(FieldRetryOf, vc))
+}
+
+// RetryOfIn applies the In predicate on the "retry_of" field.
+func RetryOfIn(vs ...ids.ID) predicate.Operation {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Operation(sql.FieldIn(FieldRetryOf, v...))
+}
+
+// RetryOfNotIn applies the NotIn predicate on the "retry_of" field.
+func RetryOfNotIn(vs ...ids.ID) predicate.Operation {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Operation(sql.FieldNotIn(FieldRetryOf, v...))
+}
+
+// RetryOfGT applies the GT predicate on the "retry_of" field.
+func RetryOfGT(v ids.ID) predicate.Operation {
+	vc := string(v)
+	return predicate.Operation(sql.FieldGT(FieldRetryOf, vc))
+}
+
+// RetryOfGTE applies the GTE predicate on the "retry_of" field.
+func RetryOfGTE(v ids.ID) predicate.Operation {
+	vc := string(v)
+	return predicate.Operation(sql.FieldGTE(FieldRetryOf, vc))
+}
+
+// RetryOfLT applies the LT predicate on the "retry_of" field.
+func RetryOfLT(v ids.ID) predicate.Operation {
+	vc := string(v)
+	return predicate.Operation(sql.FieldLT(FieldRetryOf, vc))
+}
+
+// RetryOfLTE applies the LTE predicate on the "retry_of" field.
+func RetryOfLTE(v ids.ID) predicate.Operation {
+	vc := string(v)
+	return predicate.Operation(sql.FieldLTE(FieldRetryOf, vc))
+}
+
+// RetryOfContains applies the Contains predicate on the "retry_of" field.
+func RetryOfContains(v ids.ID) predicate.Operation {
+	vc := string(v)
+	return predicate.Operation(sql.FieldContains(FieldRetryOf, vc))
+}
+
+// RetryOfHasPrefix applies the HasPrefix predicate on the "retry_of" field.
+func RetryOfHasPrefix(v ids.ID) predicate.Operation {
+	vc := string(v)
+	return predicate.Operation(sql.FieldHasPrefix(FieldRetryOf, vc))
+}
+
+// RetryOfHasSuffix applies the HasSuffix predicate on the "retry_of" field.
+func RetryOfHasSuffix(v ids.ID) predicate.Operation {
+	vc := string(v)
+	return predicate.Operation(sql.FieldHasSuffix(FieldRetryOf, vc))
+}
+
+// RetryOfIsNil applies the IsNil predicate on the "retry_of" field.
+func RetryOfIsNil() predicate.Operation {
+	return predicate.Operation(sql.FieldIsNull(FieldRetryOf))
+}
+
+// RetryOfNotNil applies the NotNil predicate on the "retry_of" field.
+func RetryOfNotNil() predicate.Operation {
+	return predicate.Operation(sql.FieldNotNull(FieldRetryOf))
+}
+
+// RetryOfEqualFold applies the EqualFold predicate on the "retry_of" field.
+func RetryOfEqualFold(v ids.ID) predicate.Operation {
+	vc := string(v)
+	return predicate.Operation(sql.FieldEqualFold(FieldRetryOf, vc))
+}
+
+// RetryOfContainsFold applies the ContainsFold predicate on the "retry_of" field.
+func RetryOfContainsFold(v ids.ID) predicate.Operation {
+	vc := string(v)
+	return predicate.Operation(sql.FieldContainsFold(FieldRetryOf, vc))
 }
 
 // EvidenceIsNil applies the IsNil predicate on the "evidence" field.

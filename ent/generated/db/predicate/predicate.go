@@ -30,6 +30,9 @@ type Entitlement func(*sql.Selector)
 // Event is the predicate function for event builders.
 type Event func(*sql.Selector)
 
+// Generation is the predicate function for generation builders.
+type Generation func(*sql.Selector)
+
 // Idempotency is the predicate function for idempotency builders.
 type Idempotency func(*sql.Selector)
 
@@ -63,11 +66,17 @@ type Operation func(*sql.Selector)
 // OperationStep is the predicate function for operationstep builders.
 type OperationStep func(*sql.Selector)
 
+// Orphan is the predicate function for orphan builders.
+type Orphan func(*sql.Selector)
+
 // Project is the predicate function for project builders.
 type Project func(*sql.Selector)
 
 // RoleBinding is the predicate function for rolebinding builders.
 type RoleBinding func(*sql.Selector)
+
+// SKUPrice is the predicate function for skuprice builders.
+type SKUPrice func(*sql.Selector)
 
 // ServiceAccount is the predicate function for serviceaccount builders.
 type ServiceAccount func(*sql.Selector)

@@ -19,6 +19,10 @@ const (
 	FieldSlug = "slug"
 	// FieldDisplayName holds the string denoting the display_name field in the database.
 	FieldDisplayName = "display_name"
+	// FieldMaxMembers holds the string denoting the max_members field in the database.
+	FieldMaxMembers = "max_members"
+	// FieldMaxGpus holds the string denoting the max_gpus field in the database.
+	FieldMaxGpus = "max_gpus"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the project in the database.
@@ -31,6 +35,8 @@ var Columns = []string{
 	FieldTenantID,
 	FieldSlug,
 	FieldDisplayName,
+	FieldMaxMembers,
+	FieldMaxGpus,
 	FieldCreatedAt,
 }
 
@@ -72,6 +78,16 @@ func BySlug(opts ...sql.OrderTermOption) OrderOption {
 // ByDisplayName orders the results by the display_name field.
 func ByDisplayName(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDisplayName, opts...).ToFunc()
+}
+
+// ByMaxMembers orders the results by the max_members field.
+func ByMaxMembers(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMaxMembers, opts...).ToFunc()
+}
+
+// ByMaxGpus orders the results by the max_gpus field.
+func ByMaxGpus(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMaxGpus, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -71,6 +71,16 @@ func DisplayName(v string) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldDisplayName, v))
 }
 
+// MaxMembers applies equality check predicate on the "max_members" field. It's identical to MaxMembersEQ.
+func MaxMembers(v int) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldMaxMembers, v))
+}
+
+// MaxGpus applies equality check predicate on the "max_gpus" field. It's identical to MaxGpusEQ.
+func MaxGpus(v int) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldMaxGpus, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldCreatedAt, v))
@@ -288,6 +298,106 @@ func DisplayNameEqualFold(v string) predicate.Project {
 // DisplayNameContainsFold applies the ContainsFold predicate on the "display_name" field.
 func DisplayNameContainsFold(v string) predicate.Project {
 	return predicate.Project(sql.FieldContainsFold(FieldDisplayName, v))
+}
+
+// MaxMembersEQ applies the EQ predicate on the "max_members" field.
+func MaxMembersEQ(v int) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldMaxMembers, v))
+}
+
+// MaxMembersNEQ applies the NEQ predicate on the "max_members" field.
+func MaxMembersNEQ(v int) predicate.Project {
+	return predicate.Project(sql.FieldNEQ(FieldMaxMembers, v))
+}
+
+// MaxMembersIn applies the In predicate on the "max_members" field.
+func MaxMembersIn(vs ...int) predicate.Project {
+	return predicate.Project(sql.FieldIn(FieldMaxMembers, vs...))
+}
+
+// MaxMembersNotIn applies the NotIn predicate on the "max_members" field.
+func MaxMembersNotIn(vs ...int) predicate.Project {
+	return predicate.Project(sql.FieldNotIn(FieldMaxMembers, vs...))
+}
+
+// MaxMembersGT applies the GT predicate on the "max_members" field.
+func MaxMembersGT(v int) predicate.Project {
+	return predicate.Project(sql.FieldGT(FieldMaxMembers, v))
+}
+
+// MaxMembersGTE applies the GTE predicate on the "max_members" field.
+func MaxMembersGTE(v int) predicate.Project {
+	return predicate.Project(sql.FieldGTE(FieldMaxMembers, v))
+}
+
+// MaxMembersLT applies the LT predicate on the "max_members" field.
+func MaxMembersLT(v int) predicate.Project {
+	return predicate.Project(sql.FieldLT(FieldMaxMembers, v))
+}
+
+// MaxMembersLTE applies the LTE predicate on the "max_members" field.
+func MaxMembersLTE(v int) predicate.Project {
+	return predicate.Project(sql.FieldLTE(FieldMaxMembers, v))
+}
+
+// MaxMembersIsNil applies the IsNil predicate on the "max_members" field.
+func MaxMembersIsNil() predicate.Project {
+	return predicate.Project(sql.FieldIsNull(FieldMaxMembers))
+}
+
+// MaxMembersNotNil applies the NotNil predicate on the "max_members" field.
+func MaxMembersNotNil() predicate.Project {
+	return predicate.Project(sql.FieldNotNull(FieldMaxMembers))
+}
+
+// MaxGpusEQ applies the EQ predicate on the "max_gpus" field.
+func MaxGpusEQ(v int) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldMaxGpus, v))
+}
+
+// MaxGpusNEQ applies the NEQ predicate on the "max_gpus" field.
+func MaxGpusNEQ(v int) predicate.Project {
+	return predicate.Project(sql.FieldNEQ(FieldMaxGpus, v))
+}
+
+// MaxGpusIn applies the In predicate on the "max_gpus" field.
+func MaxGpusIn(vs ...int) predicate.Project {
+	return predicate.Project(sql.FieldIn(FieldMaxGpus, vs...))
+}
+
+// MaxGpusNotIn applies the NotIn predicate on the "max_gpus" field.
+func MaxGpusNotIn(vs ...int) predicate.Project {
+	return predicate.Project(sql.FieldNotIn(FieldMaxGpus, vs...))
+}
+
+// MaxGpusGT applies the GT predicate on the "max_gpus" field.
+func MaxGpusGT(v int) predicate.Project {
+	return predicate.Project(sql.FieldGT(FieldMaxGpus, v))
+}
+
+// MaxGpusGTE applies the GTE predicate on the "max_gpus" field.
+func MaxGpusGTE(v int) predicate.Project {
+	return predicate.Project(sql.FieldGTE(FieldMaxGpus, v))
+}
+
+// MaxGpusLT applies the LT predicate on the "max_gpus" field.
+func MaxGpusLT(v int) predicate.Project {
+	return predicate.Project(sql.FieldLT(FieldMaxGpus, v))
+}
+
+// MaxGpusLTE applies the LTE predicate on the "max_gpus" field.
+func MaxGpusLTE(v int) predicate.Project {
+	return predicate.Project(sql.FieldLTE(FieldMaxGpus, v))
+}
+
+// MaxGpusIsNil applies the IsNil predicate on the "max_gpus" field.
+func MaxGpusIsNil() predicate.Project {
+	return predicate.Project(sql.FieldIsNull(FieldMaxGpus))
+}
+
+// MaxGpusNotNil applies the NotNil predicate on the "max_gpus" field.
+func MaxGpusNotNil() predicate.Project {
+	return predicate.Project(sql.FieldNotNull(FieldMaxGpus))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -183,6 +183,69 @@ func (v *AdapterPageEdgesAdapterRegistrationEdge) GetCursor() string { return v.
 // GetNode returns AdapterPageEdgesAdapterRegistrationEdge.Node, and is useful for accessing the field via an interface.
 func (v *AdapterPageEdgesAdapterRegistrationEdge) GetNode() Adapter { return v.Node }
 
+// Which members are added, and where.
+type AddMembersInput struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// The component, by the adapter's name.
+	ComponentKey string `json:"componentKey"`
+	// How many more, 1 to 64, within the manifest's bounds and the project's quota.
+	Count int `json:"count"`
+	// Where: allocations that are free, or this instance's own; spread over in turn.
+	AllocationIds []string `json:"allocationIds,omitempty"`
+	// Or: one allocation for each member is asked for; what fails gives it back.
+	Intent *CapacityIntentInput `json:"intent,omitempty"`
+	// Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition.
+	KeepFailed bool `json:"keepFailed,omitempty"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash string `json:"planHash,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetInstanceId returns AddMembersInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *AddMembersInput) GetInstanceId() string { return v.InstanceId }
+
+// GetComponentKey returns AddMembersInput.ComponentKey, and is useful for accessing the field via an interface.
+func (v *AddMembersInput) GetComponentKey() string { return v.ComponentKey }
+
+// GetCount returns AddMembersInput.Count, and is useful for accessing the field via an interface.
+func (v *AddMembersInput) GetCount() int { return v.Count }
+
+// GetAllocationIds returns AddMembersInput.AllocationIds, and is useful for accessing the field via an interface.
+func (v *AddMembersInput) GetAllocationIds() []string { return v.AllocationIds }
+
+// GetIntent returns AddMembersInput.Intent, and is useful for accessing the field via an interface.
+func (v *AddMembersInput) GetIntent() *CapacityIntentInput { return v.Intent }
+
+// GetKeepFailed returns AddMembersInput.KeepFailed, and is useful for accessing the field via an interface.
+func (v *AddMembersInput) GetKeepFailed() bool { return v.KeepFailed }
+
+// GetDeadlineSeconds returns AddMembersInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *AddMembersInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetPlanHash returns AddMembersInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *AddMembersInput) GetPlanHash() string { return v.PlanHash }
+
+// GetReason returns AddMembersInput.Reason, and is useful for accessing the field via an interface.
+func (v *AddMembersInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns AddMembersInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *AddMembersInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// AddMembersResponse is returned by AddMembers on success.
+type AddMembersResponse struct {
+	// Add members to a component. Key: <family>.member.add on the instance's project, and allocation.create when capacity is asked for.
+	AddMembers MembersAdded `json:"addMembers"`
+}
+
+// GetAddMembers returns AddMembersResponse.AddMembers, and is useful for accessing the field via an interface.
+func (v *AddMembersResponse) GetAddMembers() MembersAdded { return v.AddMembers }
+
 // Allocation includes the GraphQL fields of Allocation requested by the fragment Allocation.
 // The GraphQL type's documentation follows.
 //
@@ -727,6 +790,48 @@ func (v *AuditEntryPageEdgesAuditEntryEdge) GetCursor() string { return v.Cursor
 // GetNode returns AuditEntryPageEdgesAuditEntryEdge.Node, and is useful for accessing the field via an interface.
 func (v *AuditEntryPageEdgesAuditEntryEdge) GetNode() AuditEntry { return v.Node }
 
+// Blocker includes the GraphQL fields of Blocker requested by the fragment Blocker.
+// The GraphQL type's documentation follows.
+//
+// Something that keeps an operation or an instance from where it should be.
+type Blocker struct {
+	// What it is: a stable name in UPPER_SNAKE, listed in the documentation of blockers.
+	Code string `json:"code"`
+	// What is wrong and what would clear it, for a person.
+	Message string `json:"message"`
+	// Who can clear it: `adapter`, `platform`, `user` or `node`.
+	Owner string `json:"owner"`
+	// The object that it is about, by id or name; empty when it is about none.
+	Subject string `json:"subject"`
+	// Since when.
+	Since time.Time `json:"since"`
+	// When it is looked at or tried again; null when something else must come first.
+	NextRetryAt *time.Time `json:"nextRetryAt"`
+	// The permission key with which somebody can clear it; empty when waiting or mending outside of the platform is the only way.
+	PermissionKey string `json:"permissionKey"`
+}
+
+// GetCode returns Blocker.Code, and is useful for accessing the field via an interface.
+func (v *Blocker) GetCode() string { return v.Code }
+
+// GetMessage returns Blocker.Message, and is useful for accessing the field via an interface.
+func (v *Blocker) GetMessage() string { return v.Message }
+
+// GetOwner returns Blocker.Owner, and is useful for accessing the field via an interface.
+func (v *Blocker) GetOwner() string { return v.Owner }
+
+// GetSubject returns Blocker.Subject, and is useful for accessing the field via an interface.
+func (v *Blocker) GetSubject() string { return v.Subject }
+
+// GetSince returns Blocker.Since, and is useful for accessing the field via an interface.
+func (v *Blocker) GetSince() time.Time { return v.Since }
+
+// GetNextRetryAt returns Blocker.NextRetryAt, and is useful for accessing the field via an interface.
+func (v *Blocker) GetNextRetryAt() *time.Time { return v.NextRetryAt }
+
+// GetPermissionKey returns Blocker.PermissionKey, and is useful for accessing the field via an interface.
+func (v *Blocker) GetPermissionKey() string { return v.PermissionKey }
+
 // CancelNodeTaskResponse is returned by CancelNodeTask on success.
 type CancelNodeTaskResponse struct {
 	// Ask the agent to stop a task. Key: task.run on its project.
@@ -735,6 +840,65 @@ type CancelNodeTaskResponse struct {
 
 // GetCancelNodeTask returns CancelNodeTaskResponse.CancelNodeTask, and is useful for accessing the field via an interface.
 func (v *CancelNodeTaskResponse) GetCancelNodeTask() NodeTask { return v.CancelNodeTask }
+
+// Which operation is stopped.
+type CancelOperationInput struct {
+	// The operation.
+	OperationId string `json:"operationId"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetOperationId returns CancelOperationInput.OperationId, and is useful for accessing the field via an interface.
+func (v *CancelOperationInput) GetOperationId() string { return v.OperationId }
+
+// GetReason returns CancelOperationInput.Reason, and is useful for accessing the field via an interface.
+func (v *CancelOperationInput) GetReason() string { return v.Reason }
+
+// CancelOperationResponse is returned by CancelOperation on success.
+type CancelOperationResponse struct {
+	// Ask an operation to stop, if that is still safe. A teardown and a release cannot be stopped. Key: operation.cancel on its project.
+	CancelOperation Cancellation `json:"cancelOperation"`
+}
+
+// GetCancelOperation returns CancelOperationResponse.CancelOperation, and is useful for accessing the field via an interface.
+func (v *CancelOperationResponse) GetCancelOperation() Cancellation { return v.CancelOperation }
+
+// Cancellation includes the requested fields of the GraphQL type CancelOperationPayload.
+// The GraphQL type's documentation follows.
+//
+// A cancel under way.
+type Cancellation struct {
+	// The operation: CANCELED at once when it was never sent, else CANCELING until the adapter has said whether it is too late.
+	Operation Operation `json:"operation"`
+}
+
+// GetOperation returns Cancellation.Operation, and is useful for accessing the field via an interface.
+func (v *Cancellation) GetOperation() Operation { return v.Operation }
+
+// Capacity that is asked for along with a change.
+type CapacityIntentInput struct {
+	// What each allocation is made of.
+	Shape CapacityShape `json:"shape"`
+	// GPUs of each, for GPU_SLICE, 1 to 64; for BAREMETAL leave it out.
+	GpuCount *int `json:"gpuCount,omitempty"`
+	// Only this SKU.
+	Sku string `json:"sku,omitempty"`
+	// Only this region.
+	Region string `json:"region,omitempty"`
+}
+
+// GetShape returns CapacityIntentInput.Shape, and is useful for accessing the field via an interface.
+func (v *CapacityIntentInput) GetShape() CapacityShape { return v.Shape }
+
+// GetGpuCount returns CapacityIntentInput.GpuCount, and is useful for accessing the field via an interface.
+func (v *CapacityIntentInput) GetGpuCount() *int { return v.GpuCount }
+
+// GetSku returns CapacityIntentInput.Sku, and is useful for accessing the field via an interface.
+func (v *CapacityIntentInput) GetSku() string { return v.Sku }
+
+// GetRegion returns CapacityIntentInput.Region, and is useful for accessing the field via an interface.
+func (v *CapacityIntentInput) GetRegion() string { return v.Region }
 
 // What an allocation is made of.
 type CapacityShape string
@@ -970,6 +1134,15 @@ var AllControlPlaneScope = []ControlPlaneScope{
 	ControlPlaneScopeTenant,
 }
 
+// CordonMemberResponse is returned by CordonMember on success.
+type CordonMemberResponse struct {
+	// Let a member take no new work; what runs goes on. Key: <family>.node.operate.
+	CordonMember MemberChange `json:"cordonMember"`
+}
+
+// GetCordonMember returns CordonMemberResponse.CordonMember, and is useful for accessing the field via an interface.
+func (v *CordonMemberResponse) GetCordonMember() MemberChange { return v.CordonMember }
+
 // What a new app is made from.
 type CreateAppInput struct {
 	// Short name: 2 to 40 lower-case letters, digits and hyphens.
@@ -1196,6 +1369,21 @@ type CreateUserResponse struct {
 // GetCreateUser returns CreateUserResponse.CreateUser, and is useful for accessing the field via an interface.
 func (v *CreateUserResponse) GetCreateUser() User { return v.CreateUser }
 
+// What becomes of an operation whose deadline passes.
+type DeadlineOutcome string
+
+const (
+	// It fails, and says what it waited for.
+	DeadlineOutcomeFail DeadlineOutcome = "FAIL"
+	// It is finished by force: work may be lost, and the outcome says what is not proved.
+	DeadlineOutcomeForce DeadlineOutcome = "FORCE"
+)
+
+var AllDeadlineOutcome = []DeadlineOutcome{
+	DeadlineOutcomeFail,
+	DeadlineOutcomeForce,
+}
+
 // Decommission includes the requested fields of the GraphQL type DecommissionInstancePayload.
 // The GraphQL type's documentation follows.
 //
@@ -1217,6 +1405,12 @@ func (v *Decommission) GetOperation() Operation { return v.Operation }
 type DecommissionInstanceInput struct {
 	// The instance.
 	InstanceId string `json:"instanceId"`
+	// Go at once: a node that does not answer is left to be cleaned later; needs a reason.
+	Force bool `json:"force,omitempty"`
+	// What happens when the deadline passes; FORCE needs a reason.
+	OnDeadline DeadlineOutcome `json:"onDeadline,omitempty"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash string `json:"planHash,omitempty"`
 	// Seconds until it counts as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 	// Why, kept in the audit.
@@ -1227,6 +1421,15 @@ type DecommissionInstanceInput struct {
 
 // GetInstanceId returns DecommissionInstanceInput.InstanceId, and is useful for accessing the field via an interface.
 func (v *DecommissionInstanceInput) GetInstanceId() string { return v.InstanceId }
+
+// GetForce returns DecommissionInstanceInput.Force, and is useful for accessing the field via an interface.
+func (v *DecommissionInstanceInput) GetForce() bool { return v.Force }
+
+// GetOnDeadline returns DecommissionInstanceInput.OnDeadline, and is useful for accessing the field via an interface.
+func (v *DecommissionInstanceInput) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
+
+// GetPlanHash returns DecommissionInstanceInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *DecommissionInstanceInput) GetPlanHash() string { return v.PlanHash }
 
 // GetDeadlineSeconds returns DecommissionInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
 func (v *DecommissionInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
@@ -1247,6 +1450,76 @@ type DecommissionInstanceResponse struct {
 func (v *DecommissionInstanceResponse) GetDecommissionInstance() Decommission {
 	return v.DecommissionInstance
 }
+
+// Which member is drained.
+type DrainMemberInput struct {
+	// The member, ACTIVE.
+	MemberId string `json:"memberId"`
+	// Lose the work that still runs instead of waiting for it; needs a reason.
+	Force bool `json:"force,omitempty"`
+	// Seconds to wait for running work, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// What happens when the deadline passes; FORCE needs a reason.
+	OnDeadline DeadlineOutcome `json:"onDeadline,omitempty"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash string `json:"planHash,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetMemberId returns DrainMemberInput.MemberId, and is useful for accessing the field via an interface.
+func (v *DrainMemberInput) GetMemberId() string { return v.MemberId }
+
+// GetForce returns DrainMemberInput.Force, and is useful for accessing the field via an interface.
+func (v *DrainMemberInput) GetForce() bool { return v.Force }
+
+// GetDeadlineSeconds returns DrainMemberInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *DrainMemberInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetOnDeadline returns DrainMemberInput.OnDeadline, and is useful for accessing the field via an interface.
+func (v *DrainMemberInput) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
+
+// GetPlanHash returns DrainMemberInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *DrainMemberInput) GetPlanHash() string { return v.PlanHash }
+
+// GetReason returns DrainMemberInput.Reason, and is useful for accessing the field via an interface.
+func (v *DrainMemberInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns DrainMemberInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *DrainMemberInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// DrainMemberResponse is returned by DrainMember on success.
+type DrainMemberResponse struct {
+	// Let a member's work end; it takes no new work and stays. Key: <family>.node.operate.
+	DrainMember MemberChange `json:"drainMember"`
+}
+
+// GetDrainMember returns DrainMemberResponse.DrainMember, and is useful for accessing the field via an interface.
+func (v *DrainMemberResponse) GetDrainMember() MemberChange { return v.DrainMember }
+
+// Drift includes the GraphQL fields of Drift requested by the fragment Drift.
+// The GraphQL type's documentation follows.
+//
+// A difference between what is meant and what the adapter sees.
+type Drift struct {
+	// What kind of difference: a stable name in UPPER_SNAKE.
+	Code string `json:"code"`
+	// What is different, for a person.
+	Message string `json:"message"`
+	// The member that it is about; null when it is about the whole.
+	MemberId *string `json:"memberId"`
+}
+
+// GetCode returns Drift.Code, and is useful for accessing the field via an interface.
+func (v *Drift) GetCode() string { return v.Code }
+
+// GetMessage returns Drift.Message, and is useful for accessing the field via an interface.
+func (v *Drift) GetMessage() string { return v.Message }
+
+// GetMemberId returns Drift.MemberId, and is useful for accessing the field via an interface.
+func (v *Drift) GetMemberId() *string { return v.MemberId }
 
 // How an agent enrols its node.
 type EnrolNodeInput struct {
@@ -1488,6 +1761,43 @@ func (v *Failure) GetOwner() string { return v.Owner }
 // GetRetryable returns Failure.Retryable, and is useful for accessing the field via an interface.
 func (v *Failure) GetRetryable() bool { return v.Retryable }
 
+// Generation includes the GraphQL fields of Generation requested by the fragment Generation.
+// The GraphQL type's documentation follows.
+//
+// A manifest and config that an instance runs or has run.
+type Generation struct {
+	// Typed id, `gen_…`.
+	Id string `json:"id"`
+	// Its number in the instance, from 1.
+	Number int `json:"number"`
+	// The manifest's version.
+	AppVersion string `json:"appVersion"`
+	// The config, with the schema's defaults filled in.
+	Config json.RawMessage `json:"config"`
+	// The operation that brought it; null for what ran before generations were counted.
+	OperationId *string `json:"operationId"`
+	// Since when.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// GetId returns Generation.Id, and is useful for accessing the field via an interface.
+func (v *Generation) GetId() string { return v.Id }
+
+// GetNumber returns Generation.Number, and is useful for accessing the field via an interface.
+func (v *Generation) GetNumber() int { return v.Number }
+
+// GetAppVersion returns Generation.AppVersion, and is useful for accessing the field via an interface.
+func (v *Generation) GetAppVersion() string { return v.AppVersion }
+
+// GetConfig returns Generation.Config, and is useful for accessing the field via an interface.
+func (v *Generation) GetConfig() json.RawMessage { return v.Config }
+
+// GetOperationId returns Generation.OperationId, and is useful for accessing the field via an interface.
+func (v *Generation) GetOperationId() *string { return v.OperationId }
+
+// GetCreatedAt returns Generation.CreatedAt, and is useful for accessing the field via an interface.
+func (v *Generation) GetCreatedAt() time.Time { return v.CreatedAt }
+
 // GetAppResponse is returned by GetApp on success.
 type GetAppResponse struct {
 	// An app by its short name. Key: <family>.catalog.read in any scope.
@@ -1535,6 +1845,15 @@ type GetLaunchOptionsResponse struct {
 
 // GetLaunchOptions returns GetLaunchOptionsResponse.LaunchOptions, and is useful for accessing the field via an interface.
 func (v *GetLaunchOptionsResponse) GetLaunchOptions() LaunchOptions { return v.LaunchOptions }
+
+// GetMemberResponse is returned by GetMember on success.
+type GetMemberResponse struct {
+	// A member. Key: <family>.node.read on its instance's project.
+	Member Member `json:"member"`
+}
+
+// GetMember returns GetMemberResponse.Member, and is useful for accessing the field via an interface.
+func (v *GetMemberResponse) GetMember() Member { return v.Member }
 
 // GetNodeNode includes the requested fields of the GraphQL type Node.
 // The GraphQL type's documentation follows.
@@ -1781,6 +2100,23 @@ func (v *Instance) GetUpdatedAt() time.Time { return v.UpdatedAt }
 // GetReleasedAt returns Instance.ReleasedAt, and is useful for accessing the field via an interface.
 func (v *Instance) GetReleasedAt() *time.Time { return v.ReleasedAt }
 
+// InstanceChange includes the requested fields of the GraphQL type InstancePayload.
+// The GraphQL type's documentation follows.
+//
+// A change of an instance under way.
+type InstanceChange struct {
+	// The instance.
+	Instance Instance `json:"instance"`
+	// The operation that changes it.
+	Operation Operation `json:"operation"`
+}
+
+// GetInstance returns InstanceChange.Instance, and is useful for accessing the field via an interface.
+func (v *InstanceChange) GetInstance() Instance { return v.Instance }
+
+// GetOperation returns InstanceChange.Operation, and is useful for accessing the field via an interface.
+func (v *InstanceChange) GetOperation() Operation { return v.Operation }
+
 // An instance with its members, allocations, actions and newest operations.
 type InstanceDetail struct {
 	// Typed id, `ins_…`.
@@ -1819,6 +2155,16 @@ type InstanceDetail struct {
 	Failure *Failure `json:"failure"`
 	// Members asked for, there, and healthy, by component.
 	Roles []ComponentRole `json:"roles"`
+	// The number of the manifest and config it runs, from 1.
+	Generation int `json:"generation"`
+	// Where what the adapter sees differs from what is meant, at most 256.
+	Drift []Drift `json:"drift"`
+	// When the adapter last said what it sees; null before the first time.
+	ObservedAt *time.Time `json:"observedAt"`
+	// What keeps it from where it should be, the thing to mend first.
+	Blockers []Blocker `json:"blockers"`
+	// What its operations have left behind and is still there, at most 100.
+	Orphans []Orphan `json:"orphans"`
 	// Its members, by component and index.
 	Members MemberPage `json:"members"`
 	// Its newest operation.
@@ -1890,6 +2236,21 @@ func (v *InstanceDetail) GetFailure() *Failure { return v.Failure }
 
 // GetRoles returns InstanceDetail.Roles, and is useful for accessing the field via an interface.
 func (v *InstanceDetail) GetRoles() []ComponentRole { return v.Roles }
+
+// GetGeneration returns InstanceDetail.Generation, and is useful for accessing the field via an interface.
+func (v *InstanceDetail) GetGeneration() int { return v.Generation }
+
+// GetDrift returns InstanceDetail.Drift, and is useful for accessing the field via an interface.
+func (v *InstanceDetail) GetDrift() []Drift { return v.Drift }
+
+// GetObservedAt returns InstanceDetail.ObservedAt, and is useful for accessing the field via an interface.
+func (v *InstanceDetail) GetObservedAt() *time.Time { return v.ObservedAt }
+
+// GetBlockers returns InstanceDetail.Blockers, and is useful for accessing the field via an interface.
+func (v *InstanceDetail) GetBlockers() []Blocker { return v.Blockers }
+
+// GetOrphans returns InstanceDetail.Orphans, and is useful for accessing the field via an interface.
+func (v *InstanceDetail) GetOrphans() []Orphan { return v.Orphans }
 
 // GetMembers returns InstanceDetail.Members, and is useful for accessing the field via an interface.
 func (v *InstanceDetail) GetMembers() MemberPage { return v.Members }
@@ -2044,6 +2405,44 @@ type InvokeActionResponse struct {
 
 // GetInvokeAction returns InvokeActionResponse.InvokeAction, and is useful for accessing the field via an interface.
 func (v *InvokeActionResponse) GetInvokeAction() ActionAnswer { return v.InvokeAction }
+
+// How a member is labelled.
+type LabelMemberInput struct {
+	// The member.
+	MemberId string `json:"memberId"`
+	// The whole new set, an object of at most 32 labels; names and values 1 to 63 letters, digits, dot, dash and underscore.
+	Labels json.RawMessage `json:"labels"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetMemberId returns LabelMemberInput.MemberId, and is useful for accessing the field via an interface.
+func (v *LabelMemberInput) GetMemberId() string { return v.MemberId }
+
+// GetLabels returns LabelMemberInput.Labels, and is useful for accessing the field via an interface.
+func (v *LabelMemberInput) GetLabels() json.RawMessage { return v.Labels }
+
+// GetDeadlineSeconds returns LabelMemberInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *LabelMemberInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetReason returns LabelMemberInput.Reason, and is useful for accessing the field via an interface.
+func (v *LabelMemberInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns LabelMemberInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *LabelMemberInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// LabelMemberResponse is returned by LabelMember on success.
+type LabelMemberResponse struct {
+	// Label a member. Key: <family>.node.operate.
+	LabelMember MemberChange `json:"labelMember"`
+}
+
+// GetLabelMember returns LabelMemberResponse.LabelMember, and is useful for accessing the field via an interface.
+func (v *LabelMemberResponse) GetLabelMember() MemberChange { return v.LabelMember }
 
 // Launch includes the requested fields of the GraphQL type LaunchInstancePayload.
 // The GraphQL type's documentation follows.
@@ -2244,6 +2643,27 @@ type ListEventsResponse struct {
 // GetInstance returns ListEventsResponse.Instance, and is useful for accessing the field via an interface.
 func (v *ListEventsResponse) GetInstance() ListEventsInstance { return v.Instance }
 
+// ListGenerationsInstance includes the requested fields of the GraphQL type Instance.
+// The GraphQL type's documentation follows.
+//
+// A running (or once running) app: a cluster of members in a project's allocations.
+type ListGenerationsInstance struct {
+	// What it runs and has run, newest first, at most 50: what a rollback can go back to.
+	Generations []Generation `json:"generations"`
+}
+
+// GetGenerations returns ListGenerationsInstance.Generations, and is useful for accessing the field via an interface.
+func (v *ListGenerationsInstance) GetGenerations() []Generation { return v.Generations }
+
+// ListGenerationsResponse is returned by ListGenerations on success.
+type ListGenerationsResponse struct {
+	// An instance. Key: <family>.instance.read on its project.
+	Instance ListGenerationsInstance `json:"instance"`
+}
+
+// GetInstance returns ListGenerationsResponse.Instance, and is useful for accessing the field via an interface.
+func (v *ListGenerationsResponse) GetInstance() ListGenerationsInstance { return v.Instance }
+
 // ListInstanceOperationsInstance includes the requested fields of the GraphQL type Instance.
 // The GraphQL type's documentation follows.
 //
@@ -2324,6 +2744,15 @@ type ListOperationsResponse struct {
 // GetOperations returns ListOperationsResponse.Operations, and is useful for accessing the field via an interface.
 func (v *ListOperationsResponse) GetOperations() OperationPage { return v.Operations }
 
+// ListOrphansResponse is returned by ListOrphans on success.
+type ListOrphansResponse struct {
+	// What operations of a project have left behind, newest first. Key: operation.read.
+	Orphans OrphanPage `json:"orphans"`
+}
+
+// GetOrphans returns ListOrphansResponse.Orphans, and is useful for accessing the field via an interface.
+func (v *ListOrphansResponse) GetOrphans() OrphanPage { return v.Orphans }
+
 // ListPermissionsResponse is returned by ListPermissions on success.
 type ListPermissionsResponse struct {
 	// The caller itself.
@@ -2376,6 +2805,15 @@ type ListServiceAccountsResponse struct {
 func (v *ListServiceAccountsResponse) GetServiceAccounts() ServiceAccountPage {
 	return v.ServiceAccounts
 }
+
+// ListSkuPricesResponse is returned by ListSkuPrices on success.
+type ListSkuPricesResponse struct {
+	// The list prices, by SKU, at most 500. Any logged-in caller.
+	SkuPrices []SkuPrice `json:"skuPrices"`
+}
+
+// GetSkuPrices returns ListSkuPricesResponse.SkuPrices, and is useful for accessing the field via an interface.
+func (v *ListSkuPricesResponse) GetSkuPrices() []SkuPrice { return v.SkuPrices }
 
 // ListUsersResponse is returned by ListUsers on success.
 type ListUsersResponse struct {
@@ -2581,10 +3019,16 @@ type Member struct {
 	Health Health `json:"health"`
 	// What the adapter says of its health.
 	HealthMessage string `json:"healthMessage"`
+	// Its labels, by name.
+	Labels json.RawMessage `json:"labels"`
 	// The allocation it lives in.
 	Allocation *AllocationRef `json:"allocation"`
 	// The node it is bound to.
 	Node *NodeRef `json:"node"`
+	// The last operation that touched it.
+	LastOperation *Operation `json:"lastOperation"`
+	// What ties together everything its last operation caused.
+	CorrelationId string `json:"correlationId"`
 	// The adapter's own detail, for debugging.
 	AdapterDetail json.RawMessage `json:"adapterDetail"`
 	// When it was asked for.
@@ -2617,11 +3061,20 @@ func (v *Member) GetHealth() Health { return v.Health }
 // GetHealthMessage returns Member.HealthMessage, and is useful for accessing the field via an interface.
 func (v *Member) GetHealthMessage() string { return v.HealthMessage }
 
+// GetLabels returns Member.Labels, and is useful for accessing the field via an interface.
+func (v *Member) GetLabels() json.RawMessage { return v.Labels }
+
 // GetAllocation returns Member.Allocation, and is useful for accessing the field via an interface.
 func (v *Member) GetAllocation() *AllocationRef { return v.Allocation }
 
 // GetNode returns Member.Node, and is useful for accessing the field via an interface.
 func (v *Member) GetNode() *NodeRef { return v.Node }
+
+// GetLastOperation returns Member.LastOperation, and is useful for accessing the field via an interface.
+func (v *Member) GetLastOperation() *Operation { return v.LastOperation }
+
+// GetCorrelationId returns Member.CorrelationId, and is useful for accessing the field via an interface.
+func (v *Member) GetCorrelationId() string { return v.CorrelationId }
 
 // GetAdapterDetail returns Member.AdapterDetail, and is useful for accessing the field via an interface.
 func (v *Member) GetAdapterDetail() json.RawMessage { return v.AdapterDetail }
@@ -2631,6 +3084,47 @@ func (v *Member) GetCreatedAt() time.Time { return v.CreatedAt }
 
 // GetUpdatedAt returns Member.UpdatedAt, and is useful for accessing the field via an interface.
 func (v *Member) GetUpdatedAt() time.Time { return v.UpdatedAt }
+
+// MemberChange includes the requested fields of the GraphQL type MemberPayload.
+// The GraphQL type's documentation follows.
+//
+// A change of a member under way.
+type MemberChange struct {
+	// The member.
+	Member Member `json:"member"`
+	// The operation that changes it.
+	Operation Operation `json:"operation"`
+}
+
+// GetMember returns MemberChange.Member, and is useful for accessing the field via an interface.
+func (v *MemberChange) GetMember() Member { return v.Member }
+
+// GetOperation returns MemberChange.Operation, and is useful for accessing the field via an interface.
+func (v *MemberChange) GetOperation() Operation { return v.Operation }
+
+// Which member is cordoned, uncordoned or recovered.
+type MemberInput struct {
+	// The member.
+	MemberId string `json:"memberId"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetMemberId returns MemberInput.MemberId, and is useful for accessing the field via an interface.
+func (v *MemberInput) GetMemberId() string { return v.MemberId }
+
+// GetDeadlineSeconds returns MemberInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *MemberInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetReason returns MemberInput.Reason, and is useful for accessing the field via an interface.
+func (v *MemberInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns MemberInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *MemberInput) GetIdempotencyKey() string { return v.IdempotencyKey }
 
 // MemberPage includes the GraphQL fields of MemberConnection requested by the fragment MemberPage.
 // The GraphQL type's documentation follows.
@@ -2665,6 +3159,50 @@ func (v *MemberPageEdgesMemberEdge) GetCursor() string { return v.Cursor }
 
 // GetNode returns MemberPageEdgesMemberEdge.Node, and is useful for accessing the field via an interface.
 func (v *MemberPageEdgesMemberEdge) GetNode() Member { return v.Node }
+
+// MemberRef includes the requested fields of the GraphQL type Member.
+// The GraphQL type's documentation follows.
+//
+// One realised member of a component, bound to a node.
+type MemberRef struct {
+	// Typed id, `mem_…`.
+	Id string `json:"id"`
+	// The component, by the adapter's name.
+	ComponentKey string `json:"componentKey"`
+	// Its number in the component, from 0.
+	Index int `json:"index"`
+}
+
+// GetId returns MemberRef.Id, and is useful for accessing the field via an interface.
+func (v *MemberRef) GetId() string { return v.Id }
+
+// GetComponentKey returns MemberRef.ComponentKey, and is useful for accessing the field via an interface.
+func (v *MemberRef) GetComponentKey() string { return v.ComponentKey }
+
+// GetIndex returns MemberRef.Index, and is useful for accessing the field via an interface.
+func (v *MemberRef) GetIndex() int { return v.Index }
+
+// MemberReplacement includes the requested fields of the GraphQL type ReplaceMemberPayload.
+// The GraphQL type's documentation follows.
+//
+// A replacement under way.
+type MemberReplacement struct {
+	// The member that goes.
+	Member Member `json:"member"`
+	// The member that comes.
+	Replacement Member `json:"replacement"`
+	// The operation that replaces it.
+	Operation Operation `json:"operation"`
+}
+
+// GetMember returns MemberReplacement.Member, and is useful for accessing the field via an interface.
+func (v *MemberReplacement) GetMember() Member { return v.Member }
+
+// GetReplacement returns MemberReplacement.Replacement, and is useful for accessing the field via an interface.
+func (v *MemberReplacement) GetReplacement() Member { return v.Replacement }
+
+// GetOperation returns MemberReplacement.Operation, and is useful for accessing the field via an interface.
+func (v *MemberReplacement) GetOperation() Operation { return v.Operation }
 
 // What an adapter says of one member.
 type MemberReportInput struct {
@@ -2727,6 +3265,45 @@ var AllMemberStatus = []MemberStatus{
 	MemberStatusRemoved,
 	MemberStatusFailed,
 }
+
+// MembersAdded includes the requested fields of the GraphQL type AddMembersPayload.
+// The GraphQL type's documentation follows.
+//
+// Members on their way in.
+type MembersAdded struct {
+	// The instance.
+	Instance Instance `json:"instance"`
+	// The new members.
+	Members []Member `json:"members"`
+	// The operation that brings them in.
+	Operation Operation `json:"operation"`
+}
+
+// GetInstance returns MembersAdded.Instance, and is useful for accessing the field via an interface.
+func (v *MembersAdded) GetInstance() Instance { return v.Instance }
+
+// GetMembers returns MembersAdded.Members, and is useful for accessing the field via an interface.
+func (v *MembersAdded) GetMembers() []Member { return v.Members }
+
+// GetOperation returns MembersAdded.Operation, and is useful for accessing the field via an interface.
+func (v *MembersAdded) GetOperation() Operation { return v.Operation }
+
+// Money includes the GraphQL fields of Money requested by the fragment Money.
+// The GraphQL type's documentation follows.
+//
+// An amount of money.
+type Money struct {
+	// ISO 4217.
+	Currency string `json:"currency"`
+	// The amount as a decimal number, exact.
+	Amount string `json:"amount"`
+}
+
+// GetCurrency returns Money.Currency, and is useful for accessing the field via an interface.
+func (v *Money) GetCurrency() string { return v.Currency }
+
+// GetAmount returns Money.Amount, and is useful for accessing the field via an interface.
+func (v *Money) GetAmount() string { return v.Amount }
 
 // NewServiceAccountKey includes the requested fields of the GraphQL type CreateServiceAccountKeyPayload.
 // The GraphQL type's documentation follows.
@@ -3311,6 +3888,26 @@ type OperationDetail struct {
 	Error *Failure `json:"error"`
 	// Its steps in order.
 	Steps []OperationStep `json:"steps"`
+	// The members it acts on; empty when it acts on the whole instance.
+	TargetIds []string `json:"targetIds"`
+	// Whether it may lose work and go without proof.
+	Force bool `json:"force"`
+	// What becomes of it when its deadline passes.
+	OnDeadline DeadlineOutcome `json:"onDeadline"`
+	// When its deadline passed and it went on by force; null otherwise.
+	ForcedAt *time.Time `json:"forcedAt"`
+	// What keeps it from ending, the thing to mend first; empty once it has ended.
+	Blockers []Blocker `json:"blockers"`
+	// The work that it waits for, by the adapter's newest word, at most 100.
+	WaitsFor []Work `json:"waitsFor"`
+	// When somebody asked to stop it; null otherwise.
+	CancelRequestedAt *time.Time `json:"cancelRequestedAt"`
+	// Who asked to stop it, by name.
+	CancelRequester string `json:"cancelRequester"`
+	// What became of that request, for a person.
+	CancelMessage string `json:"cancelMessage"`
+	// The operation that it tries again.
+	RetryOf *string `json:"retryOf"`
 	// How often it was deliberately sent to the adapter.
 	DispatchAttempt int `json:"dispatchAttempt"`
 	// How often a worker has claimed it.
@@ -3375,6 +3972,36 @@ func (v *OperationDetail) GetError() *Failure { return v.Error }
 
 // GetSteps returns OperationDetail.Steps, and is useful for accessing the field via an interface.
 func (v *OperationDetail) GetSteps() []OperationStep { return v.Steps }
+
+// GetTargetIds returns OperationDetail.TargetIds, and is useful for accessing the field via an interface.
+func (v *OperationDetail) GetTargetIds() []string { return v.TargetIds }
+
+// GetForce returns OperationDetail.Force, and is useful for accessing the field via an interface.
+func (v *OperationDetail) GetForce() bool { return v.Force }
+
+// GetOnDeadline returns OperationDetail.OnDeadline, and is useful for accessing the field via an interface.
+func (v *OperationDetail) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
+
+// GetForcedAt returns OperationDetail.ForcedAt, and is useful for accessing the field via an interface.
+func (v *OperationDetail) GetForcedAt() *time.Time { return v.ForcedAt }
+
+// GetBlockers returns OperationDetail.Blockers, and is useful for accessing the field via an interface.
+func (v *OperationDetail) GetBlockers() []Blocker { return v.Blockers }
+
+// GetWaitsFor returns OperationDetail.WaitsFor, and is useful for accessing the field via an interface.
+func (v *OperationDetail) GetWaitsFor() []Work { return v.WaitsFor }
+
+// GetCancelRequestedAt returns OperationDetail.CancelRequestedAt, and is useful for accessing the field via an interface.
+func (v *OperationDetail) GetCancelRequestedAt() *time.Time { return v.CancelRequestedAt }
+
+// GetCancelRequester returns OperationDetail.CancelRequester, and is useful for accessing the field via an interface.
+func (v *OperationDetail) GetCancelRequester() string { return v.CancelRequester }
+
+// GetCancelMessage returns OperationDetail.CancelMessage, and is useful for accessing the field via an interface.
+func (v *OperationDetail) GetCancelMessage() string { return v.CancelMessage }
+
+// GetRetryOf returns OperationDetail.RetryOf, and is useful for accessing the field via an interface.
+func (v *OperationDetail) GetRetryOf() *string { return v.RetryOf }
 
 // GetDispatchAttempt returns OperationDetail.DispatchAttempt, and is useful for accessing the field via an interface.
 func (v *OperationDetail) GetDispatchAttempt() int { return v.DispatchAttempt }
@@ -3476,6 +4103,18 @@ func (v *OperationPageEdgesOperationEdge) GetCursor() string { return v.Cursor }
 // GetNode returns OperationPageEdgesOperationEdge.Node, and is useful for accessing the field via an interface.
 func (v *OperationPageEdgesOperationEdge) GetNode() Operation { return v.Node }
 
+// OperationRef includes the requested fields of the GraphQL type Operation.
+// The GraphQL type's documentation follows.
+//
+// A durable piece of work that somebody asked for: one identity, one deadline, one end.
+type OperationRef struct {
+	// Typed id, `op_…`.
+	Id string `json:"id"`
+}
+
+// GetId returns OperationRef.Id, and is useful for accessing the field via an interface.
+func (v *OperationRef) GetId() string { return v.Id }
+
 // Where an operation stands.
 type OperationState string
 
@@ -3575,6 +4214,157 @@ func (v *OperationToken) GetToken() string { return v.Token }
 // GetExpiresAt returns OperationToken.ExpiresAt, and is useful for accessing the field via an interface.
 func (v *OperationToken) GetExpiresAt() time.Time { return v.ExpiresAt }
 
+// Orphan includes the GraphQL fields of Orphan requested by the fragment Orphan.
+// The GraphQL type's documentation follows.
+//
+// Something that an operation could not take back. It is tried again until it is gone.
+type Orphan struct {
+	// Typed id, `orp_…`.
+	Id string `json:"id"`
+	// What it is.
+	Kind OrphanKind `json:"kind"`
+	// The project it belongs to.
+	ProjectId string `json:"projectId"`
+	// The instance it belongs to.
+	InstanceId string `json:"instanceId"`
+	// The operation that left it.
+	Operation *OperationRef `json:"operation"`
+	// The member that it is of.
+	Member *MemberRef `json:"member"`
+	// The node that it lies on.
+	Node *NodeRef `json:"node"`
+	// The allocation that it holds.
+	Allocation *AllocationRef `json:"allocation"`
+	// Who can mend it: `adapter`, `platform`, `user` or `node`.
+	Owner string `json:"owner"`
+	// What is left and why, for a person.
+	Message string `json:"message"`
+	// How old it is, in seconds; when it is gone, how old it grew.
+	AgeSeconds int `json:"ageSeconds"`
+	// The list price of what it holds, for an hour; null when its SKU has no price.
+	HourlyCost *Money `json:"hourlyCost"`
+	// What it has cost so far by the list price; null when its SKU has no price.
+	CostSoFar *Money `json:"costSoFar"`
+	// How often taking it back was tried.
+	Attempts int `json:"attempts"`
+	// Why the last try failed; empty before the first.
+	LastError string `json:"lastError"`
+	// When it is tried again.
+	NextTryAt time.Time `json:"nextTryAt"`
+	// Since when it is listed.
+	CreatedAt time.Time `json:"createdAt"`
+	// When it was gone; null until then.
+	ResolvedAt *time.Time `json:"resolvedAt"`
+	// How it went; empty until then.
+	Resolution string `json:"resolution"`
+}
+
+// GetId returns Orphan.Id, and is useful for accessing the field via an interface.
+func (v *Orphan) GetId() string { return v.Id }
+
+// GetKind returns Orphan.Kind, and is useful for accessing the field via an interface.
+func (v *Orphan) GetKind() OrphanKind { return v.Kind }
+
+// GetProjectId returns Orphan.ProjectId, and is useful for accessing the field via an interface.
+func (v *Orphan) GetProjectId() string { return v.ProjectId }
+
+// GetInstanceId returns Orphan.InstanceId, and is useful for accessing the field via an interface.
+func (v *Orphan) GetInstanceId() string { return v.InstanceId }
+
+// GetOperation returns Orphan.Operation, and is useful for accessing the field via an interface.
+func (v *Orphan) GetOperation() *OperationRef { return v.Operation }
+
+// GetMember returns Orphan.Member, and is useful for accessing the field via an interface.
+func (v *Orphan) GetMember() *MemberRef { return v.Member }
+
+// GetNode returns Orphan.Node, and is useful for accessing the field via an interface.
+func (v *Orphan) GetNode() *NodeRef { return v.Node }
+
+// GetAllocation returns Orphan.Allocation, and is useful for accessing the field via an interface.
+func (v *Orphan) GetAllocation() *AllocationRef { return v.Allocation }
+
+// GetOwner returns Orphan.Owner, and is useful for accessing the field via an interface.
+func (v *Orphan) GetOwner() string { return v.Owner }
+
+// GetMessage returns Orphan.Message, and is useful for accessing the field via an interface.
+func (v *Orphan) GetMessage() string { return v.Message }
+
+// GetAgeSeconds returns Orphan.AgeSeconds, and is useful for accessing the field via an interface.
+func (v *Orphan) GetAgeSeconds() int { return v.AgeSeconds }
+
+// GetHourlyCost returns Orphan.HourlyCost, and is useful for accessing the field via an interface.
+func (v *Orphan) GetHourlyCost() *Money { return v.HourlyCost }
+
+// GetCostSoFar returns Orphan.CostSoFar, and is useful for accessing the field via an interface.
+func (v *Orphan) GetCostSoFar() *Money { return v.CostSoFar }
+
+// GetAttempts returns Orphan.Attempts, and is useful for accessing the field via an interface.
+func (v *Orphan) GetAttempts() int { return v.Attempts }
+
+// GetLastError returns Orphan.LastError, and is useful for accessing the field via an interface.
+func (v *Orphan) GetLastError() string { return v.LastError }
+
+// GetNextTryAt returns Orphan.NextTryAt, and is useful for accessing the field via an interface.
+func (v *Orphan) GetNextTryAt() time.Time { return v.NextTryAt }
+
+// GetCreatedAt returns Orphan.CreatedAt, and is useful for accessing the field via an interface.
+func (v *Orphan) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetResolvedAt returns Orphan.ResolvedAt, and is useful for accessing the field via an interface.
+func (v *Orphan) GetResolvedAt() *time.Time { return v.ResolvedAt }
+
+// GetResolution returns Orphan.Resolution, and is useful for accessing the field via an interface.
+func (v *Orphan) GetResolution() string { return v.Resolution }
+
+// What an operation has left behind.
+type OrphanKind string
+
+const (
+	// Something of a member may be left on a node.
+	OrphanKindNodeResidue OrphanKind = "NODE_RESIDUE"
+	// An allocation is held that nobody asked to keep.
+	OrphanKindAllocation OrphanKind = "ALLOCATION"
+)
+
+var AllOrphanKind = []OrphanKind{
+	OrphanKindNodeResidue,
+	OrphanKindAllocation,
+}
+
+// OrphanPage includes the requested fields of the GraphQL type OrphanConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of orphans.
+type OrphanPage struct {
+	// The rows, each with its cursor.
+	Edges []OrphanPageEdgesOrphanEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns OrphanPage.Edges, and is useful for accessing the field via an interface.
+func (v *OrphanPage) GetEdges() []OrphanPageEdgesOrphanEdge { return v.Edges }
+
+// GetPageInfo returns OrphanPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *OrphanPage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// OrphanPageEdgesOrphanEdge includes the requested fields of the GraphQL type OrphanEdge.
+// The GraphQL type's documentation follows.
+//
+// An orphan in a page.
+type OrphanPageEdgesOrphanEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The orphan.
+	Node Orphan `json:"node"`
+}
+
+// GetCursor returns OrphanPageEdgesOrphanEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *OrphanPageEdgesOrphanEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns OrphanPageEdgesOrphanEdge.Node, and is useful for accessing the field via an interface.
+func (v *OrphanPageEdgesOrphanEdge) GetNode() Orphan { return v.Node }
+
 // How an ended operation ended.
 type Outcome string
 
@@ -3621,6 +4411,311 @@ func (v *PageInfo) GetHasNextPage() bool { return v.HasNextPage }
 
 // GetEndCursor returns PageInfo.EndCursor, and is useful for accessing the field via an interface.
 func (v *PageInfo) GetEndCursor() *string { return v.EndCursor }
+
+// Plan includes the GraphQL fields of Plan requested by the fragment Plan.
+// The GraphQL type's documentation follows.
+//
+// What a change would do, before it is asked for. Nothing is written.
+type Plan struct {
+	// What everything in this plan rests on: pass it as `planHash`, and the change is refused with PLAN_STALE when any of it has moved.
+	Hash string `json:"hash"`
+	// The kind of operation it would be.
+	Kind OperationKind `json:"kind"`
+	// The instance.
+	Instance InstanceRef `json:"instance"`
+	// Whether the change would be accepted as things are: no verdict is REFUSED.
+	Allowed bool `json:"allowed"`
+	// The members it would touch, at most 256.
+	Members []PlannedMember `json:"members"`
+	// Work that would be lost, at most 100; what only has to be waited for is not.
+	WorkLost []Work `json:"workLost"`
+	// How much work would be lost in all; null when nobody can tell.
+	WorkLostTotal *int `json:"workLostTotal"`
+	// What those who have a say answer, in the order of their sources.
+	Verdicts []Verdict `json:"verdicts"`
+	// Whether the change can be taken back.
+	Reversible bool `json:"reversible"`
+	// How it is taken back, or why it cannot be.
+	Reversal string `json:"reversal"`
+	// The operations that would make way for it.
+	Supersedes []Operation `json:"supersedes"`
+	// What else would change: versions, config, counts.
+	Change json.RawMessage `json:"change"`
+}
+
+// GetHash returns Plan.Hash, and is useful for accessing the field via an interface.
+func (v *Plan) GetHash() string { return v.Hash }
+
+// GetKind returns Plan.Kind, and is useful for accessing the field via an interface.
+func (v *Plan) GetKind() OperationKind { return v.Kind }
+
+// GetInstance returns Plan.Instance, and is useful for accessing the field via an interface.
+func (v *Plan) GetInstance() InstanceRef { return v.Instance }
+
+// GetAllowed returns Plan.Allowed, and is useful for accessing the field via an interface.
+func (v *Plan) GetAllowed() bool { return v.Allowed }
+
+// GetMembers returns Plan.Members, and is useful for accessing the field via an interface.
+func (v *Plan) GetMembers() []PlannedMember { return v.Members }
+
+// GetWorkLost returns Plan.WorkLost, and is useful for accessing the field via an interface.
+func (v *Plan) GetWorkLost() []Work { return v.WorkLost }
+
+// GetWorkLostTotal returns Plan.WorkLostTotal, and is useful for accessing the field via an interface.
+func (v *Plan) GetWorkLostTotal() *int { return v.WorkLostTotal }
+
+// GetVerdicts returns Plan.Verdicts, and is useful for accessing the field via an interface.
+func (v *Plan) GetVerdicts() []Verdict { return v.Verdicts }
+
+// GetReversible returns Plan.Reversible, and is useful for accessing the field via an interface.
+func (v *Plan) GetReversible() bool { return v.Reversible }
+
+// GetReversal returns Plan.Reversal, and is useful for accessing the field via an interface.
+func (v *Plan) GetReversal() string { return v.Reversal }
+
+// GetSupersedes returns Plan.Supersedes, and is useful for accessing the field via an interface.
+func (v *Plan) GetSupersedes() []Operation { return v.Supersedes }
+
+// GetChange returns Plan.Change, and is useful for accessing the field via an interface.
+func (v *Plan) GetChange() json.RawMessage { return v.Change }
+
+// What a plan would do with a member.
+type PlanAction string
+
+const (
+	// Brought in.
+	PlanActionAdd PlanAction = "ADD"
+	// Given time to end its work; it stays.
+	PlanActionDrain PlanAction = "DRAIN"
+	// Taken out.
+	PlanActionRemove PlanAction = "REMOVE"
+	// Put in another's place.
+	PlanActionReplace PlanAction = "REPLACE"
+	// Brought in again.
+	PlanActionRecover PlanAction = "RECOVER"
+	// Changed where it is.
+	PlanActionChange PlanAction = "CHANGE"
+)
+
+var AllPlanAction = []PlanAction{
+	PlanActionAdd,
+	PlanActionDrain,
+	PlanActionRemove,
+	PlanActionReplace,
+	PlanActionRecover,
+	PlanActionChange,
+}
+
+// Which members would be added.
+type PlanAddMembersInput struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// The component, by the adapter's name.
+	ComponentKey string `json:"componentKey"`
+	// How many more, 1 to 64.
+	Count int `json:"count"`
+	// Where: allocations that are free, or this instance's own; spread over in turn.
+	AllocationIds []string `json:"allocationIds,omitempty"`
+	// Or: one allocation for each member is asked for.
+	Intent *CapacityIntentInput `json:"intent,omitempty"`
+}
+
+// GetInstanceId returns PlanAddMembersInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *PlanAddMembersInput) GetInstanceId() string { return v.InstanceId }
+
+// GetComponentKey returns PlanAddMembersInput.ComponentKey, and is useful for accessing the field via an interface.
+func (v *PlanAddMembersInput) GetComponentKey() string { return v.ComponentKey }
+
+// GetCount returns PlanAddMembersInput.Count, and is useful for accessing the field via an interface.
+func (v *PlanAddMembersInput) GetCount() int { return v.Count }
+
+// GetAllocationIds returns PlanAddMembersInput.AllocationIds, and is useful for accessing the field via an interface.
+func (v *PlanAddMembersInput) GetAllocationIds() []string { return v.AllocationIds }
+
+// GetIntent returns PlanAddMembersInput.Intent, and is useful for accessing the field via an interface.
+func (v *PlanAddMembersInput) GetIntent() *CapacityIntentInput { return v.Intent }
+
+// PlanAddMembersResponse is returned by PlanAddMembers on success.
+type PlanAddMembersResponse struct {
+	// What adding members would do. Key: <family>.member.add on the instance's project.
+	PlanAddMembers Plan `json:"planAddMembers"`
+}
+
+// GetPlanAddMembers returns PlanAddMembersResponse.PlanAddMembers, and is useful for accessing the field via an interface.
+func (v *PlanAddMembersResponse) GetPlanAddMembers() Plan { return v.PlanAddMembers }
+
+// Which instance would be torn down.
+type PlanDecommissionInstanceInput struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// Whether work may be lost and proof go missing.
+	Force bool `json:"force,omitempty"`
+}
+
+// GetInstanceId returns PlanDecommissionInstanceInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *PlanDecommissionInstanceInput) GetInstanceId() string { return v.InstanceId }
+
+// GetForce returns PlanDecommissionInstanceInput.Force, and is useful for accessing the field via an interface.
+func (v *PlanDecommissionInstanceInput) GetForce() bool { return v.Force }
+
+// PlanDecommissionInstanceResponse is returned by PlanDecommissionInstance on success.
+type PlanDecommissionInstanceResponse struct {
+	// What tearing an instance down would do. Key: <family>.instance.delete on the instance's project.
+	PlanDecommissionInstance Plan `json:"planDecommissionInstance"`
+}
+
+// GetPlanDecommissionInstance returns PlanDecommissionInstanceResponse.PlanDecommissionInstance, and is useful for accessing the field via an interface.
+func (v *PlanDecommissionInstanceResponse) GetPlanDecommissionInstance() Plan {
+	return v.PlanDecommissionInstance
+}
+
+// PlanDrainMemberResponse is returned by PlanDrainMember on success.
+type PlanDrainMemberResponse struct {
+	// What draining a member would do. Key: <family>.node.operate on the instance's project.
+	PlanDrainMember Plan `json:"planDrainMember"`
+}
+
+// GetPlanDrainMember returns PlanDrainMemberResponse.PlanDrainMember, and is useful for accessing the field via an interface.
+func (v *PlanDrainMemberResponse) GetPlanDrainMember() Plan { return v.PlanDrainMember }
+
+// Which member would be changed.
+type PlanMemberInput struct {
+	// The member.
+	MemberId string `json:"memberId"`
+	// Whether work may be lost and proof go missing.
+	Force bool `json:"force,omitempty"`
+}
+
+// GetMemberId returns PlanMemberInput.MemberId, and is useful for accessing the field via an interface.
+func (v *PlanMemberInput) GetMemberId() string { return v.MemberId }
+
+// GetForce returns PlanMemberInput.Force, and is useful for accessing the field via an interface.
+func (v *PlanMemberInput) GetForce() bool { return v.Force }
+
+// PlanRemoveMemberResponse is returned by PlanRemoveMember on success.
+type PlanRemoveMemberResponse struct {
+	// What removing a member would do. Key: <family>.member.remove on the instance's project.
+	PlanRemoveMember Plan `json:"planRemoveMember"`
+}
+
+// GetPlanRemoveMember returns PlanRemoveMemberResponse.PlanRemoveMember, and is useful for accessing the field via an interface.
+func (v *PlanRemoveMemberResponse) GetPlanRemoveMember() Plan { return v.PlanRemoveMember }
+
+// Which member would be replaced, and where.
+type PlanReplaceMemberInput struct {
+	// The member that goes.
+	MemberId string `json:"memberId"`
+	// Where the new one lives; left out for the same allocation.
+	AllocationId string `json:"allocationId,omitempty"`
+	// Or: an allocation is asked for.
+	Intent *CapacityIntentInput `json:"intent,omitempty"`
+	// Whether work may be lost and proof go missing.
+	Force bool `json:"force,omitempty"`
+}
+
+// GetMemberId returns PlanReplaceMemberInput.MemberId, and is useful for accessing the field via an interface.
+func (v *PlanReplaceMemberInput) GetMemberId() string { return v.MemberId }
+
+// GetAllocationId returns PlanReplaceMemberInput.AllocationId, and is useful for accessing the field via an interface.
+func (v *PlanReplaceMemberInput) GetAllocationId() string { return v.AllocationId }
+
+// GetIntent returns PlanReplaceMemberInput.Intent, and is useful for accessing the field via an interface.
+func (v *PlanReplaceMemberInput) GetIntent() *CapacityIntentInput { return v.Intent }
+
+// GetForce returns PlanReplaceMemberInput.Force, and is useful for accessing the field via an interface.
+func (v *PlanReplaceMemberInput) GetForce() bool { return v.Force }
+
+// PlanReplaceMemberResponse is returned by PlanReplaceMember on success.
+type PlanReplaceMemberResponse struct {
+	// What replacing a member would do. Key: <family>.member.replace on the instance's project.
+	PlanReplaceMember Plan `json:"planReplaceMember"`
+}
+
+// GetPlanReplaceMember returns PlanReplaceMemberResponse.PlanReplaceMember, and is useful for accessing the field via an interface.
+func (v *PlanReplaceMemberResponse) GetPlanReplaceMember() Plan { return v.PlanReplaceMember }
+
+// What an instance would be brought back to.
+type PlanRollbackInstanceInput struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// The generation; left out for the one before, or the present one when an upgrade away from it has failed.
+	Generation *int `json:"generation,omitempty"`
+}
+
+// GetInstanceId returns PlanRollbackInstanceInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *PlanRollbackInstanceInput) GetInstanceId() string { return v.InstanceId }
+
+// GetGeneration returns PlanRollbackInstanceInput.Generation, and is useful for accessing the field via an interface.
+func (v *PlanRollbackInstanceInput) GetGeneration() *int { return v.Generation }
+
+// PlanRollbackInstanceResponse is returned by PlanRollbackInstance on success.
+type PlanRollbackInstanceResponse struct {
+	// What a rollback would do. Key: <family>.instance.update on the instance's project.
+	PlanRollbackInstance Plan `json:"planRollbackInstance"`
+}
+
+// GetPlanRollbackInstance returns PlanRollbackInstanceResponse.PlanRollbackInstance, and is useful for accessing the field via an interface.
+func (v *PlanRollbackInstanceResponse) GetPlanRollbackInstance() Plan { return v.PlanRollbackInstance }
+
+// What an instance would be upgraded to.
+type PlanUpgradeInstanceInput struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// The version; left out to stay with the present one.
+	Version string `json:"version,omitempty"`
+	// The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults.
+	Config json.RawMessage `json:"config,omitempty"`
+}
+
+// GetInstanceId returns PlanUpgradeInstanceInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *PlanUpgradeInstanceInput) GetInstanceId() string { return v.InstanceId }
+
+// GetVersion returns PlanUpgradeInstanceInput.Version, and is useful for accessing the field via an interface.
+func (v *PlanUpgradeInstanceInput) GetVersion() string { return v.Version }
+
+// GetConfig returns PlanUpgradeInstanceInput.Config, and is useful for accessing the field via an interface.
+func (v *PlanUpgradeInstanceInput) GetConfig() json.RawMessage { return v.Config }
+
+// PlanUpgradeInstanceResponse is returned by PlanUpgradeInstance on success.
+type PlanUpgradeInstanceResponse struct {
+	// What an upgrade would do. Key: <family>.instance.update on the instance's project.
+	PlanUpgradeInstance Plan `json:"planUpgradeInstance"`
+}
+
+// GetPlanUpgradeInstance returns PlanUpgradeInstanceResponse.PlanUpgradeInstance, and is useful for accessing the field via an interface.
+func (v *PlanUpgradeInstanceResponse) GetPlanUpgradeInstance() Plan { return v.PlanUpgradeInstance }
+
+// PlannedMember includes the GraphQL fields of PlannedMember requested by the fragment PlannedMember.
+// The GraphQL type's documentation follows.
+//
+// A member that a plan would touch.
+type PlannedMember struct {
+	// The member; null for one that does not exist yet.
+	Member *Member `json:"member"`
+	// The component, by the adapter's name.
+	ComponentKey string `json:"componentKey"`
+	// What would be done with it.
+	Action PlanAction `json:"action"`
+	// The allocation it lives or would live in; null when one would be asked for.
+	Allocation *AllocationRef `json:"allocation"`
+	// Whether its node answers now.
+	Reachable bool `json:"reachable"`
+}
+
+// GetMember returns PlannedMember.Member, and is useful for accessing the field via an interface.
+func (v *PlannedMember) GetMember() *Member { return v.Member }
+
+// GetComponentKey returns PlannedMember.ComponentKey, and is useful for accessing the field via an interface.
+func (v *PlannedMember) GetComponentKey() string { return v.ComponentKey }
+
+// GetAction returns PlannedMember.Action, and is useful for accessing the field via an interface.
+func (v *PlannedMember) GetAction() PlanAction { return v.Action }
+
+// GetAllocation returns PlannedMember.Allocation, and is useful for accessing the field via an interface.
+func (v *PlannedMember) GetAllocation() *AllocationRef { return v.Allocation }
+
+// GetReachable returns PlannedMember.Reachable, and is useful for accessing the field via an interface.
+func (v *PlannedMember) GetReachable() bool { return v.Reachable }
 
 // Project includes the GraphQL fields of Project requested by the fragment Project.
 // The GraphQL type's documentation follows.
@@ -3824,6 +4919,15 @@ func (v *Reason) GetMessage() string { return v.Message }
 // GetPath returns Reason.Path, and is useful for accessing the field via an interface.
 func (v *Reason) GetPath() string { return v.Path }
 
+// RecoverMemberResponse is returned by RecoverMember on success.
+type RecoverMemberResponse struct {
+	// Bring a FAILED member in again. Key: <family>.member.recover.
+	RecoverMember MemberChange `json:"recoverMember"`
+}
+
+// GetRecoverMember returns RecoverMemberResponse.RecoverMember, and is useful for accessing the field via an interface.
+func (v *RecoverMemberResponse) GetRecoverMember() MemberChange { return v.RecoverMember }
+
 // What a new adapter registration is made from.
 type RegisterAdapterInput struct {
 	// Name, unique on the platform: 2 to 40 lower-case letters, digits and hyphens. Registering it again changes the address.
@@ -3877,6 +4981,54 @@ func (v *ReleaseAllocationResponse) GetReleaseAllocation() AllocationRelease {
 	return v.ReleaseAllocation
 }
 
+// Which member is taken out.
+type RemoveMemberInput struct {
+	// The member.
+	MemberId string `json:"memberId"`
+	// Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason.
+	Force bool `json:"force,omitempty"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// What happens when the deadline passes; FORCE needs a reason.
+	OnDeadline DeadlineOutcome `json:"onDeadline,omitempty"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash string `json:"planHash,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetMemberId returns RemoveMemberInput.MemberId, and is useful for accessing the field via an interface.
+func (v *RemoveMemberInput) GetMemberId() string { return v.MemberId }
+
+// GetForce returns RemoveMemberInput.Force, and is useful for accessing the field via an interface.
+func (v *RemoveMemberInput) GetForce() bool { return v.Force }
+
+// GetDeadlineSeconds returns RemoveMemberInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *RemoveMemberInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetOnDeadline returns RemoveMemberInput.OnDeadline, and is useful for accessing the field via an interface.
+func (v *RemoveMemberInput) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
+
+// GetPlanHash returns RemoveMemberInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *RemoveMemberInput) GetPlanHash() string { return v.PlanHash }
+
+// GetReason returns RemoveMemberInput.Reason, and is useful for accessing the field via an interface.
+func (v *RemoveMemberInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns RemoveMemberInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *RemoveMemberInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// RemoveMemberResponse is returned by RemoveMember on success.
+type RemoveMemberResponse struct {
+	// Take a member out, drained first, with proof that nothing of it is left. Key: <family>.member.remove.
+	RemoveMember MemberChange `json:"removeMember"`
+}
+
+// GetRemoveMember returns RemoveMemberResponse.RemoveMember, and is useful for accessing the field via an interface.
+func (v *RemoveMemberResponse) GetRemoveMember() MemberChange { return v.RemoveMember }
+
 // RenewOperationTokenResponse is returned by RenewOperationToken on success.
 type RenewOperationTokenResponse struct {
 	// An adapter gets a fresh token for the operation of the calling token, while that operation runs.
@@ -3887,6 +5039,64 @@ type RenewOperationTokenResponse struct {
 func (v *RenewOperationTokenResponse) GetRenewOperationToken() OperationToken {
 	return v.RenewOperationToken
 }
+
+// Which member makes way for a new one.
+type ReplaceMemberInput struct {
+	// The member that goes.
+	MemberId string `json:"memberId"`
+	// Where the new one lives; left out for the same allocation.
+	AllocationId string `json:"allocationId,omitempty"`
+	// Or: an allocation is asked for; what fails gives it back.
+	Intent *CapacityIntentInput `json:"intent,omitempty"`
+	// Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason.
+	Force bool `json:"force,omitempty"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// What happens when the deadline passes; FORCE needs a reason.
+	OnDeadline DeadlineOutcome `json:"onDeadline,omitempty"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash string `json:"planHash,omitempty"`
+	// Why, kept in the audit; needed when the member is healthy.
+	Reason string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetMemberId returns ReplaceMemberInput.MemberId, and is useful for accessing the field via an interface.
+func (v *ReplaceMemberInput) GetMemberId() string { return v.MemberId }
+
+// GetAllocationId returns ReplaceMemberInput.AllocationId, and is useful for accessing the field via an interface.
+func (v *ReplaceMemberInput) GetAllocationId() string { return v.AllocationId }
+
+// GetIntent returns ReplaceMemberInput.Intent, and is useful for accessing the field via an interface.
+func (v *ReplaceMemberInput) GetIntent() *CapacityIntentInput { return v.Intent }
+
+// GetForce returns ReplaceMemberInput.Force, and is useful for accessing the field via an interface.
+func (v *ReplaceMemberInput) GetForce() bool { return v.Force }
+
+// GetDeadlineSeconds returns ReplaceMemberInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *ReplaceMemberInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetOnDeadline returns ReplaceMemberInput.OnDeadline, and is useful for accessing the field via an interface.
+func (v *ReplaceMemberInput) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
+
+// GetPlanHash returns ReplaceMemberInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *ReplaceMemberInput) GetPlanHash() string { return v.PlanHash }
+
+// GetReason returns ReplaceMemberInput.Reason, and is useful for accessing the field via an interface.
+func (v *ReplaceMemberInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns ReplaceMemberInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *ReplaceMemberInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// ReplaceMemberResponse is returned by ReplaceMember on success.
+type ReplaceMemberResponse struct {
+	// Put a new member in another's place. Key: <family>.member.replace, and allocation.create when capacity is asked for.
+	ReplaceMember MemberReplacement `json:"replaceMember"`
+}
+
+// GetReplaceMember returns ReplaceMemberResponse.ReplaceMember, and is useful for accessing the field via an interface.
+func (v *ReplaceMemberResponse) GetReplaceMember() MemberReplacement { return v.ReplaceMember }
 
 // What an agent says of a task.
 type ReportNodeTaskInput struct {
@@ -4053,6 +5263,60 @@ type RequestedAllocations struct {
 // GetAllocations returns RequestedAllocations.Allocations, and is useful for accessing the field via an interface.
 func (v *RequestedAllocations) GetAllocations() []Allocation { return v.Allocations }
 
+// Retrial includes the requested fields of the GraphQL type RetryOperationPayload.
+// The GraphQL type's documentation follows.
+//
+// A new try under way.
+type Retrial struct {
+	// The new operation.
+	Operation Operation `json:"operation"`
+}
+
+// GetOperation returns Retrial.Operation, and is useful for accessing the field via an interface.
+func (v *Retrial) GetOperation() Operation { return v.Operation }
+
+// Which operation is tried again.
+type RetryOperationInput struct {
+	// The operation, FAILED or CANCELED.
+	OperationId string `json:"operationId"`
+	// Seconds until it counts as failed, 30 to 86,400; left out for as long as the first time.
+	DeadlineSeconds *int `json:"deadlineSeconds,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetOperationId returns RetryOperationInput.OperationId, and is useful for accessing the field via an interface.
+func (v *RetryOperationInput) GetOperationId() string { return v.OperationId }
+
+// GetDeadlineSeconds returns RetryOperationInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *RetryOperationInput) GetDeadlineSeconds() *int { return v.DeadlineSeconds }
+
+// GetReason returns RetryOperationInput.Reason, and is useful for accessing the field via an interface.
+func (v *RetryOperationInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns RetryOperationInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *RetryOperationInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// RetryOperationResponse is returned by RetryOperation on success.
+type RetryOperationResponse struct {
+	// Ask again for what an operation did not come to; every rule is asked again. Keys: operation.retry and the kind's own, on its project.
+	RetryOperation Retrial `json:"retryOperation"`
+}
+
+// GetRetryOperation returns RetryOperationResponse.RetryOperation, and is useful for accessing the field via an interface.
+func (v *RetryOperationResponse) GetRetryOperation() Retrial { return v.RetryOperation }
+
+// RetryOrphanResponse is returned by RetryOrphan on success.
+type RetryOrphanResponse struct {
+	// Try now to take an orphan back. Key: operation.retry on its project.
+	RetryOrphan Orphan `json:"retryOrphan"`
+}
+
+// GetRetryOrphan returns RetryOrphanResponse.RetryOrphan, and is useful for accessing the field via an interface.
+func (v *RetryOrphanResponse) GetRetryOrphan() Orphan { return v.RetryOrphan }
+
 // RevokeEntitlementResponse is returned by RevokeEntitlement on success.
 type RevokeEntitlementResponse struct {
 	// Stop a project from launching an app; what runs goes on. Key: entitlement.manage on the project.
@@ -4123,6 +5387,49 @@ func (v *RoleBinding) GetExpiresAt() *time.Time { return v.ExpiresAt }
 
 // GetCreatedAt returns RoleBinding.CreatedAt, and is useful for accessing the field via an interface.
 func (v *RoleBinding) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// What an instance is brought back to.
+type RollbackInstanceInput struct {
+	// The instance, RUNNING.
+	InstanceId string `json:"instanceId"`
+	// The generation; left out for the one before, or the present one when an upgrade away from it has failed.
+	Generation *int `json:"generation,omitempty"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash string `json:"planHash,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetInstanceId returns RollbackInstanceInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *RollbackInstanceInput) GetInstanceId() string { return v.InstanceId }
+
+// GetGeneration returns RollbackInstanceInput.Generation, and is useful for accessing the field via an interface.
+func (v *RollbackInstanceInput) GetGeneration() *int { return v.Generation }
+
+// GetDeadlineSeconds returns RollbackInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *RollbackInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetPlanHash returns RollbackInstanceInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *RollbackInstanceInput) GetPlanHash() string { return v.PlanHash }
+
+// GetReason returns RollbackInstanceInput.Reason, and is useful for accessing the field via an interface.
+func (v *RollbackInstanceInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns RollbackInstanceInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *RollbackInstanceInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// RollbackInstanceResponse is returned by RollbackInstance on success.
+type RollbackInstanceResponse struct {
+	// Bring an instance back to exactly an earlier manifest and config; deprecated will do, retired will not. Key: <family>.instance.update on its project.
+	RollbackInstance InstanceChange `json:"rollbackInstance"`
+}
+
+// GetRollbackInstance returns RollbackInstanceResponse.RollbackInstance, and is useful for accessing the field via an interface.
+func (v *RollbackInstanceResponse) GetRollbackInstance() InstanceChange { return v.RollbackInstance }
 
 // RotateNodeCredentialResponse is returned by RotateNodeCredential on success.
 type RotateNodeCredentialResponse struct {
@@ -4281,6 +5588,94 @@ func (v *ServiceAccountPageEdgesServiceAccountEdge) GetCursor() string { return 
 // GetNode returns ServiceAccountPageEdgesServiceAccountEdge.Node, and is useful for accessing the field via an interface.
 func (v *ServiceAccountPageEdgesServiceAccountEdge) GetNode() ServiceAccount { return v.Node }
 
+// How much a project may have.
+type SetProjectQuotaInput struct {
+	// The project.
+	ProjectId string `json:"projectId"`
+	// Most members that its instances may have together, 0 to 100,000; left out for no bound.
+	MaxMembers *int `json:"maxMembers,omitempty"`
+	// Most GPUs that its allocations may hold together, 0 to 100,000; left out for no bound.
+	MaxGpus *int `json:"maxGpus,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason"`
+}
+
+// GetProjectId returns SetProjectQuotaInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *SetProjectQuotaInput) GetProjectId() string { return v.ProjectId }
+
+// GetMaxMembers returns SetProjectQuotaInput.MaxMembers, and is useful for accessing the field via an interface.
+func (v *SetProjectQuotaInput) GetMaxMembers() *int { return v.MaxMembers }
+
+// GetMaxGpus returns SetProjectQuotaInput.MaxGpus, and is useful for accessing the field via an interface.
+func (v *SetProjectQuotaInput) GetMaxGpus() *int { return v.MaxGpus }
+
+// GetReason returns SetProjectQuotaInput.Reason, and is useful for accessing the field via an interface.
+func (v *SetProjectQuotaInput) GetReason() string { return v.Reason }
+
+// SetProjectQuotaResponse is returned by SetProjectQuota on success.
+type SetProjectQuotaResponse struct {
+	// Bound what a project may have; what it has already stays. Key: project.quota.manage on its tenant.
+	SetProjectQuota Project `json:"setProjectQuota"`
+}
+
+// GetSetProjectQuota returns SetProjectQuotaResponse.SetProjectQuota, and is useful for accessing the field via an interface.
+func (v *SetProjectQuotaResponse) GetSetProjectQuota() Project { return v.SetProjectQuota }
+
+// A list price.
+type SetSkuPriceInput struct {
+	// What is sold.
+	Sku string `json:"sku"`
+	// ISO 4217: three capital letters.
+	Currency string `json:"currency"`
+	// The price of an allocation for an hour, a decimal number of at most six places, 0 to 1,000,000.
+	Hourly string `json:"hourly"`
+}
+
+// GetSku returns SetSkuPriceInput.Sku, and is useful for accessing the field via an interface.
+func (v *SetSkuPriceInput) GetSku() string { return v.Sku }
+
+// GetCurrency returns SetSkuPriceInput.Currency, and is useful for accessing the field via an interface.
+func (v *SetSkuPriceInput) GetCurrency() string { return v.Currency }
+
+// GetHourly returns SetSkuPriceInput.Hourly, and is useful for accessing the field via an interface.
+func (v *SetSkuPriceInput) GetHourly() string { return v.Hourly }
+
+// SetSkuPriceResponse is returned by SetSkuPrice on success.
+type SetSkuPriceResponse struct {
+	// Set a SKU's list price. Key: sku.price.manage on the platform.
+	SetSkuPrice SkuPrice `json:"setSkuPrice"`
+}
+
+// GetSetSkuPrice returns SetSkuPriceResponse.SetSkuPrice, and is useful for accessing the field via an interface.
+func (v *SetSkuPriceResponse) GetSetSkuPrice() SkuPrice { return v.SetSkuPrice }
+
+// SkuPrice includes the GraphQL fields of SkuPrice requested by the fragment SkuPrice.
+// The GraphQL type's documentation follows.
+//
+// The list price of a SKU.
+type SkuPrice struct {
+	// Typed id, `sku_…`.
+	Id string `json:"id"`
+	// What is sold.
+	Sku string `json:"sku"`
+	// The price of an allocation for an hour.
+	Hourly Money `json:"hourly"`
+	// When it was set.
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// GetId returns SkuPrice.Id, and is useful for accessing the field via an interface.
+func (v *SkuPrice) GetId() string { return v.Id }
+
+// GetSku returns SkuPrice.Sku, and is useful for accessing the field via an interface.
+func (v *SkuPrice) GetSku() string { return v.Sku }
+
+// GetHourly returns SkuPrice.Hourly, and is useful for accessing the field via an interface.
+func (v *SkuPrice) GetHourly() Money { return v.Hourly }
+
+// GetUpdatedAt returns SkuPrice.UpdatedAt, and is useful for accessing the field via an interface.
+func (v *SkuPrice) GetUpdatedAt() time.Time { return v.UpdatedAt }
+
 // How far a manifest or artifact is trusted.
 type Stage string
 
@@ -4365,6 +5760,63 @@ func (v *Tenant) GetDisplayName() string { return v.DisplayName }
 // GetCreatedAt returns Tenant.CreatedAt, and is useful for accessing the field via an interface.
 func (v *Tenant) GetCreatedAt() time.Time { return v.CreatedAt }
 
+// UncordonMemberResponse is returned by UncordonMember on success.
+type UncordonMemberResponse struct {
+	// Let a cordoned or drained member take work again. Key: <family>.node.operate.
+	UncordonMember MemberChange `json:"uncordonMember"`
+}
+
+// GetUncordonMember returns UncordonMemberResponse.UncordonMember, and is useful for accessing the field via an interface.
+func (v *UncordonMemberResponse) GetUncordonMember() MemberChange { return v.UncordonMember }
+
+// What an instance is upgraded to.
+type UpgradeInstanceInput struct {
+	// The instance, RUNNING.
+	InstanceId string `json:"instanceId"`
+	// The version, ACTIVE; left out to stay with the present one.
+	Version string `json:"version,omitempty"`
+	// The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults.
+	Config json.RawMessage `json:"config,omitempty"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash string `json:"planHash,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetInstanceId returns UpgradeInstanceInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *UpgradeInstanceInput) GetInstanceId() string { return v.InstanceId }
+
+// GetVersion returns UpgradeInstanceInput.Version, and is useful for accessing the field via an interface.
+func (v *UpgradeInstanceInput) GetVersion() string { return v.Version }
+
+// GetConfig returns UpgradeInstanceInput.Config, and is useful for accessing the field via an interface.
+func (v *UpgradeInstanceInput) GetConfig() json.RawMessage { return v.Config }
+
+// GetDeadlineSeconds returns UpgradeInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *UpgradeInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetPlanHash returns UpgradeInstanceInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *UpgradeInstanceInput) GetPlanHash() string { return v.PlanHash }
+
+// GetReason returns UpgradeInstanceInput.Reason, and is useful for accessing the field via an interface.
+func (v *UpgradeInstanceInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns UpgradeInstanceInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *UpgradeInstanceInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// UpgradeInstanceResponse is returned by UpgradeInstance on success.
+type UpgradeInstanceResponse struct {
+	// Change an instance's version or config; nothing is taken down when it fails. Key: <family>.instance.update on its project.
+	UpgradeInstance InstanceChange `json:"upgradeInstance"`
+}
+
+// GetUpgradeInstance returns UpgradeInstanceResponse.UpgradeInstance, and is useful for accessing the field via an interface.
+func (v *UpgradeInstanceResponse) GetUpgradeInstance() InstanceChange { return v.UpgradeInstance }
+
 // User includes the GraphQL fields of User requested by the fragment User.
 // The GraphQL type's documentation follows.
 //
@@ -4431,6 +5883,70 @@ func (v *UserPageEdgesUserEdge) GetCursor() string { return v.Cursor }
 // GetNode returns UserPageEdgesUserEdge.Node, and is useful for accessing the field via an interface.
 func (v *UserPageEdgesUserEdge) GetNode() User { return v.Node }
 
+// Verdict includes the GraphQL fields of Verdict requested by the fragment Verdict.
+// The GraphQL type's documentation follows.
+//
+// What one of those who have a say answers to a plan.
+type Verdict struct {
+	// Who says it.
+	Source VerdictSource `json:"source"`
+	// What is said.
+	Outcome VerdictOutcome `json:"outcome"`
+	// Why; empty when there is nothing to say.
+	Reasons []Reason `json:"reasons"`
+}
+
+// GetSource returns Verdict.Source, and is useful for accessing the field via an interface.
+func (v *Verdict) GetSource() VerdictSource { return v.Source }
+
+// GetOutcome returns Verdict.Outcome, and is useful for accessing the field via an interface.
+func (v *Verdict) GetOutcome() VerdictOutcome { return v.Outcome }
+
+// GetReasons returns Verdict.Reasons, and is useful for accessing the field via an interface.
+func (v *Verdict) GetReasons() []Reason { return v.Reasons }
+
+// What somebody has to say to a plan.
+type VerdictOutcome string
+
+const (
+	// Nothing against it.
+	VerdictOutcomeAllowed VerdictOutcome = "ALLOWED"
+	// It would be refused.
+	VerdictOutcomeRefused VerdictOutcome = "REFUSED"
+	// Nobody can tell; never read as allowed.
+	VerdictOutcomeUnknown VerdictOutcome = "UNKNOWN"
+)
+
+var AllVerdictOutcome = []VerdictOutcome{
+	VerdictOutcomeAllowed,
+	VerdictOutcomeRefused,
+	VerdictOutcomeUnknown,
+}
+
+// Who has a say in a plan.
+type VerdictSource string
+
+const (
+	// The states of instance, members, allocations and open operations.
+	VerdictSourceState VerdictSource = "STATE"
+	// The manifest: bounds, compatibility and config.
+	VerdictSourceCompatibility VerdictSource = "COMPATIBILITY"
+	// The project's quota.
+	VerdictSourceQuota VerdictSource = "QUOTA"
+	// Policy overlays; without any, everything is allowed.
+	VerdictSourcePolicy VerdictSource = "POLICY"
+	// The app's adapter.
+	VerdictSourceAdapter VerdictSource = "ADAPTER"
+)
+
+var AllVerdictSource = []VerdictSource{
+	VerdictSourceState,
+	VerdictSourceCompatibility,
+	VerdictSourceQuota,
+	VerdictSourcePolicy,
+	VerdictSourceAdapter,
+}
+
 // WatchNodeTasksResponse is returned by WatchNodeTasks on success.
 type WatchNodeTasksResponse struct {
 	// The tasks of the calling node that have not ended: first all there are, then each new or changed one.
@@ -4467,6 +5983,56 @@ type WatchTimelineResponse struct {
 // GetInstanceTimeline returns WatchTimelineResponse.InstanceTimeline, and is useful for accessing the field via an interface.
 func (v *WatchTimelineResponse) GetInstanceTimeline() Event { return v.InstanceTimeline }
 
+// Work includes the GraphQL fields of Work requested by the fragment Work.
+// The GraphQL type's documentation follows.
+//
+// Work that runs on members, by the adapter's word.
+type Work struct {
+	// What it is, such as `job`.
+	Kind string `json:"kind"`
+	// Its id, by the adapter.
+	Id string `json:"id"`
+	// Its name.
+	Name string `json:"name"`
+	// The member it runs on; empty when the adapter does not say.
+	MemberId string `json:"memberId"`
+	// Whose it is, by the app's own names.
+	Owner string `json:"owner"`
+	// Since when it runs; null when the adapter does not say.
+	Since *time.Time `json:"since"`
+	// What else there is to say.
+	Message string `json:"message"`
+}
+
+// GetKind returns Work.Kind, and is useful for accessing the field via an interface.
+func (v *Work) GetKind() string { return v.Kind }
+
+// GetId returns Work.Id, and is useful for accessing the field via an interface.
+func (v *Work) GetId() string { return v.Id }
+
+// GetName returns Work.Name, and is useful for accessing the field via an interface.
+func (v *Work) GetName() string { return v.Name }
+
+// GetMemberId returns Work.MemberId, and is useful for accessing the field via an interface.
+func (v *Work) GetMemberId() string { return v.MemberId }
+
+// GetOwner returns Work.Owner, and is useful for accessing the field via an interface.
+func (v *Work) GetOwner() string { return v.Owner }
+
+// GetSince returns Work.Since, and is useful for accessing the field via an interface.
+func (v *Work) GetSince() *time.Time { return v.Since }
+
+// GetMessage returns Work.Message, and is useful for accessing the field via an interface.
+func (v *Work) GetMessage() string { return v.Message }
+
+// __AddMembersInput is used internally by genqlient
+type __AddMembersInput struct {
+	Input AddMembersInput `json:"input"`
+}
+
+// GetInput returns __AddMembersInput.Input, and is useful for accessing the field via an interface.
+func (v *__AddMembersInput) GetInput() AddMembersInput { return v.Input }
+
 // __AppendNodeTaskOutputInput is used internally by genqlient
 type __AppendNodeTaskOutputInput struct {
 	Input AppendNodeTaskOutputInput `json:"input"`
@@ -4482,6 +6048,22 @@ type __CancelNodeTaskInput struct {
 
 // GetTaskId returns __CancelNodeTaskInput.TaskId, and is useful for accessing the field via an interface.
 func (v *__CancelNodeTaskInput) GetTaskId() string { return v.TaskId }
+
+// __CancelOperationInput is used internally by genqlient
+type __CancelOperationInput struct {
+	Input CancelOperationInput `json:"input"`
+}
+
+// GetInput returns __CancelOperationInput.Input, and is useful for accessing the field via an interface.
+func (v *__CancelOperationInput) GetInput() CancelOperationInput { return v.Input }
+
+// __CordonMemberInput is used internally by genqlient
+type __CordonMemberInput struct {
+	Input MemberInput `json:"input"`
+}
+
+// GetInput returns __CordonMemberInput.Input, and is useful for accessing the field via an interface.
+func (v *__CordonMemberInput) GetInput() MemberInput { return v.Input }
 
 // __CreateAppInput is used internally by genqlient
 type __CreateAppInput struct {
@@ -4555,6 +6137,14 @@ type __DecommissionInstanceInput struct {
 // GetInput returns __DecommissionInstanceInput.Input, and is useful for accessing the field via an interface.
 func (v *__DecommissionInstanceInput) GetInput() DecommissionInstanceInput { return v.Input }
 
+// __DrainMemberInput is used internally by genqlient
+type __DrainMemberInput struct {
+	Input DrainMemberInput `json:"input"`
+}
+
+// GetInput returns __DrainMemberInput.Input, and is useful for accessing the field via an interface.
+func (v *__DrainMemberInput) GetInput() DrainMemberInput { return v.Input }
+
 // __EnrolNodeInput is used internally by genqlient
 type __EnrolNodeInput struct {
 	Input EnrolNodeInput `json:"input"`
@@ -4606,6 +6196,14 @@ func (v *__GetLaunchOptionsInput) GetAppSlug() string { return v.AppSlug }
 
 // GetVersion returns __GetLaunchOptionsInput.Version, and is useful for accessing the field via an interface.
 func (v *__GetLaunchOptionsInput) GetVersion() string { return v.Version }
+
+// __GetMemberInput is used internally by genqlient
+type __GetMemberInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __GetMemberInput.Id, and is useful for accessing the field via an interface.
+func (v *__GetMemberInput) GetId() string { return v.Id }
 
 // __GetNodeInput is used internally by genqlient
 type __GetNodeInput struct {
@@ -4670,6 +6268,14 @@ type __InvokeActionInput struct {
 
 // GetInput returns __InvokeActionInput.Input, and is useful for accessing the field via an interface.
 func (v *__InvokeActionInput) GetInput() InvokeActionInput { return v.Input }
+
+// __LabelMemberInput is used internally by genqlient
+type __LabelMemberInput struct {
+	Input LabelMemberInput `json:"input"`
+}
+
+// GetInput returns __LabelMemberInput.Input, and is useful for accessing the field via an interface.
+func (v *__LabelMemberInput) GetInput() LabelMemberInput { return v.Input }
 
 // __LaunchInstanceInput is used internally by genqlient
 type __LaunchInstanceInput struct {
@@ -4779,6 +6385,14 @@ func (v *__ListEventsInput) GetFirst() int { return v.First }
 // GetAfter returns __ListEventsInput.After, and is useful for accessing the field via an interface.
 func (v *__ListEventsInput) GetAfter() string { return v.After }
 
+// __ListGenerationsInput is used internally by genqlient
+type __ListGenerationsInput struct {
+	InstanceId string `json:"instanceId"`
+}
+
+// GetInstanceId returns __ListGenerationsInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *__ListGenerationsInput) GetInstanceId() string { return v.InstanceId }
+
 // __ListInstanceOperationsInput is used internally by genqlient
 type __ListInstanceOperationsInput struct {
 	InstanceId string `json:"instanceId"`
@@ -4879,6 +6493,26 @@ func (v *__ListOperationsInput) GetFirst() int { return v.First }
 // GetAfter returns __ListOperationsInput.After, and is useful for accessing the field via an interface.
 func (v *__ListOperationsInput) GetAfter() string { return v.After }
 
+// __ListOrphansInput is used internally by genqlient
+type __ListOrphansInput struct {
+	ProjectId string `json:"projectId"`
+	Resolved  bool   `json:"resolved"`
+	First     int    `json:"first,omitempty"`
+	After     string `json:"after,omitempty"`
+}
+
+// GetProjectId returns __ListOrphansInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ListOrphansInput) GetProjectId() string { return v.ProjectId }
+
+// GetResolved returns __ListOrphansInput.Resolved, and is useful for accessing the field via an interface.
+func (v *__ListOrphansInput) GetResolved() bool { return v.Resolved }
+
+// GetFirst returns __ListOrphansInput.First, and is useful for accessing the field via an interface.
+func (v *__ListOrphansInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListOrphansInput.After, and is useful for accessing the field via an interface.
+func (v *__ListOrphansInput) GetAfter() string { return v.After }
+
 // __ListPermissionsInput is used internally by genqlient
 type __ListPermissionsInput struct {
 	ProjectId string `json:"projectId"`
@@ -4939,6 +6573,62 @@ type __NodeHeartbeatInput struct {
 // GetInput returns __NodeHeartbeatInput.Input, and is useful for accessing the field via an interface.
 func (v *__NodeHeartbeatInput) GetInput() NodeHeartbeatInput { return v.Input }
 
+// __PlanAddMembersInput is used internally by genqlient
+type __PlanAddMembersInput struct {
+	Input PlanAddMembersInput `json:"input"`
+}
+
+// GetInput returns __PlanAddMembersInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanAddMembersInput) GetInput() PlanAddMembersInput { return v.Input }
+
+// __PlanDecommissionInstanceInput is used internally by genqlient
+type __PlanDecommissionInstanceInput struct {
+	Input PlanDecommissionInstanceInput `json:"input"`
+}
+
+// GetInput returns __PlanDecommissionInstanceInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanDecommissionInstanceInput) GetInput() PlanDecommissionInstanceInput { return v.Input }
+
+// __PlanDrainMemberInput is used internally by genqlient
+type __PlanDrainMemberInput struct {
+	Input PlanMemberInput `json:"input"`
+}
+
+// GetInput returns __PlanDrainMemberInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanDrainMemberInput) GetInput() PlanMemberInput { return v.Input }
+
+// __PlanRemoveMemberInput is used internally by genqlient
+type __PlanRemoveMemberInput struct {
+	Input PlanMemberInput `json:"input"`
+}
+
+// GetInput returns __PlanRemoveMemberInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanRemoveMemberInput) GetInput() PlanMemberInput { return v.Input }
+
+// __PlanReplaceMemberInput is used internally by genqlient
+type __PlanReplaceMemberInput struct {
+	Input PlanReplaceMemberInput `json:"input"`
+}
+
+// GetInput returns __PlanReplaceMemberInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanReplaceMemberInput) GetInput() PlanReplaceMemberInput { return v.Input }
+
+// __PlanRollbackInstanceInput is used internally by genqlient
+type __PlanRollbackInstanceInput struct {
+	Input PlanRollbackInstanceInput `json:"input"`
+}
+
+// GetInput returns __PlanRollbackInstanceInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanRollbackInstanceInput) GetInput() PlanRollbackInstanceInput { return v.Input }
+
+// __PlanUpgradeInstanceInput is used internally by genqlient
+type __PlanUpgradeInstanceInput struct {
+	Input PlanUpgradeInstanceInput `json:"input"`
+}
+
+// GetInput returns __PlanUpgradeInstanceInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanUpgradeInstanceInput) GetInput() PlanUpgradeInstanceInput { return v.Input }
+
 // __PromoteArtifactInput is used internally by genqlient
 type __PromoteArtifactInput struct {
 	Input PromoteArtifactInput `json:"input"`
@@ -4971,6 +6661,14 @@ type __PublishManifestInput struct {
 // GetInput returns __PublishManifestInput.Input, and is useful for accessing the field via an interface.
 func (v *__PublishManifestInput) GetInput() PublishManifestInput { return v.Input }
 
+// __RecoverMemberInput is used internally by genqlient
+type __RecoverMemberInput struct {
+	Input MemberInput `json:"input"`
+}
+
+// GetInput returns __RecoverMemberInput.Input, and is useful for accessing the field via an interface.
+func (v *__RecoverMemberInput) GetInput() MemberInput { return v.Input }
+
 // __RegisterAdapterInput is used internally by genqlient
 type __RegisterAdapterInput struct {
 	Input RegisterAdapterInput `json:"input"`
@@ -4986,6 +6684,22 @@ type __ReleaseAllocationInput struct {
 
 // GetInput returns __ReleaseAllocationInput.Input, and is useful for accessing the field via an interface.
 func (v *__ReleaseAllocationInput) GetInput() ReleaseAllocationInput { return v.Input }
+
+// __RemoveMemberInput is used internally by genqlient
+type __RemoveMemberInput struct {
+	Input RemoveMemberInput `json:"input"`
+}
+
+// GetInput returns __RemoveMemberInput.Input, and is useful for accessing the field via an interface.
+func (v *__RemoveMemberInput) GetInput() RemoveMemberInput { return v.Input }
+
+// __ReplaceMemberInput is used internally by genqlient
+type __ReplaceMemberInput struct {
+	Input ReplaceMemberInput `json:"input"`
+}
+
+// GetInput returns __ReplaceMemberInput.Input, and is useful for accessing the field via an interface.
+func (v *__ReplaceMemberInput) GetInput() ReplaceMemberInput { return v.Input }
 
 // __ReportNodeTaskInput is used internally by genqlient
 type __ReportNodeTaskInput struct {
@@ -5010,6 +6724,22 @@ type __RequestAllocationInput struct {
 
 // GetInput returns __RequestAllocationInput.Input, and is useful for accessing the field via an interface.
 func (v *__RequestAllocationInput) GetInput() RequestAllocationInput { return v.Input }
+
+// __RetryOperationInput is used internally by genqlient
+type __RetryOperationInput struct {
+	Input RetryOperationInput `json:"input"`
+}
+
+// GetInput returns __RetryOperationInput.Input, and is useful for accessing the field via an interface.
+func (v *__RetryOperationInput) GetInput() RetryOperationInput { return v.Input }
+
+// __RetryOrphanInput is used internally by genqlient
+type __RetryOrphanInput struct {
+	OrphanId string `json:"orphanId"`
+}
+
+// GetOrphanId returns __RetryOrphanInput.OrphanId, and is useful for accessing the field via an interface.
+func (v *__RetryOrphanInput) GetOrphanId() string { return v.OrphanId }
 
 // __RevokeEntitlementInput is used internally by genqlient
 type __RevokeEntitlementInput struct {
@@ -5051,6 +6781,14 @@ func (v *__RevokeServiceAccountKeyInput) GetKeyId() string { return v.KeyId }
 // GetReason returns __RevokeServiceAccountKeyInput.Reason, and is useful for accessing the field via an interface.
 func (v *__RevokeServiceAccountKeyInput) GetReason() string { return v.Reason }
 
+// __RollbackInstanceInput is used internally by genqlient
+type __RollbackInstanceInput struct {
+	Input RollbackInstanceInput `json:"input"`
+}
+
+// GetInput returns __RollbackInstanceInput.Input, and is useful for accessing the field via an interface.
+func (v *__RollbackInstanceInput) GetInput() RollbackInstanceInput { return v.Input }
+
 // __RunNodeTaskInput is used internally by genqlient
 type __RunNodeTaskInput struct {
 	Input RunNodeTaskInput `json:"input"`
@@ -5058,6 +6796,38 @@ type __RunNodeTaskInput struct {
 
 // GetInput returns __RunNodeTaskInput.Input, and is useful for accessing the field via an interface.
 func (v *__RunNodeTaskInput) GetInput() RunNodeTaskInput { return v.Input }
+
+// __SetProjectQuotaInput is used internally by genqlient
+type __SetProjectQuotaInput struct {
+	Input SetProjectQuotaInput `json:"input"`
+}
+
+// GetInput returns __SetProjectQuotaInput.Input, and is useful for accessing the field via an interface.
+func (v *__SetProjectQuotaInput) GetInput() SetProjectQuotaInput { return v.Input }
+
+// __SetSkuPriceInput is used internally by genqlient
+type __SetSkuPriceInput struct {
+	Input SetSkuPriceInput `json:"input"`
+}
+
+// GetInput returns __SetSkuPriceInput.Input, and is useful for accessing the field via an interface.
+func (v *__SetSkuPriceInput) GetInput() SetSkuPriceInput { return v.Input }
+
+// __UncordonMemberInput is used internally by genqlient
+type __UncordonMemberInput struct {
+	Input MemberInput `json:"input"`
+}
+
+// GetInput returns __UncordonMemberInput.Input, and is useful for accessing the field via an interface.
+func (v *__UncordonMemberInput) GetInput() MemberInput { return v.Input }
+
+// __UpgradeInstanceInput is used internally by genqlient
+type __UpgradeInstanceInput struct {
+	Input UpgradeInstanceInput `json:"input"`
+}
+
+// GetInput returns __UpgradeInstanceInput.Input, and is useful for accessing the field via an interface.
+func (v *__UpgradeInstanceInput) GetInput() UpgradeInstanceInput { return v.Input }
 
 // __WatchOperationInput is used internally by genqlient
 type __WatchOperationInput struct {
@@ -5090,6 +6860,140 @@ func (v *__WatchTimelineInput) GetInstanceId() string { return v.InstanceId }
 
 // GetAfter returns __WatchTimelineInput.After, and is useful for accessing the field via an interface.
 func (v *__WatchTimelineInput) GetAfter() string { return v.After }
+
+// The mutation executed by AddMembers.
+const AddMembers_Operation = `
+mutation AddMembers ($input: AddMembersInput!) {
+	addMembers(input: $input) {
+		instance {
+			... Instance
+		}
+		members {
+			... Member
+		}
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Instance on Instance {
+	id
+	name
+	tenantId
+	projectId
+	appSlug
+	appVersion
+	status
+	health
+	healthMessage
+	revision
+	smoke
+	failure {
+		... Failure
+	}
+	roles {
+		... ComponentRole
+	}
+	correlationId
+	createdAt
+	updatedAt
+	releasedAt
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+fragment ComponentRole on ComponentRole {
+	componentKey
+	displayName
+	desired
+	current
+	healthy
+	summary
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func AddMembers(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input AddMembersInput,
+) (data_ *AddMembersResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "AddMembers",
+		Query:  AddMembers_Operation,
+		Variables: &__AddMembersInput{
+			Input: input,
+		},
+	}
+
+	data_ = &AddMembersResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
 
 // The mutation executed by AppendNodeTaskOutput.
 const AppendNodeTaskOutput_Operation = `
@@ -5167,6 +7071,177 @@ func CancelNodeTask(
 	}
 
 	data_ = &CancelNodeTaskResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by CancelOperation.
+const CancelOperation_Operation = `
+mutation CancelOperation ($input: CancelOperationInput!) {
+	cancelOperation(input: $input) {
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func CancelOperation(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input CancelOperationInput,
+) (data_ *CancelOperationResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "CancelOperation",
+		Query:  CancelOperation_Operation,
+		Variables: &__CancelOperationInput{
+			Input: input,
+		},
+	}
+
+	data_ = &CancelOperationResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by CordonMember.
+const CordonMember_Operation = `
+mutation CordonMember ($input: MemberInput!) {
+	cordonMember(input: $input) {
+		member {
+			... Member
+		}
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func CordonMember(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input MemberInput,
+) (data_ *CordonMemberResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "CordonMember",
+		Query:  CordonMember_Operation,
+		Variables: &__CordonMemberInput{
+			Input: input,
+		},
+	}
+
+	data_ = &CordonMemberResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -5627,6 +7702,106 @@ func DecommissionInstance(
 	return data_, err_
 }
 
+// The mutation executed by DrainMember.
+const DrainMember_Operation = `
+mutation DrainMember ($input: DrainMemberInput!) {
+	drainMember(input: $input) {
+		member {
+			... Member
+		}
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func DrainMember(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input DrainMemberInput,
+) (data_ *DrainMemberResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "DrainMember",
+		Query:  DrainMember_Operation,
+		Variables: &__DrainMemberInput{
+			Input: input,
+		},
+	}
+
+	data_ = &DrainMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by EnrolNode.
 const EnrolNode_Operation = `
 mutation EnrolNode ($input: EnrolNodeInput!) {
@@ -5869,6 +8044,17 @@ fragment InstanceDetail on Instance {
 	roles {
 		... ComponentRole
 	}
+	generation
+	drift {
+		... Drift
+	}
+	observedAt
+	blockers {
+		... Blocker
+	}
+	orphans {
+		... Orphan
+	}
 	members(first: 100) {
 		... MemberPage
 	}
@@ -5900,6 +8086,57 @@ fragment ComponentRole on ComponentRole {
 	current
 	healthy
 	summary
+}
+fragment Drift on Drift {
+	code
+	message
+	memberId
+}
+fragment Blocker on Blocker {
+	code
+	message
+	owner
+	subject
+	since
+	nextRetryAt
+	permissionKey
+}
+fragment Orphan on Orphan {
+	id
+	kind
+	projectId
+	instanceId
+	operation {
+		id
+	}
+	member {
+		id
+		componentKey
+		index
+	}
+	node {
+		id
+		name
+	}
+	allocation {
+		id
+		name
+	}
+	owner
+	message
+	ageSeconds
+	hourlyCost {
+		... Money
+	}
+	costSoFar {
+		... Money
+	}
+	attempts
+	lastError
+	nextTryAt
+	createdAt
+	resolvedAt
+	resolution
 }
 fragment MemberPage on MemberConnection {
 	edges {
@@ -5944,6 +8181,10 @@ fragment ActionSpec on ActionSpec {
 	inputSchema
 	outputSchema
 }
+fragment Money on Money {
+	currency
+	amount
+}
 fragment Member on Member {
 	id
 	instanceId
@@ -5953,6 +8194,7 @@ fragment Member on Member {
 	cordoned
 	health
 	healthMessage
+	labels
 	allocation {
 		id
 		name
@@ -5961,6 +8203,10 @@ fragment Member on Member {
 		id
 		name
 	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
 	adapterDetail
 	createdAt
 	updatedAt
@@ -6129,6 +8375,101 @@ func GetLaunchOptions(
 	return data_, err_
 }
 
+// The query executed by GetMember.
+const GetMember_Operation = `
+query GetMember ($id: ID!) {
+	member(id: $id) {
+		... Member
+	}
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func GetMember(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *GetMemberResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetMember",
+		Query:  GetMember_Operation,
+		Variables: &__GetMemberInput{
+			Id: id,
+		},
+	}
+
+	data_ = &GetMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by GetNode.
 const GetNode_Operation = `
 query GetNode ($id: ID!) {
@@ -6254,6 +8595,20 @@ fragment OperationDetail on Operation {
 	steps {
 		... OperationStep
 	}
+	targetIds
+	force
+	onDeadline
+	forcedAt
+	blockers {
+		... Blocker
+	}
+	waitsFor {
+		... Work
+	}
+	cancelRequestedAt
+	cancelRequester
+	cancelMessage
+	retryOf
 	dispatchAttempt
 	claimEpoch
 	deadline
@@ -6282,6 +8637,24 @@ fragment OperationStep on OperationStep {
 	evidence
 	startedAt
 	endedAt
+}
+fragment Blocker on Blocker {
+	code
+	message
+	owner
+	subject
+	since
+	nextRetryAt
+	permissionKey
+}
+fragment Work on Work {
+	kind
+	id
+	name
+	memberId
+	owner
+	since
+	message
 }
 `
 
@@ -6522,6 +8895,106 @@ func InvokeAction(
 	}
 
 	data_ = &InvokeActionResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by LabelMember.
+const LabelMember_Operation = `
+mutation LabelMember ($input: LabelMemberInput!) {
+	labelMember(input: $input) {
+		member {
+			... Member
+		}
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func LabelMember(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input LabelMemberInput,
+) (data_ *LabelMemberResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "LabelMember",
+		Query:  LabelMember_Operation,
+		Variables: &__LabelMemberInput{
+			Input: input,
+		},
+	}
+
+	data_ = &LabelMemberResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -7101,6 +9574,51 @@ func ListEvents(
 	return data_, err_
 }
 
+// The query executed by ListGenerations.
+const ListGenerations_Operation = `
+query ListGenerations ($instanceId: ID!) {
+	instance(id: $instanceId) {
+		generations {
+			... Generation
+		}
+	}
+}
+fragment Generation on Generation {
+	id
+	number
+	appVersion
+	config
+	operationId
+	createdAt
+}
+`
+
+// What an instance runs and has run, newest first.
+func ListGenerations(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	instanceId string,
+) (data_ *ListGenerationsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListGenerations",
+		Query:  ListGenerations_Operation,
+		Variables: &__ListGenerationsInput{
+			InstanceId: instanceId,
+		},
+	}
+
+	data_ = &ListGenerationsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListInstanceOperations.
 const ListInstanceOperations_Operation = `
 query ListInstanceOperations ($instanceId: ID!, $first: Int, $after: String) {
@@ -7313,6 +9831,7 @@ fragment Member on Member {
 	cordoned
 	health
 	healthMessage
+	labels
 	allocation {
 		id
 		name
@@ -7321,6 +9840,10 @@ fragment Member on Member {
 		id
 		name
 	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
 	adapterDetail
 	createdAt
 	updatedAt
@@ -7328,6 +9851,41 @@ fragment Member on Member {
 fragment PageInfo on PageInfo {
 	hasNextPage
 	endCursor
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
 }
 `
 
@@ -7593,6 +10151,99 @@ func ListOperations(
 	return data_, err_
 }
 
+// The query executed by ListOrphans.
+const ListOrphans_Operation = `
+query ListOrphans ($projectId: ID!, $resolved: Boolean!, $first: Int, $after: String) {
+	orphans(projectId: $projectId, resolved: $resolved, first: $first, after: $after) {
+		edges {
+			cursor
+			node {
+				... Orphan
+			}
+		}
+		pageInfo {
+			... PageInfo
+		}
+	}
+}
+fragment Orphan on Orphan {
+	id
+	kind
+	projectId
+	instanceId
+	operation {
+		id
+	}
+	member {
+		id
+		componentKey
+		index
+	}
+	node {
+		id
+		name
+	}
+	allocation {
+		id
+		name
+	}
+	owner
+	message
+	ageSeconds
+	hourlyCost {
+		... Money
+	}
+	costSoFar {
+		... Money
+	}
+	attempts
+	lastError
+	nextTryAt
+	createdAt
+	resolvedAt
+	resolution
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+fragment Money on Money {
+	currency
+	amount
+}
+`
+
+func ListOrphans(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	projectId string,
+	resolved bool,
+	first int,
+	after string,
+) (data_ *ListOrphansResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListOrphans",
+		Query:  ListOrphans_Operation,
+		Variables: &__ListOrphansInput{
+			ProjectId: projectId,
+			Resolved:  resolved,
+			First:     first,
+			After:     after,
+		},
+	}
+
+	data_ = &ListOrphansResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListPermissions.
 const ListPermissions_Operation = `
 query ListPermissions ($projectId: ID!) {
@@ -7760,6 +10411,48 @@ func ListServiceAccounts(
 	return data_, err_
 }
 
+// The query executed by ListSkuPrices.
+const ListSkuPrices_Operation = `
+query ListSkuPrices {
+	skuPrices {
+		... SkuPrice
+	}
+}
+fragment SkuPrice on SkuPrice {
+	id
+	sku
+	hourly {
+		... Money
+	}
+	updatedAt
+}
+fragment Money on Money {
+	currency
+	amount
+}
+`
+
+func ListSkuPrices(
+	ctx_ context.Context,
+	client_ graphql.Client,
+) (data_ *ListSkuPricesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListSkuPrices",
+		Query:  ListSkuPrices_Operation,
+	}
+
+	data_ = &ListSkuPricesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListUsers.
 const ListUsers_Operation = `
 query ListUsers ($tenantId: ID!, $first: Int, $after: String) {
@@ -7860,6 +10553,1077 @@ func NodeHeartbeat(
 	}
 
 	data_ = &NodeHeartbeatResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by PlanAddMembers.
+const PlanAddMembers_Operation = `
+query PlanAddMembers ($input: PlanAddMembersInput!) {
+	planAddMembers(input: $input) {
+		... Plan
+	}
+}
+fragment Plan on Plan {
+	hash
+	kind
+	instance {
+		id
+		name
+	}
+	allowed
+	members {
+		... PlannedMember
+	}
+	workLost {
+		... Work
+	}
+	workLostTotal
+	verdicts {
+		... Verdict
+	}
+	reversible
+	reversal
+	supersedes {
+		... Operation
+	}
+	change
+}
+fragment PlannedMember on PlannedMember {
+	member {
+		... Member
+	}
+	componentKey
+	action
+	allocation {
+		id
+		name
+	}
+	reachable
+}
+fragment Work on Work {
+	kind
+	id
+	name
+	memberId
+	owner
+	since
+	message
+}
+fragment Verdict on Verdict {
+	source
+	outcome
+	reasons {
+		... Reason
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Reason on Reason {
+	code
+	message
+	path
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func PlanAddMembers(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input PlanAddMembersInput,
+) (data_ *PlanAddMembersResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanAddMembers",
+		Query:  PlanAddMembers_Operation,
+		Variables: &__PlanAddMembersInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanAddMembersResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by PlanDecommissionInstance.
+const PlanDecommissionInstance_Operation = `
+query PlanDecommissionInstance ($input: PlanDecommissionInstanceInput!) {
+	planDecommissionInstance(input: $input) {
+		... Plan
+	}
+}
+fragment Plan on Plan {
+	hash
+	kind
+	instance {
+		id
+		name
+	}
+	allowed
+	members {
+		... PlannedMember
+	}
+	workLost {
+		... Work
+	}
+	workLostTotal
+	verdicts {
+		... Verdict
+	}
+	reversible
+	reversal
+	supersedes {
+		... Operation
+	}
+	change
+}
+fragment PlannedMember on PlannedMember {
+	member {
+		... Member
+	}
+	componentKey
+	action
+	allocation {
+		id
+		name
+	}
+	reachable
+}
+fragment Work on Work {
+	kind
+	id
+	name
+	memberId
+	owner
+	since
+	message
+}
+fragment Verdict on Verdict {
+	source
+	outcome
+	reasons {
+		... Reason
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Reason on Reason {
+	code
+	message
+	path
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func PlanDecommissionInstance(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input PlanDecommissionInstanceInput,
+) (data_ *PlanDecommissionInstanceResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanDecommissionInstance",
+		Query:  PlanDecommissionInstance_Operation,
+		Variables: &__PlanDecommissionInstanceInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanDecommissionInstanceResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by PlanDrainMember.
+const PlanDrainMember_Operation = `
+query PlanDrainMember ($input: PlanMemberInput!) {
+	planDrainMember(input: $input) {
+		... Plan
+	}
+}
+fragment Plan on Plan {
+	hash
+	kind
+	instance {
+		id
+		name
+	}
+	allowed
+	members {
+		... PlannedMember
+	}
+	workLost {
+		... Work
+	}
+	workLostTotal
+	verdicts {
+		... Verdict
+	}
+	reversible
+	reversal
+	supersedes {
+		... Operation
+	}
+	change
+}
+fragment PlannedMember on PlannedMember {
+	member {
+		... Member
+	}
+	componentKey
+	action
+	allocation {
+		id
+		name
+	}
+	reachable
+}
+fragment Work on Work {
+	kind
+	id
+	name
+	memberId
+	owner
+	since
+	message
+}
+fragment Verdict on Verdict {
+	source
+	outcome
+	reasons {
+		... Reason
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Reason on Reason {
+	code
+	message
+	path
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func PlanDrainMember(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input PlanMemberInput,
+) (data_ *PlanDrainMemberResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanDrainMember",
+		Query:  PlanDrainMember_Operation,
+		Variables: &__PlanDrainMemberInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanDrainMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by PlanRemoveMember.
+const PlanRemoveMember_Operation = `
+query PlanRemoveMember ($input: PlanMemberInput!) {
+	planRemoveMember(input: $input) {
+		... Plan
+	}
+}
+fragment Plan on Plan {
+	hash
+	kind
+	instance {
+		id
+		name
+	}
+	allowed
+	members {
+		... PlannedMember
+	}
+	workLost {
+		... Work
+	}
+	workLostTotal
+	verdicts {
+		... Verdict
+	}
+	reversible
+	reversal
+	supersedes {
+		... Operation
+	}
+	change
+}
+fragment PlannedMember on PlannedMember {
+	member {
+		... Member
+	}
+	componentKey
+	action
+	allocation {
+		id
+		name
+	}
+	reachable
+}
+fragment Work on Work {
+	kind
+	id
+	name
+	memberId
+	owner
+	since
+	message
+}
+fragment Verdict on Verdict {
+	source
+	outcome
+	reasons {
+		... Reason
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Reason on Reason {
+	code
+	message
+	path
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func PlanRemoveMember(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input PlanMemberInput,
+) (data_ *PlanRemoveMemberResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanRemoveMember",
+		Query:  PlanRemoveMember_Operation,
+		Variables: &__PlanRemoveMemberInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanRemoveMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by PlanReplaceMember.
+const PlanReplaceMember_Operation = `
+query PlanReplaceMember ($input: PlanReplaceMemberInput!) {
+	planReplaceMember(input: $input) {
+		... Plan
+	}
+}
+fragment Plan on Plan {
+	hash
+	kind
+	instance {
+		id
+		name
+	}
+	allowed
+	members {
+		... PlannedMember
+	}
+	workLost {
+		... Work
+	}
+	workLostTotal
+	verdicts {
+		... Verdict
+	}
+	reversible
+	reversal
+	supersedes {
+		... Operation
+	}
+	change
+}
+fragment PlannedMember on PlannedMember {
+	member {
+		... Member
+	}
+	componentKey
+	action
+	allocation {
+		id
+		name
+	}
+	reachable
+}
+fragment Work on Work {
+	kind
+	id
+	name
+	memberId
+	owner
+	since
+	message
+}
+fragment Verdict on Verdict {
+	source
+	outcome
+	reasons {
+		... Reason
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Reason on Reason {
+	code
+	message
+	path
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func PlanReplaceMember(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input PlanReplaceMemberInput,
+) (data_ *PlanReplaceMemberResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanReplaceMember",
+		Query:  PlanReplaceMember_Operation,
+		Variables: &__PlanReplaceMemberInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanReplaceMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by PlanRollbackInstance.
+const PlanRollbackInstance_Operation = `
+query PlanRollbackInstance ($input: PlanRollbackInstanceInput!) {
+	planRollbackInstance(input: $input) {
+		... Plan
+	}
+}
+fragment Plan on Plan {
+	hash
+	kind
+	instance {
+		id
+		name
+	}
+	allowed
+	members {
+		... PlannedMember
+	}
+	workLost {
+		... Work
+	}
+	workLostTotal
+	verdicts {
+		... Verdict
+	}
+	reversible
+	reversal
+	supersedes {
+		... Operation
+	}
+	change
+}
+fragment PlannedMember on PlannedMember {
+	member {
+		... Member
+	}
+	componentKey
+	action
+	allocation {
+		id
+		name
+	}
+	reachable
+}
+fragment Work on Work {
+	kind
+	id
+	name
+	memberId
+	owner
+	since
+	message
+}
+fragment Verdict on Verdict {
+	source
+	outcome
+	reasons {
+		... Reason
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Reason on Reason {
+	code
+	message
+	path
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func PlanRollbackInstance(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input PlanRollbackInstanceInput,
+) (data_ *PlanRollbackInstanceResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanRollbackInstance",
+		Query:  PlanRollbackInstance_Operation,
+		Variables: &__PlanRollbackInstanceInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanRollbackInstanceResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by PlanUpgradeInstance.
+const PlanUpgradeInstance_Operation = `
+query PlanUpgradeInstance ($input: PlanUpgradeInstanceInput!) {
+	planUpgradeInstance(input: $input) {
+		... Plan
+	}
+}
+fragment Plan on Plan {
+	hash
+	kind
+	instance {
+		id
+		name
+	}
+	allowed
+	members {
+		... PlannedMember
+	}
+	workLost {
+		... Work
+	}
+	workLostTotal
+	verdicts {
+		... Verdict
+	}
+	reversible
+	reversal
+	supersedes {
+		... Operation
+	}
+	change
+}
+fragment PlannedMember on PlannedMember {
+	member {
+		... Member
+	}
+	componentKey
+	action
+	allocation {
+		id
+		name
+	}
+	reachable
+}
+fragment Work on Work {
+	kind
+	id
+	name
+	memberId
+	owner
+	since
+	message
+}
+fragment Verdict on Verdict {
+	source
+	outcome
+	reasons {
+		... Reason
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Reason on Reason {
+	code
+	message
+	path
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func PlanUpgradeInstance(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input PlanUpgradeInstanceInput,
+) (data_ *PlanUpgradeInstanceResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanUpgradeInstance",
+		Query:  PlanUpgradeInstance_Operation,
+		Variables: &__PlanUpgradeInstanceInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanUpgradeInstanceResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -8049,6 +11813,106 @@ func PublishManifest(
 	return data_, err_
 }
 
+// The mutation executed by RecoverMember.
+const RecoverMember_Operation = `
+mutation RecoverMember ($input: MemberInput!) {
+	recoverMember(input: $input) {
+		member {
+			... Member
+		}
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func RecoverMember(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input MemberInput,
+) (data_ *RecoverMemberResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RecoverMember",
+		Query:  RecoverMember_Operation,
+		Variables: &__RecoverMemberInput{
+			Input: input,
+		},
+	}
+
+	data_ = &RecoverMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RegisterAdapter.
 const RegisterAdapter_Operation = `
 mutation RegisterAdapter ($input: RegisterAdapterInput!) {
@@ -8188,6 +12052,106 @@ func ReleaseAllocation(
 	return data_, err_
 }
 
+// The mutation executed by RemoveMember.
+const RemoveMember_Operation = `
+mutation RemoveMember ($input: RemoveMemberInput!) {
+	removeMember(input: $input) {
+		member {
+			... Member
+		}
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func RemoveMember(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input RemoveMemberInput,
+) (data_ *RemoveMemberResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RemoveMember",
+		Query:  RemoveMember_Operation,
+		Variables: &__RemoveMemberInput{
+			Input: input,
+		},
+	}
+
+	data_ = &RemoveMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RenewOperationToken.
 const RenewOperationToken_Operation = `
 mutation RenewOperationToken {
@@ -8208,6 +12172,109 @@ func RenewOperationToken(
 	}
 
 	data_ = &RenewOperationTokenResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by ReplaceMember.
+const ReplaceMember_Operation = `
+mutation ReplaceMember ($input: ReplaceMemberInput!) {
+	replaceMember(input: $input) {
+		member {
+			... Member
+		}
+		replacement {
+			... Member
+		}
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func ReplaceMember(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input ReplaceMemberInput,
+) (data_ *ReplaceMemberResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ReplaceMember",
+		Query:  ReplaceMember_Operation,
+		Variables: &__ReplaceMemberInput{
+			Input: input,
+		},
+	}
+
+	data_ = &ReplaceMemberResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -8393,6 +12460,152 @@ func RequestAllocation(
 	return data_, err_
 }
 
+// The mutation executed by RetryOperation.
+const RetryOperation_Operation = `
+mutation RetryOperation ($input: RetryOperationInput!) {
+	retryOperation(input: $input) {
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func RetryOperation(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input RetryOperationInput,
+) (data_ *RetryOperationResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RetryOperation",
+		Query:  RetryOperation_Operation,
+		Variables: &__RetryOperationInput{
+			Input: input,
+		},
+	}
+
+	data_ = &RetryOperationResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by RetryOrphan.
+const RetryOrphan_Operation = `
+mutation RetryOrphan ($orphanId: ID!) {
+	retryOrphan(orphanId: $orphanId) {
+		... Orphan
+	}
+}
+fragment Orphan on Orphan {
+	id
+	kind
+	projectId
+	instanceId
+	operation {
+		id
+	}
+	member {
+		id
+		componentKey
+		index
+	}
+	node {
+		id
+		name
+	}
+	allocation {
+		id
+		name
+	}
+	owner
+	message
+	ageSeconds
+	hourlyCost {
+		... Money
+	}
+	costSoFar {
+		... Money
+	}
+	attempts
+	lastError
+	nextTryAt
+	createdAt
+	resolvedAt
+	resolution
+}
+fragment Money on Money {
+	currency
+	amount
+}
+`
+
+func RetryOrphan(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	orphanId string,
+) (data_ *RetryOrphanResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RetryOrphan",
+		Query:  RetryOrphan_Operation,
+		Variables: &__RetryOrphanInput{
+			OrphanId: orphanId,
+		},
+	}
+
+	data_ = &RetryOrphanResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RevokeEntitlement.
 const RevokeEntitlement_Operation = `
 mutation RevokeEntitlement ($projectId: ID!, $appSlug: String!, $reason: String) {
@@ -8528,6 +12741,111 @@ func RevokeServiceAccountKey(
 	return data_, err_
 }
 
+// The mutation executed by RollbackInstance.
+const RollbackInstance_Operation = `
+mutation RollbackInstance ($input: RollbackInstanceInput!) {
+	rollbackInstance(input: $input) {
+		instance {
+			... Instance
+		}
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Instance on Instance {
+	id
+	name
+	tenantId
+	projectId
+	appSlug
+	appVersion
+	status
+	health
+	healthMessage
+	revision
+	smoke
+	failure {
+		... Failure
+	}
+	roles {
+		... ComponentRole
+	}
+	correlationId
+	createdAt
+	updatedAt
+	releasedAt
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+fragment ComponentRole on ComponentRole {
+	componentKey
+	displayName
+	desired
+	current
+	healthy
+	summary
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func RollbackInstance(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input RollbackInstanceInput,
+) (data_ *RollbackInstanceResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RollbackInstance",
+		Query:  RollbackInstance_Operation,
+		Variables: &__RollbackInstanceInput{
+			Input: input,
+		},
+	}
+
+	data_ = &RollbackInstanceResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RotateNodeCredential.
 const RotateNodeCredential_Operation = `
 mutation RotateNodeCredential {
@@ -8603,6 +12921,298 @@ func RunNodeTask(
 	}
 
 	data_ = &RunNodeTaskResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by SetProjectQuota.
+const SetProjectQuota_Operation = `
+mutation SetProjectQuota ($input: SetProjectQuotaInput!) {
+	setProjectQuota(input: $input) {
+		... Project
+	}
+}
+fragment Project on Project {
+	id
+	tenantId
+	slug
+	displayName
+	createdAt
+}
+`
+
+func SetProjectQuota(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetProjectQuotaInput,
+) (data_ *SetProjectQuotaResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SetProjectQuota",
+		Query:  SetProjectQuota_Operation,
+		Variables: &__SetProjectQuotaInput{
+			Input: input,
+		},
+	}
+
+	data_ = &SetProjectQuotaResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by SetSkuPrice.
+const SetSkuPrice_Operation = `
+mutation SetSkuPrice ($input: SetSkuPriceInput!) {
+	setSkuPrice(input: $input) {
+		... SkuPrice
+	}
+}
+fragment SkuPrice on SkuPrice {
+	id
+	sku
+	hourly {
+		... Money
+	}
+	updatedAt
+}
+fragment Money on Money {
+	currency
+	amount
+}
+`
+
+func SetSkuPrice(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetSkuPriceInput,
+) (data_ *SetSkuPriceResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SetSkuPrice",
+		Query:  SetSkuPrice_Operation,
+		Variables: &__SetSkuPriceInput{
+			Input: input,
+		},
+	}
+
+	data_ = &SetSkuPriceResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by UncordonMember.
+const UncordonMember_Operation = `
+mutation UncordonMember ($input: MemberInput!) {
+	uncordonMember(input: $input) {
+		member {
+			... Member
+		}
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func UncordonMember(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input MemberInput,
+) (data_ *UncordonMemberResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "UncordonMember",
+		Query:  UncordonMember_Operation,
+		Variables: &__UncordonMemberInput{
+			Input: input,
+		},
+	}
+
+	data_ = &UncordonMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by UpgradeInstance.
+const UpgradeInstance_Operation = `
+mutation UpgradeInstance ($input: UpgradeInstanceInput!) {
+	upgradeInstance(input: $input) {
+		instance {
+			... Instance
+		}
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Instance on Instance {
+	id
+	name
+	tenantId
+	projectId
+	appSlug
+	appVersion
+	status
+	health
+	healthMessage
+	revision
+	smoke
+	failure {
+		... Failure
+	}
+	roles {
+		... ComponentRole
+	}
+	correlationId
+	createdAt
+	updatedAt
+	releasedAt
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+fragment ComponentRole on ComponentRole {
+	componentKey
+	displayName
+	desired
+	current
+	healthy
+	summary
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func UpgradeInstance(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input UpgradeInstanceInput,
+) (data_ *UpgradeInstanceResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "UpgradeInstance",
+		Query:  UpgradeInstance_Operation,
+		Variables: &__UpgradeInstanceInput{
+			Input: input,
+		},
+	}
+
+	data_ = &UpgradeInstanceResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -8709,6 +13319,20 @@ fragment OperationDetail on Operation {
 	steps {
 		... OperationStep
 	}
+	targetIds
+	force
+	onDeadline
+	forcedAt
+	blockers {
+		... Blocker
+	}
+	waitsFor {
+		... Work
+	}
+	cancelRequestedAt
+	cancelRequester
+	cancelMessage
+	retryOf
 	dispatchAttempt
 	claimEpoch
 	deadline
@@ -8737,6 +13361,24 @@ fragment OperationStep on OperationStep {
 	evidence
 	startedAt
 	endedAt
+}
+fragment Blocker on Blocker {
+	code
+	message
+	owner
+	subject
+	since
+	nextRetryAt
+	permissionKey
+}
+fragment Work on Work {
+	kind
+	id
+	name
+	memberId
+	owner
+	since
+	message
 }
 `
 

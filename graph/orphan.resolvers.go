@@ -1,0 +1,74 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/graph/generated/exec"
+	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/identity"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/orphan"
+	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/price"
+)
+
+func (r *mutationResolver) RetryOrphan(ctx context.Context, orphanID ids.ID) (*orphan.View, error) {
+	return r.Resolver.Orphans.Retry(ctx, orphanID)
+}
+
+func (r *mutationResolver) SetSkuPrice(ctx context.Context, input model.SetSkuPriceInput) (*db.SKUPrice, error) {
+	return r.Prices.Set(ctx, price.SetInput{SKU: input.Sku, Currency: input.Currency, Hourly: input.Hourly})
+}
+
+func (r *mutationResolver) SetProjectQuota(ctx context.Context, input model.SetProjectQuotaInput) (*db.Project, error) {
+	return r.Identity.SetQuota(ctx, identity.QuotaInput{
+		ProjectID: input.ProjectID, MaxMembers: input.MaxMembers, MaxGPUs: input.MaxGpus, Reason: input.Reason,
+	})
+}
+
+func (r *orphanResolver) Operation(ctx context.Context, obj *orphan.View) (*operation.View, error) {
+	return maybe(ctx, loadersOf(ctx).operations, obj.OperationID)
+}
+
+func (r *orphanResolver) Member(ctx context.Context, obj *orphan.View) (*db.Member, error) {
+	return maybe(ctx, loadersOf(ctx).members, obj.MemberID)
+}
+
+func (r *orphanResolver) Node(ctx context.Context, obj *orphan.View) (*db.ComputeNode, error) {
+	return maybe(ctx, loadersOf(ctx).nodes, obj.NodeID)
+}
+
+func (r *orphanResolver) Allocation(ctx context.Context, obj *orphan.View) (*db.Allocation, error) {
+	return maybe(ctx, loadersOf(ctx).allocations, obj.AllocationID)
+}
+
+func (r *queryResolver) Orphans(ctx context.Context, projectID ids.ID, resolved bool, first *int, after *string) (*model.OrphanConnection, error) {
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Resolver.Orphans.List(ctx, orphan.Filter{ProjectID: projectID, Resolved: resolved}, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.OrphanConnection{Edges: edges(found, orphanEdge), PageInfo: pageInfo(found)}, nil
+}
+
+func (r *queryResolver) SkuPrices(ctx context.Context) ([]*db.SKUPrice, error) {
+	return r.Prices.List(ctx)
+}
+
+func (r *skuPriceResolver) Hourly(ctx context.Context, obj *db.SKUPrice) (*orphan.Money, error) {
+	return orphan.MoneyOf(obj.Currency, obj.HourlyMicros), nil
+}
+
+func (r *Resolver) Orphan() exec.OrphanResolver { return &orphanResolver{r} }
+
+func (r *Resolver) SkuPrice() exec.SkuPriceResolver { return &skuPriceResolver{r} }
+
+type (
+	orphanResolver   struct{ *Resolver }
+	skuPriceResolver struct{ *Resolver }
+)
