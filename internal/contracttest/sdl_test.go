@@ -65,6 +65,7 @@ var bound = map[string]valued{
 	"AllocationStatus":  lifecycle.AllocationStatus(""),
 	"CapacityShape":     lifecycle.CapacityShape(""),
 	"ControlPlaneScope": lifecycle.ControlPlaneScope(""),
+	"DeadlineOutcome":   lifecycle.DeadlineOutcome(""),
 	"Health":            lifecycle.Health(""),
 	"InstanceStatus":    lifecycle.InstanceStatus(""),
 	"MemberStatus":      lifecycle.MemberStatus(""),
@@ -76,9 +77,13 @@ var bound = map[string]valued{
 	"OperationKind":     lifecycle.OperationKind(""),
 	"OperationState":    lifecycle.OperationState(""),
 	"Outcome":           lifecycle.Outcome(""),
+	"OrphanKind":        lifecycle.OrphanKind(""),
 	"OutputStream":      lifecycle.OutputStream(""),
+	"PlanAction":        lifecycle.PlanAction(""),
 	"Stage":             lifecycle.Stage(""),
 	"StepState":         lifecycle.StepState(""),
+	"VerdictOutcome":    lifecycle.VerdictOutcome(""),
+	"VerdictSource":     lifecycle.VerdictSource(""),
 }
 
 func TestEnumsHaveTheValuesOfTheDomain(t *testing.T) {

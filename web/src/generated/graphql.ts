@@ -192,6 +192,12 @@ export type LaunchInstanceInput = {
 export type DecommissionInstanceInput = {
   /** The instance. */
   readonly instanceId: string;
+  /** Go at once: a node that does not answer is left to be cleaned later; needs a reason. */
+  readonly force?: boolean;
+  /** What happens when the deadline passes; FORCE needs a reason. */
+  readonly onDeadline?: DeadlineOutcome;
+  /** Refuse with PLAN_STALE unless everything is as the plan of this hash found it. */
+  readonly planHash?: string | null | undefined;
   /** Seconds until it counts as failed, 30 to 86,400. */
   readonly deadlineSeconds?: number;
   /** Why, kept in the audit. */
@@ -211,6 +217,13 @@ export type InvokeActionInput = {
   /** Makes a repeat harmless: same key and input, same answer. */
   readonly idempotencyKey: string;
 };
+
+/** What becomes of an operation whose deadline passes. */
+export type DeadlineOutcome =
+  /** It fails, and says what it waited for. */
+  | 'FAIL'
+  /** It is finished by force: work may be lost, and the outcome says what is not proved. */
+  | 'FORCE';
 
 /** Whether a node's agent is heard. */
 export type NodeStatus =

@@ -35,6 +35,24 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"query operation":       func(v, _ *house) []arguments { return one("id", v.Operation) },
 	"query operations":      inProject,
 	"query auditEntries":    inProject,
+	"query member":          func(v, _ *house) []arguments { return one("id", v.Member) },
+	"query orphans":         func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "resolved": true}} },
+	"query skuPrices":       none,
+	"query planAddMembers": plain(func(v, a *house) []object {
+		return []object{
+			{"instanceId": v.Instance, "componentKey": "worker", "count": 1, "allocationIds": []any{v.Free}},
+			{"instanceId": v.Instance, "componentKey": "worker", "count": 1, "intent": object{"shape": "BAREMETAL"}},
+			{"instanceId": a.Instance, "componentKey": "worker", "count": 1, "allocationIds": []any{v.Free}},
+		}
+	}),
+	"query planDrainMember":  ofMember,
+	"query planRemoveMember": ofMember,
+	"query planReplaceMember": plain(func(v, a *house) []object {
+		return []object{{"memberId": v.Member}, {"memberId": v.Member, "allocationId": a.Free}, {"memberId": a.Member, "allocationId": v.Free}}
+	}),
+	"query planUpgradeInstance":      plain(func(v, _ *house) []object { return []object{{"instanceId": v.Instance, "config": object{}}} }),
+	"query planRollbackInstance":     plain(func(v, _ *house) []object { return []object{{"instanceId": v.Instance}} }),
+	"query planDecommissionInstance": plain(func(v, _ *house) []object { return []object{{"instanceId": v.Instance, "force": true}} }),
 
 	"mutation createTenant": input(func(_, _ *house) []object { return []object{{"slug": "mine", "displayName": "Mine"}} }),
 	"mutation createProject": input(func(v, _ *house) []object {
@@ -99,6 +117,37 @@ var recipes = map[string]func(v, a *house) []arguments{
 		}
 	}),
 	"mutation decommissionInstance": input(func(v, _ *house) []object { return []object{{"instanceId": v.Instance}} }),
+	"mutation upgradeInstance":      input(func(v, _ *house) []object { return []object{{"instanceId": v.Instance, "config": object{}}} }),
+	"mutation rollbackInstance":     input(func(v, _ *house) []object { return []object{{"instanceId": v.Instance}} }),
+	"mutation addMembers": input(func(v, a *house) []object {
+		return []object{
+			{"instanceId": v.Instance, "componentKey": "worker", "count": 1, "allocationIds": []any{v.Free}},
+			{"instanceId": v.Instance, "componentKey": "worker", "count": 1, "intent": object{"shape": "BAREMETAL"}},
+			{"instanceId": a.Instance, "componentKey": "worker", "count": 1, "allocationIds": []any{v.Free}},
+			{"instanceId": a.Instance, "componentKey": "worker", "count": 1, "allocationIds": []any{v.Used}},
+		}
+	}),
+	"mutation drainMember":    changeOfMember,
+	"mutation cordonMember":   changeOfMember,
+	"mutation uncordonMember": changeOfMember,
+	"mutation labelMember": input(func(v, _ *house) []object {
+		return []object{{"memberId": v.Member, "labels": object{"mine": "yes"}}}
+	}),
+	"mutation removeMember":  changeOfMember,
+	"mutation recoverMember": changeOfMember,
+	"mutation replaceMember": input(func(v, a *house) []object {
+		return []object{
+			{"memberId": v.Member, "reason": "mine"}, {"memberId": v.Member, "allocationId": a.Free, "reason": "mine"},
+			{"memberId": a.Member, "allocationId": v.Free, "reason": "mine"},
+		}
+	}),
+	"mutation cancelOperation": plain(func(v, _ *house) []object { return []object{{"operationId": v.Operation, "reason": "mine"}} }),
+	"mutation retryOperation":  input(func(v, _ *house) []object { return []object{{"operationId": v.Operation, "reason": "mine"}} }),
+	"mutation retryOrphan":     func(v, _ *house) []arguments { return one("orphanId", v.Orphan) },
+	"mutation setSkuPrice":     plain(func(_, _ *house) []object { return []object{{"sku": "mine", "currency": "EUR", "hourly": "0"}} }),
+	"mutation setProjectQuota": plain(func(v, _ *house) []object {
+		return []object{{"projectId": v.Project, "maxMembers": 0, "reason": "mine"}}
+	}),
 	"mutation invokeAction": input(func(v, _ *house) []object {
 		return []object{{"instanceId": v.Instance, "action": "queue.read"}}
 	}),
@@ -136,6 +185,14 @@ func none(_, _ *house) []arguments { return []arguments{{}} }
 func one(name string, value any) []arguments { return []arguments{{name: value}} }
 
 func inProject(v, _ *house) []arguments { return one("projectId", v.Project) }
+
+func ofMember(v, a *house) []arguments {
+	return plain(func(v, _ *house) []object { return []object{{"memberId": v.Member, "force": true}} })(v, a)
+}
+
+func changeOfMember(v, a *house) []arguments {
+	return input(func(v, _ *house) []object { return []object{{"memberId": v.Member, "reason": "mine"}} })(v, a)
+}
 
 func entitlement(v, _ *house) []arguments {
 	return []arguments{{"projectId": v.Project, "appSlug": v.Slug}}

@@ -19,6 +19,7 @@ import (
 type house struct {
 	Tenant, Project, User, Binding, Account, Key, App, Slug, Manifest, Artifact, Adapter  ids.ID
 	Node, Free, Used, Instance, Member, Operation, Step, Event, Task, Entitlement, Record ids.ID
+	Generation, Orphan                                                                    ids.ID
 
 	project   *db.Project
 	operation *db.Operation
@@ -111,7 +112,12 @@ func (b *bench) find(h *house) {
 // add makes the rows that have no fixture of their own: a step, an event, a task, an audit entry.
 func (b *bench) add(h *house, instance *db.Instance) {
 	h.Step, h.Event, h.Task, h.Record = ids.New(ids.OperationStep), ids.New(ids.Event), ids.New(ids.NodeTask), ids.New(ids.Audit)
+	h.Generation, h.Orphan = ids.New(ids.Generation), ids.New(ids.OrphanedResource)
 	ctx := b.t.Context()
+	require.NoError(b.t, b.Ent.Generation.Create().SetID(h.Generation).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
+		SetNumber(1).SetManifestID(h.Manifest).SetAppVersion(instance.AppVersion).Exec(ctx))
+	require.NoError(b.t, b.Ent.Orphan.Create().SetID(h.Orphan).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
+		SetKind(lifecycle.OrphanNodeResidue).SetOwner("node").SetMemberID(h.Member).SetNodeID(h.Node).SetOperationID(h.Operation).Exec(ctx))
 	require.NoError(b.t, b.Ent.OperationStep.Create().SetID(h.Step).SetTenantID(h.Tenant).SetProjectID(h.Project).SetOperationID(h.Operation).
 		SetName("dispatch").SetOrdinal(0).SetState(lifecycle.StepRunning).Exec(ctx))
 	b.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, app_slug, permission_family, seq, type, message, payload, correlation_id, occurred_at)
