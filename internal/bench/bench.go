@@ -33,6 +33,7 @@ var subjects = []struct {
 	{"list", measureList},
 	{"fanout", measureFanout},
 	{"dispatch", measureDispatch},
+	{"throughput", measureThroughput},
 }
 
 func names() []string {

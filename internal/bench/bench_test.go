@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 func tiny(t *testing.T) plan {
 	return plan{
 		data: t.TempDir(), size: dataset.Tiny, durability: postgres.Throwaway, rounds: 1, callers: 2, connections: 2, pool: 4,
-		span: 50 * time.Millisecond, sockets: []int{9}, messages: 90, rate: 50, operations: 10,
+		span: 50 * time.Millisecond, sockets: []int{9}, messages: 90, rate: 50, operations: 10, backlog: 12,
 	}
 }
 

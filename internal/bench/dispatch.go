@@ -27,6 +27,7 @@ const (
 	launchers = 16              // callers who launch, each of another tenant if there are as many
 	endsIn    = 2 * time.Minute // after which operations that have not ended are a failure
 	warmUp    = 25              // operations before anything counts
+	lookEvery = 50 * time.Millisecond
 )
 
 const launchDocument = `mutation Launch($input: LaunchInstanceInput!) { launchInstance(input: $input) { operation { id } } }`
@@ -172,18 +173,15 @@ func (b *bench) settle(ctx context.Context, do func() error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, endsIn)
 	defer cancel()
-	look := time.NewTicker(10 * time.Millisecond)
+	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
-		open, failed, err := b.set.Open(ctx)
+		open, err := b.set.Open(ctx)
 		if err != nil {
 			return err
 		}
-		if failed != "" {
-			return fmt.Errorf("an operation failed: %s", failed)
-		}
 		if open == 0 {
-			return nil
+			return b.set.Failed(ctx)
 		}
 		select {
 		case <-ctx.Done():

@@ -31,7 +31,7 @@ import (
 var roles = map[process.Role]process.Main{
 	platform.Role: platform.Main, reference.Role: reference.Main, reference.BroadcastRole: reference.Broadcast,
 	load.SocketsRole: load.Sockets,
-	adapterRole:      adapterMain,
+	adapterRole:      adapterMain, noopRole: noopMain,
 }
 
 // errMissed says that a figure missed its bar.
@@ -69,6 +69,7 @@ type plan struct {
 	messages    int           // of a round of fan-out, over all sockets
 	rate        int           // operations a second
 	operations  int           // of a round of dispatches
+	backlog     int           // operations of a round of throughput
 	noFail      bool
 }
 
@@ -77,6 +78,7 @@ func full() plan {
 	return plan{
 		data: ".data/bench", size: dataset.Full, durability: postgres.Durable, rounds: 5, callers: 64, connections: 64, pool: 16,
 		span: 4 * time.Second, sockets: []int{1_000, 10_000}, messages: 300_000, rate: 50, operations: 750,
+		backlog: 5_000,
 	}
 }
 
@@ -84,6 +86,7 @@ func full() plan {
 func (p *plan) short() {
 	p.size, p.rounds, p.span = dataset.Short, 2, time.Second
 	p.sockets, p.messages, p.operations = []int{500}, 50_000, 150
+	p.backlog = 1_000
 }
 
 func parse(args []string, stderr io.Writer) (plan, error) {

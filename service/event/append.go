@@ -107,6 +107,9 @@ func ProjectTopic(id ids.ID) string { return "p:" + string(id) }
 // OperationTopic is woken by every change of an operation.
 func OperationTopic(id ids.ID) string { return "o:" + string(id) }
 
+// WordTopic is woken when an operation's adapter has said how it ended.
+func WordTopic(id ids.ID) string { return "w:" + string(id) }
+
 // NodeTopic is woken when a node has something new to do.
 func NodeTopic(id ids.ID) string { return "n:" + string(id) }
 

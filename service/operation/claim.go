@@ -37,7 +37,7 @@ type Held struct {
 	Worker ids.ID
 }
 
-const heldColumns = rows.OperationColumns + `, operation.adapter_status, operation.failures`
+const heldColumns = rows.OperationColumns + `, operation.adapter_status, operation.failures, operation.claimed_by`
 
 // scanHeld scans heldColumns.
 func scanHeld(row pgx.CollectableRow) (*Held, error) {
@@ -48,7 +48,7 @@ func scanHeld(row pgx.CollectableRow) (*Held, error) {
 		&x.ErrorMessage, &x.ErrorOwner, &x.ErrorRetryable, &x.DispatchAttempt, &x.ClaimEpoch,
 		&x.Deadline, &x.CreatedAt, &x.StartedAt, &x.EndedAt, &x.Targets, &x.Force,
 		(*string)(&x.OnDeadline), &x.ForcedAt, &x.CancelRequestedAt, &x.CancelRequester,
-		&x.CancelReason, &x.CancelMessage, &x.RetryOf, &x.AdapterStatus, &x.Failures)
+		&x.CancelReason, &x.CancelMessage, &x.RetryOf, &x.AdapterStatus, &x.Failures, &x.ClaimedBy)
 }
 
 // claimSQL takes due operations. They take turns by tenant, and within a tenant by project, so that
@@ -142,6 +142,36 @@ func (h *Held) QueueLock(batch *pgx.Batch) *Locking {
 	return l
 }
 
+// QueueOpen queues what locks those of an adapter's operations that have not ended, in the order of
+// their ids. Their instances, if anything is to be written to them, are locked before.
+func QueueOpen(batch *pgx.Batch, wanted []string, adapter string, each func(*db.Operation)) {
+	batch.Queue(`SELECT `+heldColumns+` FROM operation WHERE id = ANY ($1::text[]) AND adapter_name = $2 AND ended_at IS NULL ORDER BY id FOR UPDATE`,
+		wanted, adapter).Query(func(found pgx.Rows) error {
+		list, err := pgx.CollectRows(found, scanHeld)
+		for _, one := range list {
+			each(one.Operation)
+		}
+		return err
+	})
+}
+
+// Refresh reads the operation again, without locking it. ErrFenced when the claim is gone.
+func (h *Held) Refresh(ctx context.Context, pool *pgxpool.Pool) error {
+	found, err := pool.Query(ctx, `SELECT `+heldColumns+` FROM operation WHERE `+fenceSQL, h.ID, h.ClaimEpoch, h.Worker)
+	if err != nil {
+		return fmt.Errorf("read %s again: %w", h.ID, err)
+	}
+	fresh, err := pgx.CollectRows(found, scanHeld)
+	if err != nil {
+		return fmt.Errorf("read %s again: %w", h.ID, err)
+	}
+	if len(fresh) == 0 {
+		return ErrFenced
+	}
+	h.Operation = fresh[0].Operation
+	return nil
+}
+
 // Done refreshes the operation and answers the locked instance, nil when there is none. ErrFenced
 // when the claim is gone.
 func (l *Locking) Done() (*db.Instance, error) {
@@ -159,7 +189,8 @@ const ReleaseSQL = `UPDATE operation SET claimed_by = NULL, failures = $5, next_
 
 // HandOver lets go of everything a worker holds, at once: it is stopping.
 func HandOver(ctx context.Context, pool *pgxpool.Pool, worker ids.ID) error {
-	_, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE claimed_by = $1`, worker)
+	_, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE id IN (
+		SELECT id FROM operation WHERE claimed_by = $1 ORDER BY id FOR UPDATE)`, worker) // in the order that holds everywhere
 	if err != nil {
 		return fmt.Errorf("hand operations over: %w", err)
 	}
@@ -168,8 +199,8 @@ func HandOver(ctx context.Context, pool *pgxpool.Pool, worker ids.ID) error {
 
 // ReleaseLost lets go of what is claimed in a worker's name but not carried on by it.
 func ReleaseLost(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, carried []string) error {
-	_, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now()
-		WHERE claimed_by = $1 AND NOT id = ANY ($2::text[])`, worker, carried)
+	_, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE id IN (
+		SELECT id FROM operation WHERE claimed_by = $1 AND NOT id = ANY ($2::text[]) ORDER BY id FOR UPDATE SKIP LOCKED)`, worker, carried)
 	if err != nil {
 		return fmt.Errorf("release lost claims: %w", err)
 	}

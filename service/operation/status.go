@@ -54,14 +54,26 @@ func Advance(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operat
 
 // QueueAdvance queues what Advance writes, and answers what to tell the timeline.
 func QueueAdvance(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Operation, p Progress) []event.Draft {
-	p.Percent = max(p.Percent, op.Percent)
-	p.Phase, p.Message = clip(p.Phase, maxReportPhase), clip(p.Message, maxText)
-	if p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
+	if p = p.within(op); p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
 		return nil
 	}
 	batch.Queue(`UPDATE operation SET phase = $2, message = $3, percent = GREATEST(percent, $4) WHERE id = $1`, op.ID, p.Phase, p.Message, p.Percent)
-	op.Phase, op.Message, op.Percent = p.Phase, p.Message, p.Percent
+	return p.noted(t, instance, op)
+}
+
+// within is the progress in its bounds, and never behind what the operation has reached.
+func (p Progress) within(op *db.Operation) Progress {
+	return Progress{Phase: clip(p.Phase, maxReportPhase), Message: clip(p.Message, maxText), Percent: max(p.Percent, op.Percent)}
+}
+
+// noted is what to tell the timeline of progress whose writing was queued. Nothing when it is where
+// the operation was, or when something was told within the last second.
+func (p Progress) noted(t *tx.Tx, instance *db.Instance, op *db.Operation) []event.Draft {
 	t.Wake(event.OperationTopic(op.ID))
+	if p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
+		return nil
+	}
+	op.Phase, op.Message, op.Percent = p.Phase, p.Message, p.Percent
 	if instance == nil || t.Now.Sub(instance.UpdatedAt) < progressPause {
 		return nil
 	}
@@ -84,17 +96,32 @@ func StoredStatus(op *db.Operation) *adapter.Status {
 // locked operation and its members. A status of an earlier dispatch is left out, and an end is
 // final for its dispatch. It answers whether the adapter says that the operation ended.
 func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, status adapter.Status) (bool, error) {
-	if status.Attempt < op.DispatchAttempt || op.EndedAt != nil {
-		return false, nil
+	members := status.Members
+	batch := &pgx.Batch{}
+	ended, told, err := QueueAbsorb(batch, t, instance, op, status)
+	if err != nil || batch.Len() == 0 {
+		return ended, err
 	}
-	if known := StoredStatus(op); known != nil && known.State.Terminal() {
-		return true, nil
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
+		return false, fmt.Errorf("store the status of %s: %w", op.ID, err)
 	}
-	members := memberReports(status.Members)
-	status.Members = nil // they are kept on the members' rows
-	if err := storeStatus(ctx, t, op, status); err != nil {
+	if err := event.Append(ctx, t, instance, told...); err != nil {
 		return false, err
 	}
+	return ended, Members(ctx, t, instance, op, memberReports(members))
+}
+
+// QueueAbsorb queues what Absorb writes, but for the members, and answers what to tell the timeline.
+// It queues nothing when the status brings nothing that counts. An operation that the adapter says
+// has ended is made due, and whoever holds it is told.
+func QueueAbsorb(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Operation, status adapter.Status) (ended bool, told []event.Draft, err error) {
+	if status.Attempt < op.DispatchAttempt || op.EndedAt != nil {
+		return false, nil, nil
+	}
+	if known := StoredStatus(op); known != nil && known.State.Terminal() {
+		return true, nil, nil
+	}
+	ended = status.State.Terminal()
 	progress := Progress{Phase: op.Phase, Message: op.Message, Percent: AdapterPercent(status.Percent)}
 	if status.Phase != "" {
 		progress.Phase = status.Phase
@@ -102,10 +129,21 @@ func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operati
 	if status.Message != "" {
 		progress.Message = status.Message
 	}
-	if err := Advance(ctx, t, instance, op, progress); err != nil {
-		return false, err
+	progress = progress.within(op)
+	status.Members = nil // they are kept on the members' rows
+	encoded, err := json.Marshal(status)
+	if err != nil {
+		return false, nil, fmt.Errorf("encode the status of %s: %w", op.ID, err)
 	}
-	return status.State.Terminal(), Members(ctx, t, instance, op, members)
+	encoded = Storable(encoded)
+	batch.Queue(`UPDATE operation SET adapter_status = $2, phase = $3, message = $4, percent = GREATEST(percent, $5),
+		next_run_at = CASE WHEN $6 THEN LEAST(next_run_at, $7) ELSE next_run_at END WHERE id = $1`,
+		op.ID, encoded, progress.Phase, progress.Message, progress.Percent, ended, t.Now)
+	op.AdapterStatus = encoded
+	if ended {
+		t.Wake(event.WordTopic(op.ID))
+	}
+	return ended, progress.noted(t, instance, op), nil
 }
 
 func storeStatus(ctx context.Context, t *tx.Tx, op *db.Operation, status adapter.Status) error {

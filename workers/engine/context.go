@@ -37,6 +37,7 @@ type Context struct {
 	at       int
 	progress operation.Progress
 	failures int
+	word     *event.Waiter // since Listen
 }
 
 // DB is the database.

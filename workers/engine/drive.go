@@ -32,6 +32,9 @@ func (e *Engine) drive(ctx context.Context, held *operation.Held) {
 	c := &Context{Op: held, engine: e, kind: e.kinds[held.Kind], failures: held.Failures,
 		Log: e.config.Log.With("operation", held.ID, "kind", held.Kind, "epoch", held.ClaimEpoch, "correlation_id", held.CorrelationID)}
 	err := c.guarded(ctx)
+	if c.word != nil {
+		c.word.Close()
+	}
 	switch {
 	case err == nil, ctx.Err() != nil: // what a stopping worker holds is handed over at once
 		return

@@ -17,6 +17,17 @@ import (
 // defaultConcurrency is how many operations' steps run at once in a process.
 const defaultConcurrency = 16
 
+// lingerers is how many operations more a process keeps in hand, for each that runs, while they wait for
+// a word that comes at once.
+const lingerers = 4
+
+// The pause between two claims: so many times what the last one took, that claims take no more than a
+// fifth of the database's time however many operations become due one by one.
+const (
+	claimRest    = 4
+	claimRestMax = 50 * time.Millisecond
+)
+
 // pollMax is the longest time between two looks at the queue when nobody wakes the engine.
 const pollMax = 5 * time.Second
 
@@ -41,10 +52,11 @@ type Engine struct {
 	poke   chan struct{} // something is due that the queue's topic does not tell
 	wakeAt chan time.Time
 
-	mu      sync.Mutex
-	running map[*operation.Held]carried
-	wanting bool // the loop passed work over for want of room
-	steps   sync.WaitGroup
+	mu        sync.Mutex
+	running   map[*operation.Held]carried
+	lingering map[*operation.Held]struct{} // those of running that do nothing but wait
+	wanting   bool                         // the loop passed work over for want of room
+	steps     sync.WaitGroup
 }
 
 // carried names a claimed operation for the loop; the rest of it belongs to the goroutine that
@@ -62,6 +74,7 @@ func New(config Config) *Engine {
 	e := &Engine{
 		config: config, actor: authz.System("worker"), kinds: make(map[lifecycle.OperationKind]*Kind, len(config.Kinds)),
 		poke: make(chan struct{}, 1), wakeAt: make(chan time.Time, 1), running: make(map[*operation.Held]carried),
+		lingering: make(map[*operation.Held]struct{}),
 	}
 	for i := range config.Kinds {
 		e.kinds[config.Kinds[i].Kind] = &config.Kinds[i]
@@ -92,12 +105,24 @@ func (e *Engine) loop(ctx context.Context, woken *event.Waiter) {
 			e.sweep(ctx)
 			swept = time.Now()
 		}
+		began := time.Now()
 		next, err := e.claim(ctx)
+		e.rest(ctx, min(claimRest*time.Since(began), claimRestMax))
 		if err != nil && ctx.Err() == nil {
 			e.config.Log.Error("operations could not be claimed", "error", err)
 			next = time.Second
 		}
 		e.pause(ctx, woken, time.Now().Add(min(max(next, 0), pollMax)))
+	}
+}
+
+// rest pauses whatever becomes due meanwhile; a claim that found nothing to do costs as much.
+func (e *Engine) rest(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }
 
@@ -166,8 +191,10 @@ func (e *Engine) room() (int, []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	counts := make(map[ids.ID]int)
-	for _, one := range e.running {
-		counts[one.tenant]++
+	for held, one := range e.running {
+		if _, waits := e.lingering[held]; !waits {
+			counts[one.tenant]++
+		}
 	}
 	var full []string
 	for tenant, count := range counts {
@@ -175,7 +202,7 @@ func (e *Engine) room() (int, []string) {
 			full = append(full, string(tenant))
 		}
 	}
-	room := e.config.Concurrency - len(e.running)
+	room := e.config.Concurrency + len(e.lingering) - len(e.running)
 	e.wanting = room <= 0 || len(full) > 0
 	return max(room, 0), full
 }
@@ -206,6 +233,26 @@ func (e *Engine) ended(held *operation.Held) {
 	if wanting {
 		e.nudge()
 	}
+}
+
+// linger makes room for others while an operation in hand waits; false when too many do already.
+func (e *Engine) linger(held *operation.Held) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.lingering) >= lingerers*e.config.Concurrency {
+		return false
+	}
+	e.lingering[held] = struct{}{}
+	if e.wanting {
+		e.nudge()
+	}
+	return true
+}
+
+func (e *Engine) lingered(held *operation.Held) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.lingering, held)
 }
 
 func (e *Engine) nudge() {

@@ -188,13 +188,8 @@ func (r *Reader) poll(ctx context.Context, s *source) error {
 			return err
 		}
 	}
-	for _, status := range page.Operations {
-		if err := r.absorb(ctx, s, status); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			r.log.Error("an adapter's status could not be stored; the operation asks by itself", "adapter", s.Name, "operation", status.OperationID, "error", err)
-		}
+	if err := r.absorb(ctx, s, page.Operations); err != nil {
+		return err
 	}
 	s.problems, s.stood = 0, s.Epoch == page.Epoch && s.Cursor == page.Cursor
 	if !s.opened || s.everFailed {

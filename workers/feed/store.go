@@ -2,63 +2,147 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
-	dboperation "github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
-// absorb stores one status, whoever holds the operation, and wakes the operation at its end. An
-// operation of another adapter, or one that has ended, is left alone.
-func (r *Reader) absorb(ctx context.Context, s *source, status adapter.Status) error {
-	if !ids.ID(status.OperationID).Is(ids.Operation) || !status.State.Valid() {
-		return fmt.Errorf("not a status of an operation")
+// together is how many statuses are stored in one transaction at most: one commit serves all of them,
+// and none of their instances stays locked for long.
+const together = 32
+
+// absorb stores a page. Statuses that speak of nothing but their operation are stored many at a time,
+// in the order of locks; the others, and all of a group that could not be stored, one by one.
+func (r *Reader) absorb(ctx context.Context, s *source, page []adapter.Status) error {
+	var plain []adapter.Status
+	for _, status := range newest(page) {
+		if len(status.Members) == 0 {
+			plain = append(plain, status)
+			continue
+		}
+		if err := r.absorbEach(ctx, s, status); err != nil {
+			return err
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeWithin)
-	defer cancel()
-	return r.db.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error {
-		instance, op, err := lock(ctx, t, ids.ID(status.OperationID))
-		if err != nil || op == nil || op.AdapterName != s.Name {
+	for group := range slices.Chunk(plain, together) {
+		err := r.store(ctx, s, group)
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.log.Warn("adapters' statuses could not be stored together", "adapter", s.Name, "statuses", len(group), "error", err)
+		if err := r.absorbEach(ctx, s, group...); err != nil {
 			return err
 		}
-		ended, err := operation.Absorb(ctx, t, instance, op, status)
-		if err != nil || !ended {
-			return err
-		}
-		return operation.Wake(ctx, t, op.ID)
-	})
+	}
+	return nil
 }
 
-// lock locks an open operation's instance and then the operation; nil when there is no such one.
-func lock(ctx context.Context, t *tx.Tx, id ids.ID) (*db.Instance, *db.Operation, error) {
-	var instanceID *ids.ID
-	err := t.QueryRow(ctx, `SELECT instance_id FROM operation WHERE id = $1 AND ended_at IS NULL`, id).Scan(&instanceID)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("look for operation %s: %w", id, err)
-	}
-	var instance *db.Instance
-	if instanceID != nil {
-		if instance, err = t.Instance.Query().Where(dbinstance.ID(*instanceID)).ForUpdate().Only(ctx); err != nil {
-			return nil, nil, fmt.Errorf("lock instance %s: %w", *instanceID, err)
+// absorbEach stores statuses by themselves. One that cannot be stored is left to its operation, which
+// asks by itself.
+func (r *Reader) absorbEach(ctx context.Context, s *source, statuses ...adapter.Status) error {
+	for i, status := range statuses {
+		if err := r.store(ctx, s, statuses[i:i+1]); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			r.log.Error("an adapter's status could not be stored; the operation asks by itself", "adapter", s.Name, "operation", status.OperationID, "error", err)
 		}
 	}
-	op, err := t.Operation.Query().Where(dboperation.ID(id), dboperation.EndedAtIsNil()).ForUpdate().Only(ctx)
-	if db.IsNotFound(err) {
-		return nil, nil, nil
+	return nil
+}
+
+// newest leaves out what is no status of an operation, and all but the last word on each.
+func newest(page []adapter.Status) []adapter.Status {
+	last := make(map[string]int, len(page))
+	for i, status := range page {
+		last[status.OperationID] = i
 	}
-	return instance, op, err
+	var kept []adapter.Status
+	for i, status := range page {
+		if last[status.OperationID] == i && ids.ID(status.OperationID).Is(ids.Operation) && status.State.Valid() {
+			kept = append(kept, status)
+		}
+	}
+	return kept
+}
+
+// store takes statuses in, whoever holds their operations, and makes due those that have ended. An
+// operation of another adapter, or one that has ended, is left alone.
+func (r *Reader) store(ctx context.Context, s *source, statuses []adapter.Status) error {
+	ctx, cancel := context.WithTimeout(ctx, storeWithin)
+	defer cancel()
+	l := &locked{}
+	return r.db.AsPipelined(ctx, r.actor, func(batch *pgx.Batch) { l.queue(batch, s.Name, statuses) },
+		func(ctx context.Context, t *tx.Tx, writes *pgx.Batch) error {
+			due := false
+			for _, status := range statuses {
+				op := l.operations[ids.ID(status.OperationID)]
+				if op == nil {
+					continue
+				}
+				ended, err := l.absorb(ctx, t, writes, op, status)
+				if err != nil {
+					return err
+				}
+				due = due || (ended && op.ClaimedBy == nil)
+			}
+			if due {
+				t.Wake(event.QueueTopic)
+			}
+			return nil
+		})
+}
+
+// locked are open operations of an adapter, with their instances.
+type locked struct {
+	instances  map[ids.ID]*db.Instance
+	operations map[ids.ID]*db.Operation
+}
+
+// queue queues what locks them: all instances first, then the operations, each by id.
+func (l *locked) queue(batch *pgx.Batch, name string, statuses []adapter.Status) {
+	*l = locked{instances: make(map[ids.ID]*db.Instance), operations: make(map[ids.ID]*db.Operation)}
+	wanted := make([]string, len(statuses))
+	for i, status := range statuses {
+		wanted[i] = status.OperationID
+	}
+	const open = `FROM operation WHERE id = ANY ($1::text[]) AND adapter_name = $2 AND ended_at IS NULL`
+	batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id IN (SELECT instance_id `+open+`) ORDER BY id FOR UPDATE`, wanted, name).
+		Query(func(found pgx.Rows) error {
+			list, err := pgx.CollectRows(found, rows.Instance)
+			for _, one := range list {
+				l.instances[one.ID] = one
+			}
+			return err
+		})
+	operation.QueueOpen(batch, wanted, name, func(one *db.Operation) { l.operations[one.ID] = one })
+}
+
+func (l *locked) absorb(ctx context.Context, t *tx.Tx, writes *pgx.Batch, op *db.Operation, status adapter.Status) (bool, error) {
+	var instance *db.Instance
+	if op.InstanceID != nil {
+		instance = l.instances[*op.InstanceID]
+	}
+	if len(status.Members) > 0 {
+		return operation.Absorb(ctx, t, instance, op, status)
+	}
+	ended, told, err := operation.QueueAbsorb(writes, t, instance, op, status)
+	if err != nil || len(told) == 0 {
+		return ended, err
+	}
+	return ended, event.Enqueue(writes, t, instance, told...)
 }
 
 // wake makes the adapter's operations due: all that were dispatched, or those whose last try failed.

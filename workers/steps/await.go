@@ -32,10 +32,10 @@ func (w *work) await() engine.Step {
 		Name: "await", Title: "the adapter works on it", Percent: 80, Owner: operation.OwnerAdapter,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
 			if status := operation.StoredStatus(c.Op.Operation); status != nil && status.State.Terminal() {
-				return outcome(c.Op.AdapterName, status), nil
+				return w.ended(c, status)
 			}
 			if c.Memo != nil { // dispatched a moment ago, under this claim
-				return engine.Wait(w.Pace.Poll, "", engine.Blame{}), nil
+				return w.linger(ctx, c)
 			}
 			return w.ask(ctx, c)
 		},
@@ -68,7 +68,7 @@ func (w *work) ask(ctx context.Context, c *engine.Context) (engine.Result, error
 		return engine.Result{}, err
 	}
 	if status.State.Terminal() {
-		return outcome(s.target.Name, &status), nil
+		return w.ended(c, &status)
 	}
 	after := min(time.Duration(status.RetryAfterSeconds)*time.Second, maxRetryAfter)
 	return engine.Wait(max(after, w.Pace.Poll), "", engine.Blame{}), nil

@@ -45,6 +45,7 @@ func (w *work) dispatch() engine.Step {
 				return engine.Result{}, err
 			}
 			before := w.cancelSuperseded(ctx, c, s)
+			c.Listen()
 			evidence, failure, err := w.send(ctx, c, s)
 			if err != nil {
 				return engine.Result{}, err

@@ -51,4 +51,7 @@ func Kinds(config Config) []engine.Kind {
 }
 
 // work holds the steps of all kinds.
-type work struct{ Config }
+type work struct {
+	Config
+	habits habits
+}

@@ -8,19 +8,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Open is how many operations have not ended, and why one of those made in this run failed; empty
-// when none did.
-func (s *Set) Open(ctx context.Context) (open int, failed string, err error) {
-	err = s.Admin.QueryRow(ctx, `SELECT count(*) FROM operation WHERE ended_at IS NULL`).Scan(&open)
-	if err != nil {
-		return 0, "", fmt.Errorf("count open operations: %w", err)
+// Open is how many operations have not ended.
+func (s *Set) Open(ctx context.Context) (open int, err error) {
+	if err := s.Admin.QueryRow(ctx, `SELECT count(*) FROM operation WHERE ended_at IS NULL`).Scan(&open); err != nil {
+		return 0, fmt.Errorf("count open operations: %w", err)
 	}
-	err = s.Admin.QueryRow(ctx, `SELECT error_code || ': ' || error_message FROM operation WHERE state = 'FAILED' AND `+
+	return open, nil
+}
+
+// Failed says why one of the operations made in this run failed; nil when none did.
+func (s *Set) Failed(ctx context.Context) error {
+	var failed string
+	err := s.Admin.QueryRow(ctx, `SELECT error_code || ': ' || error_message FROM operation WHERE state = 'FAILED' AND `+
 		youngerThan("op")+` LIMIT 1`).Scan(&failed)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return 0, "", fmt.Errorf("look for failed operations: %w", err)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
 	}
-	return open, failed, nil
+	return errors.Join(fmt.Errorf("an operation failed: %s", failed), err)
 }
 
 // Written is what the server has written since it began to count.
