@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -166,4 +167,29 @@ func TestMembersThatLeftOrNeverCameAreForgotten(t *testing.T) {
 	kill()
 	base, _ = child(t, l, dir)
 	require.Equal(t, []string{"mem_b", "mem_c"}, seen(base), "also by the next process")
+}
+
+func TestEveryLookIsANewTaskAndIsNotJournalled(t *testing.T) {
+	t.Parallel()
+	l, dir := newLab(t), t.TempDir()
+	app := demoApp()
+	looked := make(chan struct{})
+	app.Operations[MemberRecover] = func(ctx context.Context, run *Run) error {
+		for range 3 {
+			if _, err := run.Look(ctx, run.Targets()[0], "look", RunCommand{Command: []string{"glance"}}); err != nil {
+				return err
+			}
+		}
+		close(looked)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	base, kit := startKit(t, l, l.config(dir, app))
+	l.dispatch(base, l.memberOf("op_1", MemberRecover), http.StatusAccepted)
+	<-looked
+	require.Len(t, l.steps(), 3)
+	kit.Stop()
+	raw, err := os.ReadFile(dir + "/operations/op_1.jsonl")
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), "glance")
 }

@@ -3,6 +3,7 @@ package adapter
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 const (
 	// stderrTail is how much of a failed command's error output its failure quotes, in bytes.
 	stderrTail = 800
+	// lookLength is how many random characters tell one look from another.
+	lookLength = 12
 	// defaultTaskTimeout is how long a task may take that says nothing else.
 	defaultTaskTimeout = time.Minute
 	// forcedMargin is how much longer than that a forced operation waits for one.
@@ -40,23 +43,43 @@ func (r *Run) Try(ctx context.Context, member Member, step string, task NodeTask
 	if !r.Reaches(member) {
 		return TaskResult{}, nodeUnreachable(member, step)
 	}
-	key := fmt.Sprintf("%s.%d.%s.%s", r.dispatch.OperationID, r.generation, member.ID, step)
-	spec, err := newTaskSpec(key, task, options)
+	spec, err := newTaskSpec(r.key(member, step), task, options)
 	if err != nil {
 		return TaskResult{}, err
 	}
-	if spec.Spec, err = r.journalled(key, spec.Spec); err != nil {
+	if spec.Spec, err = r.journalled(spec.IdempotencyKey, spec.Spec); err != nil {
 		return TaskResult{}, err
 	}
+	return r.send(ctx, member, step, spec)
+}
+
+// Look is Try for a task that only looks: every call is a new task, and nothing is journalled. What
+// it answers is what is so now, also after a crash; it must change nothing.
+func (r *Run) Look(ctx context.Context, member Member, step string, task NodeTask, options ...TaskOption) (TaskResult, error) {
+	if !r.Reaches(member) {
+		return TaskResult{}, nodeUnreachable(member, step)
+	}
+	spec, err := newTaskSpec(r.key(member, step)+"."+rand.Text()[:lookLength], task, options)
+	if err != nil {
+		return TaskResult{}, err
+	}
+	return r.send(ctx, member, step, spec)
+}
+
+func (r *Run) key(member Member, step string) string {
+	return fmt.Sprintf("%s.%d.%s.%s", r.dispatch.OperationID, r.generation, member.ID, step)
+}
+
+func (r *Run) send(ctx context.Context, member Member, step string, spec TaskSpec) (TaskResult, error) {
 	if r.dispatch.Force {
-		return r.tryForced(ctx, member, step, spec)
+		return r.sendForced(ctx, member, step, spec)
 	}
 	result, err := r.client.Run(ctx, member.ID, spec)
 	return result, platformFailure(step, err)
 }
 
-// tryForced gives up on a task when its time is over: its node may have gone after the dispatch.
-func (r *Run) tryForced(ctx context.Context, member Member, step string, spec TaskSpec) (TaskResult, error) {
+// sendForced gives up on a task when its time is over: its node may have gone after the dispatch.
+func (r *Run) sendForced(ctx context.Context, member Member, step string, spec TaskSpec) (TaskResult, error) {
 	bounded, cancel := context.WithTimeout(ctx, cmp.Or(spec.Timeout, defaultTaskTimeout)+forcedMargin)
 	defer cancel()
 	result, err := r.client.Run(bounded, member.ID, spec)

@@ -250,16 +250,21 @@ type Residue struct {
 	// Sandbox says whether its namespaces still exist.
 	Sandbox bool `json:"sandbox"`
 	// Processes are its live processes.
-	Processes []struct {
-		PID     int    `json:"pid"`
-		Command string `json:"command"`
-	} `json:"processes"`
+	Processes []ResidueProcess `json:"processes"`
 	// Mounts are its mount points.
 	Mounts []string `json:"mounts"`
 	// Files, Bytes and Names are what it left on disk; Names holds the first 50 paths.
 	Files int      `json:"files"`
 	Bytes int64    `json:"bytes"`
 	Names []string `json:"names"`
+}
+
+// ResidueProcess is a live process of a member.
+type ResidueProcess struct {
+	// PID is its process id, as the node sees it.
+	PID int `json:"pid"`
+	// Command is how it was called.
+	Command string `json:"command"`
 }
 
 // Empty says whether nothing is left.

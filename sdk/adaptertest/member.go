@@ -199,10 +199,8 @@ func (m *member) inspect(name string) map[string]any {
 func (m *member) destroy() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, p := range m.processes {
-		if p.running() && m.init == nil {
-			m.killPlain(p)
-		}
+	if m.init == nil {
+		m.killAll()
 	}
 	if m.init != nil {
 		_ = m.init.Process.Kill() // takes the namespace's first process, and with it all others
@@ -214,11 +212,54 @@ func (m *member) destroy() {
 	_ = os.RemoveAll(m.dir)
 }
 
-func (m *member) killPlain(p *process) {
-	raw, err := os.ReadFile(filepath.Join(m.dir, "root", "tmp", p.spec.Name+".pid"))
-	if pid, bad := strconv.Atoi(strings.TrimSpace(string(raw))); err == nil && bad == nil {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+// killAll kills every process of a member without namespaces, also what a command has put into the
+// background, until none is left or a second has passed.
+func (m *member) killAll() {
+	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); {
+		left := m.pids()
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 	}
+}
+
+// pids are the member's live processes on this machine, known by the environment that they inherit.
+func (m *member) pids() []int {
+	mark := []byte("\x00GPUAAS_MEMBER_ROOT=" + filepath.Join(m.dir, "root") + "\x00")
+	if m.init != nil {
+		mark = []byte("\x00GPUAAS_MEMBER_ID=" + m.id + "\x00")
+	}
+	environments, _ := filepath.Glob("/proc/[0-9]*/environ")
+	var found []int
+	for _, file := range environments {
+		raw, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(append([]byte{0}, append(raw, 0)...), mark) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// kill kills a supervised process with SIGKILL and waits until it is gone.
+func (m *member) kill(name string) error {
+	m.mu.Lock()
+	p, ok := m.processes[name]
+	m.mu.Unlock()
+	if !ok || !p.running() {
+		return fmt.Errorf("process %s does not run", name)
+	}
+	command := adapter.RunCommand{Command: []string{"sh", "-c", `kill -KILL "$(cat "$GPUAAS_MEMBER_ROOT/tmp/$0.pid")"`, name}}
+	if _, err := m.command(context.Background(), command); err != nil {
+		return err
+	}
+	<-p.exited
+	return nil
 }
 
 // tail keeps the last [maxOutput] bytes written to it.

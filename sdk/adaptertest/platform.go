@@ -45,6 +45,7 @@ type Platform struct {
 // task is one node task, kept by id and by member and key.
 type task struct {
 	id, spec string
+	cancel   context.CancelFunc
 	done     chan struct{}
 	result   map[string]any
 }
@@ -134,21 +135,8 @@ func (p *Platform) Call(base, method, target string, body, out any) (status int,
 // Run dispatches an operation and waits for its end, following the change feed.
 func (p *Platform) Run(base string, d adapter.Dispatch, patience time.Duration) adapter.Status {
 	p.t.Helper()
-	if d.Platform.Token == "" {
-		d.Platform = p.Access()
-	}
-	var status adapter.Status
-	code, raw := p.Call(base, http.MethodPut, adapter.OperationPath(d.OperationID), d, &status)
-	require.Contains(p.t, []int{http.StatusOK, http.StatusAccepted}, code, "body: %s", raw)
-	end, cursor := time.Now().Add(patience), ""
-	for !status.State.Terminal() && time.Now().Before(end) {
-		var page adapter.OperationsPage
-		p.Call(base, http.MethodGet, adapter.ChangesPath(cursor, time.Second), nil, &page)
-		cursor = page.Cursor
-		p.Call(base, http.MethodGet, adapter.OperationPath(d.OperationID), nil, &status)
-	}
-	require.True(p.t, status.State.Terminal(), "operation did not end in %s: %+v", patience, status)
-	return status
+	p.Dispatch(base, d)
+	return p.Await(base, d.OperationID, patience, "at its end", func(s adapter.Status) bool { return s.State.Terminal() })
 }
 
 // Action runs an action and decodes its output; it requires success.
@@ -170,6 +158,55 @@ func (p *Platform) TryAction(base, name string, d adapter.Dispatch, key string, 
 		Input: raw, IdempotencyKey: key, Requester: adapter.Requester{ID: "usr_1", Kind: "user"},
 		Instance: d.Instance, Members: d.Members, Platform: p.Access(),
 	}, nil)
+}
+
+// Dispatch sends a dispatch, with access where it brings none, and requires that it is taken.
+func (p *Platform) Dispatch(base string, d adapter.Dispatch) (status adapter.Status) {
+	p.t.Helper()
+	if d.Platform.Token == "" {
+		d.Platform = p.Access()
+	}
+	code, raw := p.Call(base, http.MethodPut, adapter.OperationPath(d.OperationID), d, &status)
+	require.Contains(p.t, []int{http.StatusOK, http.StatusAccepted}, code, "body: %s", raw)
+	return status
+}
+
+// Await follows the change feed until the operation's status is as asked, and returns it.
+func (p *Platform) Await(base, id string, patience time.Duration, what string, is func(adapter.Status) bool) (status adapter.Status) {
+	p.t.Helper()
+	end, cursor := time.Now().Add(patience), ""
+	for {
+		status = adapter.Status{}
+		p.Call(base, http.MethodGet, adapter.OperationPath(id), nil, &status)
+		if is(status) {
+			return status
+		}
+		require.False(p.t, time.Now().After(end), "operation %s was not %s in %s: %+v", id, what, patience, status)
+		var page adapter.OperationsPage
+		p.Call(base, http.MethodGet, adapter.ChangesPath(cursor, time.Second), nil, &page)
+		cursor = page.Cursor
+	}
+}
+
+// Away cuts members off from the platform, as a node that is lost: their tasks neither begin nor
+// report until they are Back.
+func (p *Platform) Away(members ...string) { p.runner.away(members) }
+
+// Back ends what Away began.
+func (p *Platform) Back(members ...string) { p.runner.back(members) }
+
+// KillProcess kills a supervised process of a member with SIGKILL, as a fault from outside.
+func (p *Platform) KillProcess(member, name string) {
+	p.t.Helper()
+	m, err := p.runner.member(member)
+	require.NoError(p.t, err)
+	require.NoError(p.t, m.kill(name))
+}
+
+// Destroy takes a member's whole sandbox away behind the adapter's back.
+func (p *Platform) Destroy(member string) {
+	p.t.Helper()
+	require.NoError(p.t, p.runner.teardown(member))
 }
 
 // Reports returns what the adapter has pushed.
@@ -196,6 +233,10 @@ func (p *Platform) graphql(w http.ResponseWriter, r *http.Request) {
 		refuse(w, "INVALID_ARGUMENT", "the body is not JSON")
 	case strings.Contains(body.Query, "runNodeTask"):
 		p.runTask(w, body.Variables.Input)
+	case strings.Contains(body.Query, "cancelNodeTask"):
+		p.cancelTask(w, body.Variables.ID)
+	case strings.Contains(body.Query, "renewOperationToken"):
+		respond(w, "renewOperationToken", map[string]any{"token": Token, "expiresAt": time.Now().Add(time.Hour)})
 	case strings.Contains(body.Query, "nodeTask("):
 		p.awaitTask(r.Context(), w, body.Variables.ID, time.Duration(body.Variables.WaitSeconds)*time.Second)
 	case strings.Contains(body.Query, "reportOperation"):
@@ -223,26 +264,46 @@ func (p *Platform) runTask(w http.ResponseWriter, raw json.RawMessage) {
 		refuse(w, "INVALID_ARGUMENT", "input is not of the expected shape")
 		return
 	}
-	key := input.MemberID + " " + input.IdempotencyKey
-	p.mu.Lock()
-	held, known := p.tasks[key]
-	if !known {
-		held = &task{id: fmt.Sprintf("tsk_%d", len(p.tasks)), spec: string(input.Kind) + string(input.Spec), done: make(chan struct{})}
-		p.tasks[key], p.tasks[held.id] = held, held
-	}
-	p.mu.Unlock()
-	if held.spec != string(input.Kind)+string(input.Spec) {
+	held := p.place(input)
+	if held.spec != specOf(input) {
 		refuse(w, "IDEMPOTENCY_KEY_REUSED", "the key was used for another task")
 		return
 	}
-	if !known {
-		go func() {
-			defer close(held.done)
-			held.result = p.runner.run(input)
-			held.result["id"] = held.id
-		}()
-	}
 	respond(w, "runNodeTask", map[string]any{"id": held.id, "state": adapter.TaskRunning, "message": ""})
+}
+
+func specOf(input taskInput) string { return string(input.Kind) + string(input.Spec) }
+
+// place finds the task of a key, or begins it.
+func (p *Platform) place(input taskInput) *task {
+	key := input.MemberID + " " + input.IdempotencyKey
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if held, known := p.tasks[key]; known {
+		return held
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	held := &task{id: fmt.Sprintf("tsk_%d", len(p.tasks)), spec: specOf(input), cancel: cancel, done: make(chan struct{})}
+	p.tasks[key], p.tasks[held.id] = held, held
+	go func() {
+		defer close(held.done)
+		defer cancel()
+		held.result = p.runner.run(ctx, input)
+		held.result["id"] = held.id
+	}()
+	return held
+}
+
+func (p *Platform) cancelTask(w http.ResponseWriter, id string) {
+	p.mu.Lock()
+	held, known := p.tasks[id]
+	p.mu.Unlock()
+	if !known {
+		refuse(w, "NOT_FOUND", "no such task")
+		return
+	}
+	held.cancel()
+	respond(w, "cancelNodeTask", map[string]any{"id": id, "state": adapter.TaskRunning, "message": ""})
 }
 
 func (p *Platform) awaitTask(ctx context.Context, w http.ResponseWriter, id string, wait time.Duration) {

@@ -48,10 +48,11 @@ type runner struct {
 
 	mu      sync.Mutex
 	members map[string]*member
+	lost    map[string]chan struct{} // members that are away, closed when they are back
 }
 
 func newRunner(t testing.TB, public, private *[32]byte) *runner {
-	r := &runner{t: t, dir: t.TempDir(), public: public, private: private, members: map[string]*member{}}
+	r := &runner{t: t, dir: t.TempDir(), public: public, private: private, members: map[string]*member{}, lost: map[string]chan struct{}{}}
 	t.Cleanup(func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -76,10 +77,52 @@ func (r *runner) member(id string) (*member, error) {
 	return m, err
 }
 
-func (r *runner) run(input taskInput) map[string]any {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(input.TimeoutSeconds)*time.Second)
+func (r *runner) away(members []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range members {
+		if r.lost[id] == nil {
+			r.lost[id] = make(chan struct{})
+		}
+	}
+}
+
+func (r *runner) back(members []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range members {
+		if lost := r.lost[id]; lost != nil {
+			close(lost)
+			delete(r.lost, id)
+		}
+	}
+}
+
+// reach waits until the member is not away.
+func (r *runner) reach(ctx context.Context, id string) error {
+	r.mu.Lock()
+	lost := r.lost[id]
+	r.mu.Unlock()
+	if lost == nil {
+		return nil
+	}
+	select {
+	case <-lost:
+		return nil
+	case <-ctx.Done():
+		return errors.New("no agent took it in time")
+	}
+}
+
+// run carries out a task; ctx ends when the adapter cancels it.
+func (r *runner) run(canceled context.Context, input taskInput) map[string]any {
+	ctx, cancel := context.WithTimeout(canceled, time.Duration(input.TimeoutSeconds)*time.Second)
 	defer cancel()
-	result, err := r.do(ctx, input)
+	var result map[string]any
+	err := r.reach(ctx, input.MemberID)
+	if err == nil {
+		result, err = r.do(ctx, input)
+	}
 	if result == nil {
 		result = map[string]any{}
 	}
@@ -87,15 +130,21 @@ func (r *runner) run(input taskInput) map[string]any {
 	if err != nil {
 		state, message = adapter.TaskFailed, err.Error()
 	}
-	if ctx.Err() != nil {
+	switch {
+	case canceled.Err() != nil:
+		state = adapter.TaskCanceled
+	case ctx.Err() != nil:
 		state = adapter.TaskTimedOut
 	}
 	return map[string]any{"state": state, "message": message, "exitCode": result["exitCode"], "result": result}
 }
 
 func (r *runner) do(ctx context.Context, input taskInput) (map[string]any, error) {
-	if input.Kind == adapter.TaskTeardown {
+	switch input.Kind {
+	case adapter.TaskTeardown:
 		return map[string]any{"residue": adapter.Residue{}}, r.teardown(input.MemberID)
+	case adapter.TaskResidue:
+		return map[string]any{"residue": r.residue(input.MemberID)}, nil
 	}
 	m, err := r.member(input.MemberID)
 	if err != nil {
@@ -184,6 +233,21 @@ func (r *runner) teardown(id string) error {
 		return fmt.Errorf("%d entries of the member are left", len(left))
 	}
 	return nil
+}
+
+// residue says what of a member is left: its sandbox, if it has one, and the processes in it.
+func (r *runner) residue(id string) adapter.Residue {
+	r.mu.Lock()
+	m, ok := r.members[id]
+	r.mu.Unlock()
+	if !ok {
+		return adapter.Residue{}
+	}
+	left := adapter.Residue{Sandbox: true}
+	for _, pid := range m.pids() {
+		left.Processes = append(left.Processes, adapter.ResidueProcess{PID: pid})
+	}
+	return left
 }
 
 func probe(ctx context.Context, m *member, spec adapter.Probe) (map[string]any, error) {
