@@ -147,6 +147,18 @@ func (s *Server) Stop() error {
 	return nil
 }
 
+// Kill ends the server without a shutdown, as a crash would, and waits for it: what had not reached the
+// log is lost, and the next start recovers.
+func (s *Server) Kill() error {
+	if err := syscall.Kill(s.pid, syscall.SIGQUIT); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("kill postgres: %w", err)
+	}
+	if !s.awaitGone(stopTimeout) {
+		return fmt.Errorf("postgres %d does not end", s.pid)
+	}
+	return nil
+}
+
 func (s *Server) end() error {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL} {
 		if s.gone() {

@@ -39,9 +39,10 @@ type Rig struct {
 	stack    supervise.Stack
 	adminDSN string
 	registry *http.Server
-	address  string       // of the registry
-	network  *lab.Network // nil without namespaces
-	failed   chan error   // the first program that ended by itself
+	address  string           // of the registry
+	network  *lab.Network     // nil without namespaces
+	server   *postgres.Server // nil when it is not ours
+	failed   chan error       // the first program that ended by itself
 }
 
 // Up brings the ground of an installation up. What was up already is taken down again when it fails. The caller's main (or
@@ -160,19 +161,40 @@ func (r *Rig) startDatabase(ctx context.Context) error {
 		r.adminDSN = r.cfg.DatabaseURL
 		return checkDatabase(ctx, r.adminDSN)
 	}
+	var err error
+	if r.server, err = postgres.Start(ctx, r.databaseConfig()); err != nil {
+		return err
+	}
+	r.stack.Push("database", func() error { return r.server.Stop() })
+	if err := ensureDatabase(ctx, r.server.DSN("postgres")); err != nil {
+		return err
+	}
+	r.adminDSN = r.server.DSN(Database)
+	return nil
+}
+
+func (r *Rig) databaseConfig() postgres.Config {
 	cfg := postgres.Config{DataDir: r.path("postgres"), DieWithParent: true}
 	if r.cfg.Throwaway {
 		cfg.Profile = postgres.Throwaway
 	}
-	server, err := postgres.Start(ctx, cfg)
+	return cfg
+}
+
+// CrashDatabase kills the embedded server as a power cut of its machine would, and starts it again on
+// the same data, at the same address. Not for concurrent use.
+func (r *Rig) CrashDatabase(ctx context.Context) error {
+	if r.server == nil {
+		return errors.New("the database server is not this rig's")
+	}
+	if err := r.server.Kill(); err != nil {
+		return err
+	}
+	server, err := postgres.Start(ctx, r.databaseConfig())
 	if err != nil {
-		return err
+		return fmt.Errorf("start the database after its crash: %w", err)
 	}
-	r.stack.Push("database", server.Stop)
-	if err := ensureDatabase(ctx, server.DSN("postgres")); err != nil {
-		return err
-	}
-	r.adminDSN = server.DSN(Database)
+	r.server = server
 	return nil
 }
 

@@ -26,12 +26,15 @@ type Demo struct {
 
 // automationKeys is what the demo's service account may do: run apps from end to end.
 var automationKeys = []string{
-	"project.read", "allocation.read", "allocation.create", "allocation.release", "operation.read",
+	"project.read", "allocation.read", "allocation.create", "allocation.release",
+	"operation.read", "operation.cancel", "operation.retry",
 	"manifest.read", "artifact.read",
-	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.delete", "apps.node.read",
+	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.update", "apps.instance.delete", "apps.node.read", "apps.node.operate",
+	"apps.member.add", "apps.member.remove", "apps.member.replace", "apps.member.recover",
 	"apps.queue.submit", "apps.queue.read", "apps.queue.cancel",
-	"scheduler.catalog.read", "scheduler.instance.read", "scheduler.instance.create", "scheduler.instance.delete",
-	"scheduler.queue.submit", "scheduler.queue.read", "scheduler.queue.cancel", "scheduler.node.read",
+	"scheduler.catalog.read", "scheduler.instance.read", "scheduler.instance.create", "scheduler.instance.update", "scheduler.instance.delete",
+	"scheduler.queue.submit", "scheduler.queue.read", "scheduler.queue.cancel", "scheduler.node.read", "scheduler.node.operate",
+	"scheduler.member.add", "scheduler.member.remove", "scheduler.member.replace", "scheduler.member.recover",
 }
 
 // seed fills the demo tenant and publishes the apps. Its keys are fixed, so that doing it again
@@ -116,7 +119,7 @@ func (s *Stack) grant(ctx context.Context, subject, role, project string) error 
 // seedServiceAccount makes the automation and keeps its key, which the API shows only once.
 func (s *Stack) seedServiceAccount(ctx context.Context) error {
 	account, err := gql.CreateServiceAccount(ctx, s.Operator, gql.CreateServiceAccountInput{
-		ProjectId: s.Demo.ProjectID, Name: "automation", PermissionKeys: automationKeys, IdempotencyKey: "seed-automation",
+		ProjectId: s.Demo.ProjectID, Name: "cluster-automation", PermissionKeys: automationKeys, IdempotencyKey: "seed-cluster-automation",
 	})
 	if err != nil {
 		return err
@@ -139,7 +142,7 @@ func (s *Stack) seedServiceAccount(ctx context.Context) error {
 }
 
 // KeyFile holds the demo service account's key.
-func (s *Stack) KeyFile() string { return filepath.Join(s.config.Dir, "service-account.key") }
+func (s *Stack) KeyFile() string { return filepath.Join(s.config.Dir, "cluster-automation.key") }
 
 // LoginLink mints a one-time login for a person and answers the console's link and the code.
 func (s *Stack) LoginLink(ctx context.Context, userID string) (url, code string, err error) {

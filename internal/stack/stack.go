@@ -33,6 +33,9 @@ type Config struct {
 	Listen string
 	// DatabaseURL is a superuser's URL of a server to use instead of an embedded one.
 	DatabaseURL string
+	// Servers is how many server processes share the database; 0 is one. Those beyond the first listen on addresses
+	// of their own.
+	Servers int
 	// Nodes is how many local nodes; without namespaces there is one.
 	Nodes int
 	// Plain makes the local node without namespaces, also as root.
@@ -72,6 +75,9 @@ type Stack struct {
 	Operator *client.Client
 	// Server is the platform's process.
 	Server *supervise.Child
+	// Others are further server processes, and OtherURLs their addresses.
+	Others    []*supervise.Child
+	OtherURLs []string
 	// Controllers are the adapters' processes, by app.
 	Controllers map[string]*supervise.Child
 	// Nodes are the local nodes with their agents.
@@ -113,7 +119,7 @@ func Up(ctx context.Context, config Config) (_ *Stack, err error) {
 	}{
 		{"start the server", s.startServer}, {"log the first operator in", s.bootstrap},
 		{"seed the demo tenant", s.seedTenants}, {"data folder", s.claimFolder},
-		{"start the controllers", s.startControllers}, {"start the nodes", s.startNodes}, {"seed", s.seed},
+		{"start the controllers", s.startControllers}, {"start the nodes", s.startNodes}, {"start the other servers", s.startOthers}, {"seed", s.seed},
 	} {
 		if err := step.run(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", step.name, err)
@@ -173,36 +179,6 @@ func (s *Stack) say(format string, args ...any) {
 }
 
 func (s *Stack) program(name string) string { return filepath.Join(s.config.Bin, name) }
-
-// startServer starts the platform, listening on this machine and, through an inherited descriptor,
-// on the switch that only nodes see.
-func (s *Stack) startServer(ctx context.Context) error {
-	command := []string{
-		s.program("app-platform"), "serve", "--listen", s.config.Listen, "--public-url", s.URL, "--dev",
-		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(),
-	}
-	spec := supervise.Spec{Name: "server", Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN())}
-	if s.Network() != nil {
-		file, address, err := s.Network().ListenFile(":0")
-		if err != nil {
-			return err
-		}
-		spec.ExtraFiles = []*os.File{file}
-		command = append(command, "--listen-fd", "3")
-		s.nodeURL = "http://" + net.JoinHostPort(s.Network().Addr().String(), portOf(address))
-	} else {
-		s.nodeURL = s.URL
-	}
-	spec.Command = command
-	var err error
-	if s.Server, err = s.Program(spec); err != nil {
-		return err
-	}
-	if err := s.AwaitReady(ctx); err != nil {
-		return fmt.Errorf("%w; see %s", err, filepath.Join(s.LogDir(), "server.log"))
-	}
-	return nil
-}
 
 // LogDir is where every program's output goes.
 func (s *Stack) LogDir() string { return filepath.Join(s.config.Dir, "logs") }

@@ -1,0 +1,73 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gpuaas/app-platform/internal/rig"
+	"github.com/gpuaas/app-platform/internal/supervise"
+)
+
+// startServer starts the platform, listening on this machine and, through an inherited descriptor,
+// on the switch that only nodes see.
+func (s *Stack) startServer(ctx context.Context) error {
+	command := []string{
+		s.program("app-platform"), "serve", "--listen", s.config.Listen, "--public-url", s.URL, "--dev",
+		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(),
+	}
+	spec := supervise.Spec{Name: "server", Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN())}
+	if s.Network() != nil {
+		file, address, err := s.Network().ListenFile(":0")
+		if err != nil {
+			return err
+		}
+		spec.ExtraFiles = []*os.File{file}
+		command = append(command, "--listen-fd", "3")
+		s.nodeURL = "http://" + net.JoinHostPort(s.Network().Addr().String(), portOf(address))
+	} else {
+		s.nodeURL = s.URL
+	}
+	spec.Command = command
+	var err error
+	if s.Server, err = s.Program(spec); err != nil {
+		return err
+	}
+	if err := s.AwaitReady(ctx); err != nil {
+		return fmt.Errorf("%w; see %s", err, filepath.Join(s.LogDir(), "server.log"))
+	}
+	return nil
+}
+
+// startOthers starts the servers beyond the first: same database, same keys, other address.
+func (s *Stack) startOthers(ctx context.Context) error {
+	for i := 2; i <= s.config.Servers; i++ {
+		name := fmt.Sprintf("server-%d", i)
+		address, err := s.address(name)
+		if err != nil {
+			return err
+		}
+		child, err := s.Program(supervise.Spec{
+			Name: name, Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN()),
+			Command: []string{
+				s.program("app-platform"), "serve", "--listen", address, "--public-url", s.URL, "--dev",
+				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(),
+			},
+		})
+		if err != nil {
+			return err
+		}
+		s.Others, s.OtherURLs = append(s.Others, child), append(s.OtherURLs, "http://"+address)
+		ready, cancel := context.WithTimeout(ctx, time.Minute)
+		err = rig.AwaitHTTP(ready, http.DefaultClient, "http://"+address+"/readyz")
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%w; see %s", err, filepath.Join(s.LogDir(), name+".log"))
+		}
+	}
+	return nil
+}
