@@ -18,7 +18,7 @@ import (
 // claim takes up to limit operations for a worker that is not running.
 func (l *lab) claim(worker ids.ID, limit int) []*operation.Held {
 	l.Helper()
-	held, _, err := operation.Claim(l.Context(), l.db.Worker(), worker, limit, nil)
+	held, _, err := operation.Claim(l.Context(), l.db.Worker(), worker, operation.Want{Limit: limit})
 	require.NoError(l.TB, err)
 	return held
 }
@@ -104,7 +104,7 @@ func TestTwoClaimsNeverTakeTheSame(t *testing.T) {
 	taken := make(chan []*operation.Held, 4)
 	for range 4 {
 		go func() {
-			held, _, err := operation.Claim(context.Background(), l.db.Worker(), ids.New(ids.Worker), 8, nil)
+			held, _, err := operation.Claim(context.Background(), l.db.Worker(), ids.New(ids.Worker), operation.Want{Limit: 8})
 			if err != nil {
 				l.Error(err)
 			}

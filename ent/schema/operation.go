@@ -69,6 +69,8 @@ func (Operation) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("next_run_at", "id").StorageKey("operation_due").
 			Annotations(entsql.IndexWhere("((ended_at IS NULL) AND (claimed_by IS NULL))")),
+		index.Fields("tenant_id", "project_id", "next_run_at", "id").StorageKey("operation_due_by_project").
+			Annotations(entsql.IndexWhere("((ended_at IS NULL) AND (claimed_by IS NULL))")),
 		index.Fields("claimed_by").StorageKey("operation_claimed").
 			Annotations(entsql.IndexWhere("claimed_by IS NOT NULL")),
 		index.Fields("instance_id").StorageKey("operation_open_by_instance").

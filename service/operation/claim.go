@@ -17,10 +17,12 @@ import (
 )
 
 // Bounds of the search for due operations: how many of the longest waiting are ranked against each
-// other, and how many of others are looked at when those fill the window.
+// other; and when those fill the window, how many projects with open operations are looked at beside,
+// and how many of each one's.
 const (
-	claimWindow = "512"
-	claimOthers = "64"
+	claimWindow   = "64"
+	claimProjects = "1024"
+	claimEach     = "2"
 )
 
 // parked is how far ahead a claimed operation's next look is put. Whoever wakes the operation while
@@ -51,25 +53,42 @@ func scanHeld(row pgx.CollectableRow) (*Held, error) {
 		&x.CancelReason, &x.CancelMessage, &x.RetryOf, &x.AdapterStatus, &x.Failures, &x.ClaimedBy)
 }
 
+// unclaimed is true of operations that wait in the queue.
+const unclaimed = `ended_at IS NULL AND claimed_by IS NULL`
+
 // claimSQL takes due operations. They take turns by tenant, and within a tenant by project, so that
-// a backlog delays nobody but its owner.
-const claimSQL = `WITH due AS MATERIALIZED (
+// a backlog delays nobody but its owner. Behind a backlog that fills the window the other projects are
+// found by stepping from one to the next along the index, which costs what they are and not what the
+// backlog is.
+const claimSQL = `WITH RECURSIVE due AS MATERIALIZED (
 	SELECT id, tenant_id, project_id, next_run_at FROM operation
-	WHERE ended_at IS NULL AND claimed_by IS NULL AND next_run_at <= now() AND tenant_id <> ALL ($3::text[])
+	WHERE ` + unclaimed + ` AND next_run_at <= now() AND tenant_id <> ALL ($3::text[])
 	ORDER BY next_run_at, id LIMIT ` + claimWindow + `
+), project AS (
+	(SELECT tenant_id, project_id, 1 AS place FROM operation
+	WHERE NOT $4::bool AND (SELECT count(*) FROM due) = ` + claimWindow + ` AND ` + unclaimed + `
+	ORDER BY tenant_id, project_id LIMIT 1)
+	UNION ALL
+	SELECT next.tenant_id, next.project_id, p.place + 1 FROM project p, LATERAL (
+		SELECT tenant_id, project_id FROM operation
+		WHERE ` + unclaimed + ` AND (tenant_id, project_id) > (p.tenant_id, p.project_id)
+		ORDER BY tenant_id, project_id LIMIT 1) next
+	WHERE p.place < ` + claimProjects + `
 ), others AS MATERIALIZED (
-	SELECT id, tenant_id, project_id, next_run_at FROM operation
-	WHERE (SELECT count(*) FROM due) = ` + claimWindow + `
-		AND ended_at IS NULL AND claimed_by IS NULL AND next_run_at <= now() AND tenant_id <> ALL ($3::text[])
-		AND tenant_id NOT IN (SELECT tenant_id FROM due)
-	ORDER BY next_run_at, id LIMIT ` + claimOthers + `
+	SELECT o.* FROM project p, LATERAL (
+		SELECT id, tenant_id, project_id, next_run_at FROM operation
+		WHERE tenant_id = p.tenant_id AND project_id = p.project_id AND ` + unclaimed + ` AND next_run_at <= now()
+		ORDER BY next_run_at, id LIMIT ` + claimEach + `) o
+	WHERE p.tenant_id <> ALL ($3::text[]) AND p.project_id NOT IN (SELECT project_id FROM due)
 ), by_project AS (
 	SELECT *, row_number() OVER (PARTITION BY project_id ORDER BY next_run_at, id) AS turn
 	FROM (SELECT * FROM due UNION ALL SELECT * FROM others) found
 ), by_tenant AS (
 	SELECT *, row_number() OVER (PARTITION BY tenant_id ORDER BY turn, next_run_at, id) AS round FROM by_project
+), first AS (
+	SELECT id, round, next_run_at FROM by_tenant ORDER BY round, next_run_at, id LIMIT $2 * 4 -- others claim too
 ), picked AS (
-	SELECT o.id FROM by_tenant r JOIN operation o ON o.id = r.id
+	SELECT o.id FROM first r JOIN operation o ON o.id = r.id
 	WHERE o.ended_at IS NULL AND o.claimed_by IS NULL AND o.next_run_at <= now()
 	ORDER BY r.round, r.next_run_at, r.id LIMIT $2 FOR UPDATE OF o SKIP LOCKED
 )
@@ -81,20 +100,33 @@ FROM picked WHERE operation.id = picked.id RETURNING ` + heldColumns
 const nextDueSQL = `SELECT extract(epoch FROM next_run_at - now())::float8 FROM operation
 	WHERE ended_at IS NULL AND claimed_by IS NULL AND NOT tenant_id = ANY ($1::text[]) ORDER BY next_run_at LIMIT 1`
 
-// Claim takes up to limit due operations for the worker, in one statement that commits by itself:
-// nothing else is locked with it. Tenants in full are passed over. It also answers how long until
-// the next operation is due, negative when one is due now, and a day when nothing waits.
-func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, limit int, full []string) (held []*Held, next time.Duration, err error) {
+// Want says what a worker wants to claim.
+type Want struct {
+	// Limit is the most it takes.
+	Limit int
+	// Full are tenants that are passed over.
+	Full []string
+	// Narrow leaves out the look behind a backlog, for workers that had one a moment ago.
+	Narrow bool
+}
+
+// Claim takes due operations for the worker, in one statement that commits by itself: nothing else is
+// locked with it. It also answers how long until the next operation is due, negative when one is due
+// now, and a day when nothing waits.
+func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, want Want) (held []*Held, next time.Duration, err error) {
 	next = 24 * time.Hour
+	full := want.Full
 	if full == nil {
 		full = []string{}
 	}
 	batch := &pgx.Batch{}
 	// A claim that a crash of the database forgets was not made: whoever claims then has another
 	// name, or finds that it carries the operation already. So nobody waits for the disk here. And
-	// planning the statement anew costs more than carrying it out.
-	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`)
-	batch.Queue(claimSQL, worker, limit, full).Query(func(found pgx.Rows) (err error) {
+	// planning the statement anew costs more than carrying it out; it must be planned for the indexes,
+	// whatever the statistics of a queue, which are always old, make of them.
+	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+		set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
+	batch.Queue(claimSQL, worker, want.Limit, full, want.Narrow).Query(func(found pgx.Rows) (err error) {
 		held, err = pgx.CollectRows(found, scanHeld)
 		return err
 	})

@@ -28,6 +28,9 @@ const (
 	claimRestMax = 50 * time.Millisecond
 )
 
+// lookBehind is how long a claim that looked behind a backlog, for others' operations, is good for.
+const lookBehind = 50 * time.Millisecond
+
 // pollMax is the longest time between two looks at the queue when nobody wakes the engine.
 const pollMax = 5 * time.Second
 
@@ -51,6 +54,7 @@ type Engine struct {
 	kinds  map[lifecycle.OperationKind]*Kind
 	poke   chan struct{} // something is due that the queue's topic does not tell
 	wakeAt chan time.Time
+	looked time.Time // behind a backlog; the loop's own
 
 	mu        sync.Mutex
 	running   map[*operation.Held]carried
@@ -171,7 +175,11 @@ func (e *Engine) claim(ctx context.Context) (time.Duration, error) {
 		if room == 0 {
 			return pollMax, nil // a step that ends pokes
 		}
-		held, next, err := operation.Claim(ctx, e.config.DB.Worker(), e.config.Worker.ID(), room, full)
+		want := operation.Want{Limit: room, Full: full, Narrow: time.Since(e.looked) < lookBehind}
+		if !want.Narrow {
+			e.looked = time.Now()
+		}
+		held, next, err := operation.Claim(ctx, e.config.DB.Worker(), e.config.Worker.ID(), want)
 		if err != nil {
 			return 0, err
 		}

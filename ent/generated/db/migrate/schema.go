@@ -660,6 +660,14 @@ var (
 				},
 			},
 			{
+				Name:    "operation_due_by_project",
+				Unique:  false,
+				Columns: []*schema.Column{OperationColumns[1], OperationColumns[2], OperationColumns[37], OperationColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((ended_at IS NULL) AND (claimed_by IS NULL))",
+				},
+			},
+			{
 				Name:    "operation_claimed",
 				Unique:  false,
 				Columns: []*schema.Column{OperationColumns[35]},
