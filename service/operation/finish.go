@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -25,18 +27,16 @@ const (
 	maxCode = 64
 )
 
-// Finish ends a locked operation with success and the evidence for it, and wakes who watches it.
-func Finish(ctx context.Context, t *tx.Tx, op *db.Operation, evidence any, message string) error {
+// QueueFinish queues what ends a locked operation with success and the evidence for it; who watches it
+// is woken after the commit.
+func QueueFinish(batch *pgx.Batch, t *tx.Tx, op *db.Operation, evidence any, message string) error {
 	encoded, err := json.Marshal(evidence)
 	if err != nil {
 		return fmt.Errorf("encode the evidence of %s: %w", op.ID, err)
 	}
-	_, err = t.Exec(ctx, `UPDATE operation SET state = $2, outcome = $3, evidence = $4, message = $5, phase = 'done', percent = 100,
+	batch.Queue(`UPDATE operation SET state = $2, outcome = $3, evidence = $4, message = $5, phase = 'done', percent = 100,
 		claimed_by = NULL, failures = 0, ended_at = $6 WHERE id = $1`,
 		op.ID, lifecycle.OperationSucceeded, lifecycle.OutcomeNormal, encoded, clip(message, maxText), t.Now)
-	if err != nil {
-		return fmt.Errorf("finish %s: %w", op.ID, err)
-	}
 	t.Wake(event.OperationTopic(op.ID))
 	return nil
 }

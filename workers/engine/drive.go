@@ -307,7 +307,7 @@ func (c *Context) complete(ctx context.Context) error {
 		}
 		locked.Emit(event.Draft{Type: lifecycle.EventOperationSucceeded, Message: message})
 		locked.ended = true
-		return operation.Finish(ctx, t, locked.Op, evidence, message)
+		return operation.QueueFinish(locked.Writes, t, locked.Op, evidence, message)
 	})
 	if err != nil {
 		row.State, row.EndedAt = lifecycle.StepRunning, nil

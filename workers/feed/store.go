@@ -145,10 +145,18 @@ func (l *locked) absorb(ctx context.Context, t *tx.Tx, writes *pgx.Batch, op *db
 	return ended, event.Enqueue(writes, t, instance, told...)
 }
 
-// wake makes the adapter's operations due: all that were dispatched, or those whose last try failed.
+// wokenPerSecond spreads the operations that look again when an adapter is back: it is asked for each
+// one's status.
+const wokenPerSecond = "200.0"
+
+// wake makes the adapter's operations due: all that were dispatched, or those whose last try failed. Few
+// are due at once; many, one after the other.
 func (r *Reader) wake(ctx context.Context, s *source, all bool) error {
-	_, err := r.db.Worker().Exec(ctx, `UPDATE operation SET next_run_at = now()
-		WHERE adapter_name = $1 AND ended_at IS NULL AND next_run_at > now() AND (failures > 0 OR ($2 AND dispatch_attempt > 0))`, s.Name, all)
+	_, err := r.db.Worker().Exec(ctx, `WITH woken AS MATERIALIZED (
+			SELECT id FROM operation WHERE adapter_name = $1 AND ended_at IS NULL AND next_run_at > now()
+				AND (failures > 0 OR ($2 AND dispatch_attempt > 0)) ORDER BY id FOR UPDATE
+		), spread AS (SELECT id, now() + interval '1 second' * floor((row_number() OVER (ORDER BY id) - 1) / `+wokenPerSecond+`) AS at FROM woken)
+		UPDATE operation SET next_run_at = LEAST(next_run_at, spread.at) FROM spread WHERE operation.id = spread.id`, s.Name, all)
 	if err != nil {
 		return fmt.Errorf("wake the adapter's operations: %w", err)
 	}

@@ -71,7 +71,7 @@ func (w *work) ask(ctx context.Context, c *engine.Context) (engine.Result, error
 		return w.ended(c, &status)
 	}
 	after := min(time.Duration(status.RetryAfterSeconds)*time.Second, maxRetryAfter)
-	return engine.Wait(max(after, w.Pace.Poll), "", engine.Blame{}), nil
+	return engine.Wait(max(after, w.poll(ctx, c)), "", engine.Blame{}), nil
 }
 
 // reminded is the step's state: the attempt that the adapter last accepted again.
@@ -106,7 +106,7 @@ func (w *work) resend(ctx context.Context, c *engine.Context, s *snapshot) (engi
 	if err := c.SetState(reminded{Accepted: c.Op.DispatchAttempt}); err != nil {
 		return engine.Result{}, err
 	}
-	return engine.Wait(w.Pace.Poll, "", engine.Blame{}), nil
+	return engine.Wait(w.poll(ctx, c), "", engine.Blame{}), nil
 }
 
 // outcome is what the adapter's end means for the step.

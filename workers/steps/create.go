@@ -89,10 +89,11 @@ func (w *work) started(ctx context.Context, t *tx.Tx, c *engine.Context, locked 
 		WHEN count(*) FILTER (WHERE m.health = 'DEGRADED') > 0 THEN 'DEGRADED'
 		WHEN count(*) > 0 AND count(*) FILTER (WHERE m.health <> 'HEALTHY') = 0 THEN 'HEALTHY' ELSE 'UNKNOWN' END
 		FROM member m WHERE m.instance_id = instance.id AND m.status <> 'REMOVED') WHERE id = $1`, locked.Instance.ID)
+	recount := operation.QueueRecount(batch, locked.Instance.ID)
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, "", fmt.Errorf("start %s: %w", locked.Instance.ID, err)
 	}
-	if err := operation.RecountRoles(ctx, t, locked.Instance.ID); err != nil {
+	if err := recount.Queue(locked.Writes); err != nil {
 		return nil, "", err
 	}
 	var proof proved

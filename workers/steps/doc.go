@@ -53,5 +53,7 @@ func Kinds(config Config) []engine.Kind {
 // work holds the steps of all kinds.
 type work struct {
 	Config
-	habits habits
+	habits    habits
+	crowds    crowds
+	manifests manifests
 }

@@ -68,7 +68,7 @@ func (w *work) linger(ctx context.Context, c *engine.Context) (engine.Result, er
 	if patience > 0 {
 		w.habits.learn(c.Op.AdapterName, false)
 	}
-	return engine.Wait(w.Pace.Poll, "", engine.Blame{}), nil
+	return engine.Wait(w.poll(ctx, c), "", engine.Blame{}), nil
 }
 
 // ended is the outcome of the adapter's last word; how soon it came is learnt.

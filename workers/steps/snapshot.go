@@ -66,6 +66,17 @@ func (s *snapshot) queue(batch *pgx.Batch, op *db.Operation) {
 		`SELECT name, url FROM adapter WHERE name = $1`, op.AdapterName)
 }
 
+// refresh reads the members again: of what a snapshot holds, only they change under a claim.
+func (s *snapshot) refresh(ctx context.Context, from sender) error {
+	batch := &pgx.Batch{}
+	queue(batch, rows.Member, func(found []*db.Member) { s.members = found },
+		`SELECT `+rows.MemberColumns+` `+ofInstance+` ORDER BY component_key, ordinal, id`, s.instance.ID)
+	if err := from.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("load the members of %s: %w", s.instance.ID, err)
+	}
+	return nil
+}
+
 // check refuses a snapshot that lacks what every dispatch needs.
 func (s *snapshot) check(op *db.Operation) error {
 	if s.instance == nil {

@@ -79,7 +79,10 @@ func probePrefix(c *engine.Context, round int) string {
 
 // probe begins a round.
 func (w *work) probe(ctx context.Context, c *engine.Context, state rounds) (engine.Result, error) {
-	s, err := load(ctx, c.DB().Worker(), c.Op.Operation)
+	s, err := w.snapshot(ctx, c)
+	if err == nil {
+		err = s.refresh(ctx, c.DB().Worker())
+	}
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -104,13 +107,9 @@ func (w *work) probe(ctx context.Context, c *engine.Context, state rounds) (engi
 // probes are a round's tasks: each readiness probe on every member of its component. A component
 // whose members failed beyond its minimum cannot become ready.
 func (w *work) probes(ctx context.Context, c *engine.Context, s *snapshot, round int) ([]order, *operation.Failure, error) {
-	var document []byte
-	if err := c.DB().Worker().QueryRow(ctx, `SELECT document FROM manifest WHERE id = $1`, s.instance.ManifestID).Scan(&document); err != nil {
-		return nil, nil, fmt.Errorf("load manifest %s: %w", s.instance.ManifestID, err)
-	}
-	var m manifest.Manifest
-	if err := json.Unmarshal(document, &m); err != nil { // it was linted when it was published
-		return nil, nil, fmt.Errorf("read manifest %s: %w", s.instance.ManifestID, err)
+	m, err := w.manifests.of(ctx, c.DB().Worker(), s.instance.ManifestID)
+	if err != nil {
+		return nil, nil, err
 	}
 	for _, component := range m.Components {
 		if joined, failed := count(s.members, component.Key); failed > 0 && joined < component.Min {

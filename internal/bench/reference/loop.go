@@ -156,10 +156,8 @@ func (l *loop) listen(ctx context.Context) {
 			}
 			continue
 		}
-		for _, status := range page.Operations {
-			if err := l.absorb(ctx, status); err != nil && ctx.Err() == nil {
-				fmt.Fprintln(os.Stderr, "reference: absorb:", err)
-			}
+		if err := l.absorb(ctx, page.Operations); err != nil && ctx.Err() == nil {
+			fmt.Fprintln(os.Stderr, "reference: absorb:", err)
 		}
 		cursor = page.Cursor
 		l.poke()

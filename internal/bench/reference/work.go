@@ -133,18 +133,21 @@ func (w *work) step(batch *pgx.Batch, ordinal int, state string) {
 		WHERE operation_id = $1 AND ordinal = $2`, w.operation, ordinal, state)
 }
 
-// absorb stores what the feed said and makes an ended operation due.
-func (l *loop) absorb(ctx context.Context, status adapter.Status) error {
-	if !status.State.Terminal() {
-		return nil
+// absorb stores what the feed said, a page in one transaction, and makes ended operations due.
+func (l *loop) absorb(ctx context.Context, page []adapter.Status) error {
+	batch := &pgx.Batch{}
+	for _, status := range page {
+		if !status.State.Terminal() {
+			continue
+		}
+		encoded, err := json.Marshal(status)
+		if err != nil {
+			return err
+		}
+		batch.Queue(`UPDATE operation SET adapter_status = $2, next_run_at = now(), percent = 80 WHERE id = $1 AND ended_at IS NULL`,
+			status.OperationID, encoded)
 	}
-	encoded, err := json.Marshal(status)
-	if err != nil {
-		return err
-	}
-	_, err = l.pool.Exec(ctx, `UPDATE operation SET adapter_status = $2, next_run_at = now(), percent = 80 WHERE id = $1 AND ended_at IS NULL`,
-		status.OperationID, encoded)
-	return err
+	return l.pool.SendBatch(ctx, batch).Close()
 }
 
 // finish ends the operation and starts the instance. One that is due before the adapter has spoken

@@ -1,0 +1,63 @@
+package steps
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/gpuaas/app-platform/workers/engine"
+)
+
+// askedPerSecond bounds how often an adapter is asked for the status of single operations, by all
+// worker processes together and however many wait: the more wait, the longer each one's pause.
+const askedPerSecond = 20
+
+// Bounds of what is known of how many wait.
+const (
+	countedFor = 5 * time.Second // a count is used
+	maxCounted = 1_024           // adapters whose count is kept; beyond, all are counted anew
+)
+
+// crowds are how many operations wait for each adapter, counted now and then.
+type crowds struct {
+	mu    sync.Mutex
+	known map[string]crowd
+}
+
+type crowd struct {
+	size int
+	at   time.Time
+}
+
+// poll is how long an operation waits before it asks its adapter: the pace, or longer when so many
+// wait that the adapter would be asked too often. It varies by a fifth, so that what was dispatched at
+// one moment does not ask at one moment.
+func (w *work) poll(ctx context.Context, c *engine.Context) time.Duration {
+	pause := max(w.Pace.Poll, time.Duration(w.crowd(ctx, c))*time.Second/askedPerSecond)
+	return pause + rand.N(pause/5+1)
+}
+
+// crowd is how many operations of the adapter have not ended. When that cannot be told, it is what it
+// was.
+func (w *work) crowd(ctx context.Context, c *engine.Context) int {
+	name := c.Op.AdapterName
+	w.crowds.mu.Lock()
+	known := w.crowds.known[name]
+	w.crowds.mu.Unlock()
+	if c.Now().Sub(known.at) < countedFor {
+		return known.size
+	}
+	err := c.DB().Worker().QueryRow(ctx, `SELECT count(*) FROM operation WHERE adapter_name = $1 AND ended_at IS NULL`, name).Scan(&known.size)
+	if err != nil {
+		c.Log.Warn("what waits for the adapter could not be counted", "error", err)
+	}
+	known.at = c.Now()
+	w.crowds.mu.Lock()
+	defer w.crowds.mu.Unlock()
+	if w.crowds.known == nil || len(w.crowds.known) >= maxCounted {
+		w.crowds.known = make(map[string]crowd)
+	}
+	w.crowds.known[name] = known
+	return known.size
+}
