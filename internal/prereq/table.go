@@ -43,6 +43,11 @@ var table = map[Feature][]need{
 		{"slurmd", []string{"slurmd"}, program("slurmd")},
 		{"sinfo and srun", []string{"slurm-client"}, program("sinfo", "srun", "sbatch", "scontrol")},
 		{"munged", []string{"munge"}, program("munged")},
+		// The core packages bring no service and no data of their own: each cluster has its database in its own sandbox.
+		{"mariadbd", []string{"mariadb-server-core"}, program("mariadbd", "mariadb-install-db")},
+		{"mariadb", []string{"mariadb-client-core"}, program("mariadb")},
+		{"slurmdbd", []string{"slurmdbd"}, program("slurmdbd")},
+		{"slurmdbd's storage plugin", []string{"slurm-wlm-mysql-plugin"}, file("/usr/lib/*/slurm*/accounting_storage_mysql.so")},
 	},
 	Browser: {
 		{"Chromium", []string{"chromium"}, anyProgram("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")},

@@ -10,158 +10,86 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// creation brings a cluster up. Its steps are named and idempotent: a resumed creation walks
-// through them again and gets the old results.
-type creation struct {
-	*adapter.Run
-	keys keyring
-}
-
-func (c creation) do(ctx context.Context) error {
+// create brings a cluster up. Its steps are named and idempotent: a resumed creation walks through
+// them again and gets the old results.
+func create(ctx context.Context, w work) error {
 	var config Config
-	if err := c.Config(&config); err != nil {
+	if err := w.Config(&config); err != nil {
 		return err
 	}
-	controller, workers := c.Of(componentController)[0], c.Of(componentWorker)
+	controller, workers := w.Of(componentController)[0], w.Of(componentWorker)
 	all := append([]adapter.Member{controller}, workers...)
 
-	c.Progress("checking nodes", 5, fmt.Sprintf("looking at the nodes of %d members", len(all)))
-	facts, err := c.look(ctx, all)
+	w.Progress("checking nodes", 5, fmt.Sprintf("looking at the nodes of %d members", len(all)))
+	facts, err := w.look(ctx, all, config)
 	if err != nil {
 		return err
 	}
-	port, err := freeBlock(c.Instance().ID, facts.listening)
+	cluster, err := w.layout(config, controller, workers, facts)
 	if err != nil {
-		return adapter.Fail("NO_FREE_PORTS", adapter.OwnerNode, true, "%v on the cluster's nodes", err)
-	}
-	cluster := plan(config, controller, facts.hosts, port, workers)
-
-	c.Progress("distributing keys", 20, "starting munge on every member")
-	if err := c.Each(ctx, all, c.startMunge); err != nil {
 		return err
 	}
-	c.Progress("starting controller", 40, "starting slurmctld")
-	if err := c.startController(ctx, controller, cluster); err != nil {
+	w.Progress("distributing keys", 15, "starting munge on every member")
+	if err := w.Each(ctx, all, w.startMunge); err != nil {
 		return err
 	}
-	c.Progress("starting workers", 60, fmt.Sprintf("starting %d slurmd", len(workers)))
-	if err := c.Each(ctx, workers, func(ctx context.Context, worker adapter.Member) error {
-		return c.startWorker(ctx, worker, cluster)
+	if err := w.startController(ctx, controller, cluster); err != nil {
+		return err
+	}
+	w.Progress("starting workers", 60, fmt.Sprintf("starting %d slurmd", len(workers)))
+	if err := w.Each(ctx, workers, func(ctx context.Context, worker adapter.Member) error {
+		if err := w.startWorker(ctx, worker, cluster); err != nil {
+			return err
+		}
+		return w.inService(worker, cluster)
 	}); err != nil {
 		return err
 	}
-	c.Progress("proving", 85, "running a first job on every worker")
-	return c.prove(ctx, controller, workers)
+	w.Progress("proving", 85, "running a first job on every worker")
+	return w.prove(ctx, controller, workers)
 }
 
-// facts are what the nodes say of themselves.
-type facts struct {
-	hosts     map[string]string // host name by member
-	listening []int
+// layout plans a cluster on a block of ports that is free on all of its nodes.
+func (w work) layout(config Config, controller adapter.Member, workers []adapter.Member, facts facts) (Cluster, error) {
+	port, err := freeBlock(w.Instance().ID, facts.listening)
+	if err != nil {
+		return Cluster{}, adapter.Fail("NO_FREE_PORTS", adapter.OwnerNode, true, "%v on the cluster's nodes", err)
+	}
+	return plan(config, w.Instance().Version, controller, facts.hosts, port, workers)
 }
 
-// requirements are the programs a member needs, by component.
-var requirements = map[string][]string{
-	componentController: {"munged", "munge", "slurmctld", "scontrol", "sinfo", "squeue", "sbatch", "scancel", "srun"},
-	componentWorker:     {"munged", "munge", "slurmd", "scontrol", "sinfo", "srun"},
-}
-
-// lookScript prints the host name, then the listening ports; it exits with 3 when programs are
-// missing and with 4 when the member has no namespaces of its own.
-const lookScript = `test -z "$GPUAAS_MEMBER_ROOT" || exit 4
-missing=
-for program in "$@"; do command -v "$program" > /dev/null || missing="$missing $program"; done
-if test -n "$missing"; then echo "$missing" >&2; exit 3; fi
-uname -n
-cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | while read -r _ local _ state _; do test "$state" != 0A || echo "${local##*:}"; done | sort -u`
-
-// look asks every member's node for its host name, listening ports and programs.
-func (c creation) look(ctx context.Context, members []adapter.Member) (facts, error) {
-	results := make(chan adapter.TaskResult, len(members))
-	hosts := make(chan [2]string, len(members))
-	err := c.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
-		command := append([]string{"sh", "-c", lookScript, "look"}, requirements[member.ComponentKey]...)
-		result, err := c.Try(ctx, member, "look", adapter.RunCommand{Command: command})
-		if err == nil {
-			err = unfit(member, result)
-		}
-		if err != nil {
+// startController brings up what the controller runs, each when what it needs is ready: the database,
+// slurmdbd, the associations of users that exist, slurmctld. A slurmctld that comes up before its
+// accounts would hold or refuse jobs for reasons that pass; so it does not.
+func (w work) startController(ctx context.Context, controller adapter.Member, cluster Cluster) error {
+	if err := w.configure(ctx, controller, cluster); err != nil {
+		return err
+	}
+	if cluster.Accounted() {
+		if err := w.startAccounting(ctx, controller, cluster, ""); err != nil {
 			return err
 		}
-		host, ports, _ := strings.Cut(result.Stdout, "\n")
-		if !hostPattern.MatchString(host) {
-			return adapter.Fail("HOST_NAME_INVALID", adapter.OwnerNode, false, "node %s calls itself %q", member.Node.Name, host)
-		}
-		hosts <- [2]string{member.ID, host}
-		result.Stdout = ports
-		results <- result
-		return nil
-	})
-	if err != nil {
-		return facts{}, err
 	}
-	return gather(hosts, results)
-}
-
-func gather(hosts chan [2]string, results chan adapter.TaskResult) (facts, error) {
-	found := facts{hosts: make(map[string]string, len(hosts))}
-	close(hosts)
-	close(results)
-	for pair := range hosts {
-		found.hosts[pair[0]] = pair[1]
-	}
-	for result := range results {
-		ports, err := parsePorts(result.Stdout)
-		if err != nil {
-			return facts{}, err
-		}
-		found.listening = append(found.listening, ports...)
-	}
-	slices.Sort(found.listening)
-	return found, nil
-}
-
-// unfit says why a node cannot carry a member.
-func unfit(member adapter.Member, result adapter.TaskResult) error {
-	code := 0
-	if result.ExitCode != nil {
-		code = *result.ExitCode
-	}
-	switch {
-	case result.State == adapter.TaskSucceeded:
-		return nil
-	case code == 3:
-		return adapter.Fail("PACKAGES_MISSING", adapter.OwnerNode, true,
-			"node %s lacks%s; install slurmctld, slurmd, slurm-client and munge on it", member.Node.Name, strings.TrimRight(result.Stderr, "\n"))
-	case code == 4:
-		return adapter.Fail("NAMESPACES_MISSING", adapter.OwnerNode, false,
-			"node %s runs members as plain processes; slurm needs members with namespaces of their own", member.Node.Name)
-	}
-	return adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "looking at node %s ended %s: %s", member.Node.Name, result.State, result.Message)
-}
-
-// startMunge gives a member the cluster's key and starts munged.
-func (c creation) startMunge(ctx context.Context, member adapter.Member) error {
-	if err := c.Member(member.ID, adapter.MemberJoining, adapter.HealthUnknown, nil); err != nil {
+	w.Progress("starting controller", 45, "starting slurmctld")
+	if err := w.startSlurmctld(ctx, controller, cluster, ""); err != nil {
 		return err
 	}
-	key, err := c.keys.munge(c.Instance().ID)
-	if err != nil {
-		return err
-	}
-	sealed, err := adapter.Seal(member.Node.SealingKey, c.Instance().ID, key)
-	if err != nil {
-		return adapter.Fail("SEALING_KEY_INVALID", adapter.OwnerPlatform, false, "node %s: %v", member.Node.Name, err)
-	}
-	return c.steps(ctx, member,
-		step{"munge-dirs", shell(`install -d -o munge -g munge -m 0700 /etc/munge /var/log/munge && install -d -o munge -g munge -m 0711 /var/lib/munge && install -d -o munge -g munge -m 0755 /run/munge`)},
-		step{"munge-key", adapter.WriteFile{Path: "/etc/munge/munge.key", Mode: "0400", Owner: "munge:munge", Sealed: sealed}},
-		step{"munged", daemon("munged", "munge", "munged", "-F")},
-		step{"munge-ready", probe(20*time.Second, `munge -n | unmunge > /dev/null`)},
-	)
+	return w.Member(controller.ID, adapter.MemberActive, adapter.Healthy, controllerDetail(cluster))
 }
 
-func (c creation) startController(ctx context.Context, controller adapter.Member, cluster Cluster) error {
+func controllerDetail(cluster Cluster) map[string]any {
+	detail := map[string]any{
+		"host": cluster.Host, "port": cluster.Port, "cluster": cluster.ClusterName, "version": cluster.Version,
+		"accounting": "slurmdbd",
+	}
+	if !cluster.Accounted() {
+		detail["accounting"] = "off: the configuration says so, and jobs are only in the completion log"
+	}
+	return detail
+}
+
+// configure writes the controller's files.
+func (w work) configure(ctx context.Context, controller adapter.Member, cluster Cluster) error {
 	slurmConf, err := renderSlurmConf(cluster)
 	if err != nil {
 		return err
@@ -170,48 +98,41 @@ func (c creation) startController(ctx context.Context, controller adapter.Member
 	if err != nil {
 		return err
 	}
-	err = c.steps(ctx, controller,
+	return w.steps(ctx, controller,
 		step{"slurm-dirs", shell(`install -d -m 0755 /etc/slurm && install -d -o slurm -g slurm -m 0755 /var/lib/slurm /var/lib/slurm/slurmctld /var/log/slurm && install -d -o ` + jobUser + ` -m 0755 ` + jobDir)},
-		step{"slurm-conf", adapter.WriteFile{Path: "/etc/slurm/slurm.conf", Mode: "0644", Content: slurmConf}},
+		step{"slurm-conf", adapter.WriteFile{Path: slurmConfPath, Mode: "0644", Content: slurmConf}},
 		step{"cgroup-conf", adapter.WriteFile{Path: "/etc/slurm/cgroup.conf", Mode: "0644", Content: cgroupConf}},
-		step{"slurmctld", daemon("slurmctld", "", "slurmctld", "-D")},
-		step{"slurmctld-up", probe(60*time.Second, `scontrol ping | grep -q "is UP"`)},
 	)
-	if err != nil {
-		return c.withLog(ctx, controller, "slurmctld", err)
-	}
-	detail := map[string]any{"host": cluster.Host, "port": cluster.Port, "cluster": cluster.ClusterName}
-	return c.Member(controller.ID, adapter.MemberActive, adapter.Healthy, detail)
 }
 
-// startWorker starts a worker's slurmd, which fetches its configuration from slurmctld.
-func (c creation) startWorker(ctx context.Context, worker adapter.Member, cluster Cluster) error {
-	name := workerName(worker.Index)
-	server := fmt.Sprintf("%s:%d", cluster.Address, cluster.Port)
-	err := c.steps(ctx, worker,
-		step{"slurm-dirs", shell(`install -d -m 0755 /etc/slurm /var/lib/slurm /var/lib/slurm/slurmd /var/log/slurm && install -d -o ` + jobUser + ` -m 0755 ` + jobDir)},
-		step{"node-name", adapter.WriteFile{Path: nodeNameFile, Mode: "0644", Content: name + "\n"}},
-		step{"slurmd", daemon("slurmd", "", "slurmd", "-D", "-N", name, "--conf-server", server)},
-		step{"registered", probe(60*time.Second, workerReady)},
-	)
-	if err != nil {
-		return c.withLog(ctx, worker, "slurmd", err)
+const slurmConfPath = "/etc/slurm/slurm.conf"
+
+// startSlurmctld starts it and waits until it answers and, with accounting, until slurmdbd knows where
+// it is: only then does it hear of accounts that change. The steps' names end with round.
+func (w work) startSlurmctld(ctx context.Context, controller adapter.Member, cluster Cluster, round string) error {
+	slurmctld := daemon("slurmctld", "", "slurmctld", "-D")
+	slurmctld.StopTimeoutSeconds = 60 // it saves its state
+	list := []step{
+		{"slurmctld" + round, slurmctld},
+		{"slurmctld-up" + round, probe(60*time.Second, slurmctldUp)},
 	}
-	detail := map[string]any{"slurmNode": name, "port": workerPort(cluster.Port, worker.Index)}
-	return c.Member(worker.ID, adapter.MemberActive, adapter.Healthy, detail)
+	if cluster.Accounted() {
+		list = append(list, step{"registered" + round, probe(60*time.Second, registered(cluster.ClusterName))})
+	}
+	if err := w.steps(ctx, controller, list...); err != nil {
+		return w.withLog(ctx, controller, "slurmctld", err)
+	}
+	return nil
 }
 
-// nodeNameFile tells a worker's own probes its Slurm name.
-const nodeNameFile = "/etc/slurm/node-name"
-
-// workerReady succeeds on a worker that slurmctld can give jobs to.
-const workerReady = `sinfo -h -n "$(cat ` + nodeNameFile + `)" -o %T | grep -Eqx "idle|mixed|allocated|completing"`
+// slurmctldUp succeeds when slurmctld answers.
+const slurmctldUp = `timeout 10 scontrol ping | grep -q "is UP"`
 
 // prove runs a job across all workers: addresses, ports and keys are then right everywhere.
-func (c creation) prove(ctx context.Context, controller adapter.Member, workers []adapter.Member) error {
+func (w work) prove(ctx context.Context, controller adapter.Member, workers []adapter.Member) error {
 	count := fmt.Sprint(len(workers))
 	task := adapter.RunCommand{Command: []string{"timeout", "60", "srun", "-N" + count, "-n" + count, "sh", "-c", `echo "$SLURMD_NODENAME"`}}
-	result, err := c.Do(ctx, controller, "first-job", task, adapter.Within(90*time.Second))
+	result, err := w.Do(ctx, controller, "first-job", task, adapter.Within(90*time.Second))
 	if err != nil {
 		return err
 	}
@@ -220,5 +141,5 @@ func (c creation) prove(ctx context.Context, controller adapter.Member, workers 
 	if len(slices.Compact(answered)) != len(workers) {
 		return adapter.Fail("FIRST_JOB_FAILED", adapter.OwnerAdapter, true, "the first job ran on %v, not on all %d workers", answered, len(workers))
 	}
-	return c.Evidence("firstJob", map[string]any{"answered": answered})
+	return w.Evidence("firstJob", map[string]any{"answered": answered})
 }

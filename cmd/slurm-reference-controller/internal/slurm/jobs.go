@@ -154,10 +154,36 @@ func firstNode(list string) string {
 	return prefix + rest
 }
 
+// nodeNames are all names of a node list such as "w[0-2,5]" or "w3,w7".
+func nodeNames(list string) (names []string) {
+	for list != "" {
+		prefix, rest, bracket := strings.Cut(list, "[")
+		if name, after, comma := strings.Cut(list, ","); comma && !(bracket && len(name) > len(prefix)) {
+			names, list = append(names, name), after
+			continue
+		}
+		if !bracket {
+			return append(names, list)
+		}
+		inside, after, _ := strings.Cut(rest, "]")
+		for _, part := range strings.Split(inside, ",") {
+			first, last, span := strings.Cut(part, "-")
+			if !span {
+				last = first
+			}
+			for i := number(first); i <= min(number(last), portBlock); i++ {
+				names = append(names, prefix+strconv.Itoa(i))
+			}
+		}
+		list = strings.TrimPrefix(after, ",")
+	}
+	return names
+}
+
 // none turns Slurm's words for nothing into nothing.
 func none(text string) string {
 	switch text {
-	case "N/A", "None", "(null)", "Unknown":
+	case "N/A", "None", "(null)", "Unknown", "None assigned":
 		return ""
 	}
 	return text

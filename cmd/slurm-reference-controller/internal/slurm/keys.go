@@ -4,6 +4,7 @@ import (
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha512"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,11 +13,12 @@ import (
 )
 
 const (
-	masterSize = 32
-	mungeSize  = 128
+	masterSize   = 32
+	mungeSize    = 128
+	passwordSize = 24
 )
 
-// keyring derives the munge keys of all clusters from one master key, so that no cluster's key is
+// keyring derives the secrets of all clusters from one master key, so that no cluster's secret is
 // stored and a worker that is added years later still gets the right one.
 type keyring struct{ master []byte }
 
@@ -55,4 +57,13 @@ func (k keyring) munge(instanceID string) ([]byte, error) {
 		return nil, fmt.Errorf("derive munge key: %w", err)
 	}
 	return key, nil
+}
+
+// password returns the password of an instance's database, hexadecimal.
+func (k keyring) password(instanceID string) (string, error) {
+	key, err := hkdf.Key(sha512.New, k.master, nil, "database:"+instanceID, passwordSize)
+	if err != nil {
+		return "", fmt.Errorf("derive database password: %w", err)
+	}
+	return hex.EncodeToString(key), nil
 }

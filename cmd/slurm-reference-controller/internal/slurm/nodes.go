@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -22,8 +21,8 @@ type node struct {
 // nodeFormat is sinfo's format; the reason comes last because only it may hold a bar.
 const nodeFormat = "%N|%T|%c|%m|%P|%E"
 
-// parseNodes reads what "sinfo -N -h -o nodeFormat" printed.
-func parseNodes(text string, workers []adapter.Member) []node {
+// parseNodes reads what "sinfo -N -h -o nodeFormat" printed. Members are by node name.
+func parseNodes(text string, members map[string]string) []node {
 	nodes := []node{}
 	seen := make(map[string]bool)
 	for _, line := range strings.Split(text, "\n") {
@@ -33,7 +32,7 @@ func parseNodes(text string, workers []adapter.Member) []node {
 		}
 		seen[part[0]] = true
 		nodes = append(nodes, node{
-			Name: part[0], MemberID: memberOf(part[0], workers), State: part[1], CPUs: number(part[2]),
+			Name: part[0], MemberID: members[part[0]], State: part[1], CPUs: number(part[2]),
 			MemoryMiB: number(strings.TrimSuffix(part[3], "+")), Partition: strings.TrimSuffix(part[4], "*"), Reason: nodeReason(part[5]),
 		})
 	}
@@ -47,102 +46,59 @@ func nodeReason(text string) string {
 	return text
 }
 
-func memberOf(name string, workers []adapter.Member) string {
-	index, ok := workerIndex(name)
-	if !ok {
-		return ""
-	}
+// linesScript prints the lines of slurm.conf that say which member is which node.
+const linesScript = `sed -nE "s/^(NodeName=w[0-9]+ NodeAddr=[^ ]+) [^#]*/\\1 /p" ` + slurmConfPath
+
+// membersByNode reads such lines. Lines of earlier versions name no member: there it is the one whose
+// index is the node's number.
+func membersByNode(lines string, workers []adapter.Member) map[string]string {
+	indexes := make(map[int]string, len(workers))
 	for _, worker := range workers {
-		if worker.Index == index {
-			return worker.ID
+		indexes[worker.Index] = worker.ID
+	}
+	var cluster Cluster
+	for _, line := range strings.Split(lines, "\n") {
+		if worker, ok := parseNodeLine(line); ok {
+			cluster.Workers = append(cluster.Workers, worker)
 		}
 	}
-	return ""
+	cluster.claim(indexes)
+	members := make(map[string]string, len(cluster.Workers))
+	for _, worker := range cluster.Workers {
+		members[worker.Name()] = worker.MemberID
+	}
+	return members
 }
 
-// health judges a worker by its Slurm state. A trailing * means that it does not answer.
-func health(state string) adapter.Health {
-	if strings.HasSuffix(state, "*") {
+// health judges a worker by its Slurm state. A trailing * means that it does not answer. One that was
+// drained on the platform's word is as it should be; one that somebody else drained is not.
+func health(one node) adapter.Health {
+	if strings.HasSuffix(one.State, "*") {
 		return adapter.Unhealthy
 	}
-	switch strings.TrimRight(state, "+~#!%$@^-") {
+	switch strings.TrimRight(one.State, "+~#!%$@^-") {
 	case "idle", "mixed", "allocated", "completing", "reserved":
 		return adapter.Healthy
-	case "draining", "drained", "maint", "planned":
+	case "draining", "drained":
+		if strings.HasPrefix(one.Reason, reasonMark) {
+			return adapter.Healthy
+		}
+		return adapter.Degraded
+	case "maint", "planned":
 		return adapter.Degraded
 	}
 	return adapter.Unhealthy
 }
 
 func listNodes(ctx context.Context, call *adapter.Call) (any, error) {
-	result, err := onController(ctx, call, "nodes", adapter.RunCommand{Command: []string{"sinfo", "-N", "-h", "-o", nodeFormat}})
+	script := linesScript + `; echo "=== nodes"; exec timeout 20 sinfo -a -N -h -o "` + nodeFormat + `"`
+	result, err := onController(ctx, call, "nodes", shell(script))
 	if err != nil {
 		return nil, err
 	}
 	if result.State != adapter.TaskSucceeded {
 		return nil, unavailable(result)
 	}
-	return map[string]any{"nodes": parseNodes(result.Stdout, call.Of(componentWorker))}, nil
-}
-
-// observe asks the controller about itself and its workers. A controller that does not answer makes
-// the workers unknown: nobody has said how they are.
-func observe(ctx context.Context, call *adapter.Call) (adapter.Observation, error) {
-	controllers, workers := call.Of(componentController), call.Of(componentWorker)
-	seen := adapter.Observation{Health: adapter.HealthUnknown, Message: "the cluster has no controller"}
-	if len(controllers) == 0 {
-		return seen, nil
-	}
-	script := `scontrol ping | grep -q "is UP" || exit 9; exec sinfo -N -h -o "` + nodeFormat + `"`
-	result, err := onController(ctx, call, "observe", shell(script))
-	if err != nil {
-		return seen, err
-	}
-	if result.State != adapter.TaskSucceeded {
-		return unanswered(controllers[0], workers, result), nil
-	}
-	return judge(controllers[0], workers, parseNodes(result.Stdout, workers)), nil
-}
-
-func unanswered(controller adapter.Member, workers []adapter.Member, result adapter.TaskResult) adapter.Observation {
-	seen := adapter.Observation{Health: adapter.Unhealthy, Message: "slurmctld does not answer"}
-	own := adapter.MemberObservation{ID: controller.ID, Health: adapter.Unhealthy, Message: "slurmctld does not answer"}
-	if result.ExitCode == nil {
-		// The command itself did not run: that says nothing about slurmctld.
-		seen.Health, own.Health = adapter.HealthUnknown, adapter.HealthUnknown
-		seen.Message, own.Message = "the controller's node did not answer", "its node did not answer"
-	}
-	seen.Members = append(seen.Members, own)
-	for _, worker := range workers {
-		seen.Members = append(seen.Members, adapter.MemberObservation{ID: worker.ID, Health: adapter.HealthUnknown, Message: "slurmctld cannot be asked"})
-	}
-	return seen
-}
-
-func judge(controller adapter.Member, workers []adapter.Member, nodes []node) adapter.Observation {
-	seen := adapter.Observation{Health: adapter.Healthy}
-	seen.Members = append(seen.Members, adapter.MemberObservation{ID: controller.ID, Health: adapter.Healthy, Message: "slurmctld is up"})
-	states := make(map[string]string, len(nodes))
-	for _, one := range nodes {
-		states[one.MemberID] = one.State
-	}
-	good := 0
-	for _, worker := range workers {
-		one := adapter.MemberObservation{ID: worker.ID, Health: adapter.Unhealthy, Message: "not registered with slurmctld"}
-		if state, ok := states[worker.ID]; ok {
-			one.Health, one.Message = health(state), "Slurm node "+workerName(worker.Index)+" is "+state
-		}
-		if one.Health == adapter.Healthy {
-			good++
-		}
-		seen.Members = append(seen.Members, one)
-	}
-	switch {
-	case good == 0:
-		seen.Health = adapter.Unhealthy
-	case good < len(workers):
-		seen.Health = adapter.Degraded
-	}
-	seen.Message = fmt.Sprintf("slurmctld is up, %d of %d workers are healthy", good, len(workers))
-	return seen
+	lines, nodes, _ := strings.Cut(result.Stdout, "=== nodes\n")
+	return map[string]any{"nodes": parseNodes(nodes, membersByNode(lines, call.Of(componentWorker)))}, nil
 }

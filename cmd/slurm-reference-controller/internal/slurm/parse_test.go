@@ -61,47 +61,62 @@ func TestFirstNodeOfAList(t *testing.T) {
 	for list, first := range map[string]string{"w0": "w0", "w[2-5]": "w2", "w[3,9]": "w3", "w7": "w7", "w1,x[2-3]": "w1", "": "", "w[4]": "w4"} {
 		require.Equal(t, first, firstNode(list), list)
 	}
-	index, ok := workerIndex("w12")
+	for list, all := range map[string][]string{
+		"w0": {"w0"}, "w[2-4]": {"w2", "w3", "w4"}, "w[3,9-10],w12": {"w3", "w9", "w10", "w12"}, "w7,w[1-2]": {"w7", "w1", "w2"}, "": nil,
+	} {
+		require.Equal(t, all, nodeNames(list), list)
+	}
+	slot, ok := workerSlot("w12")
 	require.True(t, ok)
-	require.Equal(t, 12, index)
-	for _, name := range []string{"12", "w", "w-1", "w127", "x1"} {
-		_, ok = workerIndex(name)
+	require.Equal(t, 12, slot)
+	for _, name := range []string{"12", "w", "w-1", "w128", "x1"} {
+		_, ok = workerSlot(name)
 		require.False(t, ok, name)
 	}
 }
 
 func TestNodesAreReadAndJudged(t *testing.T) {
 	t.Parallel()
-	workers := []adapter.Member{onNode("mem_a1", componentWorker, 0, 1, 1), onNode("mem_b1", componentWorker, 1, 1, 1), onNode("mem_d1", componentWorker, 2, 1, 1)}
-	nodes := parseNodes("w0|idle|2|1000|main*|none\nw1|down*|2|1000+|main*|Not|responding\nw9|idle|1|1|main|none\nw0|idle|2|1000|other|none\n", workers)
-	require.Len(t, nodes, 3)
-	require.Equal(t, node{Name: "w0", MemberID: "mem_a1", State: "idle", CPUs: 2, MemoryMiB: 1000, Partition: "main"}, nodes[0])
-	require.Equal(t, "Not|responding", nodes[1].Reason)
-	require.Empty(t, nodes[2].MemberID)
+	workers := []adapter.Member{
+		onNode("mem_a1", componentWorker, 0, 1, 1), onNode("mem_b1", componentWorker, 1, 1, 1), onNode("mem_d1", componentWorker, 2, 1, 1),
+		onNode("mem_e1", componentWorker, 3, 1, 1),
+	}
+	found := parseSighting("NodeName=w0 NodeAddr=10.0.0.1  # member mem_a1\nNodeName=w5 NodeAddr=10.0.0.1  # member mem_b1\nNodeName=w3 NodeAddr=10.0.0.3\n"+
+		"=== slurmctld\nup\n=== slurmdbd\nup\n=== silent\nw3\n=== nodes\n"+
+		"w0|idle|2|1000|main*|none\nw5|down*|2|1000+|main*|Not|responding\nw9|idle|1|1|main|none\nw3|idle|1|1|main|none\nw0|idle|2|1000|other|none\n", workers)
+	require.Len(t, found.nodes, 4)
+	require.Equal(t, node{Name: "w0", MemberID: "mem_a1", State: "idle", CPUs: 2, MemoryMiB: 1000, Partition: "main"}, found.nodes[0])
+	require.Equal(t, "mem_b1", found.nodes[1].MemberID, "the record decides, not the number in the name")
+	require.Equal(t, "Not|responding", found.nodes[1].Reason)
+	require.Empty(t, found.nodes[2].MemberID)
+	require.Equal(t, "mem_e1", found.nodes[3].MemberID, "a line of an earlier version is its index's")
 
-	seen := judge(onNode("mem_c1", componentController, 0, 1, 1), workers, nodes)
+	seen := judge(onNode("mem_c1", componentController, 0, 1, 1), workers, found)
 	require.Equal(t, adapter.Degraded, seen.Health)
-	require.Equal(t, "slurmctld is up, 1 of 3 workers are healthy", seen.Message)
+	require.Equal(t, "slurmctld is up, 1 of 4 workers are healthy; nodes of Slurm that are no members: w9; members that are not in Slurm: mem_d1", seen.Message)
+	require.Equal(t, "slurmctld and slurmdbd are up", seen.Members[0].Message)
 	require.Equal(t, adapter.Unhealthy, seen.Members[2].Health)
-	require.Contains(t, seen.Members[3].Message, "not registered")
+	require.Contains(t, seen.Members[3].Message, "not in Slurm")
+	require.Equal(t, adapter.Unhealthy, seen.Members[4].Health)
+	require.Contains(t, seen.Members[4].Message, "takes no connection")
+	found.slurmdbd = ""
+	require.Equal(t, adapter.Degraded, judgeController(adapter.Member{}, found).Health)
 
-	for state, want := range map[string]adapter.Health{
-		"idle": adapter.Healthy, "mixed": adapter.Healthy, "allocated+": adapter.Healthy, "draining": adapter.Degraded, "drained": adapter.Degraded,
-		"down": adapter.Unhealthy, "idle*": adapter.Unhealthy, "drained*": adapter.Unhealthy, "nonsense": adapter.Unhealthy,
+	for one, want := range map[node]adapter.Health{
+		{State: "idle"}: adapter.Healthy, {State: "mixed"}: adapter.Healthy, {State: "allocated+"}: adapter.Healthy, {State: "draining"}: adapter.Degraded,
+		{State: "drained", Reason: "platform cordon op_1"}: adapter.Healthy, {State: "drained", Reason: "disk"}: adapter.Degraded,
+		{State: "down"}: adapter.Unhealthy, {State: "idle*"}: adapter.Unhealthy, {State: "drained*", Reason: "platform drain op_1"}: adapter.Unhealthy, {State: "nonsense"}: adapter.Unhealthy,
 	} {
-		require.Equal(t, want, health(state), state)
+		require.Equal(t, want, health(one), one.State)
 	}
 }
 
 func TestControllerThatDoesNotAnswerLeavesWorkersUnknown(t *testing.T) {
 	t.Parallel()
-	code := 9
 	controller, workers := onNode("mem_c1", componentController, 0, 1, 1), []adapter.Member{onNode("mem_a1", componentWorker, 0, 1, 1)}
-	seen := unanswered(controller, workers, adapter.TaskResult{State: adapter.TaskFailed, ExitCode: &code})
-	require.Equal(t, adapter.Unhealthy, seen.Health)
+	seen := unanswered(controller, workers, adapter.Unhealthy, "slurmctld does not answer")
+	require.Equal(t, adapter.Unhealthy, seen.Members[0].Health)
 	require.Equal(t, adapter.HealthUnknown, seen.Members[1].Health)
-	seen = unanswered(controller, workers, adapter.TaskResult{State: adapter.TaskTimedOut})
-	require.Equal(t, adapter.HealthUnknown, seen.Health, "a node that does not answer says nothing about slurmctld")
 }
 
 func TestSubmissionBecomesArgumentsOnly(t *testing.T) {
@@ -133,7 +148,7 @@ func TestImpossibleClustersAreRefusedBeforeAnythingIsDone(t *testing.T) {
 		"no worker":       {func(d *adapter.Dispatch) { d.Members = d.Members[:1] }, "TOPOLOGY_INVALID"},
 		"no controller":   {func(d *adapter.Dispatch) { d.Members = d.Members[1:] }, "TOPOLOGY_INVALID"},
 		"foreign member":  {func(d *adapter.Dispatch) { d.Members[1].ComponentKey = "queen" }, "UNKNOWN_COMPONENT"},
-		"index too high":  {func(d *adapter.Dispatch) { d.Members[1].Index = maxIndex + 1 }, "INDEX_OUT_OF_RANGE"},
+		"too many":        {func(d *adapter.Dispatch) { d.Members = append(d.Members, manyWorkers()...) }, "TOO_MANY_WORKERS"},
 		"no sealing key":  {func(d *adapter.Dispatch) { d.Members[0].Node.SealingKey = "" }, "NODE_INCOMPLETE"},
 		"evil address":    {func(d *adapter.Dispatch) { d.Members[1].Node.Address = "10.0.0.1\nInclude=/x" }, "NODE_INCOMPLETE"},
 		"no node address": {func(d *adapter.Dispatch) { d.Members[0].Node.Address = "" }, "NODE_INCOMPLETE"},
@@ -148,6 +163,15 @@ func TestImpossibleClustersAreRefusedBeforeAnythingIsDone(t *testing.T) {
 	d := whole()
 	d.Kind, d.Members = adapter.InstanceDecommission, d.Members[:1]
 	require.NoError(t, check(context.Background(), d), "what never became whole can still be torn down")
+}
+
+func manyWorkers() (list []adapter.Member) {
+	for i := range maxWorkers {
+		one := onNode(fmt.Sprintf("mem_x%d", i), componentWorker, i+1, 1, 1)
+		one.Node.SealingKey = "k"
+		list = append(list, one)
+	}
+	return list
 }
 
 func TestUnfitNodesSayWhatIsMissing(t *testing.T) {

@@ -93,17 +93,19 @@ type listing struct {
 // listScript prints the queue, ended jobs included, newest first, then what the completion log has
 // of those that slurmctld has forgotten. $2 is one job's number or empty for all. A node keeps 64 KiB
 // of output, which is what the numbers of lines are chosen for.
-const listScript = `if test -n "$2"; then squeue -a -h -t all -j "$2" -O "$1" 2> /dev/null; else squeue -a -h -t all -S -i -O "$1" | head -n 120; fi
+const listScript = `if test -n "$2"; then squeue -a -h -t all -j "$2" -O "$1" 2> /dev/null; else squeue -a -h -t all -S -i -O "$1" | head -n 100; fi
 echo "=== completed"
 test ! -f ` + jobCompLog + ` || if test -n "$2"; then grep "^JobId=$2 " ` + jobCompLog + `; else tail -n 40 ` + jobCompLog + `; fi
-timeout 10 scontrol ping | grep -q "is UP"`
+echo "=== record"
+` + linesScript + `
+` + slurmctldUp
 
 func list(ctx context.Context, call *adapter.Call) (any, error) {
 	input := listing{Limit: 50, OutputBytes: 4096}
 	if err := decodeOptional(call.Input, &input); err != nil {
 		return nil, err
 	}
-	jobs, err := readJobs(ctx, call, input.JobID)
+	jobs, members, err := readJobs(ctx, call, input.JobID)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +117,7 @@ func list(ctx context.Context, call *adapter.Call) (any, error) {
 	if len(jobs) == 0 {
 		return nil, adapter.Reject("JOB_NOT_FOUND", "input.jobId", "there is no job %s", input.JobID)
 	}
-	text, err := readOutput(ctx, call, jobs[0], input.OutputBytes)
+	text, err := readOutput(ctx, call, members, jobs[0], input.OutputBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -123,17 +125,19 @@ func list(ctx context.Context, call *adapter.Call) (any, error) {
 	return output, nil
 }
 
-func readJobs(ctx context.Context, call *adapter.Call, id string) ([]job, error) {
+// readJobs reads jobs, and which member is which node.
+func readJobs(ctx context.Context, call *adapter.Call, id string) ([]job, map[string]string, error) {
 	read := adapter.RunCommand{Command: []string{"sh", "-c", listScript, "list", squeueFormat(), id}}
 	result, err := onController(ctx, call, "list", read)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if result.State != adapter.TaskSucceeded {
-		return nil, unavailable(result)
+		return nil, nil, unavailable(result)
 	}
-	live, completed, _ := strings.Cut(result.Stdout, "=== completed\n")
-	return mergeJobs(parseQueue(live), parseCompleted(completed)), nil
+	live, rest, _ := strings.Cut(result.Stdout, "=== completed\n")
+	completed, record, _ := strings.Cut(rest, "=== record\n")
+	return mergeJobs(parseQueue(live), parseCompleted(completed)), membersByNode(record, call.Of(componentWorker)), nil
 }
 
 func (l listing) filter(jobs []job) []job {
@@ -154,8 +158,8 @@ func (l listing) filter(jobs []job) []job {
 
 // readOutput reads the end of a submitted job's output on the worker that ran its batch step. A job
 // that has not begun, or was not submitted by queue.submit, has none.
-func readOutput(ctx context.Context, call *adapter.Call, one job, limit int) (string, error) {
-	worker, ok := batchWorker(call, one.NodeList)
+func readOutput(ctx context.Context, call *adapter.Call, members map[string]string, one job, limit int) (string, error) {
+	worker, ok := batchWorker(call, members, one.NodeList)
 	if !ok || limit == 0 {
 		return "", nil
 	}
@@ -167,14 +171,12 @@ func readOutput(ctx context.Context, call *adapter.Call, one job, limit int) (st
 	return strings.ToValidUTF8(result.Stdout, "?"), nil
 }
 
-// batchWorker is the worker that ran the batch step: the first of the job's nodes.
-func batchWorker(call *adapter.Call, nodeList string) (adapter.Member, bool) {
-	index, ok := workerIndex(firstNode(nodeList))
-	if !ok {
-		return adapter.Member{}, false
-	}
+// batchWorker is the worker that ran the batch step: the first of the job's nodes. One that has left
+// the cluster took its output along.
+func batchWorker(call *adapter.Call, members map[string]string, nodeList string) (adapter.Member, bool) {
+	id := members[firstNode(nodeList)]
 	for _, member := range call.Of(componentWorker) {
-		if member.Index == index {
+		if id != "" && member.ID == id {
 			return member, true
 		}
 	}

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,25 +49,68 @@ func TestConfigurationIsRenderedAsKept(t *testing.T) {
 				onNode("mem_x2", componentWorker, 3, 8, 16000), onNode("mem_y1", componentWorker, 0, 4, 8000), onNode("mem_z1", componentWorker, 1, 4, 8000),
 			},
 		},
-		"overruled.conf":        {Config{CPUsPerNode: 6, MemoryMiBPerNode: 5000}, []adapter.Member{onNode("mem_w1", componentWorker, maxIndex, 0, 0)}},
+		"overruled.conf": {
+			Config{CPUsPerNode: 6, MemoryMiBPerNode: 5000, BackfillSeconds: 30, BatchDelaySeconds: 3, Accounting: &Accounting{Enabled: new(bool)}},
+			[]adapter.Member{onNode("mem_w1", componentWorker, maxWorkers-1, 0, 0)},
+		},
 		"unknown_hardware.conf": {Config{}, []adapter.Member{onNode("mem_w1", componentWorker, 0, 0, 0)}},
 	}
 	for name, c := range cases {
-		text, err := renderSlurmConf(plan(c.config, controller, map[string]string{"mem_c1": "na", "mem_w1": "na", "mem_y1": "na", "mem_z1": "na", "mem_x2": "nb"}, 21000, c.workers))
+		hosts := map[string]string{"mem_c1": "na", "mem_w1": "na", "mem_y1": "na", "mem_z1": "na", "mem_x2": "nb"}
+		cluster, err := plan(c.config, "1.2.3", controller, hosts, 21000, c.workers)
+		require.NoError(t, err)
+		cluster.label("mem_y1", map[string]string{"zone": "eu", "fast": "", "odd": "a b&c"})
+		text, err := renderSlurmConf(cluster)
 		require.NoError(t, err)
 		golden(t, name, text)
+
+		read, err := parseConf(text)
+		require.NoError(t, err)
+		read.Config = cluster.Config
+		require.Equal(t, cluster, read, "what was written is the record")
 	}
 	text, err := renderCgroupConf()
 	require.NoError(t, err)
 	golden(t, "cgroup.conf", text)
 }
 
-func TestEveryWorkerHasItsNodeLineAndPortOnce(t *testing.T) {
+func TestWorkersKeepTheirSlotsAndNewOnesGetFreeOnes(t *testing.T) {
 	t.Parallel()
-	workers := []adapter.Member{onNode("mem_w1", componentWorker, 0, 1, 1), onNode("mem_v1", componentWorker, 5, 1, 1), onNode("mem_u1", componentWorker, maxIndex, 1, 1)}
-	cluster := plan(Config{}, workers[0], nil, 21000, workers)
-	require.Equal(t, []slot{{"w[1-4]", "21002-21005"}, {"w[6-125]", "21007-21126"}}, spare(cluster))
-	require.Equal(t, 21000+portBlock-1, workerPort(21000, maxIndex), "the block has room for all")
+	require.Equal(t, accountingPort(21000)-1, workerPort(21000, maxWorkers-1), "the block has room for all, and slurmdbd")
+	workers := []adapter.Member{onNode("mem_w1", componentWorker, 0, 1, 1), onNode("mem_v1", componentWorker, 5, 1, 1)}
+	cluster, err := plan(Config{}, "1", workers[0], nil, 21000, workers)
+	require.NoError(t, err)
+	late := onNode("mem_late", componentWorker, maxWorkers+3, 1, 1)
+	require.NoError(t, cluster.place(late, "n", workers))
+	held, ok := cluster.Of("mem_late")
+	require.True(t, ok)
+	require.Equal(t, 1, held.Slot, "an index beyond the block gets the lowest free slot")
+	require.NoError(t, cluster.place(late, "n2", workers))
+	held, _ = cluster.Of("mem_late")
+	require.Equal(t, Worker{Slot: 1, MemberID: "mem_late", Host: "n2", Address: late.Node.Address, CPUs: 1, MemoryMiB: minMemory}, held)
+	cluster.busy = []int{workerPort(21000, 2)}
+	require.NoError(t, cluster.place(onNode("mem_two", componentWorker, 2, 1, 1), "n", workers))
+	held, _ = cluster.Of("mem_two")
+	require.Equal(t, 3, held.Slot, "another program has the port of its index")
+	for i := range maxWorkers - 5 {
+		require.NoError(t, cluster.place(onNode(fmt.Sprintf("mem_f%d", i), componentWorker, 200, 1, 1), "n", nil))
+	}
+	var full adapter.OperationError
+	require.ErrorAs(t, cluster.place(onNode("mem_over", componentWorker, 200, 1, 1), "n", nil), &full)
+	require.Equal(t, "NO_FREE_SLOT", full.Code)
+}
+
+func TestRecordOfAnEarlierVersionIsReadByIndex(t *testing.T) {
+	t.Parallel()
+	held, err := parseRoll("SlurmctldHost=na(10.0.0.1)\nSlurmctldPort=21000\nNodeName=w0 NodeAddr=10.0.0.1 NodeHostname=na Port=21001 CPUs=2 RealMemory=900 State=UNKNOWN\n"+
+		"NodeName=w[1-126] Port=21002-21127 CPUs=2 RealMemory=900 State=FUTURE\n=== nodes\nw0|idle\n=== slurmctld\nup\n",
+		[]adapter.Member{onNode("mem_w1", componentWorker, 0, 1, 1)})
+	require.NoError(t, err)
+	require.True(t, held.up)
+	require.Equal(t, map[string]string{"w0": "idle"}, held.states)
+	require.Equal(t, []Worker{{Slot: 0, MemberID: "mem_w1", Host: "na", Address: "10.0.0.1", CPUs: 2, MemoryMiB: 900}}, held.Workers)
+	_, err = parseRoll("=== nodes\n", nil)
+	require.ErrorContains(t, err, "names no controller")
 }
 
 func TestPortBlocksAvoidWhatListens(t *testing.T) {
@@ -106,6 +150,9 @@ func TestMungeKeysDifferByInstanceAndOutliveARestart(t *testing.T) {
 	same, err := again.munge("ins_1")
 	require.NoError(t, err)
 	require.Equal(t, one, same)
+	password, err := keys.password("ins_1")
+	require.NoError(t, err)
+	require.Regexp(t, `^[0-9a-f]{48}$`, password)
 	info, err := os.Stat(filepath.Join(dir, "master.key"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())

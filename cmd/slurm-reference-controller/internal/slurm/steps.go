@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"sync"
 	"time"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -13,9 +13,67 @@ import (
 const (
 	// probeInterval is the pause between two tries of a probe, in seconds.
 	probeInterval = 0.2
+	// probeTime is how long a daemon has to come up.
+	probeTime = 60 * time.Second
 	// logTail is how much of a daemon's log a failure quotes, in bytes.
 	logTail = 800
 )
+
+// work is an operation under way with what all operations of the adapter share.
+type work struct {
+	*adapter.Run
+	keys keyring
+	desk *desk
+}
+
+// desk keeps operations of one instance from changing slurm.conf at once, and knows which members
+// are being brought up: their nodes do not answer yet, and must not be taken for forgotten ones.
+type desk struct {
+	mu      sync.Mutex
+	seats   map[string]chan struct{} // by instance; holds one token while taken
+	joining map[string]int           // by member
+}
+
+func newDesk() *desk { return &desk{seats: map[string]chan struct{}{}, joining: map[string]int{}} }
+
+// sit waits for the instance's seat; stand gives it back. A seat stays for the life of the program:
+// an empty channel for each instance ever touched.
+func (d *desk) sit(ctx context.Context, instance string) (stand func(), err error) {
+	d.mu.Lock()
+	seat, ok := d.seats[instance]
+	if !ok {
+		seat = make(chan struct{}, 1)
+		d.seats[instance] = seat
+	}
+	d.mu.Unlock()
+	select {
+	case seat <- struct{}{}:
+		return func() { <-seat }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// bring marks members as being brought up until the answered function is called.
+func (d *desk) bring(members []adapter.Member) (done func()) {
+	change := func(by int) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for _, member := range members {
+			if d.joining[member.ID] += by; d.joining[member.ID] == 0 {
+				delete(d.joining, member.ID)
+			}
+		}
+	}
+	change(1)
+	return func() { change(-1) }
+}
+
+func (d *desk) brings(memberID string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.joining[memberID] > 0
+}
 
 // step is a named node task.
 type step struct {
@@ -24,9 +82,9 @@ type step struct {
 }
 
 // steps runs tasks on a member one after the other.
-func (c creation) steps(ctx context.Context, member adapter.Member, list ...step) error {
+func (w work) steps(ctx context.Context, member adapter.Member, list ...step) error {
 	for _, s := range list {
-		if _, err := c.Do(ctx, member, s.name, s.task, adapter.Within(2*time.Minute)); err != nil {
+		if _, err := w.Do(ctx, member, s.name, s.task, adapter.Within(2*time.Minute)); err != nil {
 			return err
 		}
 	}
@@ -57,14 +115,14 @@ func probe(patience time.Duration, script string) adapter.Probe {
 }
 
 // withLog adds the end of a daemon's log to a failure: without it nobody can mend it.
-func (c creation) withLog(ctx context.Context, member adapter.Member, name string, err error) error {
+func (w work) withLog(ctx context.Context, member adapter.Member, name string, err error) error {
 	var failed adapter.OperationError
 	if !errors.As(err, &failed) || failed.Owner != adapter.OwnerNode {
 		return err
 	}
-	clean, cancel := c.Cleanup(ctx)
+	clean, cancel := w.Cleanup(ctx)
 	defer cancel()
-	result, inspectErr := c.Try(clean, member, "inspect-"+name, adapter.InspectProcess{Name: name})
+	result, inspectErr := w.Try(clean, member, "inspect-"+name, adapter.InspectProcess{Name: name})
 	state, ok := result.Process()
 	if inspectErr != nil || !ok {
 		return err
@@ -72,42 +130,4 @@ func (c creation) withLog(ctx context.Context, member adapter.Member, name strin
 	tail := state.LogTail[max(0, len(state.LogTail)-logTail):]
 	failed.Message = fmt.Sprintf("%s; %s is %s and last said: %s", failed.Message, name, state.State, tail)
 	return failed
-}
-
-// decommission stops a cluster in good order (jobs, workers, controller) and then has each node prove
-// that nothing is left. What cannot be stopped in good order, because it never came up or has
-// died, is stopped by the teardown; only the proof decides.
-func decommission(ctx context.Context, run *adapter.Run) error {
-	if err := run.Commit(); err != nil {
-		return err
-	}
-	controllers, workers := run.Of(componentController), run.Of(componentWorker)
-	all := slices.Concat(controllers, workers)
-	run.Progress("canceling jobs", 5, "canceling what still runs")
-	for _, controller := range controllers {
-		script := `command -v squeue > /dev/null && timeout 10 squeue -h -o %A | xargs -r timeout 10 scancel`
-		if _, err := run.Try(ctx, controller, "scancel", shell(script)); err != nil {
-			return err
-		}
-	}
-	stops := []struct {
-		message string
-		members []adapter.Member
-		process string
-	}{
-		{"stopping slurmd", workers, "slurmd"},
-		{"stopping slurmctld", controllers, "slurmctld"},
-		{"stopping munged", all, "munged"},
-	}
-	for i, stop := range stops {
-		run.Progress("stopping daemons", 20+15*i, stop.message)
-		if err := run.Each(ctx, stop.members, func(ctx context.Context, member adapter.Member) error {
-			_, err := run.Try(ctx, member, "stop-"+stop.process, adapter.StopProcess{Name: stop.process})
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	run.Progress("tearing down", 70, "deleting sandboxes and proving that nothing is left")
-	return run.Teardown(ctx, all)
 }
