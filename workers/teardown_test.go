@@ -171,15 +171,15 @@ func TestDecommissionDuringALaunchTakesItsPlace(t *testing.T) {
 	require.Equal(t, 2, l.own.Member.Query().Where(dbmember.InstanceID(it.instance), dbmember.StatusEQ(lifecycle.MemberRemoved)).CountX(t.Context()))
 	require.Equal(t, 2, l.own.NodeTask.Query().Where(nodetask.InstanceID(it.instance), nodetask.KindEQ(lifecycle.TaskResidue)).CountX(t.Context()),
 		"a member that never joined is looked for all the same")
-	var steps []struct{ Superseded struct{ Outcome string } }
+	var steps []struct{ Superseded []struct{ Outcome string } }
 	for _, step := range l.steps(down) {
 		if step.Name == "dispatch" {
-			var evidence struct{ Superseded struct{ Outcome string } }
+			var evidence struct{ Superseded []struct{ Outcome string } }
 			require.NoError(t, json.Unmarshal(step.Evidence, &evidence))
 			steps = append(steps, evidence)
 		}
 	}
-	require.Equal(t, "canceled", steps[0].Superseded.Outcome)
+	require.Equal(t, "canceled", steps[0].Superseded[0].Outcome)
 }
 
 // teardown asks for a decommission as the verbs do.

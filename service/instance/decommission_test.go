@@ -50,7 +50,7 @@ func TestALaunchUnderWayIsSupersededInEveryState(t *testing.T) {
 		require.Equal(t, []any{lifecycle.OperationCanceled, operation.Superseded, true}, []any{old.State, old.ErrorCode, old.EndedAt != nil}, name)
 		require.Equal(t, len(c.states)+1, old.ClaimEpoch, "its worker has lost its claim")
 		require.Equal(t, 1, b.Count("operation_step", "operation_id = $1 AND state = 'SKIPPED'", old.ID))
-		require.Equal(t, 1, b.Count("operation", "id = $1 AND kind = 'INSTANCE_DECOMMISSION' AND state = 'PENDING' AND desired_change ->> 'supersedes' = $2", ended.Operation.ID, old.ID))
+		require.Equal(t, 1, b.Count("operation", "id = $1 AND kind = 'INSTANCE_DECOMMISSION' AND state = 'PENDING' AND desired_change -> 'platform' -> 'supersedes' ->> 0 = $2", ended.Operation.ID, old.ID))
 		events, err := b.service.Events(b.ctx, started.Instance.ID, first(10, ""))
 		require.NoError(t, err)
 		kinds := []string{}

@@ -14,7 +14,6 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	dboperation "github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/event"
 )
@@ -64,6 +63,11 @@ type Draft struct {
 	Reason              string
 	DesiredChange       any
 	CorrelationID       string
+	Targets             []ids.ID                  // the members it acts on; empty when it acts on all
+	Force               bool                      // it may lose work and go without proof
+	OnDeadline          lifecycle.DeadlineOutcome // empty for FAIL
+	RetryOf             ids.ID                    // empty when it tries nothing again
+	Input               json.RawMessage           // of a teardown: what a retry asks again; nil for nothing
 }
 
 // CheckDeadline refuses a deadline out of bounds, with INVALID_ARGUMENT at input.deadlineSeconds.
@@ -87,12 +91,7 @@ func Create(ctx context.Context, t *tx.Tx, draft Draft) (*db.Operation, error) {
 		SetRequesterKind(string(t.Actor.Kind)).SetRequesterID(t.Actor.ID).SetRequesterName(t.Actor.Name).
 		SetReason(draft.Reason).SetCorrelationID(draft.CorrelationID).SetDesiredChange(change).
 		SetNextRunAt(t.Now).SetCreatedAt(t.Now).SetDeadline(t.Now.Add(time.Duration(draft.DeadlineSeconds) * time.Second))
-	if draft.Instance != nil {
-		create.SetInstanceID(draft.Instance.ID)
-	}
-	if draft.AllocationID != "" {
-		create.SetAllocationID(draft.AllocationID)
-	}
+	draft.optional(create)
 	op, err := create.Save(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("create an operation: %w", err)
@@ -108,23 +107,22 @@ func Create(ctx context.Context, t *tx.Tx, draft Draft) (*db.Operation, error) {
 	return op, nil
 }
 
-// Open is the instance's operation that has not ended; nil when there is none. The caller holds
-// the instance's row, which every verb that creates one locks first.
-func Open(ctx context.Context, t *tx.Tx, instanceID ids.ID) (*db.Operation, error) {
-	op, err := t.Operation.Query().
-		Where(dboperation.InstanceID(instanceID), dboperation.EndedAtIsNil()).
-		Order(db.Asc(dboperation.FieldID)).ForUpdate().First(ctx)
-	if db.IsNotFound(err) {
-		return nil, nil
+// optional sets what an operation has only if it was given.
+func (d *Draft) optional(create *db.OperationCreate) {
+	create.SetForce(d.Force)
+	if d.Instance != nil {
+		create.SetInstanceID(d.Instance.ID)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("look for an open operation: %w", err)
+	if d.AllocationID != "" {
+		create.SetAllocationID(d.AllocationID)
 	}
-	return op, nil
-}
-
-// InTheWay is the CONFLICT that names the operation a verb would have to wait for.
-func InTheWay(op *db.Operation) error {
-	return fault.New(fault.Conflict, "operation %s (%s, %s) is under way", op.ID, op.Kind, op.State).
-		With(fault.Reason{Code: fault.OperationInTheWay, Message: "wait for it, or cancel it: " + string(op.ID)})
+	if len(d.Targets) > 0 {
+		create.SetTargets(d.Targets)
+	}
+	if d.OnDeadline != "" {
+		create.SetOnDeadline(d.OnDeadline)
+	}
+	if d.RetryOf != "" {
+		create.SetRetryOf(d.RetryOf)
+	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
@@ -83,6 +85,73 @@ func (r *Recount) Queue(batch *pgx.Batch) error {
 	}
 	batch.Queue(`UPDATE instance SET roles = $2 WHERE id = $1`, r.instanceID, encoded)
 	return nil
+}
+
+// WantMore raises how many members of a component are asked for, or lowers it (never below 0), and
+// recounts. The caller holds the instance's row; its roles are brought up to date.
+func WantMore(ctx context.Context, t *tx.Tx, instance *db.Instance, key string, more int) error {
+	var stored []byte
+	if err := t.QueryRow(ctx, `SELECT coalesce(roles, '[]') FROM instance WHERE id = $1`, instance.ID).Scan(&stored); err != nil {
+		return fmt.Errorf("read the roles of %s: %w", instance.ID, err)
+	}
+	roles, err := moreOf(stored, key, more)
+	if err != nil {
+		return fmt.Errorf("change the roles of %s: %w", instance.ID, err)
+	}
+	if _, err := t.Exec(ctx, `UPDATE instance SET roles = $2 WHERE id = $1`, instance.ID, roles); err != nil {
+		return fmt.Errorf("keep the roles of %s: %w", instance.ID, err)
+	}
+	if err := RecountRoles(ctx, t, instance.ID); err != nil {
+		return err
+	}
+	return t.QueryRow(ctx, `SELECT roles FROM instance WHERE id = $1`, instance.ID).Scan((*[]byte)(&instance.Roles))
+}
+
+// moreOf is the stored roles with one more or less asked of a component.
+func moreOf(stored []byte, key string, more int) ([]byte, error) {
+	var roles []role
+	if err := json.Unmarshal(stored, &roles); err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(roles, func(r role) bool { return r.ComponentKey == key })
+	if at < 0 {
+		roles, at = append(roles, role{ComponentKey: key, DisplayName: key}), len(roles)
+	}
+	roles[at].Desired = max(roles[at].Desired+more, 0)
+	return json.Marshal(roles)
+}
+
+// Wanted is how many members are asked for, by component, as the instance's roles say.
+func Wanted(instance *db.Instance) (map[string]int, error) {
+	var roles []role
+	if len(instance.Roles) > 0 {
+		if err := json.Unmarshal(instance.Roles, &roles); err != nil {
+			return nil, fmt.Errorf("read the roles of %s: %w", instance.ID, err)
+		}
+	}
+	wanted := make(map[string]int, len(roles))
+	for _, role := range roles {
+		wanted[role.ComponentKey] = role.Desired
+	}
+	return wanted, nil
+}
+
+// RolesWith are the instance's roles with other numbers asked for: what an adapter is asked about.
+func RolesWith(instance *db.Instance, wanted map[string]int) (json.RawMessage, error) {
+	present, err := Wanted(instance)
+	if err != nil {
+		return nil, err
+	}
+	roles := []byte(instance.Roles)
+	if len(roles) == 0 {
+		roles = []byte("[]")
+	}
+	for key, count := range wanted {
+		if roles, err = moreOf(roles, key, count-present[key]); err != nil {
+			return nil, fmt.Errorf("change the roles of %s: %w", instance.ID, err)
+		}
+	}
+	return roles, nil
 }
 
 // recount counts the members that take part: those that have joined and are not on their way out.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -14,34 +15,30 @@ import (
 const Superseded = "SUPERSEDED"
 
 // Teardown accepts the decommissioning of a locked instance that still has something to tear down:
-// by its own verb, or because an allocation it uses is released. An open launch is superseded; any
-// other open operation is a CONFLICT that names it. The draft gives id, deadline and reason.
+// by its own verb, or because an allocation it uses is released. Open operations that make way are
+// superseded; any other is a CONFLICT that names it. The draft gives id, deadline, reason and force.
 func Teardown(ctx context.Context, t *tx.Tx, row *db.Instance, draft Draft) (*db.Operation, error) {
-	open, err := Open(ctx, t, row.ID)
+	open, err := AllOpen(ctx, t, row.ID, true)
 	if err != nil {
 		return nil, err
 	}
-	var events []event.Draft
-	if open != nil {
-		if open.Kind != lifecycle.InstanceCreate {
-			return nil, InTheWay(open)
-		}
-		if err := Supersede(ctx, t, open, string(draft.ID)); err != nil {
-			return nil, err
-		}
-		events = append(events, event.Draft{Type: lifecycle.EventOperationCanceled, OperationID: open.ID,
-			Message: "superseded by a decommission", Payload: map[string]any{"by": draft.ID}})
+	inTheWay, superseded := Clash(lifecycle.InstanceDecommission, nil, open)
+	if inTheWay != nil {
+		return nil, InTheWay(inTheWay)
+	}
+	events, gone, err := SupersedeAll(ctx, t, superseded, draft.ID, lifecycle.InstanceDecommission)
+	if err != nil {
+		return nil, err
 	}
 	if err := stop(ctx, t, row); err != nil {
 		return nil, err
 	}
 	draft.Kind, draft.TenantID, draft.ProjectID, draft.Instance = lifecycle.InstanceDecommission, row.TenantID, row.ProjectID, row
 	draft.AdapterName, draft.CorrelationID = row.RuntimeBackend, t.Request.CorrelationID
-	change := map[string]any{}
-	if open != nil {
-		change["supersedes"] = open.ID
+	draft.DesiredChange, err = WithPrivate(struct{}{}, Private{Supersedes: gone, Input: draft.Input})
+	if err != nil {
+		return nil, err
 	}
-	draft.DesiredChange = change
 	op, err := Create(ctx, t, draft)
 	if err != nil {
 		return nil, err
@@ -52,6 +49,24 @@ func Teardown(ctx context.Context, t *tx.Tx, row *db.Instance, draft Draft) (*db
 		event.Draft{Type: lifecycle.EventOperationAccepted, OperationID: op.ID, Message: "decommission accepted", CorrelationID: op.CorrelationID,
 			Payload: map[string]any{"kind": op.Kind, "deadline": op.Deadline}})
 	return op, event.Append(ctx, t, row, events...)
+}
+
+// SupersedeAll ends open operations in favour of a new one; it answers what to tell of it, and which
+// they were.
+func SupersedeAll(ctx context.Context, t *tx.Tx, superseded []*db.Operation, by ids.ID, kind lifecycle.OperationKind) ([]event.Draft, []ids.ID, error) {
+	var events []event.Draft
+	var gone []ids.ID
+	for _, op := range superseded {
+		if err := Supersede(ctx, t, op, string(by)); err != nil {
+			return nil, nil, err
+		}
+		gone = append(gone, op.ID)
+		events = append(events, event.Draft{
+			Type: lifecycle.EventOperationCanceled, OperationID: op.ID, Message: "superseded by " + lifecycle.Wire(kind),
+			CorrelationID: op.CorrelationID, Payload: map[string]any{"by": by},
+		})
+	}
+	return events, gone, nil
 }
 
 // stop moves the instance to STOPPING, unless it is there already or lost for service.

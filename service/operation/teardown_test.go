@@ -27,9 +27,9 @@ func (b *bundle) teardown() (op *db.Operation, err error) {
 	return op, err
 }
 
-func TestATeardownGivesWayToEveryOpenOperationButALaunch(t *testing.T) {
+func TestATeardownGivesWayToTeardownsAndChangesOfVersion(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []lifecycle.OperationKind{lifecycle.InstanceDecommission, lifecycle.InstanceUpgrade, lifecycle.MembersAdd} {
+	for _, kind := range []lifecycle.OperationKind{lifecycle.InstanceDecommission, lifecycle.InstanceUpgrade, lifecycle.InstanceRollback} {
 		b := setup(t)
 		open := b.Operation(b.made, kind, lifecycle.OperationRunning)
 		_, err := b.teardown()
@@ -40,6 +40,20 @@ func TestATeardownGivesWayToEveryOpenOperationButALaunch(t *testing.T) {
 		require.Equal(t, 1, b.Count("instance", "status = 'RUNNING'"))
 		require.Zero(t, b.Count("app_instance_event", ""))
 	}
+}
+
+func TestATeardownSupersedesALaunchAndEveryOperationOfMembers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var open []ids.ID
+	for _, kind := range []lifecycle.OperationKind{lifecycle.MembersAdd, lifecycle.MemberDrain, lifecycle.MemberReplace} {
+		open = append(open, b.Operation(b.made, kind, lifecycle.OperationRunning).ID)
+	}
+	op, err := b.teardown()
+	require.NoError(t, err)
+	require.Equal(t, open, operation.PrivateOf(op).Supersedes)
+	require.Equal(t, 3, b.Count("operation", "state = 'CANCELED' AND error_code = $1 AND ended_at IS NOT NULL", operation.Superseded))
+	require.Equal(t, 3, b.Count("app_instance_event", "type = $1", lifecycle.EventOperationCanceled))
 }
 
 func TestATeardownIsStoredWithItsDeadlineAndWakesTheWorkers(t *testing.T) {

@@ -2,7 +2,6 @@ package steps
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -24,8 +23,8 @@ type dispatched struct {
 	State   string    `json:"state"`
 	// Known says that the adapter had this operation already, from an earlier try.
 	Known bool `json:"known,omitempty"`
-	// Superseded is what became of the operation that this one took the place of.
-	Superseded *superseded `json:"superseded,omitempty"`
+	// Superseded is what became of the operations that this one took the place of.
+	Superseded []superseded `json:"superseded,omitempty"`
 }
 
 type superseded struct {
@@ -149,26 +148,30 @@ func trouble(e *adapterclient.Error) error {
 	return &engine.Trouble{Message: e.Reason(), Blame: blame, Err: e}
 }
 
-// cancelSuperseded asks the adapter to stop the operation that this one took the place of. It is
-// tried once: what that operation began is torn down by this one either way.
-func (w *work) cancelSuperseded(ctx context.Context, c *engine.Context, s *snapshot) *superseded {
-	var change struct{ Supersedes ids.ID }
-	if json.Unmarshal(c.Op.DesiredChange, &change) != nil || change.Supersedes == "" {
-		return nil
+// cancelSuperseded asks the adapter to stop the operations that this one took the place of. It is
+// tried once: what those operations began is taken over by this one either way.
+func (w *work) cancelSuperseded(ctx context.Context, c *engine.Context, s *snapshot) []superseded {
+	var out []superseded
+	for _, id := range operation.PrivateOf(c.Op.Operation).Supersedes {
+		out = append(out, w.cancelOne(ctx, c, s, id))
 	}
-	out := &superseded{Operation: change.Supersedes, Outcome: "unknown"}
+	return out
+}
+
+func (w *work) cancelOne(ctx context.Context, c *engine.Context, s *snapshot, id ids.ID) superseded {
+	out := superseded{Operation: id, Outcome: "unknown"}
 	var attempt int
-	err := c.DB().Worker().QueryRow(ctx, `SELECT dispatch_attempt FROM operation WHERE id = $1`, change.Supersedes).Scan(&attempt)
+	err := c.DB().Worker().QueryRow(ctx, `SELECT dispatch_attempt FROM operation WHERE id = $1`, id).Scan(&attempt)
 	if err == nil && attempt == 0 {
 		out.Outcome, out.Message = "never_dispatched", "the adapter was never asked for it"
 		return out
 	}
 	if err == nil {
-		out.Outcome, out.Message, err = w.cancel(ctx, c, s.target, change.Supersedes, attempt)
+		out.Outcome, out.Message, err = w.cancel(ctx, c, s.target, id, attempt)
 	}
 	if err != nil {
 		out.Message = "the adapter could not be asked to stop it"
-		c.Log.Warn("superseded operation not canceled at the adapter", "superseded", change.Supersedes, "error", err)
+		c.Log.Warn("superseded operation not canceled at the adapter", "superseded", id, "error", err)
 	}
 	return out
 }
