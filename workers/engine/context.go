@@ -38,6 +38,8 @@ type Context struct {
 	progress operation.Progress
 	failures int
 	word     *event.Waiter // since Listen
+	asked    bool          // whoever carries it out was asked to stop, and cannot say yet
+	verdict  string        // what became of the request to stop, to be stored
 }
 
 // DB is the database.
@@ -121,18 +123,19 @@ func (c *Context) WriteAfter(ctx context.Context, reads func(*pgx.Batch), fn fun
 	for _, row := range c.rows {
 		row.stored, row.dirty = row.State, false
 	}
+	c.verdict = ""
 	return nil
 }
 
 // flush queues steps, progress and events, in the transaction's last batch.
 func (c *Context) flush(t *tx.Tx, locked *Locked) error {
 	before := locked.Writes.Len()
-	if c.rows[0].stored == "" {
-		c.insert(locked.Writes)
-	} else {
-		for _, row := range c.rows {
-			row.queue(locked.Writes)
-		}
+	c.insert(locked.Writes)
+	for _, row := range c.rows {
+		row.queue(locked.Writes)
+	}
+	if c.verdict != "" {
+		locked.Writes.Queue(`UPDATE operation SET cancel_message = $2 WHERE id = $1`, c.Op.ID, c.verdict)
 	}
 	if locked.Writes.Len() > before {
 		t.Wake(event.OperationTopic(c.Op.ID))
@@ -158,12 +161,15 @@ func (c *Context) intended(op *db.Operation) operation.Progress {
 	return p
 }
 
-// insert queues the first storing of all steps, in one statement.
+// insert queues the first storing of all steps that have no row yet, in one statement.
 func (c *Context) insert(batch *pgx.Batch) {
 	sql := `INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state, attempt, message, evidence, started_at, ended_at) VALUES `
 	var args []any
-	for i, r := range c.rows {
-		if i > 0 {
+	for _, r := range c.rows {
+		if r.stored != "" {
+			continue
+		}
+		if len(args) > 0 {
 			sql += ", "
 		}
 		sql += "("
@@ -177,20 +183,35 @@ func (c *Context) insert(batch *pgx.Batch) {
 		sql += ")"
 		args = append(args, values...)
 	}
-	batch.Queue(sql, args...)
+	if len(args) > 0 {
+		batch.Queue(sql, args...)
+	}
 }
 
-// queue queues what is not stored yet of a step that has a row.
+// queue queues what is not stored yet of a step that has a row, by legal moves only.
 func (r *stepRow) queue(batch *pgx.Batch) {
-	if !r.dirty {
+	if !r.dirty || r.stored == "" {
 		return
 	}
-	if r.stored == lifecycle.StepPending && r.State != lifecycle.StepRunning && r.State != lifecycle.StepSkipped && r.State != r.stored {
-		// The table of states has no way past RUNNING.
-		batch.Queue(`UPDATE operation_step SET state = $2 WHERE id = $1`, r.ID, lifecycle.StepRunning)
+	for _, between := range r.detour() {
+		batch.Queue(`UPDATE operation_step SET state = $2 WHERE id = $1`, r.ID, between)
 	}
 	batch.Queue(`UPDATE operation_step SET state = $2, attempt = $3, message = $4, evidence = $5, started_at = $6, ended_at = $7 WHERE id = $1`,
 		r.ID, r.State, r.Attempt, r.Message, r.Evidence, r.StartedAt, r.EndedAt)
+}
+
+// detour are the states between the stored one and the new one, where the table of states has no
+// straight way.
+func (r *stepRow) detour() []lifecycle.StepState {
+	switch {
+	case r.State == r.stored || r.stored.CanMove(r.State) == nil:
+		return nil
+	case r.stored == lifecycle.StepPending:
+		return []lifecycle.StepState{lifecycle.StepRunning}
+	case r.stored == lifecycle.StepSucceeded: // its word does not hold any more
+		return []lifecycle.StepState{lifecycle.StepUndoing, lifecycle.StepFailed}
+	}
+	return nil
 }
 
 // load reads the steps, or lays them out when the operation is new.
@@ -210,33 +231,44 @@ func (c *Context) load(ctx context.Context) error {
 		}
 	}
 	if len(c.rows) == 0 {
-		c.layOut()
+		c.layOut(c.names()[:len(c.kind.Steps)+1])
 	}
 	return nil
 }
 
 // known says whether the stored steps are those that this build carries out.
 func (c *Context) known() bool {
-	if len(c.rows) != len(c.kind.Steps)+1 {
+	own, all := len(c.kind.Steps)+1, c.names()
+	if len(c.rows) != own && len(c.rows) != len(all) {
 		return false
 	}
-	for i, step := range c.kind.Steps {
-		if c.rows[i].Name != step.Name {
+	for i, row := range c.rows {
+		if row.Name != all[i] {
 			return false
 		}
 	}
 	return true
 }
 
-func (c *Context) layOut() {
-	names := make([]string, 0, len(c.kind.Steps)+1)
+// names are the names of all steps: the kind's own, the last one, and those that undo.
+func (c *Context) names() []string {
+	var names []string
 	for _, step := range c.kind.Steps {
 		names = append(names, step.Name)
 	}
-	for i, name := range append(names, finishStep) {
+	names = append(names, finishStep)
+	for _, step := range c.kind.Undo {
+		names = append(names, step.Name)
+	}
+	return names
+}
+
+// layOut makes the rows of the steps from the first that has none.
+func (c *Context) layOut(names []string) {
+	for i := len(c.rows); i < len(names); i++ {
 		c.rows = append(c.rows, &stepRow{OperationStep: &db.OperationStep{
 			ID: ids.New(ids.OperationStep), TenantID: c.Op.TenantID, ProjectID: c.Op.ProjectID, OperationID: c.Op.ID,
-			Name: name, Ordinal: i, State: lifecycle.StepPending,
+			Name: names[i], Ordinal: i, State: lifecycle.StepPending,
 		}})
 	}
 }

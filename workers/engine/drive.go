@@ -14,7 +14,6 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/operation"
 )
 
@@ -73,15 +72,11 @@ func (c *Context) carryOn(ctx context.Context) error {
 	if stranger || !c.known() {
 		return c.failUnknown(ctx)
 	}
+	if c.Op.State == lifecycle.OperationCompensating {
+		return c.compensate(ctx)
+	}
 	for c.at = 0; c.at < len(c.kind.Steps); c.at++ {
-		if c.rows[c.at].State == lifecycle.StepSucceeded || c.rows[c.at].State == lifecycle.StepSkipped {
-			continue
-		}
-		if !c.Now().Before(c.Op.Deadline) {
-			return c.expire(ctx)
-		}
-		c.begin()
-		over, err := c.runStep(ctx)
+		over, err := c.pass(ctx)
 		if over || err != nil {
 			return err
 		}
@@ -89,9 +84,45 @@ func (c *Context) carryOn(ctx context.Context) error {
 	return c.complete(ctx)
 }
 
+// pass brings the current step to its end, unless it is there; over when the claim was given back or
+// the operation ended.
+func (c *Context) pass(ctx context.Context) (over bool, err error) {
+	if c.rows[c.at].over() {
+		return false, nil
+	}
+	if c.Op.State == lifecycle.OperationCanceling {
+		if over, err := c.cancel(ctx); over || err != nil {
+			return over, err
+		}
+	}
+	if !c.Now().Before(c.due()) {
+		if over, err := c.expire(ctx); over || err != nil || c.rows[c.at].over() {
+			return over, err
+		}
+	}
+	c.begin()
+	return c.runStep(ctx)
+}
+
+// over says whether nothing is left to do of the step.
+func (r *stepRow) over() bool {
+	return r.State == lifecycle.StepSucceeded || r.State == lifecycle.StepSkipped
+}
+
+// step is the step that runs.
+func (c *Context) step() Step {
+	switch {
+	case c.at < len(c.kind.Steps):
+		return c.kind.Steps[c.at]
+	case c.at > len(c.kind.Steps) && c.at <= len(c.kind.Steps)+len(c.kind.Undo):
+		return c.kind.Undo[c.at-len(c.kind.Steps)-1]
+	}
+	return Step{Name: finishStep, Owner: operation.OwnerPlatform}
+}
+
 // begin notes that the step is under way.
 func (c *Context) begin() {
-	row, step := c.rows[c.at], c.kind.Steps[c.at]
+	row, step := c.rows[c.at], c.step()
 	if row.State == lifecycle.StepRunning {
 		return
 	}
@@ -105,12 +136,18 @@ func (c *Context) begin() {
 func (c *Context) runStep(ctx context.Context) (over bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	result, err := c.kind.Steps[c.at].Run(bounded, c)
+	result, err := c.step().Run(bounded, c)
 	switch {
 	case errors.Is(err, operation.ErrFenced) || (err != nil && ctx.Err() != nil):
 		return true, err
 	case err != nil:
 		return true, c.retry(ctx, err)
+	case result.failure != nil && c.undoing():
+		c.leave(result.failure.Message)
+		return false, nil
+	case result.failure != nil && c.gives():
+		c.giveUp(result.failure.Message)
+		return false, nil
 	case result.failure != nil:
 		return true, c.fail(ctx, *result.failure)
 	case result.waiting:
@@ -131,7 +168,7 @@ func (c *Context) done(evidence any) error {
 	}
 	now := c.Now()
 	row.State, row.EndedAt, row.dirty = lifecycle.StepSucceeded, &now, true
-	c.progress.Percent = c.kind.Steps[c.at].Percent
+	c.progress.Percent = c.step().Percent
 	c.failures = 0
 	return nil
 }
@@ -143,6 +180,10 @@ func (c *Context) wait(ctx context.Context, result Result) error {
 	}
 	if err := c.blame(result.blame); err != nil {
 		return err
+	}
+	if c.asked {
+		c.failures++
+		return c.release(ctx, min(result.after, c.backoff()))
 	}
 	c.failures = 0
 	return c.release(ctx, result.after)
@@ -173,7 +214,7 @@ func (c *Context) blame(blame Blame) error {
 		blame.Code = fault.DeadlineExceeded
 	}
 	if blame.Owner == "" {
-		blame.Owner = c.kind.Steps[c.at].Owner
+		blame.Owner = c.step().Owner
 	}
 	return c.rows[c.at].note(func(n *notes) { n.Waits = &waits{Code: blame.Code, Owner: blame.Owner} })
 }
@@ -187,8 +228,8 @@ func (c *Context) backoff() time.Duration {
 // release gives the claim back. News that came while it was held makes the operation due at once.
 func (c *Context) release(ctx context.Context, after time.Duration) error {
 	until := c.Now().Add(max(after, minWait))
-	if until.After(c.Op.Deadline) {
-		until = c.Op.Deadline
+	if due := c.due(); until.After(due) {
+		until = due
 		if soonest := c.Now().Add(minWait); until.Before(soonest) {
 			until = soonest
 		}
@@ -226,93 +267,4 @@ func (c *Context) unsaved() bool {
 	}
 	op := c.Op.Operation
 	return c.intended(op) != (operation.Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent})
-}
-
-// expire fails an operation whose deadline has passed, with the code and owner of what it waited for.
-func (c *Context) expire(ctx context.Context) error {
-	row := c.rows[c.at]
-	failure := operation.Failure{Code: string(fault.DeadlineExceeded), Owner: c.kind.Steps[c.at].Owner, Retryable: true,
-		Message: "the deadline passed before the work began"}
-	if row.State == lifecycle.StepRunning {
-		failure.Message = "the deadline passed: " + row.Message
-	}
-	if waited := row.notes().Waits; waited != nil {
-		failure.Code, failure.Owner = string(waited.Code), waited.Owner
-	}
-	return c.fail(ctx, failure)
-}
-
-// fail ends the operation and what it stands for in one transaction.
-func (c *Context) fail(ctx context.Context, failure operation.Failure) error {
-	failure = failure.Clipped()
-	now := c.Now()
-	for i, row := range c.rows {
-		switch {
-		case i == c.at && row.State == lifecycle.StepRunning:
-			row.State, row.Message = lifecycle.StepFailed, failure.Message
-		case row.State == lifecycle.StepPending:
-			row.State = lifecycle.StepSkipped
-		default:
-			continue
-		}
-		row.EndedAt, row.dirty = &now, true
-	}
-	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
-		if c.kind.OnFail != nil {
-			if err := c.kind.OnFail(ctx, t, c, locked, failure); err != nil {
-				return err
-			}
-		}
-		for _, told := range c.Op.Kind.Effects().Failed {
-			locked.Emit(event.Draft{Type: told, Message: failure.Message, Payload: failure.Payload()})
-		}
-		locked.Emit(event.Draft{Type: lifecycle.EventOperationFailed, Message: failure.Message, Payload: failure.Payload()})
-		locked.ended = true
-		return operation.Fail(ctx, t, locked.Op, failure)
-	})
-	if err != nil {
-		return err
-	}
-	c.Log.Warn("operation failed", "code", failure.Code, "owner", failure.Owner, "message", failure.Message)
-	if c.kind.Abandon != nil {
-		bounded, cancel := context.WithTimeout(ctx, letGo)
-		defer cancel()
-		c.kind.Abandon(bounded, c)
-	}
-	return nil
-}
-
-// failUnknown ends an operation whose kind or steps this build does not know, at its first step that
-// has not ended.
-func (c *Context) failUnknown(ctx context.Context) error {
-	for c.at = 0; c.at < len(c.rows)-1 && c.rows[c.at].State == lifecycle.StepSucceeded; {
-		c.at++
-	}
-	return c.fail(ctx, operation.Failure{Code: string(fault.Internal), Owner: operation.OwnerPlatform,
-		Message: fmt.Sprintf("this build cannot carry out the steps of %s", c.Op.Kind)})
-}
-
-// complete ends the operation with success.
-func (c *Context) complete(ctx context.Context) error {
-	row, now := c.rows[c.at], c.Now()
-	row.State, row.Attempt, row.StartedAt, row.EndedAt, row.Message, row.dirty = lifecycle.StepSucceeded, row.Attempt+1, &now, &now, "done", true
-	c.progress = operation.Progress{}
-	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
-		evidence, message, err := c.kind.Complete(ctx, t, c, locked)
-		if err != nil {
-			return err
-		}
-		for _, told := range c.Op.Kind.Effects().Succeeded {
-			locked.Emit(event.Draft{Type: told, Message: message})
-		}
-		locked.Emit(event.Draft{Type: lifecycle.EventOperationSucceeded, Message: message})
-		locked.ended = true
-		return operation.QueueFinish(locked.Writes, t, locked.Op, evidence, message)
-	})
-	if err != nil {
-		row.State, row.EndedAt = lifecycle.StepRunning, nil
-		return err
-	}
-	c.Log.Info("operation succeeded")
-	return nil
 }

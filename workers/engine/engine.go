@@ -45,7 +45,18 @@ type Config struct {
 	Kinds []Kind
 	// Concurrency bounds steps that run at once; 0 means 16.
 	Concurrency int
+	// Grace is how long an adapter gets once force is used, before the platform goes on by itself; 0
+	// means 120 seconds.
+	Grace time.Duration
+	// Undo is how long taking back what was half done may take; 0 means 10 minutes.
+	Undo time.Duration
 }
+
+// The times of force and of compensation.
+const (
+	defaultGrace = 120 * time.Second
+	defaultUndo  = 10 * time.Minute
+)
 
 // Engine claims operations and carries them on. Make it with New, then Run it.
 type Engine struct {
@@ -74,6 +85,12 @@ type carried struct {
 func New(config Config) *Engine {
 	if config.Concurrency == 0 {
 		config.Concurrency = defaultConcurrency
+	}
+	if config.Grace == 0 {
+		config.Grace = defaultGrace
+	}
+	if config.Undo == 0 {
+		config.Undo = defaultUndo
 	}
 	e := &Engine{
 		config: config, actor: authz.System("worker"), kinds: make(map[lifecycle.OperationKind]*Kind, len(config.Kinds)),

@@ -8,9 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/operation"
 )
@@ -22,8 +24,19 @@ type Kind struct {
 	Steps []Step
 	// Complete writes what success means, and answers the evidence for it and a word for people.
 	Complete func(ctx context.Context, t *tx.Tx, c *Context, locked *Locked) (evidence any, message string, err error)
-	// OnFail writes what failure means, in the transaction that ends the operation; nil for nothing.
+	// OnFail writes what failure means, in the transaction that ends the operation, be it as failed or
+	// as canceled (Canceled says which), and after whatever Undo came to; nil for nothing.
 	OnFail func(ctx context.Context, t *tx.Tx, c *Context, locked *Locked, failure operation.Failure) error
+	// Undo takes back what was half done, when the operation failed or was canceled; its steps are
+	// appended to the operation's own. They have a time of their own, and what they have not taken
+	// back by then OnFail puts on the list of orphans.
+	Undo []Step
+	// Undoes says whether there is anything to take back; nil for always.
+	Undoes func(c *Context, failure operation.Failure) bool
+	// Cancel asks whoever carries the operation out to stop. Nil when nobody can.
+	Cancel func(ctx context.Context, c *Context) (Answer, error)
+	// CancelFails says that a cancel, too, is told by the kind's events of failure.
+	CancelFails bool
 	// Abandon runs once the failure is written, outside of any transaction and without a promise:
 	// the place to tell others that nobody waits any more. Nil for nothing.
 	Abandon func(ctx context.Context, c *Context)
@@ -39,6 +52,13 @@ type Step struct {
 	Percent int
 	// Owner is whom the step waits for, when its waiting says nothing else.
 	Owner string
+	// Yields says that force makes do without the step: once its grace is over, or the step has failed,
+	// it is skipped.
+	Yields bool
+	// Patient says that the step gets another grace when force is used, since it begins late.
+	Patient bool
+	// Endures says that the step bounds itself when force is used.
+	Endures bool
 	// Run does the step. It may be run again after any crash, so it must be idempotent. An error is
 	// tried again until the operation's deadline.
 	Run func(ctx context.Context, c *Context) (Result, error)
@@ -74,6 +94,24 @@ func Wait(after time.Duration, message string, blame Blame) Result {
 // Fail says that the operation cannot succeed.
 func Fail(failure operation.Failure) Result { return Result{failure: &failure} }
 
+// Answer is what a request to stop came to.
+type Answer struct {
+	// Outcome is canceled, too_late or unknown; only the first two are final.
+	Outcome adapter.CancelOutcome
+	// Message says it to a person.
+	Message string
+}
+
+// Reopen is an error of Complete, or of OnFail, which says that a step's word does not hold any more:
+// nothing is written and the step is run again, with the state given.
+type Reopen struct {
+	Step, Message string
+	State         any
+}
+
+// Error is for the log.
+func (r *Reopen) Error() string { return r.Step + " must be done again: " + r.Message }
+
 // Trouble is an error with a word for people; the step is tried again.
 type Trouble struct {
 	Message string
@@ -100,6 +138,13 @@ type Locked struct {
 	Op *db.Operation
 	// Writes go out with the commit, before the steps and events.
 	Writes *pgx.Batch
+	// Outcome is what the operation's success counts as: NORMAL when empty.
+	Outcome lifecycle.Outcome
+	// About are the members that an event of the kind is told of; the targets of a member's operation
+	// for those left out.
+	About map[lifecycle.EventType][]ids.ID
+	// Left says that not everything could be taken back.
+	Left   bool
 	events []event.Draft
 	ended  bool
 }

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
+)
+
+// Canceled says whether a failure is none: the operation was stopped on request.
+func Canceled(failure operation.Failure) bool { return failure.Code == string(fault.Canceled) }
+
+// cancel asks for the stop that somebody wants. Canceled ends the operation; too late goes on with it;
+// while nobody can say, the operation is looked after as before and the question is asked again.
+func (c *Context) cancel(ctx context.Context) (over bool, err error) {
+	answer, err := c.ask(ctx)
+	if err != nil {
+		return true, err
+	}
+	switch answer.Outcome {
+	case adapter.CancelDone:
+		c.asked, c.verdict = false, answer.Message
+		return true, c.fail(ctx, c.stopped())
+	case adapter.CancelTooLate:
+		c.asked = false
+		return false, c.resume(ctx, answer.Message)
+	}
+	c.asked = true
+	if answer.Message != c.Op.CancelMessage {
+		c.verdict = answer.Message
+	}
+	return false, nil
+}
+
+func (c *Context) ask(ctx context.Context) (Answer, error) {
+	switch {
+	case c.Op.DispatchAttempt == 0:
+		return Answer{Outcome: adapter.CancelDone, Message: "it was never sent to the adapter"}, nil
+	case c.kind.Cancel == nil:
+		return Answer{Outcome: adapter.CancelTooLate, Message: "it cannot be stopped"}, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	return c.kind.Cancel(bounded, c)
+}
+
+// stopped is why a canceled operation ended.
+func (c *Context) stopped() operation.Failure {
+	message := "canceled"
+	if c.Op.CancelRequester != "" {
+		message += " by " + c.Op.CancelRequester
+	}
+	if c.Op.CancelReason != "" {
+		message += ": " + c.Op.CancelReason
+	}
+	return operation.Failure{Code: string(fault.Canceled), Owner: operation.OwnerUser, Message: message, Retryable: true}.Clipped()
+}
+
+// resume goes on with an operation that it is too late to stop.
+func (c *Context) resume(ctx context.Context, why string) error {
+	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
+		if locked.Op.State != lifecycle.OperationCanceling {
+			return nil
+		}
+		if _, err := t.Exec(ctx, `UPDATE operation SET state = 'RUNNING', cancel_message = $2 WHERE id = $1`, locked.Op.ID, why); err != nil {
+			return fmt.Errorf("resume %s: %w", locked.Op.ID, err)
+		}
+		locked.Op.State, locked.Op.CancelMessage = lifecycle.OperationRunning, why
+		locked.Emit(event.Draft{Type: lifecycle.EventOperationStarted, Message: "it is too late to cancel: " + why,
+			Payload: map[string]any{"kind": locked.Op.Kind, "resumed": true}})
+		t.Wake(event.OperationTopic(locked.Op.ID))
+		return nil
+	})
+	if err == nil {
+		c.Log.Info("too late to cancel", "message", why)
+	}
+	return err
+}

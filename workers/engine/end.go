@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
+)
+
+// expire is what becomes of a step whose time is over: force makes do without it, or begins, or the
+// operation fails with the code and owner of what it waited for.
+func (c *Context) expire(ctx context.Context) (over bool, err error) {
+	row := c.rows[c.at]
+	if c.gives() {
+		c.giveUp(row.Message)
+		return false, nil
+	}
+	if c.mayForce() {
+		return false, c.force(ctx)
+	}
+	failure := operation.Failure{Code: string(fault.DeadlineExceeded), Owner: c.step().Owner, Retryable: true,
+		Message: "the deadline passed before the work began"}
+	if row.State == lifecycle.StepRunning {
+		failure.Message = "the deadline passed: " + row.Message
+	}
+	if waited := row.notes().Waits; waited != nil {
+		failure.Code, failure.Owner = string(waited.Code), waited.Owner
+	}
+	return true, c.fail(ctx, failure)
+}
+
+// fail takes back what was half done, if the kind does that, and ends the operation.
+func (c *Context) fail(ctx context.Context, failure operation.Failure) error {
+	failure = failure.Clipped()
+	if len(c.kind.Undo) > 0 && (c.kind.Undoes == nil || c.kind.Undoes(c, failure)) {
+		return c.turnBack(ctx, failure)
+	}
+	c.stopSteps(failure)
+	return c.close(ctx, failure)
+}
+
+// stopSteps notes that the running step did not succeed, and that the others are not begun any more.
+func (c *Context) stopSteps(failure operation.Failure) {
+	now := c.Now()
+	for i, row := range c.rows {
+		switch {
+		case i == c.at && row.State == lifecycle.StepRunning && Canceled(failure):
+			row.State, row.Message = lifecycle.StepSkipped, failure.Message
+		case i == c.at && row.State == lifecycle.StepRunning:
+			row.State, row.Message = lifecycle.StepFailed, failure.Message
+		case row.State == lifecycle.StepPending:
+			row.State = lifecycle.StepSkipped
+		default:
+			continue
+		}
+		row.EndedAt, row.dirty = &now, true
+	}
+}
+
+// close ends the operation without success, and what it stands for, in one transaction.
+func (c *Context) close(ctx context.Context, failure operation.Failure) error {
+	before := c.snapshotRows()
+	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
+		if c.kind.OnFail != nil {
+			if err := c.kind.OnFail(ctx, t, c, locked, failure); err != nil {
+				return err
+			}
+		}
+		c.undone(locked.Left)
+		ending := lifecycle.EventOperationFailed
+		if Canceled(failure) {
+			ending = lifecycle.EventOperationCanceled
+		}
+		if !Canceled(failure) || c.kind.CancelFails {
+			for _, told := range c.Op.Kind.Effects().Failed {
+				locked.tell(told, failure.Message, failure.Payload())
+			}
+		}
+		locked.Emit(event.Draft{Type: ending, Message: failure.Message, Payload: failure.Payload()})
+		locked.ended = true
+		if Canceled(failure) {
+			return operation.Canceled(ctx, t, locked.Op, failure)
+		}
+		return operation.Fail(ctx, t, locked.Op, failure)
+	})
+	if err != nil {
+		before()
+		return c.reopened(ctx, err)
+	}
+	c.Log.Warn("operation ended without success", "code", failure.Code, "owner", failure.Owner, "message", failure.Message)
+	if c.kind.Abandon != nil && !Canceled(failure) {
+		bounded, cancel := context.WithTimeout(ctx, letGo)
+		defer cancel()
+		c.kind.Abandon(bounded, c)
+	}
+	return nil
+}
+
+// snapshotRows answers how to bring the rows' states back to what they are now.
+func (c *Context) snapshotRows() (restore func()) {
+	states := make([]lifecycle.StepState, len(c.rows))
+	for i, row := range c.rows {
+		states[i] = row.State
+	}
+	return func() {
+		for i, row := range c.rows {
+			row.State = states[i]
+		}
+	}
+}
+
+// reopened runs a step again whose word turned out not to hold when the operation was about to end.
+func (c *Context) reopened(ctx context.Context, cause error) error {
+	var again *Reopen
+	if !errors.As(cause, &again) {
+		return cause
+	}
+	for i, row := range c.rows {
+		if row.Name != again.Step {
+			continue
+		}
+		c.at = i
+		row.State, row.EndedAt, row.Evidence, row.dirty = lifecycle.StepRunning, nil, nil, true
+		if err := c.SetState(again.State); err != nil {
+			return err
+		}
+		c.Say(again.Message)
+		return c.release(ctx, 0)
+	}
+	return cause
+}
+
+// failUnknown ends an operation whose kind or steps this build does not know, at its first step that
+// has not ended.
+func (c *Context) failUnknown(ctx context.Context) error {
+	c.kind = &Kind{Kind: c.Op.Kind}
+	for c.at = 0; c.at < len(c.rows)-1 && c.rows[c.at].State == lifecycle.StepSucceeded; {
+		c.at++
+	}
+	return c.fail(ctx, operation.Failure{Code: string(fault.Internal), Owner: operation.OwnerPlatform,
+		Message: fmt.Sprintf("this build cannot carry out the steps of %s", c.Op.Kind)})
+}
+
+// complete ends the operation with success.
+func (c *Context) complete(ctx context.Context) error {
+	row, now := c.rows[c.at], c.Now()
+	row.State, row.Attempt, row.StartedAt, row.EndedAt, row.Message, row.dirty = lifecycle.StepSucceeded, row.Attempt+1, &now, &now, "done", true
+	c.progress = operation.Progress{}
+	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
+		evidence, message, err := c.kind.Complete(ctx, t, c, locked)
+		if err != nil {
+			return err
+		}
+		for _, told := range c.Op.Kind.Effects().Succeeded {
+			locked.tell(told, message, nil)
+		}
+		locked.Emit(event.Draft{Type: lifecycle.EventOperationSucceeded, Message: message, Payload: map[string]any{"outcome": locked.outcome()}})
+		locked.ended = true
+		return operation.QueueFinish(locked.Writes, t, locked.Op, locked.outcome(), evidence, message)
+	})
+	if err != nil {
+		row.State, row.EndedAt = lifecycle.StepRunning, nil
+		return c.reopened(ctx, err)
+	}
+	c.Log.Info("operation succeeded")
+	return nil
+}
+
+func (l *Locked) outcome() lifecycle.Outcome {
+	if l.Outcome == "" {
+		return lifecycle.OutcomeNormal
+	}
+	return l.Outcome
+}
+
+// tell emits an event of the kind: once for each member that it is about, once when it is about none.
+func (l *Locked) tell(told lifecycle.EventType, message string, payload map[string]any) {
+	about, said := l.About[told]
+	if !said && l.Op.Kind.Effects().Scope == lifecycle.ScopeMember {
+		about = l.Op.Targets
+	}
+	if len(about) == 0 && !said {
+		about = []ids.ID{""}
+	}
+	for _, member := range about {
+		l.Emit(event.Draft{Type: told, MemberID: member, Message: message, Payload: payload})
+	}
+}

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
+)
+
+// never is when a step is due that bounds itself.
+const never = 24 * time.Hour
+
+// ForcedSince is since when force is used: from the start when the caller asked for it, or from the
+// deadline on.
+func (c *Context) ForcedSince() (since time.Time, forced bool) {
+	switch {
+	case c.Op.ForcedAt != nil:
+		return *c.Op.ForcedAt, true
+	case c.Op.Force && c.Op.StartedAt != nil:
+		return *c.Op.StartedAt, true
+	case c.Op.Force:
+		return c.Op.CreatedAt, true
+	}
+	return time.Time{}, false
+}
+
+// due is when the current step must have ended.
+func (c *Context) due() time.Time {
+	if len(c.rows) == 0 || c.kind == nil {
+		return c.Op.Deadline
+	}
+	if c.undoing() {
+		return c.UndoneBy().Add(c.engine.config.Grace) // its steps know when to stop; this is for one that does not
+	}
+	since, forced := c.ForcedSince()
+	step := c.step()
+	switch {
+	case !forced:
+		return c.Op.Deadline
+	case step.Endures:
+		return since.Add(never)
+	case step.Patient:
+		return latest(since.Add(2*c.engine.config.Grace), c.Op.Deadline)
+	}
+	return since.Add(c.engine.config.Grace)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Bound is how long a step that endures force may still try.
+func (c *Context) Bound() time.Duration { return c.engine.config.Undo }
+
+// Grace is how long somebody who is asked to stop, or to finish now, gets.
+func (c *Context) Grace() time.Duration { return c.engine.config.Grace }
+
+// gives says that force makes do without the current step.
+func (c *Context) gives() bool {
+	_, forced := c.ForcedSince()
+	return forced && c.step().Yields && !c.undoing()
+}
+
+// giveUp skips the step, saying why.
+func (c *Context) giveUp(why string) {
+	row, now := c.rows[c.at], c.Now()
+	c.Say("by force without it: " + why)
+	row.State, row.EndedAt, row.dirty = lifecycle.StepSkipped, &now, true
+	c.progress.Percent = c.step().Percent
+	c.failures = 0
+}
+
+// mayForce says that the deadline has passed and the caller chose force for that case.
+func (c *Context) mayForce() bool {
+	_, forced := c.ForcedSince()
+	return !forced && c.Op.OnDeadline == lifecycle.DeadlineForce && c.Op.Kind.Effects().Forcible && c.Op.State == lifecycle.OperationRunning
+}
+
+// force goes on by force. An adapter that has not ended the operation is sent it anew: the attempt is
+// raised before anything is sent, so that whoever takes over sends the same.
+func (c *Context) force(ctx context.Context) error {
+	status := operation.StoredStatus(c.Op.Operation)
+	ended := status != nil && status.State.Terminal()
+	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
+		locked.Emit(event.Draft{Type: lifecycle.EventOperationProgress, Message: "its deadline passed; it goes on by force",
+			Payload: map[string]any{"forced": true}})
+		_, err := t.Exec(ctx, `UPDATE operation SET forced_at = $2, dispatch_attempt = dispatch_attempt + $3,
+			adapter_status = CASE WHEN $3 > 0 THEN NULL ELSE adapter_status END WHERE id = $1`, locked.Op.ID, t.Now, raised(locked.Op.DispatchAttempt, ended))
+		if err != nil {
+			return fmt.Errorf("force %s: %w", locked.Op.ID, err)
+		}
+		t.Wake(event.OperationTopic(locked.Op.ID))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.Log.Warn("the deadline passed; it goes on by force")
+	return c.Op.Refresh(ctx, c.DB().Worker())
+}
+
+func raised(attempt int, ended bool) int {
+	if attempt == 0 || ended {
+		return 0
+	}
+	return 1
+}
