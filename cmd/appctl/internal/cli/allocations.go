@@ -124,7 +124,7 @@ func (t *tool) allocationsRelease() *cobra.Command {
 			}
 			made := answer.ReleaseAllocation
 			return t.finish(ctx, c, wait, started{
-				operation: made.Operation, json: made, id: made.Operation.Id, what: "release of " + made.Allocation.Name,
+				operation: made.Operation, json: made, ids: []string{made.Operation.Id}, what: "release of " + made.Allocation.Name,
 				ended: func(_ context.Context, op *gql.OperationDetail) (view, error) {
 					return view{
 						json: map[string]any{"allocation": made.Allocation, "operation": op}, ids: []string{op.Id},

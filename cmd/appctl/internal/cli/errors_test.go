@@ -45,6 +45,7 @@ func TestErrors(t *testing.T) {
 		object{"code": "UNKNOWN_FIELD", "message": "no such\x1b[31m field", "path": "input.config.x"}))
 	r.Handle("lintManifest", answer(object{"ok": false, "reasons": []object{{"code": "NOT_PINNED", "message": "no digest", "path": "artifacts.0.ref"}}}))
 	r.HandleStream("operationProgress", progressTo("FAILED"))
+	r.Handle("planRemoveMember", answer(refused("MEMBER_REMOVE")))
 	r.Handle("requestAllocation", refuse("INVALID_ARGUMENT", "must be 1 to 64",
 		object{"code": "INVALID_ARGUMENT", "message": "must be 1 to 64", "path": "input.count"}))
 	document := r.file(t, "manifest.json", `{"slug":"hello"}`)
@@ -72,6 +73,16 @@ func TestErrors(t *testing.T) {
 		{"instances", "shew"},
 		{"admin", "key", "create", "sa_1", "--expires", "yesterday"},
 		{"context", "use", "nowhere"},
+		{"members", "drain", "mem_1"},
+		{"members", "drain", "mem_1", "--on-deadline", "later", "--yes"},
+		{"members", "remove", "one/worker/0", "--yes"},
+		{"members", "remove", "one/worker/9"},
+		{"members", "show", "worker"},
+		{"members", "add", "one", "--component", "worker", "--gpus", "2", "--yes"},
+		{"members", "label", "mem_1", "=b"},
+		{"members", "label", "mem_1"},
+		{"instances", "upgrade", "one", "--yes"},
+		{"projects", "quota", "--max-gpus", "few"},
 	}
 	var text strings.Builder
 	for _, args := range lines {

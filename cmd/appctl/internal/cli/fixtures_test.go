@@ -135,6 +135,7 @@ func addFixtures(s *clienttest.Server) {
 		"objectId": "prj_1", "createdAt": at,
 	})))
 	addAdminFixtures(s)
+	addMemberFixtures(s)
 	s.HandleStream("operationProgress", progressTo("SUCCEEDED"))
 	s.HandleStream("instanceTimeline", func(_ clienttest.Call, emit func(any) error) error {
 		_ = emit(event(1, "apps.instance.requested"))

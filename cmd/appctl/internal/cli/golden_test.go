@@ -26,6 +26,14 @@ func TestAnswers(t *testing.T) {
 		"admin artifact publish registry/hello@sha256:abc --name controller", "admin artifact promote art_1 --to staged --reason checked",
 		"admin manifest promote man_1 --to staged --reason smoked --smoke-instance ins_1", "admin adapter list",
 		"admin adapter register hello http://hello:8080", "admin node enrol na --ttl 30m",
+		"members list one", "members show one/worker/0", "members add one --component worker --count 2 --allocation slot-1 --yes",
+		"members drain mem_1 --plan", "members remove mem_1 --force --reason broken --yes --wait", "members cordon mem_1",
+		"members uncordon mem_1 --wait", "members recover mem_1", "members label mem_1 zone=b rack-",
+		"members replace mem_1 --shape gpu-slice --gpus 1 --no-plan", "instances upgrade one --set greeting=hey --plan",
+		"instances rollback one --generation 1 --yes", "instances generations one", "instances decommission one --plan-hash abc",
+		"operations show op_9", "operations wait op_1", "operations cancel op_1 --reason wrong", "operations retry op_9 --deadline 10m",
+		"orphans list --resolved", "orphans retry orp_1", "prices list", "prices set gpu-large 2.50 --currency eur",
+		"projects quota", "projects quota --max-members 8 --max-gpus none --reason agreed",
 	} {
 		args := strings.Fields(line)
 		t.Run(line, func(t *testing.T) {

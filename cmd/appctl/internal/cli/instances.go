@@ -16,7 +16,8 @@ func (t *tool) instancesCommand() *cobra.Command {
 	show := t.command("show INSTANCE", "Show an instance with its members", cobra.ExactArgs(1),
 		func(ctx context.Context, args []string) error { return t.showInstance(ctx, args[0]) })
 	show.ValidArgsFunction = t.completeInstances
-	return group("instances", "Running apps", t.instancesList(), show)
+	return group("instances", "Running apps", t.instancesList(), show, t.instancesUpgrade(), t.instancesRollback(), t.instancesGenerations(),
+		t.decommissionCommand(false))
 }
 
 func (t *tool) instancesList() *cobra.Command {
@@ -149,7 +150,9 @@ func pageInstance(p *render.Page, instance *gql.InstanceDetail) {
 		"Status", string(instance.Status), "Health", strings.TrimSpace(string(instance.Health)+" "+instance.HealthMessage),
 		"Failure", problem, "Project", instance.ProjectId, "Allocations", allocationNames(instance.Allocations),
 		"Last operation", operation, "Config", string(instance.Config), "Correlation id", instance.CorrelationId,
+		"Generation", generationText(instance.Generation), "Observed", render.Time(instance.ObservedAt),
 		"Created", render.Time(&instance.CreatedAt), "Released", render.Time(instance.ReleasedAt))
+	pageTroubles(p, instance)
 	p.Section("Members")
 	p.Table([]string{"ID", "COMPONENT", "STATUS", "HEALTH", "NODE", "ALLOCATION", "MESSAGE"}, memberRows(instance))
 	if instance.Members.PageInfo.HasNextPage {
@@ -158,6 +161,38 @@ func pageInstance(p *render.Page, instance *gql.InstanceDetail) {
 	if len(instance.Actions) > 0 {
 		p.Section("Actions")
 		p.Table(actionHeading, actionRows(instance.Actions))
+	}
+}
+
+func generationText(number int) string {
+	if number == 0 {
+		return ""
+	}
+	return fmt.Sprint(number)
+}
+
+// pageTroubles says what keeps an instance from where it should be; nothing when nothing does.
+func pageTroubles(p *render.Page, instance *gql.InstanceDetail) {
+	if len(instance.Blockers) > 0 {
+		p.Section("What stands in its way")
+		p.Table(blockerHeading, blockerRows(instance.Blockers))
+	}
+	if len(instance.Drift) > 0 {
+		var rows [][]string
+		for _, drift := range instance.Drift {
+			rows = append(rows, []string{drift.Code, render.Text(drift.MemberId), drift.Message})
+		}
+		p.Section("Drift")
+		p.Table([]string{"CODE", "MEMBER", "MESSAGE"}, rows)
+	}
+	if len(instance.Orphans) > 0 {
+		var rows [][]string
+		for i := range instance.Orphans {
+			orphan := &instance.Orphans[i]
+			rows = append(rows, []string{orphan.Id, string(orphan.Kind), orphan.Owner, ageText(orphan.AgeSeconds), moneyText(orphan.CostSoFar), orphan.Message})
+		}
+		p.Section("Left behind")
+		p.Table([]string{"ID", "KIND", "OWNER", "AGE", "COST", "MESSAGE"}, rows)
 	}
 }
 

@@ -73,7 +73,7 @@ func (t *tool) launch(ctx context.Context, app string, flags *launchFlags) error
 	}
 	made := answer.LaunchInstance
 	return t.finish(ctx, c, flags.wait, started{
-		operation: made.Operation, json: made, id: made.Instance.Id,
+		operation: made.Operation, json: made, ids: []string{made.Instance.Id},
 		what:  fmt.Sprintf("launch of %s (%s)", made.Instance.Name, made.Instance.Id),
 		ended: endedInstance(c, made.Instance.Id, made.Instance.Id),
 	})

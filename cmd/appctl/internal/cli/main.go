@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,8 @@ type Environment struct {
 	Stdout, Stderr io.Writer
 	// StdinTerminal and StderrTerminal say whether a person sits there.
 	StdinTerminal, StderrTerminal bool
+	// StandStill is how long an operation may show nothing new before its blockers are asked for; 0 for 5 seconds.
+	StandStill time.Duration
 	// ConfigPath is the configuration file.
 	ConfigPath string
 }
@@ -98,7 +101,8 @@ func (t *tool) root() *cobra.Command {
 	root.AddCommand(
 		t.loginCommand(), t.logoutCommand(), t.whoamiCommand(), t.contextCommand(), t.projectsCommand(),
 		t.appsCommand(), t.allocationsCommand(), t.launchCommand(), t.instancesCommand(), t.opsCommand(),
-		t.eventsCommand(), t.actionCommand(), t.decommissionCommand(), t.nodesCommand(), t.auditCommand(),
+		t.eventsCommand(), t.actionCommand(), t.decommissionCommand(true), t.nodesCommand(), t.auditCommand(),
+		t.membersCommand(), t.orphansCommand(), t.pricesCommand(),
 		t.adminCommand(), t.versionCommand(),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp},
 	)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,9 @@ func (t *tool) opsCommand() *cobra.Command {
 	watch := t.command("watch OPERATION", "Follow an operation to its end; exit code 1 if it fails", cobra.ExactArgs(1),
 		func(ctx context.Context, args []string) error { return t.watch(ctx, args[0], timeout) })
 	watch.Flags().DurationVar(&timeout, "timeout", time.Hour, "stop watching after this time (exit code 7)")
-	return group("ops", "Operations: durable pieces of work", t.opsList(), show, watch)
+	ops := group("ops", "Operations: durable pieces of work", t.opsList(), show, watch, t.opsWait(), t.opsCancel(), t.opsRetry())
+	ops.Aliases = []string{"operations"}
+	return ops
 }
 
 func (t *tool) opsList() *cobra.Command {
@@ -134,13 +137,47 @@ func pageOperation(p *render.Page, op *gql.OperationDetail) {
 	}
 	p.Fields("Operation", op.Id, "Kind", string(op.Kind), "State", fmt.Sprintf("%s, %d%%", op.State, op.Percent), "Outcome", outcome,
 		"Phase", op.Phase, "Message", op.Message, "Error", problem, "Instance", render.Text(op.InstanceId),
-		"Allocation", render.Text(op.AllocationId), "Requester", op.Requester.Name, "Reason", op.Reason,
+		"Members", strings.Join(op.TargetIds, ", "), "Allocation", render.Text(op.AllocationId), "Requester", op.Requester.Name,
+		"Reason", op.Reason, "Again for", render.Text(op.RetryOf), "Force", forceText(op), "Cancel", cancelText(op),
 		"Correlation id", op.CorrelationId, "Created", render.Time(&op.CreatedAt), "Started", render.Time(op.StartedAt),
 		"Ended", render.Time(op.EndedAt), "Deadline", render.Time(&op.Deadline))
+	if len(op.Blockers) > 0 {
+		p.Section("What it waits for")
+		p.Table(blockerHeading, blockerRows(op.Blockers))
+	}
+	if len(op.WaitsFor) > 0 {
+		p.Section("Work that it waits for")
+		p.Table(workHeading, workRows(op.WaitsFor))
+	}
 	var rows [][]string
 	for _, step := range op.Steps {
 		rows = append(rows, []string{step.Name, string(step.State), fmt.Sprint(step.Attempt), step.Message})
 	}
 	p.Section("Steps")
 	p.Table([]string{"STEP", "STATE", "TRIES", "MESSAGE"}, rows)
+	if evidence := jsonText(op.Evidence); evidence != "" {
+		p.Section("Evidence")
+		p.Line(evidence)
+	}
+}
+
+// forceText says whether and when an operation may lose work.
+func forceText(op *gql.OperationDetail) string {
+	switch {
+	case op.ForcedAt != nil:
+		return "since " + render.Time(op.ForcedAt) + ", when its deadline passed"
+	case op.Force:
+		return "from the start"
+	case op.OnDeadline == gql.DeadlineOutcomeForce && !client.Ended(op.State):
+		return "once its deadline passes"
+	default:
+		return ""
+	}
+}
+
+func cancelText(op *gql.OperationDetail) string {
+	if op.CancelRequestedAt == nil {
+		return ""
+	}
+	return joined(": ", "asked for "+render.Time(op.CancelRequestedAt)+" by "+op.CancelRequester, op.CancelMessage)
 }

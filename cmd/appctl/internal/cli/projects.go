@@ -16,6 +16,7 @@ func (t *tool) projectsCommand() *cobra.Command {
 		t.command("list", "List the projects that you can see", cobra.NoArgs, list),
 		t.command("permissions", "List the permission keys that you hold in the project", cobra.NoArgs,
 			func(ctx context.Context, _ []string) error { return t.listPermissions(ctx) }),
+		t.projectsQuota(),
 	)
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,13 +56,18 @@ type result struct {
 	code           int
 }
 
-// run is one run of appctl in the rig's environment.
+// run is one run of appctl in the rig's environment, where nobody can be asked.
 func (r *rig) run(ctx context.Context, stdin string, args ...string) result {
+	return r.runAt(ctx, false, stdin, args...)
+}
+
+// runAt is one run with or without a person at the terminal.
+func (r *rig) runAt(ctx context.Context, terminal bool, stdin string, args ...string) result {
 	env := maps.Clone(r.env)
 	var stdout, stderr bytes.Buffer
 	code := cli.Main(ctx, cli.Environment{
 		Getenv: func(name string) string { return env[name] }, Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr,
-		ConfigPath: r.config(),
+		StdinTerminal: terminal, StandStill: 20 * time.Millisecond, ConfigPath: r.config(),
 	}, args)
 	return result{stdout.String(), stderr.String(), code}
 }

@@ -29,8 +29,8 @@ type started struct {
 	operation gql.Operation
 	// json is the whole answer, for scripts that do not wait.
 	json any
-	// id is what --quiet writes.
-	id string
+	// ids are what --quiet writes.
+	ids []string
 	// what names it for a person.
 	what string
 	// ended is the answer for those who waited.
@@ -41,7 +41,7 @@ type started struct {
 // shown like one that ended well, and then is the command's error.
 func (t *tool) finish(ctx context.Context, c *client.Client, wait waitFlags, s started) error {
 	if !wait.wait {
-		return t.show(view{json: s.json, ids: []string{s.id}, page: func(p *render.Page) {
+		return t.show(view{json: s.json, ids: s.ids, page: func(p *render.Page) {
 			p.Line(fmt.Sprintf("%s: operation %s is %s", s.what, s.operation.Id, s.operation.State))
 			p.Line("follow it with: appctl ops watch " + s.operation.Id)
 		}})
@@ -61,14 +61,14 @@ func (t *tool) finish(ctx context.Context, c *client.Client, wait waitFlags, s s
 }
 
 // endedInstance shows an instance as its operation has left it.
-func endedInstance(c *client.Client, instanceID, id string) func(context.Context, *gql.OperationDetail) (view, error) {
+func endedInstance(c *client.Client, instanceID string, ids ...string) func(context.Context, *gql.OperationDetail) (view, error) {
 	return func(ctx context.Context, op *gql.OperationDetail) (view, error) {
 		answer, err := gql.GetInstance(ctx, c, instanceID)
 		if err != nil {
 			return view{}, err
 		}
 		return view{
-			json: map[string]any{"instance": answer.Instance, "operation": op}, ids: []string{id},
+			json: map[string]any{"instance": answer.Instance, "operation": op}, ids: ids,
 			page: func(p *render.Page) { pageInstance(p, &answer.Instance) },
 		}, nil
 	}
@@ -78,6 +78,8 @@ func endedInstance(c *client.Client, instanceID, id string) func(context.Context
 type observer struct {
 	see  func(*gql.OperationDetail)
 	done func()
+	// stuck is told the first blocker of an operation that stands still; nil for nobody who wants to know.
+	stuck func(*gql.Blocker)
 }
 
 // progress draws on standard error, so that standard output stays the answer.
@@ -86,9 +88,10 @@ func (t *tool) progress() observer {
 		return observer{see: func(*gql.OperationDetail) {}, done: func() {}}
 	}
 	bar := render.NewProgress(t.env.Stderr, t.env.StderrTerminal)
-	return observer{done: bar.Done, see: func(op *gql.OperationDetail) {
-		bar.Show(string(op.State), op.Percent, op.Phase, op.Message)
-	}}
+	return observer{
+		done: bar.Done, stuck: func(blocker *gql.Blocker) { bar.Note(blockerText(blocker)) },
+		see: func(op *gql.OperationDetail) { bar.Show(string(op.State), op.Percent, op.Phase, op.Message) },
+	}
 }
 
 // follow waits for the end of an operation.
@@ -96,7 +99,9 @@ func (t *tool) follow(ctx context.Context, c *client.Client, id string, timeout 
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer seen.done()
-	op, err := c.WaitOperation(limited, id, seen.see)
+	see, stop := t.whileStill(limited, c, id, seen)
+	defer stop()
+	op, err := c.WaitOperation(limited, id, see)
 	if ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(limited.Err(), context.DeadlineExceeded)) {
 		return nil, &client.Error{
 			Code: client.CodeDeadlineExceeded, Retryable: true,

@@ -17,6 +17,7 @@ type Progress struct {
 	out      io.Writer
 	terminal bool
 	last     string
+	noted    string
 	drawn    bool
 }
 
@@ -42,6 +43,20 @@ func (p *Progress) Show(state string, percent int, phase, message string) {
 		return
 	}
 	fmt.Fprintln(p.out, strings.TrimRight(line, " "))
+}
+
+// Note writes a line of its own above the bar; the same line again is not repeated until another came.
+func (p *Progress) Note(text string) {
+	line := Clean(text)
+	if line == p.noted {
+		return
+	}
+	p.noted = line
+	if p.drawn {
+		fmt.Fprintf(p.out, "\r\x1b[2K%s\n%s", line, p.last)
+		return
+	}
+	fmt.Fprintln(p.out, line)
 }
 
 // Done ends the bar's line, so that what follows begins on its own.

@@ -4730,6 +4730,10 @@ type Project struct {
 	Slug string `json:"slug"`
 	// Name for people.
 	DisplayName string `json:"displayName"`
+	// Most members that its instances may have together; null for no bound.
+	MaxMembers *int `json:"maxMembers"`
+	// Most GPUs that its allocations may hold together; null for no bound.
+	MaxGpus *int `json:"maxGpus"`
 	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
 }
@@ -4745,6 +4749,12 @@ func (v *Project) GetSlug() string { return v.Slug }
 
 // GetDisplayName returns Project.DisplayName, and is useful for accessing the field via an interface.
 func (v *Project) GetDisplayName() string { return v.DisplayName }
+
+// GetMaxMembers returns Project.MaxMembers, and is useful for accessing the field via an interface.
+func (v *Project) GetMaxMembers() *int { return v.MaxMembers }
+
+// GetMaxGpus returns Project.MaxGpus, and is useful for accessing the field via an interface.
+func (v *Project) GetMaxGpus() *int { return v.MaxGpus }
 
 // GetCreatedAt returns Project.CreatedAt, and is useful for accessing the field via an interface.
 func (v *Project) GetCreatedAt() time.Time { return v.CreatedAt }
@@ -7390,6 +7400,8 @@ fragment Project on Project {
 	tenantId
 	slug
 	displayName
+	maxMembers
+	maxGpus
 	createdAt
 }
 `
@@ -8695,6 +8707,8 @@ fragment Project on Project {
 	tenantId
 	slug
 	displayName
+	maxMembers
+	maxGpus
 	createdAt
 }
 `
@@ -10304,6 +10318,8 @@ fragment Project on Project {
 	tenantId
 	slug
 	displayName
+	maxMembers
+	maxGpus
 	createdAt
 }
 fragment PageInfo on PageInfo {
@@ -12944,6 +12960,8 @@ fragment Project on Project {
 	tenantId
 	slug
 	displayName
+	maxMembers
+	maxGpus
 	createdAt
 }
 `
