@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
+)
+
+// TestControllerConformsToTheContract runs the whole suite over the real program, with kill -9 in
+// the middle of its work.
+func TestControllerConformsToTheContract(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it starts the program and runs for most of a minute")
+	}
+	program := filepath.Join(t.TempDir(), "controller")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	const name = "hello-cluster"
+	report := conformance.Test(t, conformance.Options{
+		Name: name,
+		Launcher: &conformance.Command{
+			Line: program + ` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
+			Name: name, StateDir: t.TempDir(),
+		},
+		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},
+	})
+	require.Zero(t, report.Count(conformance.NotRun), "every clause can be run on a program that the suite starts")
+}

@@ -1,0 +1,150 @@
+package conformance
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Outcome is how a clause ended.
+type Outcome string
+
+// The outcomes. Only the first is good; the last two say why in the reason.
+const (
+	Passed  Outcome = "passed"
+	Failed  Outcome = "failed"
+	Skipped Outcome = "skipped"
+	NotRun  Outcome = "not_run"
+)
+
+// Result is how one clause ended.
+type Result struct {
+	// ID, Rule and Section are the clause's.
+	ID      string `json:"id"`
+	Rule    string `json:"rule"`
+	Section string `json:"section"`
+	// Outcome is how it ended.
+	Outcome Outcome `json:"outcome"`
+	// Reason is what was wrong, or why it did not apply; empty when it passed.
+	Reason string `json:"reason,omitempty"`
+	// Exchanges are the last requests and answers of a failed clause, oldest first, shortened.
+	Exchanges []Exchange `json:"exchanges,omitempty"`
+	// Fix is what to do about a failure.
+	Fix string `json:"fix,omitempty"`
+	// Seconds is how long it took.
+	Seconds float64 `json:"seconds"`
+}
+
+// Exchange is one request and what came.
+type Exchange struct {
+	// Sent is method, path and the beginning of the body.
+	Sent string `json:"sent"`
+	// Came is the status and the beginning of the answer, or why there was none.
+	Came string `json:"came"`
+}
+
+// Report is what one run came to.
+type Report struct {
+	// Digest is "sha256:" and the hex SHA-256 of Digested as canonical JSON: keys sorted, no white space.
+	Digest string `json:"digest"`
+	// Digested is what the digest is over.
+	Digested Digested `json:"digested"`
+	// Results are all clauses, in the order in which they ran.
+	Results []Result `json:"results"`
+	// Bounds are the bounds of every wait.
+	Bounds Bounds `json:"bounds"`
+	// Started and Seconds say when and how long.
+	Started time.Time `json:"started"`
+	Seconds float64   `json:"seconds"`
+}
+
+// Digested is what one run says about an adapter that another run can say again: no times, no ids.
+type Digested struct {
+	// Suite is the version of the suite, Contract the newest contract version it speaks.
+	Suite    string `json:"suiteVersion"`
+	Contract string `json:"contractVersion"`
+	// Adapter is the adapter's name and build as it describes itself.
+	Adapter AdapterID `json:"adapter"`
+	// App is the app that was exercised.
+	App string `json:"app"`
+	// Clauses are the outcomes, sorted by id.
+	Clauses []ClauseOutcome `json:"clauses"`
+}
+
+// AdapterID names a build of an adapter.
+type AdapterID struct {
+	// Name is its registered name, Build its build.
+	Name  string `json:"name"`
+	Build string `json:"build"`
+}
+
+// ClauseOutcome is a clause's id and how it ended.
+type ClauseOutcome struct {
+	// ID is the clause's, Outcome how it ended.
+	ID      string  `json:"id"`
+	Outcome Outcome `json:"outcome"`
+}
+
+// seal sorts the digested part and computes the digest.
+func (r *Report) seal() error {
+	r.Digested.Clauses = r.Digested.Clauses[:0]
+	for _, result := range r.Results {
+		r.Digested.Clauses = append(r.Digested.Clauses, ClauseOutcome{result.ID, result.Outcome})
+	}
+	slices.SortFunc(r.Digested.Clauses, func(a, b ClauseOutcome) int { return strings.Compare(a.ID, b.ID) })
+	digest, err := r.Digested.Digest()
+	r.Digest = digest
+	return err
+}
+
+// Digest is "sha256:" and the hex SHA-256 of the canonical JSON.
+func (d Digested) Digest() (string, error) {
+	raw, err := canonical(d)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(raw)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// canonical is a value as JSON with sorted keys and no white space.
+func canonical(value any) ([]byte, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("canonical JSON: %w", err)
+	}
+	var loose any
+	if err := json.Unmarshal(raw, &loose); err != nil {
+		return nil, fmt.Errorf("canonical JSON: %w", err)
+	}
+	return json.Marshal(loose) // maps are written with sorted keys
+}
+
+// Count is how many clauses ended in this way.
+func (r Report) Count(outcome Outcome) int {
+	n := 0
+	for _, result := range r.Results {
+		if result.Outcome == outcome {
+			n++
+		}
+	}
+	return n
+}
+
+// Failures are the ids of the failed clauses, in the order in which they ran.
+func (r Report) Failures() []string {
+	failed := []string{}
+	for _, result := range r.Results {
+		if result.Outcome == Failed {
+			failed = append(failed, result.ID)
+		}
+	}
+	return failed
+}
+
+// OK says that no clause failed and at least one passed.
+func (r Report) OK() bool { return r.Count(Failed) == 0 && r.Count(Passed) > 0 }

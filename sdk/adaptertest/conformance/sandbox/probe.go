@@ -1,0 +1,80 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// probe tries until one attempt is good, as often as the spec says.
+func (m *member) probe(ctx context.Context, spec adapter.Probe) (Outcome, error) {
+	interval := time.Second
+	if spec.IntervalSeconds > 0 {
+		interval = time.Duration(spec.IntervalSeconds * float64(time.Second))
+	}
+	for attempt := 1; ; attempt++ {
+		err := m.probeOnce(ctx, spec)
+		if err == nil {
+			return Outcome{Result: map[string]any{"ok": true, "attempts": attempt, "detail": ""}}, nil
+		}
+		if attempt >= spec.Attempts || !wait(ctx, interval) {
+			return Outcome{Result: map[string]any{"ok": false, "attempts": attempt, "detail": err.Error()}}, fmt.Errorf("the probe failed: %w", err)
+		}
+	}
+}
+
+func (m *member) probeOnce(ctx context.Context, spec adapter.Probe) error {
+	patience := 5 * time.Second
+	if spec.TimeoutSeconds > 0 {
+		patience = time.Duration(spec.TimeoutSeconds) * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	switch {
+	case spec.Exec != nil:
+		_, err := m.run(ctx, adapter.RunCommand{Command: spec.Exec.Command}, nil)
+		return err
+	case spec.TCP != nil:
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(hostOf(spec.TCP.Host), strconv.Itoa(spec.TCP.Port)))
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	case spec.HTTP != nil:
+		return get(ctx, spec.HTTP)
+	}
+	return errProbe
+}
+
+func get(ctx context.Context, probe *adapter.HTTPProbe) error {
+	url := "http://" + net.JoinHostPort(hostOf(probe.Host), strconv.Itoa(probe.Port)) + probe.Path
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	good := resp.StatusCode >= 200 && resp.StatusCode < 400
+	if probe.ExpectStatus != 0 {
+		good = resp.StatusCode == probe.ExpectStatus
+	}
+	if !good {
+		return fmt.Errorf("answered %d", resp.StatusCode)
+	}
+	return nil
+}
+
+func hostOf(host string) string {
+	if host == "" {
+		return "127.0.0.1"
+	}
+	return host
+}

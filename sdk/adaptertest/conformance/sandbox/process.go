@@ -1,0 +1,321 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// process is one supervised process: the goroutine that started it starts it again by its policy.
+type process struct {
+	spec   adapter.StartProcess
+	cancel context.CancelFunc
+	ended  chan struct{}
+
+	mu       sync.Mutex
+	pid      int
+	restarts int
+	code     *int
+	began    time.Time
+	log      tail
+}
+
+// command prepares a program in a process group of its own, which dies as a whole when ctx ends.
+func (m *member) command(ctx context.Context, spec adapter.RunCommand, n *Nodes) (*exec.Cmd, error) {
+	if len(spec.Command) == 0 {
+		return nil, failf("SPEC_INVALID", "command must name a program")
+	}
+	env, err := m.environment(spec.Env, n)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, spec.Command[0], spec.Command[1:]...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = env, filepath.Join(m.root, spec.WorkDir), time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	if spec.User != "" {
+		uid, gid, err := accountOf(spec.User)
+		if err != nil {
+			return nil, err
+		}
+		if uid != os.Geteuid() {
+			cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		}
+	}
+	m.mu.Lock()
+	m.ran = true
+	m.mu.Unlock()
+	return cmd, nil
+}
+
+func (m *member) run(ctx context.Context, spec adapter.RunCommand, n *Nodes) (Outcome, error) {
+	cmd, err := m.command(ctx, spec, n)
+	if err != nil {
+		return Outcome{}, err
+	}
+	var stdout, stderr tail
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(spec.Stdin), &stdout, &stderr
+	err = cmd.Run()
+	if cmd.ProcessState == nil {
+		return Outcome{}, failf("START_FAILED", "%w", err)
+	}
+	code := cmd.ProcessState.ExitCode()
+	out := Outcome{ExitCode: &code, Stdout: stdout.String(), Stderr: stderr.String()}
+	out.Result = map[string]any{"exitCode": code, "stdout": out.Stdout, "stderr": out.Stderr, "truncated": stdout.cut || stderr.cut}
+	if code == 0 {
+		err = nil // what it left in the background may hold the output open
+	}
+	return out, err
+}
+
+// start supervises a process; the same spec under the same name changes nothing.
+func (m *member) start(spec adapter.StartProcess, n *Nodes) (Outcome, error) {
+	m.mu.Lock()
+	held, known := m.processes[spec.Name]
+	count := len(m.processes)
+	m.mu.Unlock()
+	switch {
+	case spec.Name == "":
+		return Outcome{}, failf("SPEC_INVALID", "name is missing")
+	case known && held.running():
+		if fmt.Sprint(held.spec) != fmt.Sprint(spec) {
+			return Outcome{}, failf("PROCESS_SPEC_DIFFERS", "process %s runs with another spec", spec.Name)
+		}
+		return m.inspect(spec.Name), nil
+	case count >= maxProcesses:
+		return Outcome{}, failf("LIMIT_EXCEEDED", "%d processes are too many", count)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{spec: spec, cancel: cancel, ended: make(chan struct{})}
+	cmd, err := m.launch(ctx, p, n)
+	if err != nil {
+		cancel()
+		return Outcome{}, err
+	}
+	m.mu.Lock()
+	m.processes[spec.Name] = p
+	m.mu.Unlock()
+	go m.supervise(ctx, p, cmd, n)
+	return m.inspect(spec.Name), nil
+}
+
+// launch starts the program of a supervised process once.
+func (m *member) launch(ctx context.Context, p *process, n *Nodes) (*exec.Cmd, error) {
+	cmd, err := m.command(ctx, adapter.RunCommand{Command: p.spec.Command, Env: p.spec.Env, WorkDir: p.spec.WorkDir, User: p.spec.User}, n)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = &p.log, &p.log
+	if err := cmd.Start(); err != nil {
+		return nil, failf("START_FAILED", "%w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pid, p.began, p.code = cmd.Process.Pid, time.Now().UTC(), nil
+	return cmd, nil
+}
+
+// supervise waits for the program's end and starts it again as its policy says.
+func (m *member) supervise(ctx context.Context, p *process, cmd *exec.Cmd, n *Nodes) {
+	defer close(p.ended)
+	for {
+		_ = cmd.Wait()
+		code := cmd.ProcessState.ExitCode()
+		p.mu.Lock()
+		p.pid, p.code = 0, &code
+		again := p.spec.Restart.Policy == "always" || (p.spec.Restart.Policy == "on_failure" && code != 0)
+		again = again && (p.spec.Restart.MaxRestarts == 0 || p.restarts < p.spec.Restart.MaxRestarts)
+		p.restarts++
+		p.mu.Unlock()
+		if !again || !wait(ctx, time.Duration(max(p.spec.Restart.BackoffSeconds, 1))*time.Second) {
+			return
+		}
+		next, err := m.launch(ctx, p, n)
+		if err != nil {
+			return
+		}
+		cmd = next
+	}
+}
+
+func (p *process) running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// stop asks the process group to end, and kills it when it takes too long.
+func (m *member) stop(ctx context.Context, name string) (Outcome, error) {
+	m.mu.Lock()
+	p, ok := m.processes[name]
+	delete(m.processes, name)
+	m.mu.Unlock()
+	if !ok {
+		return m.inspect(name), nil
+	}
+	patience := stopTime
+	if p.spec.StopTimeoutSeconds > 0 {
+		patience = time.Duration(p.spec.StopTimeoutSeconds) * time.Second
+	}
+	p.mu.Lock()
+	if p.spec.Restart.Policy = "never"; p.pid > 0 {
+		_ = syscall.Kill(-p.pid, signalOf(p.spec.StopSignal))
+	}
+	p.mu.Unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	p.cancel()
+	<-p.ended
+	return m.inspect(name), nil
+}
+
+func signalOf(name string) syscall.Signal {
+	switch strings.TrimPrefix(name, "SIG") {
+	case "INT":
+		return syscall.SIGINT
+	case "QUIT":
+		return syscall.SIGQUIT
+	case "KILL":
+		return syscall.SIGKILL
+	case "HUP":
+		return syscall.SIGHUP
+	}
+	return syscall.SIGTERM
+}
+
+func (m *member) inspect(name string) Outcome {
+	m.mu.Lock()
+	p, ok := m.processes[name]
+	m.mu.Unlock()
+	if !ok {
+		return Outcome{Result: map[string]any{"process": map[string]any{"name": name, "state": "absent"}}}
+	}
+	running := p.running()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	state := "failed"
+	switch {
+	case running:
+		state = "running"
+	case p.code != nil && *p.code == 0:
+		state = "exited"
+	}
+	return Outcome{Result: map[string]any{"process": map[string]any{
+		"name": name, "state": state, "pid": p.pid, "restarts": p.restarts, "exitCode": p.code,
+		"startedAt": p.began, "logTail": p.log.String(),
+	}}}
+}
+
+// destroy kills everything of the member and deletes its directory.
+func (m *member) destroy() {
+	m.mu.Lock()
+	processes := m.processes
+	m.processes = map[string]*process{}
+	m.mu.Unlock()
+	for _, p := range processes {
+		p.cancel()
+		<-p.ended
+	}
+	for _, pid := range m.pids() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	for end := time.Now().Add(stopTime); len(m.pids()) > 0 && time.Now().Before(end); {
+		wait(context.Background(), 5*time.Millisecond)
+	}
+	_ = os.RemoveAll(m.root) // what is left is the residue, which is looked at next
+}
+
+// pids are the processes of this machine with the member's mark in their environment. Where there
+// is no process table to read, it is the supervised ones.
+func (m *member) pids() (found []int) {
+	m.mu.Lock()
+	ran := m.ran
+	m.mu.Unlock()
+	if !ran {
+		return nil
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	mark := []byte(m.mark() + "\x00")
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		environ, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
+		if err == nil && bytes.Contains(environ, mark) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+func commandOf(pid int) string {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.ReplaceAll(string(raw), "\x00", " "))
+}
+
+// wait waits for d; false when ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// tail keeps the last [maxOutput] bytes written to it. Safe for concurrent use.
+type tail struct {
+	mu   sync.Mutex
+	kept bytes.Buffer
+	cut  bool
+}
+
+// Write implements io.Writer and never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept.Write(p)
+	if over := t.kept.Len() - maxOutput; over > 0 {
+		t.kept.Next(over)
+		t.cut = true
+	}
+	return len(p), nil
+}
+
+// String returns what is kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ToValidUTF8(t.kept.String(), "\uFFFD")
+}
+
+// errProbe is a probe that says nothing to try.
+var errProbe = errors.New("exactly one of exec, tcp and http is needed")
