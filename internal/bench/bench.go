@@ -34,6 +34,10 @@ var subjects = []struct {
 	{"fanout", measureFanout},
 	{"dispatch", measureDispatch},
 	{"throughput", measureThroughput},
+	{"workers", measureWorkers},
+	{"memory", measureMemory},
+	{"waiting", measureWaiting},
+	{"fairness", measureFairness},
 }
 
 func names() []string {

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 func tiny(t *testing.T) plan {
 	return plan{
 		data: t.TempDir(), size: dataset.Tiny, durability: postgres.Throwaway, rounds: 1, callers: 2, connections: 2, pool: 4,
-		span: 50 * time.Millisecond, sockets: []int{9}, messages: 90, rate: 50, operations: 10, backlog: 12,
+		span: 50 * time.Millisecond, sockets: []int{9}, messages: 90, rate: 50, operations: 10, backlog: 12, long: 30, waiting: 20,
+		wait: 50 * time.Millisecond,
 	}
 }
 
@@ -40,7 +41,9 @@ func TestEverySubjectIsMeasuredBesideItsReference(t *testing.T) {
 	var text strings.Builder
 	sheet.print(&text)
 	for _, figure := range []string{"permission decision", "detail, requests/s", "first 50 list, requests/s", "fan-out to 9 sockets, messages/s",
-		"fan-out to 9 sockets, p99", "memory of a socket", "operations/s, p50", "operations/s, p99", "accepted to ended"} {
+		"fan-out to 9 sockets, p99", "memory of a socket", "operations/s, p50", "operations/s, p99", "accepted to ended",
+		"accepted to succeeded, one worker process", "three worker processes, beside one", "resident memory after 3, 15 and 30", "20 operations that wait for an adapter: questions",
+		"a tenant's only operation"} {
 		require.Contains(t, text.String(), figure)
 	}
 	for _, figure := range sheet.figures {

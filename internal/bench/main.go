@@ -1,7 +1,7 @@
 // Command bench measures the platform, each figure beside its reference in the same run, and fails
 // when a figure misses its bar. See docs/benchmarks.md.
 //
-//	bench [-short] [-only detail,list,fanout,dispatch,permission] [-rounds n] [-data dir] [-profile dir] [-no-fail]
+//	bench [-short] [-only detail,list,…] [-rounds n] [-data dir] [-profile dir] [-no-fail]
 package main
 
 import (
@@ -70,6 +70,9 @@ type plan struct {
 	rate        int           // operations a second
 	operations  int           // of a round of dispatches
 	backlog     int           // operations of a round of throughput
+	long        int           // operations over which memory must stay flat
+	waiting     int           // operations that wait at once, and of a backlog that others live beside
+	wait        time.Duration // for which they are watched
 	noFail      bool
 }
 
@@ -78,7 +81,7 @@ func full() plan {
 	return plan{
 		data: ".data/bench", size: dataset.Full, durability: postgres.Durable, rounds: 5, callers: 64, connections: 64, pool: 16,
 		span: 4 * time.Second, sockets: []int{1_000, 10_000}, messages: 300_000, rate: 50, operations: 750,
-		backlog: 5_000,
+		backlog: 5_000, long: 100_000, waiting: 10_000, wait: 20 * time.Second,
 	}
 }
 
@@ -86,7 +89,7 @@ func full() plan {
 func (p *plan) short() {
 	p.size, p.rounds, p.span = dataset.Short, 2, time.Second
 	p.sockets, p.messages, p.operations = []int{500}, 50_000, 150
-	p.backlog = 1_000
+	p.backlog, p.long, p.waiting, p.wait = 1_000, 3_000, 1_000, 5*time.Second
 }
 
 func parse(args []string, stderr io.Writer) (plan, error) {

@@ -35,7 +35,6 @@ func measureThroughput(ctx context.Context, b *bench) error {
 		}
 		b.log.Info("round", "of", "throughput", "platform", rate.platform[round], "reference", rate.other[round])
 	}
-	perSecond := func(v float64) string { return fmt.Sprintf("%.0f/s", v) }
 	b.sheet.atLeast("operations from accepted to succeeded, one worker process", perSecond(median(rate.platform)), perSecond(median(rate.other)), rate.ratio(), throughputBar)
 	b.sheet.told("its transactions an operation", fmt.Sprintf("%.1f", median(commits.platform)), fmt.Sprintf("%.1f", median(commits.other)), commits.ratio())
 	b.sheet.told("its write-ahead log an operation", kib(median(log.platform)), kib(median(log.other)), log.ratio())

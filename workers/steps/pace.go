@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -30,12 +31,13 @@ type crowd struct {
 	at   time.Time
 }
 
-// poll is how long an operation waits before it asks its adapter: the pace, or longer when so many
-// wait that the adapter would be asked too often. It varies by a fifth, so that what was dispatched at
-// one moment does not ask at one moment.
+// poll is how long an operation waits before it asks its adapter: the pace, and beyond it a random while
+// that grows with how many wait. All that were dispatched at one moment ask one after the other: with
+// pauses even up to a, a crowd never asks more often than e/a times its size a second (the peak of the
+// renewal density).
 func (w *work) poll(ctx context.Context, c *engine.Context) time.Duration {
-	pause := max(w.Pace.Poll, time.Duration(w.crowd(ctx, c))*time.Second/askedPerSecond)
-	return pause + rand.N(pause/5+1)
+	spread := time.Duration(math.E * float64(w.crowd(ctx, c)) / askedPerSecond * float64(time.Second))
+	return w.Pace.Poll + rand.N(max(spread-w.Pace.Poll, w.Pace.Poll/5)+1)
 }
 
 // crowd is how many operations of the adapter have not ended. When that cannot be told, it is what it

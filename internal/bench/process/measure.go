@@ -3,6 +3,7 @@ package process
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -10,11 +11,13 @@ import (
 )
 
 // WithMeasures adds what every child can be asked: "memory", in bytes of heap and stacks without
-// garbage, and "profile", which begins a CPU profile in the named file and ends it when the name
+// garbage, "resident", the bytes of it that the system counts, "goroutines", and "profile", which begins a CPU profile in the named file and ends it when the name
 // is empty.
 func WithMeasures(commands Commands) Commands {
 	var file *os.File
 	commands["memory"] = func(json.RawMessage) (any, error) { return memory(), nil }
+	commands["resident"] = func(json.RawMessage) (any, error) { return resident() }
+	commands["goroutines"] = func(json.RawMessage) (any, error) { return runtime.NumGoroutine(), nil }
 	commands["profile"] = func(arg json.RawMessage) (any, error) {
 		var name string
 		if err := json.Unmarshal(arg, &name); err != nil {
@@ -45,4 +48,17 @@ func memory() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse + m.StackInuse
+}
+
+// resident is what the system counts as the process's memory, in bytes.
+func resident() (uint64, error) {
+	raw, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, err
+	}
+	var size, pages uint64
+	if _, err := fmt.Sscan(string(raw), &size, &pages); err != nil {
+		return 0, err
+	}
+	return pages * uint64(os.Getpagesize()), nil
 }
