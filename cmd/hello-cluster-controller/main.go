@@ -1,7 +1,7 @@
 // Command hello-cluster-controller is the adapter of hello-cluster, the smallest app with everything
-// an app has: members that are plain processes, a config, two actions, probes, honest teardown. It
-// needs nothing on the nodes but a POSIX shell, and works on nodes without root. Read it before you
-// write your own.
+// an app has: members that are plain processes and do work, a config, actions, every operation on
+// instance and members, plans, probes, honest teardown. It needs nothing on the nodes but a POSIX
+// shell, and works on nodes without root. Read it before you write your own.
 package main
 
 import (

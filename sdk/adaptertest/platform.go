@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -201,6 +202,11 @@ func (p *Platform) KillProcess(member, name string) {
 	m, err := p.runner.member(member)
 	require.NoError(p.t, err)
 	require.NoError(p.t, m.kill(name))
+}
+
+// Root is where a member without namespaces has its files on this machine.
+func (p *Platform) Root(member string) string {
+	return filepath.Join(p.runner.dir, member, "root")
 }
 
 // Destroy takes a member's whole sandbox away behind the adapter's back.

@@ -1,7 +1,6 @@
 package hello
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -27,7 +26,7 @@ func dispatch(p *adaptertest.Platform, id string, kind adapter.Kind) adapter.Dis
 	d := adapter.Dispatch{
 		OperationID: id, Kind: kind, Attempt: 1, Deadline: time.Now().Add(time.Minute), CorrelationID: "cor-1",
 		Instance: adapter.Instance{
-			ID: "ins_1", Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "hello-cluster", Version: "1.0.0",
+			ID: "ins_1", Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "hello-cluster", Version: "1.1.0",
 			Config: json.RawMessage(`{"greeting":"Welcome"}`), Components: []adapter.ComponentCount{{Key: component, Count: 2}},
 		},
 	}
@@ -86,7 +85,7 @@ func TestForeignComponentIsRefused(t *testing.T) {
 	p := adaptertest.New(t, "hello-cluster")
 	d := dispatch(p, "op_1", adapter.InstanceCreate)
 	d.Members[1].ComponentKey = "queen"
-	err := check(context.Background(), d)
+	err := check(nil, d)
 	require.ErrorContains(t, err, "members[1].componentKey")
 }
 
