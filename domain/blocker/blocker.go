@@ -1,8 +1,20 @@
 // Package blocker is the rules of what keeps an operation or an instance from where it should be:
-// pure, from facts that others have read.
+// pure, from facts that others have read. The rules are a table; their order is the order of mending,
+// so that the first blocker of a list is the root of the others.
 package blocker
 
 import "time"
+
+// MaxListed is the most blockers of one operation or instance.
+const MaxListed = 20
+
+// Who can clear a blocker.
+const (
+	OwnerAdapter  = "adapter"
+	OwnerPlatform = "platform"
+	OwnerUser     = "user"
+	OwnerNode     = "node"
+)
 
 // Blocker is one thing that stands in the way.
 type Blocker struct {

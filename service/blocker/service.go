@@ -1,9 +1,10 @@
 // Package blocker reads what keeps operations and instances from where they should be, and asks the
-// rules which of it comes first.
+// rules which of it comes first. A batch of any size costs one round trip.
 package blocker
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/blocker"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -16,13 +17,35 @@ type Service struct {
 	DB *tx.DB
 }
 
-// Operations reads the blockers of operations, each list with the one to mend first at its head. The
-// caller has authorised the operations.
+// Operations reads the blockers of operations, each list with the one to mend first at its head; an
+// operation that has ended has none. The caller has authorised the operations; what it cannot see
+// beside them is left out.
 func (s *Service) Operations(ctx context.Context, wanted []ids.ID) (map[ids.ID][]*blocker.Blocker, error) {
-	return nil, nil
+	read := newReading(ofOperations, wanted)
+	if _, err := s.DB.Read(ctx, read.queries()...); err != nil {
+		return nil, fmt.Errorf("read the blockers of operations: %w", err)
+	}
+	out := make(map[ids.ID][]*blocker.Blocker, len(wanted))
+	for _, id := range wanted {
+		if op := read.operation(id); op != nil {
+			out[id] = blocker.Of(read.ofOperation(op, true))
+		}
+	}
+	return out, nil
 }
 
-// Instances reads the blockers of instances. The caller has authorised the instances.
+// Instances reads the blockers of instances, those of their open operations among them; an instance
+// that is released has none. The caller has authorised the instances.
 func (s *Service) Instances(ctx context.Context, wanted []ids.ID) (map[ids.ID][]*blocker.Blocker, error) {
-	return nil, nil
+	read := newReading(ofInstances, wanted)
+	if _, err := s.DB.Read(ctx, read.queries()...); err != nil {
+		return nil, fmt.Errorf("read the blockers of instances: %w", err)
+	}
+	out := make(map[ids.ID][]*blocker.Blocker, len(wanted))
+	for _, id := range wanted {
+		if instance := read.instances[id]; instance != nil {
+			out[id] = blocker.OfInstance(read.ofInstance(instance), read.ofOperations(instance))
+		}
+	}
+	return out, nil
 }

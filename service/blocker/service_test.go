@@ -1,0 +1,156 @@
+package blocker_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/authz"
+	rules "github.com/gpuaas/app-platform/domain/blocker"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/service/blocker"
+)
+
+// bundle is a tenant with an instance on a node, and a reader of its project.
+type bundle struct {
+	*platformtest.Kit
+	*testing.T
+	service  *blocker.Service
+	project  *db.Project
+	reader   *db.User
+	node     *db.ComputeNode
+	manifest *db.Manifest
+}
+
+func setup(t *testing.T) *bundle {
+	t.Helper()
+	kit := platformtest.New(t)
+	tenant := kit.Tenant()
+	project := kit.Project(tenant)
+	node, _ := kit.Node(0)
+	_, stored := kit.Launchable(project, "apps")
+	return &bundle{Kit: kit, T: t, service: &blocker.Service{DB: kit.DB}, project: project, node: node, manifest: stored,
+		reader: kit.User(tenant, platformtest.In(authz.ProjectViewer, project))}
+}
+
+// beat makes a worker process live.
+func (b *bundle) beat() {
+	b.SQL(`INSERT INTO worker_process (id, host, heartbeat_at, created_at) VALUES ('wrk_1', 'h', now(), now())
+		ON CONFLICT (id) DO UPDATE SET heartbeat_at = now()`)
+}
+
+func (b *bundle) ofOperation(id ids.ID) []*rules.Blocker {
+	b.Helper()
+	found, err := b.service.Operations(b.As(b.reader), []ids.ID{id})
+	require.NoError(b, err)
+	return found[id]
+}
+
+func (b *bundle) ofInstance(id ids.ID) []*rules.Blocker {
+	b.Helper()
+	found, err := b.service.Instances(b.As(b.reader), []ids.ID{id})
+	require.NoError(b, err)
+	return found[id]
+}
+
+func TestEveryPermissionKeyOfTheTableIsAKey(t *testing.T) {
+	t.Parallel()
+	for _, rule := range rules.Rules() {
+		suffix, ofFamily := strings.CutPrefix(rule.Key, "<family>.")
+		if !ofFamily && !strings.Contains(rule.Key, ".") {
+			require.Contains(t, []string{"", "force", "cancel"}, rule.Key, rule.Code)
+			continue
+		}
+		if !ofFamily {
+			_, err := authz.ParseKey(rule.Key)
+			require.NoError(t, err, rule.Code)
+			continue
+		}
+		for _, family := range authz.Families() {
+			_, err := authz.FamilyKey(family, suffix)
+			require.NoError(t, err, rule.Code)
+		}
+	}
+}
+
+func TestAnOperationThatHasEndedHasNoBlockersAndAnOpenOneHasOne(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.beat()
+	instance := b.Instance(b.project, b.manifest, lifecycle.InstanceRunning, b.Allocation(b.project, b.node))
+	ended := b.Operation(instance, lifecycle.InstanceCreate, lifecycle.OperationSucceeded)
+	open := b.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationPending)
+	require.Empty(t, b.ofOperation(ended.ID))
+	found := b.ofOperation(open.ID)
+	require.Len(t, found, 1)
+	require.Equal(t, "STEP_RUNNING", found[0].Code)
+	require.Equal(t, "waits for its turn", found[0].Message)
+	require.Equal(t, "operation.cancel", found[0].PermissionKey)
+	require.WithinDuration(t, time.Now(), found[0].Since, 5*time.Second)
+}
+
+func TestBlockersShowNothingOfOtherTenants(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	other := b.Project(b.Tenant())
+	_, theirs := b.Launchable(other, "apps")
+	foreign := b.Instance(other, theirs, lifecycle.InstanceFailed, b.Allocation(other, b.node))
+	hidden := b.Operation(foreign, lifecycle.InstanceDecommission, lifecycle.OperationRunning)
+	require.Nil(t, b.ofOperation(hidden.ID))
+	require.Nil(t, b.ofInstance(foreign.ID))
+	for range 5 { // a backlog of theirs is none of the reader's
+		b.Operation(foreign, lifecycle.MemberLabel, lifecycle.OperationPending)
+	}
+	b.SQL(`UPDATE operation SET next_run_at = now() - interval '1 minute'`)
+	b.beat()
+	instance := b.Instance(b.project, b.manifest, lifecycle.InstanceRunning, b.Allocation(b.project, b.node))
+	mine := b.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationPending)
+	b.SQL(`UPDATE operation SET next_run_at = now() - interval '1 minute' WHERE id = $1`, mine.ID)
+	found := b.ofOperation(mine.ID)
+	require.Equal(t, "QUEUED", found[0].Code)
+	require.Equal(t, "waits for a worker among 1 due operations of its tenant", found[0].Message)
+}
+
+func TestAnInstanceTellsOfItselfAndOfItsOpenOperationsInTheOrderOfTheTable(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.beat()
+	instance := b.Instance(b.project, b.manifest, lifecycle.InstanceRunning, b.Allocation(b.project, b.node))
+	b.SQL(`UPDATE instance SET drift = '[{"code":"MEMBER_UNKNOWN","message":"worker 0 is unknown","memberId":"mem_1","since":"2026-11-20T10:00:00Z"}]'`)
+	b.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationPending)
+	b.SQL(`UPDATE compute_node SET status = 'OFFLINE', last_seen_at = '2026-11-20T09:00:00Z'`)
+	found := b.ofInstance(instance.ID)
+	codes := make([]string, len(found))
+	for i, one := range found {
+		codes[i] = one.Code
+	}
+	require.Equal(t, []string{"NODE_OFFLINE", "DRIFT", "STEP_RUNNING"}, codes)
+	require.Equal(t, time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), found[0].Since.UTC())
+	require.Equal(t, "mem_1", found[1].Subject)
+	require.Equal(t, time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), found[1].Since.UTC())
+	require.Equal(t, "apps.member.replace", found[1].PermissionKey)
+}
+
+func TestABatchOfManyIsReadAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.beat()
+	var wanted []ids.ID
+	for range 40 {
+		instance := b.Instance(b.project, b.manifest, lifecycle.InstanceFailed, b.Allocation(b.project, b.node))
+		wanted = append(wanted, instance.ID)
+	}
+	found, err := b.service.Instances(b.As(b.reader), wanted)
+	require.NoError(t, err)
+	require.Len(t, found, 40)
+	for _, id := range wanted {
+		require.Equal(t, "INSTANCE_FAILED", found[id][0].Code)
+		require.Equal(t, "apps.instance.delete", found[id][0].PermissionKey)
+		require.Equal(t, "user", found[id][0].Owner)
+	}
+}
