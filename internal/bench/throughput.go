@@ -71,7 +71,7 @@ func (b *bench) drain(ctx context.Context, side process.Role, processes, round i
 			first = s
 		}
 	}
-	if err := b.settle(ctx, func() error { return b.backlog(ctx, warmUp*processes) }); err != nil {
+	if err := b.settle(ctx, func() error { return b.backlog(ctx, b.plan.backlog/5) }); err != nil {
 		return timing{}, err
 	}
 	var out timing

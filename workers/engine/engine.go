@@ -29,7 +29,7 @@ const (
 )
 
 // lookBehind is how long a claim that looked behind a backlog, for others' operations, is good for.
-const lookBehind = 50 * time.Millisecond
+const lookBehind = 200 * time.Millisecond
 
 // pollMax is the longest time between two looks at the queue when nobody wakes the engine.
 const pollMax = 5 * time.Second

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -215,12 +216,16 @@ func (r *Reader) advance(ctx context.Context, s *source, epoch, cursor string) e
 	if s.opened && s.Epoch == epoch && s.Cursor == cursor && !s.everFailed {
 		return r.hold(ctx, s)
 	}
-	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET feed_epoch = $3, feed_cursor = $4, last_seen_at = now(), last_error = ''
-		WHERE id = $1 AND feed_holder = $2 AND url = $5`, s.ID, r.worker, epoch, cursor, s.URL)
-	if err != nil {
+	batch, held := &pgx.Batch{}, int64(0)
+	// A cursor that a crash of the database forgets is read from once more, which changes nothing.
+	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
+	batch.Queue(`UPDATE adapter SET feed_epoch = $3, feed_cursor = $4, last_seen_at = now(), last_error = ''
+		WHERE id = $1 AND feed_holder = $2 AND url = $5`, s.ID, r.worker, epoch, cursor, s.URL).
+		Exec(func(tag pgconn.CommandTag) error { held = tag.RowsAffected(); return nil })
+	if err := r.db.Worker().SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
-	if tag.RowsAffected() == 0 {
+	if held == 0 {
 		return r.lost(ctx, s)
 	}
 	s.Epoch, s.Cursor, s.opened, s.everFailed = epoch, cursor, true, false
