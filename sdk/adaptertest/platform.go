@@ -228,6 +228,7 @@ func (p *Platform) graphql(w http.ResponseWriter, r *http.Request) {
 		Variables struct {
 			Input       json.RawMessage
 			ID          string
+			TaskID      string
 			WaitSeconds int
 		}
 	}
@@ -240,7 +241,7 @@ func (p *Platform) graphql(w http.ResponseWriter, r *http.Request) {
 	case strings.Contains(body.Query, "runNodeTask"):
 		p.runTask(w, body.Variables.Input)
 	case strings.Contains(body.Query, "cancelNodeTask"):
-		p.cancelTask(w, body.Variables.ID)
+		p.cancelTask(w, body.Variables.TaskID)
 	case strings.Contains(body.Query, "renewOperationToken"):
 		respond(w, "renewOperationToken", map[string]any{"token": Token, "expiresAt": time.Now().Add(time.Hour)})
 	case strings.Contains(body.Query, "nodeTask("):
