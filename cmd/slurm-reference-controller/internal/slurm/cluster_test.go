@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func readManifest(t *testing.T) []byte {
 	t.Helper()

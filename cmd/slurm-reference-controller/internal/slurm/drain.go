@@ -45,10 +45,15 @@ func uncordon(ctx context.Context, w work) error {
 // setScript sets a node's state $2 with the reason $3 unless it has that reason already.
 const setScript = `timeout 10 sinfo -a -h -N -n "$1" -o %E | grep -qxF "$3" || timeout 20 scontrol update NodeName="$1" State="$2" Reason="$3"`
 
-// resumeScript puts a node back in service; one that is in service stays so. The last line decides.
+// resumeScript puts a node back in service; one that is in service stays so. slurmctld takes a node it
+// resumes for silent until it has asked it, so the script waits for its answer.
 const resumeScript = `state() { timeout 10 sinfo -a -h -N -n "$1" -o %T | head -n 1; }
 case "$(state "$1")" in drain*|down*) timeout 20 scontrol update NodeName="$1" State=resume ;; esac
-case "$(state "$1")" in drain*|down*|"") exit 1 ;; esac`
+for i in $(seq 60); do
+    case "$(state "$1")" in drain*|down*|"") exit 1 ;; *"*") sleep 0.3 ;; *) exit 0 ;; esac
+done
+echo "$1 is $(state "$1"): it does not answer" >&2
+exit 1`
 
 // hold keeps new work from workers.
 func (w work) hold(ctx context.Context, cluster Cluster, members []adapter.Member, reason string) error {

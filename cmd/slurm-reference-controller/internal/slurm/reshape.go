@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -167,6 +168,9 @@ func (w work) swap(ctx context.Context, round string, held roll, wanted Cluster,
 	if _, err := w.Do(ctx, controller, "conf-write"+round, adapter.WriteFile{Path: slurmConfPath + ".new", Mode: "0644", Content: text}); err != nil {
 		return false, err
 	}
+	if !sameNodes(held.Workers, wanted.Workers) && w.Dispatch().Kind == adapter.MemberLabel {
+		apply = w.restart // somebody else's node left along with it
+	}
 	digest := sha256.Sum256([]byte(held.text))
 	exchange := adapter.RunCommand{Command: []string{"sh", "-c", swapScript, "swap", hex.EncodeToString(digest[:])}}
 	result, err := w.Try(ctx, controller, "conf-swap"+round, exchange)
@@ -180,20 +184,28 @@ func (w work) swap(ctx context.Context, round string, held roll, wanted Cluster,
 		return false, adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "slurm.conf was not replaced: %s %s", result.Message, result.Stderr)
 	}
 	if err := apply(ctx, controller, wanted, round); err != nil {
-		return false, w.restore(ctx, controller, round, held, err)
+		return false, w.restore(ctx, controller, round, held, apply, err)
 	}
 	return true, nil
 }
 
+// sameNodes says whether two lists differ in nothing but features.
+func sameNodes(a, b []Worker) bool {
+	return slices.EqualFunc(a, b, func(x, y Worker) bool {
+		x.Features, y.Features = nil, nil
+		return reflect.DeepEqual(x, y)
+	})
+}
+
 // restore puts the old slurm.conf back after a new one could not be applied, and says what came of it.
-func (w work) restore(ctx context.Context, controller adapter.Member, round string, held roll, cause error) error {
+func (w work) restore(ctx context.Context, controller adapter.Member, round string, held roll, apply application, cause error) error {
 	before, err := w.before(held)
 	if err != nil {
 		return cause
 	}
 	back := shell(`cp -p ` + slurmConfPath + `.before ` + slurmConfPath)
 	if _, err = w.Do(ctx, controller, "conf-back"+round, back); err == nil {
-		err = w.restart(ctx, controller, before, round+".back")
+		err = apply(ctx, controller, before, round+".back")
 	}
 	if err != nil {
 		w.Log().Error("the old configuration could not be put back", "error", err)

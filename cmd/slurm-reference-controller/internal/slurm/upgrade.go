@@ -124,13 +124,10 @@ func (w work) restartAll(ctx context.Context, controller adapter.Member, cluster
 			return err
 		}
 	}
-	if err := w.startSlurmctld(ctx, controller, cluster, round); err != nil {
-		return err
-	}
-	return w.steps(ctx, controller, step{"send-conf" + round, shell(`timeout 20 scontrol reconfigure`)})
+	return w.startSlurmctld(ctx, controller, cluster, round)
 }
 
-// restartWorkers restarts one slurmd after the other. What runs there belongs to slurmstepd and goes
+// restartWorkers restarts one slurmd after the other; each fetches the new configuration. What runs there belongs to slurmstepd and goes
 // on. A node that is known to be out of reach is passed over and named.
 func (w work) restartWorkers(ctx context.Context, cluster Cluster) error {
 	members := present(cluster, w.Of(componentWorker))

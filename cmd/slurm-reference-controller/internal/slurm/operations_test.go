@@ -1,0 +1,391 @@
+package slurm
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest"
+)
+
+// bench is a cluster under test and what the platform knows of it.
+type bench struct {
+	t       *testing.T
+	p       *adaptertest.Platform
+	base    string
+	current adapter.Dispatch
+	address string
+	counter int
+}
+
+func newBench(t *testing.T, instance string, workers int) *bench {
+	t.Helper()
+	adaptertest.Require(t, "slurmctld", "slurmd", "munged", "srun", "mariadbd", "slurmdbd")
+	b := &bench{t: t, address: adaptertest.Address(t), p: adaptertest.New(t, "slurm-reference", adaptertest.Namespaces())}
+	app, err := App(readManifest(t), t.TempDir())
+	require.NoError(t, err)
+	b.base = b.p.Start(app)
+	b.current = clusterDispatch(b.p, instance, b.address, workers)
+	b.succeeds(b.p.Run(b.base, b.current, time.Minute))
+	return b
+}
+
+// member makes one more worker, on a node of its own.
+func (b *bench) member(index int) adapter.Member {
+	node := b.p.Node(b.address)
+	node.ID, node.Name = "nod_"+workerName(index), "node-"+workerName(index)
+	return adapter.Member{ID: "mem_" + workerName(index) + b.current.Instance.ID, ComponentKey: componentWorker, Index: index, Status: "pending", Node: node}
+}
+
+// dispatch makes the next operation on the cluster as it is.
+func (b *bench) dispatch(kind adapter.Kind, change any, targets ...string) adapter.Dispatch {
+	b.counter++
+	d := b.current
+	d.OperationID, d.Kind, d.Targets, d.Deadline = "op_"+string(rune('a'+b.counter))+b.current.Instance.ID, kind, targets, time.Now().Add(2*time.Minute)
+	if change != nil {
+		raw, err := json.Marshal(change)
+		require.NoError(b.t, err)
+		d.Change = raw
+	}
+	return d
+}
+
+func (b *bench) succeeds(status adapter.Status) adapter.Status {
+	b.t.Helper()
+	require.Equal(b.t, adapter.StateSucceeded, status.State, "%+v", status.Error)
+	return status
+}
+
+func (b *bench) run(kind adapter.Kind, change any, targets ...string) adapter.Status {
+	b.t.Helper()
+	return b.succeeds(b.p.Run(b.base, b.dispatch(kind, change, targets...), time.Minute))
+}
+
+// begin dispatches without waiting for the end.
+func (b *bench) begin(d adapter.Dispatch) {
+	b.t.Helper()
+	code, raw := b.p.Call(b.base, http.MethodPut, adapter.OperationPath(d.OperationID), d, nil)
+	require.Equal(b.t, http.StatusAccepted, code, "%s", raw)
+}
+
+func (b *bench) status(d adapter.Dispatch) (status adapter.Status) {
+	b.t.Helper()
+	b.p.Call(b.base, http.MethodGet, adapter.OperationPath(d.OperationID), nil, &status)
+	return status
+}
+
+func (b *bench) awaits(d adapter.Dispatch, what string, seen func(adapter.Status) bool) (status adapter.Status) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool { status = b.status(d); return seen(status) }, patience, 50*time.Millisecond, what)
+	return status
+}
+
+func (b *bench) submit(script string, extra map[string]any) string {
+	b.t.Helper()
+	b.counter++
+	input := map[string]any{"script": script}
+	for key, value := range extra {
+		input[key] = value
+	}
+	var submitted struct{ JobID string }
+	b.p.Action(b.base, "queue.submit", b.current, "submit-"+time.Now().String(), input, &submitted)
+	return submitted.JobID
+}
+
+func (b *bench) job(id, state string) job {
+	b.t.Helper()
+	return awaitJob(b.t, b.p, b.base, b.current, id, state).Jobs[0]
+}
+
+func (b *bench) plan(d adapter.Dispatch) (answer adapter.PlanAnswer) {
+	b.t.Helper()
+	code, raw := b.p.Call(b.base, http.MethodPost, "/v1/plans", adapter.PlanRequest{
+		Kind: d.Kind, Instance: d.Instance, Members: d.Members, Targets: d.Targets, Change: d.Change, Force: d.Force, Platform: b.p.Access(),
+	}, &answer)
+	require.Equal(b.t, http.StatusOK, code, "%s", raw)
+	return answer
+}
+
+func (b *bench) observe() (seen adapter.Observation) {
+	b.t.Helper()
+	code, raw := b.p.Call(b.base, http.MethodGet, adapter.InstancePath(b.current.Instance.ID), nil, &seen)
+	require.Equal(b.t, http.StatusOK, code, "%s", raw)
+	return seen
+}
+
+// on runs a command in a member's sandbox, beside what the adapter does.
+func (b *bench) on(member, script string) string {
+	b.t.Helper()
+	spec, err := json.Marshal(shell(script))
+	require.NoError(b.t, err)
+	b.counter++
+	result, err := adapter.NewClient(b.p.Access(), "test", nil).Run(context.Background(), member,
+		adapter.TaskSpec{IdempotencyKey: "test-" + time.Now().String(), Kind: adapter.TaskRun, Spec: spec})
+	require.NoError(b.t, err)
+	require.Equal(b.t, adapter.TaskSucceeded, result.State, "%s %s", result.Message, result.Stderr)
+	return result.Stdout
+}
+
+// add grows the cluster by workers with these indexes.
+func (b *bench) add(indexes ...int) []string {
+	b.t.Helper()
+	var ids []string
+	for _, index := range indexes {
+		member := b.member(index)
+		b.current.Members = append(b.current.Members[:len(b.current.Members):len(b.current.Members)], member)
+		ids = append(ids, member.ID)
+	}
+	change := adapter.AddChange{Components: []adapter.ComponentCount{{Key: componentWorker, Count: len(indexes)}}}
+	status := b.run(adapter.MembersAdd, change, ids...)
+	for _, one := range status.Members {
+		require.Equal(b.t, adapter.MemberActive, one.Status)
+	}
+	return ids
+}
+
+func (b *bench) forget(id string) {
+	var kept []adapter.Member
+	for _, member := range b.current.Members {
+		if member.ID != id {
+			kept = append(kept, member)
+		}
+	}
+	b.current.Members = kept
+}
+
+const (
+	longJob  = "#!/bin/sh\nsleep 600\n"
+	poolJob  = "#!/bin/sh\n#SBATCH --constraint=pool=blue\nsleep 4\n"
+	poolLong = "#!/bin/sh\n#SBATCH --constraint=pool=blue\nsleep 600\n"
+)
+
+// TestClusterGrowsAndShrinksWhileAJobRuns is one cluster's life, step by step, with a job on w0 that
+// must not notice.
+func TestClusterGrowsAndShrinksWhileAJobRuns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "ins_grow", 1)
+	long := b.submit(longJob, nil)
+	began := b.job(long, "RUNNING").Started
+	untouched := func() {
+		t.Helper()
+		require.Equal(t, began, b.job(long, "RUNNING").Started, "the job on w0 must go on as it was")
+	}
+	workers := b.add(1, 2)
+	untouched()
+	b.run(adapter.MemberLabel, adapter.LabelChange{Labels: map[string]string{"pool": "blue"}}, workers[0])
+	require.Equal(t, adapter.Healthy, b.observe().Health, "%+v", b.observe())
+
+	t.Run("drain waits", func(t *testing.T) { drainWaits(t, b, workers[0]) })
+	t.Run("drain is called off", func(t *testing.T) { drainIsCalledOff(t, b, workers[0]) })
+	untouched()
+	t.Run("cordon", func(t *testing.T) { cordonHolds(t, b, workers[0]) })
+	t.Run("upgrade", func(t *testing.T) { upgradeAndBack(t, b) })
+	untouched()
+
+	plan := b.plan(b.dispatch(adapter.MemberRemove, nil, workers[0]))
+	require.Equal(t, adapter.VerdictSafe, plan.Verdict, "%+v", plan)
+	status := b.run(adapter.MemberRemove, nil, workers[0])
+	require.Equal(t, adapter.MemberRemoved, status.Members[0].Status)
+	b.forget(workers[0])
+	var nodes struct{ Nodes []node }
+	b.p.Action(b.base, "node.list", b.current, "nodes", map[string]any{}, &nodes)
+	require.Len(t, nodes.Nodes, 2)
+
+	// A member that is no longer in the list is forgotten once its node does not answer.
+	b.on(workers[1], `pkill -9 slurmd`)
+	b.on(b.current.Members[0].ID, "scontrol update nodename=w2 state=down reason=test")
+	b.forget(workers[1])
+	b.run(adapter.MemberLabel, adapter.LabelChange{Labels: map[string]string{"pool": "red"}}, b.current.Members[1].ID)
+	require.Equal(t, "slurmctld is up, 1 of 1 workers are healthy", b.observe().Message)
+	untouched()
+	accounts := struct{ Jobs []accounted }{}
+	b.p.Action(b.base, "accounting.jobs", b.current, "accounts", map[string]any{}, &accounts)
+	require.NotEmpty(t, accounts.Jobs)
+	require.Equal(t, jobAccount, accounts.Jobs[0].Account)
+
+	plan = b.plan(b.dispatch(adapter.InstanceDecommission, nil))
+	require.Equal(t, adapter.VerdictUnsafe, plan.Verdict)
+	require.False(t, plan.Reversible)
+	require.Equal(t, long, plan.WorkLost[0].ID)
+	b.run(adapter.InstanceDecommission, nil)
+}
+
+func drainWaits(t *testing.T, b *bench, worker string) {
+	id := b.submit(poolJob, nil)
+	b.job(id, "RUNNING")
+	d := b.dispatch(adapter.MemberDrain, nil, worker)
+	plan := b.plan(d)
+	require.Equal(t, adapter.VerdictSafe, plan.Verdict)
+	require.True(t, plan.Reversible)
+	require.Contains(t, plan.Message, id)
+	b.begin(d)
+	waiting := b.awaits(d, "the drain does not say what it waits for", func(s adapter.Status) bool { return len(s.WaitsFor) > 0 })
+	require.Equal(t, id, waiting.WaitsFor[0].ID)
+	require.Equal(t, "job", waiting.WaitsFor[0].Kind)
+	require.Equal(t, jobUser, waiting.WaitsFor[0].Owner)
+	require.Equal(t, worker, waiting.WaitsFor[0].MemberID)
+	require.WithinDuration(t, time.Now(), waiting.WaitsFor[0].Since, time.Minute)
+	ended := b.succeeds(b.awaits(d, "the drain does not end", func(s adapter.Status) bool { return s.State.Terminal() }))
+	require.Empty(t, ended.WaitsFor)
+	require.Equal(t, adapter.MemberDrained, ended.Members[0].Status)
+	var evidence map[string]struct {
+		State string
+		Jobs  int
+	}
+	require.NoError(t, json.Unmarshal(ended.Evidence["drained"], &evidence))
+	require.Equal(t, "drained", evidence[worker].State)
+	require.Zero(t, evidence[worker].Jobs)
+	b.job(id, "COMPLETED")
+	b.run(adapter.MemberUncordon, nil, worker)
+}
+
+func drainIsCalledOff(t *testing.T, b *bench, worker string) {
+	id := b.submit(poolLong, nil)
+	b.job(id, "RUNNING")
+	d := b.dispatch(adapter.MemberDrain, nil, worker)
+	b.begin(d)
+	b.awaits(d, "the drain does not wait", func(s adapter.Status) bool { return len(s.WaitsFor) > 0 })
+	var result adapter.CancelResult
+	b.p.Call(b.base, http.MethodPost, adapter.CancelPath(d.OperationID), adapter.CancelRequest{Attempt: 1}, &result)
+	ended := b.awaits(d, "the canceled drain does not end", func(s adapter.Status) bool { return s.State.Terminal() })
+	require.Equal(t, adapter.StateCanceled, ended.State)
+	require.Equal(t, adapter.MemberActive, ended.Members[0].Status, "back in service")
+	b.job(id, "RUNNING")
+	again := b.dispatch(adapter.MemberDrain, nil, worker)
+	b.begin(again)
+	b.awaits(again, "the drain does not wait", func(s adapter.Status) bool { return len(s.WaitsFor) > 0 })
+	again.Attempt, again.Force = 2, true
+	forced := b.succeeds(b.p.Run(b.base, again, patience))
+	require.Contains(t, string(forced.Evidence["lostJobs"]), `"`+id+`"`)
+	b.job(id, "CANCELLED")
+	b.run(adapter.MemberUncordon, nil, worker)
+}
+
+func cordonHolds(t *testing.T, b *bench, worker string) {
+	b.run(adapter.MemberCordon, nil, worker)
+	id := b.submit(poolJob, nil)
+	require.Contains(t, b.on(b.current.Members[0].ID, "scontrol show node w1 -o"), "IDLE+DRAIN")
+	require.Equal(t, "PENDING", b.job(id, "PENDING").State)
+	seen := b.observe()
+	require.Equal(t, adapter.Healthy, seen.Health, "a cordon is no illness: %+v", seen)
+	b.run(adapter.MemberUncordon, nil, worker)
+	b.job(id, "COMPLETED")
+}
+
+func upgradeAndBack(t *testing.T, b *bench) {
+	before := b.current.Instance
+	after := before
+	after.Version, after.Config = "1.2.0", json.RawMessage(`{"partitionName":"batch","maxJobMinutes":77,"backfillSeconds":5}`)
+	change := func(from, to adapter.Instance) adapter.VersionChange {
+		return adapter.VersionChange{From: adapter.VersionConfig{Version: from.Version, Config: from.Config}, To: adapter.VersionConfig{Version: to.Version, Config: to.Config}}
+	}
+	b.current.Instance = after
+	status := b.run(adapter.InstanceUpgrade, change(before, after))
+	require.JSONEq(t, `{"version":"1.2.0","partition":"batch","maxTime":"01:17:00"}`, string(status.Evidence["runs"]))
+	require.Contains(t, b.on(b.current.Members[1].ID, "cat /run/slurm/conf/slurm.conf"), "MaxTime=77", "workers have it too")
+
+	renamed := after
+	renamed.Config = json.RawMessage(`{"partitionName":"other"}`)
+	b.current.Instance = renamed
+	d := b.dispatch(adapter.InstanceUpgrade, change(after, renamed))
+	require.Equal(t, adapter.VerdictUnsafe, b.plan(d).Verdict)
+	require.Equal(t, "PARTITION_IN_USE", b.plan(d).Reasons[0].Code)
+	failed := b.p.Run(b.base, d, time.Minute)
+	require.Equal(t, adapter.StateFailed, failed.State)
+	require.Equal(t, "PARTITION_IN_USE", failed.Error.Code)
+
+	b.current.Instance = before
+	status = b.run(adapter.InstanceRollback, change(after, before))
+	require.JSONEq(t, `{"version":"1.0.0","partition":"batch","maxTime":"UNLIMITED"}`, string(status.Evidence["runs"]))
+}
+
+// TestDeadWorkersAreReplaced replaces a worker whose slurmd was killed, and then one whose node is gone.
+func TestDeadWorkersAreReplaced(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "ins_dead", 1)
+	controller, first := b.current.Members[0].ID, b.current.Members[1].ID
+	b.on(first, "pkill -9 slurmd")
+	seen := b.observe()
+	require.Equal(t, adapter.Unhealthy, seen.Members[1].Health, "%+v", seen)
+	require.Contains(t, seen.Members[1].Message, "takes no connection")
+
+	second := b.member(1)
+	b.current.Members = append(b.current.Members, second)
+	b.on(controller, "scontrol update nodename=w0 state=down reason=test") // slurmctld itself would take half a minute
+	status := b.run(adapter.MemberReplace, adapter.ReplaceChange{ReplacementID: second.ID}, first)
+	require.Equal(t, map[string]adapter.MemberStatus{first: adapter.MemberRemoved, second.ID: adapter.MemberActive}, statuses(status))
+	b.forget(first)
+	id := b.submit(longJob, nil)
+	b.job(id, "RUNNING")
+
+	gone := false
+	b.current.Members[1].Node.Reachable = &gone
+	third := b.member(2)
+	b.current.Members = append(b.current.Members, third)
+	d := b.dispatch(adapter.MemberReplace, adapter.ReplaceChange{ReplacementID: third.ID}, second.ID)
+	d.Force = true
+	plan := b.plan(d)
+	require.Equal(t, adapter.VerdictUnsafe, plan.Verdict)
+	require.Equal(t, id, plan.WorkLost[0].ID)
+	status = b.succeeds(b.p.Run(b.base, d, time.Minute))
+	require.JSONEq(t, `["`+second.ID+`"]`, string(status.Evidence["notTornDown"]))
+	require.Contains(t, string(status.Evidence["lostJobs"]), `"`+id+`"`)
+	b.forget(second.ID)
+	b.job(id, "PENDING") // Slurm makes a job wait that it queued again
+	again := b.job(id, "RUNNING")
+	require.Equal(t, "w2", again.NodeList, "the job was queued again and runs on the new worker")
+	require.Equal(t, adapter.Healthy, b.observe().Health, "%+v", b.observe())
+	b.run(adapter.InstanceDecommission, nil)
+}
+
+func statuses(status adapter.Status) map[string]adapter.MemberStatus {
+	list := make(map[string]adapter.MemberStatus)
+	for _, one := range status.Members {
+		list[one.ID] = one.Status
+	}
+	return list
+}
+
+// TestMemberThatDoesNotComeUpLeavesNoTraceInSlurm adds a worker that cannot start, then recovers one.
+func TestMemberThatDoesNotComeUpLeavesNoTraceInSlurm(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "ins_fail", 1)
+	bad := b.member(1)
+	bad.Node.Address = "203.0.113.1" // nobody can reach it there
+	kept := b.current.Members
+	b.current.Members = append(kept[:len(kept):len(kept)], bad)
+	b.on(bad.ID, "touch /usr/sbin/slurmd.broken && mount --bind /usr/sbin/slurmd.broken /usr/sbin/slurmd")
+	change := adapter.AddChange{Components: []adapter.ComponentCount{{Key: componentWorker, Count: 1}}}
+	failed := b.p.Run(b.base, b.dispatch(adapter.MembersAdd, change, bad.ID), 2*time.Minute)
+	require.Equal(t, adapter.StateFailed, failed.State)
+	require.Equal(t, adapter.OwnerNode, failed.Error.Owner)
+	require.Equal(t, adapter.MemberFailed, statuses(failed)[bad.ID])
+	require.NotContains(t, b.on(kept[0].ID, "cat /etc/slurm/slurm.conf"), bad.ID)
+
+	b.on(bad.ID, "umount /usr/sbin/slurmd")
+	b.current.Members[2].Node.Address = b.address
+	status := b.run(adapter.MemberRecover, nil, bad.ID)
+	require.Equal(t, adapter.MemberActive, statuses(status)[bad.ID])
+	b.on(kept[0].ID, "pkill -9 slurmctld; pkill -9 slurmdbd; true")
+	require.Equal(t, adapter.Unhealthy, b.observe().Health)
+	b.run(adapter.MemberRecover, nil, kept[0].ID)
+	require.Eventually(t, func() bool { return b.observe().Health == adapter.Healthy }, patience, 200*time.Millisecond)
+
+	var refused adapter.ErrorBody
+	code, raw := b.p.Call(b.base, http.MethodPut, adapter.OperationPath("op_no"), func() adapter.Dispatch {
+		d := b.dispatch(adapter.MemberDrain, nil, kept[0].ID)
+		d.OperationID = "op_no"
+		return d
+	}(), nil)
+	require.NoError(t, json.Unmarshal(raw, &refused))
+	require.Equal(t, http.StatusUnprocessableEntity, code)
+	require.Equal(t, "CONTROLLER_IS_FIXED", refused.Code)
+	require.True(t, strings.HasPrefix(refused.Path, "targets["))
+	b.run(adapter.InstanceDecommission, nil)
+}
