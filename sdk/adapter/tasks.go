@@ -54,7 +54,10 @@ func (c *Client) Run(ctx context.Context, memberID string, task TaskSpec) (TaskR
 		MemberId: memberID, Kind: gql.NodeTaskKind(task.Kind), Spec: task.Spec,
 		TimeoutSeconds: timeout, IdempotencyKey: task.IdempotencyKey,
 	}
-	made, err := persist(ctx, c, func() (*gql.RunNodeTaskResponse, error) { return gql.RunNodeTask(ctx, c, input) })
+	if ctx.Err() != nil {
+		return TaskResult{}, fmt.Errorf("run node task: %w", context.Cause(ctx))
+	}
+	made, err := persist(ctx, c, func() (*gql.RunNodeTaskResponse, error) { return c.order(ctx, input) })
 	if err != nil {
 		return TaskResult{}, fmt.Errorf("run node task: %w", err)
 	}
@@ -63,6 +66,14 @@ func (c *Client) Run(ctx context.Context, memberID string, task TaskSpec) (TaskR
 		c.abandon(ctx, made.RunNodeTask.Id)
 	}
 	return result, err
+}
+
+// order asks for a task. The request is not cut off when ctx ends: without the answer nobody would
+// know the id of a task that was made all the same, and it would be done after its operation.
+func (c *Client) order(ctx context.Context, input gql.RunNodeTaskInput) (*gql.RunNodeTaskResponse, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	return gql.RunNodeTask(ctx, c, input)
 }
 
 // abandon asks the node to stop a task nobody waits for any more. Best effort: every task also
