@@ -19,11 +19,7 @@ import (
 type Service struct{ DB *tx.DB }
 
 // Bounds of what callers write.
-const (
-	maxCount    = 64
-	maxGPUs     = 64
-	maxMetadata = 4 << 10 // bytes of JSON
-)
+const maxMetadata = 4 << 10 // bytes of JSON
 
 // list names the cursors of allocation lists.
 const list = "allocations"

@@ -3,12 +3,8 @@ package allocation
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"regexp"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -19,6 +15,7 @@ import (
 	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/capacity"
 	"github.com/gpuaas/app-platform/service/check"
 	"github.com/gpuaas/app-platform/service/idem"
 )
@@ -36,13 +33,11 @@ type RequestInput struct {
 	IdempotencyKey      string
 }
 
-// placePattern is a region, a SKU or a scheduler's name.
-var placePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-
 // Request rents capacity: all that is asked for or nothing. It asks for allocation.create on the
 // project.
 //
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, CAPACITY_EXHAUSTED when no node fits,
+// LIMIT_EXCEEDED at input.count when the project's quota does not allow as many GPUs,
 // IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Request(ctx context.Context, in RequestInput) ([]*db.Allocation, error) {
 	if err := in.check(); err != nil {
@@ -74,29 +69,18 @@ func (s *Service) Request(ctx context.Context, in RequestInput) ([]*db.Allocatio
 	return out, err
 }
 
+func (in *RequestInput) want() *capacity.Want {
+	return &capacity.Want{Shape: in.Shape, GPUCount: in.GPUCount, SKU: in.SKU, Region: in.Region}
+}
+
 // check refuses input that is wrong by itself.
 func (in *RequestInput) check() error {
 	wrong := &check.Input{}
-	if in.Count < 1 || in.Count > maxCount {
-		wrong.Bad("input.count", "must be 1 to %d", maxCount)
+	if in.Count < 1 || in.Count > capacity.MaxCount {
+		wrong.Bad("input.count", "must be 1 to %d", capacity.MaxCount)
 	}
-	switch in.Shape {
-	case lifecycle.ShapeBaremetal:
-		if in.GPUCount != nil {
-			wrong.Bad("input.gpuCount", "leave it out for BAREMETAL, which takes all of a node's")
-		}
-	case lifecycle.ShapeGPUSlice:
-		if in.GPUCount == nil || *in.GPUCount < 1 || *in.GPUCount > maxGPUs {
-			wrong.Bad("input.gpuCount", "must be 1 to %d for GPU_SLICE", maxGPUs)
-		}
-	default:
-		wrong.Bad("input.shape", "must be BAREMETAL or GPU_SLICE")
-	}
-	for path, value := range map[string]string{"input.sku": in.SKU, "input.region": in.Region, "input.schedulerType": in.SchedulerType} {
-		if value != "" && !placePattern.MatchString(value) {
-			wrong.Bad(path, "must be letters, digits, dot, dash and underscore, at most 64")
-		}
-	}
+	in.want().Check(wrong, "input")
+	capacity.CheckName(wrong, "input.schedulerType", in.SchedulerType)
 	wrong.Text("input.name", in.Name, 0, 80)
 	if len(in.IntegrationMetadata) > maxMetadata || strings.Contains(string(in.IntegrationMetadata), `\u0000`) {
 		wrong.Bad("input.integrationMetadata", "must be at most %d bytes, without NUL characters", maxMetadata)
@@ -117,15 +101,26 @@ func authorise(ctx context.Context, t *tx.Tx, id ids.ID) (*db.Project, error) {
 	return project, audit.Require(t, action, authz.AllocationCreate, authz.Object{TenantID: project.TenantID, ProjectID: project.ID}, id)
 }
 
-// write binds each allocation to a node and stores it.
-func (in *RequestInput) write(ctx context.Context, t *tx.Tx, project *db.Project, made []ids.ID) ([]*db.Allocation, error) {
+// write binds each allocation to a node and stores it, within the project's quota.
+func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, made []ids.ID) ([]*db.Allocation, error) {
+	project, err := capacity.Hold(ctx, t, seen)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]*db.Allocation, len(made))
 	for i, id := range made {
-		row, err := in.place(ctx, t, project, id, i)
+		out[i], err = capacity.Place(ctx, t, capacity.Draft{
+			ID: id, Project: project, Want: *in.want(), Name: in.name(i), SchedulerType: in.SchedulerType, Metadata: in.IntegrationMetadata,
+		})
+		if fault.Is(err, fault.CapacityUnavailable) {
+			return nil, fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now", i+1, in.Count)
+		}
 		if err != nil {
 			return nil, err
 		}
-		out[i] = row
+	}
+	if err := capacity.GPUs(ctx, t, project, "input.count"); err != nil {
+		return nil, err
 	}
 	return out, audit.Write(ctx, t, audit.Entry{
 		Action: "requestAllocation", Key: authz.AllocationCreate, ObjectID: project.ID,
@@ -134,48 +129,9 @@ func (in *RequestInput) write(ctx context.Context, t *tx.Tx, project *db.Project
 	})
 }
 
-// place finds a node for one allocation; the node's row stays locked until the commit.
-func (in *RequestInput) place(ctx context.Context, t *tx.Tx, project *db.Project, id ids.ID, index int) (*db.Allocation, error) {
-	wanted := 0
-	if in.GPUCount != nil {
-		wanted = *in.GPUCount
-	}
-	var node ids.ID
-	var gpus int
-	var region, sku string
-	err := t.QueryRow(ctx, `SELECT node_id, node_gpus, node_region, node_sku FROM platform.pick_node($1, $2, $3, $4)`,
-		in.Shape, wanted, in.SKU, in.Region).Scan(&node, &gpus, &region, &sku)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now", index+1, in.Count)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("pick a node: %w", err)
-	}
-	if in.Shape == lifecycle.ShapeGPUSlice {
-		gpus = wanted
-	}
-	create := t.Allocation.Create().SetID(id).SetTenantID(project.TenantID).SetProjectID(project.ID).SetName(in.nameOf(id, index)).
-		SetShape(in.Shape).SetGpuCount(gpus).SetSku(sku).SetRegion(region).SetStatus(lifecycle.AllocationReady).SetNodeID(node).
-		SetSchedulerType(in.SchedulerType).SetCreatedAt(t.Now)
-	if len(in.IntegrationMetadata) > 0 {
-		create.SetIntegrationMetadata(in.IntegrationMetadata)
-	}
-	row, err := create.Save(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("store allocation %s: %w", id, err)
-	}
-	return row, nil
-}
-
-// nameOf numbers the names when several are asked for, and makes one up from the id when none is given.
-func (in *RequestInput) nameOf(id ids.ID, index int) string {
-	short := string(id[len(id)-6:])
-	switch {
-	case in.Name == "" && in.Shape == lifecycle.ShapeGPUSlice:
-		return "slice-" + short
-	case in.Name == "":
-		return "node-" + short
-	case in.Count == 1:
+// name numbers the names when several are asked for; empty for one made up from the id.
+func (in *RequestInput) name(index int) string {
+	if in.Name == "" || in.Count == 1 {
 		return in.Name
 	}
 	return fmt.Sprintf("%s-%d", in.Name, index+1)

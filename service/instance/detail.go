@@ -21,7 +21,7 @@ const (
 	instanceSQL = `SELECT ` + rows.InstanceColumns + ` FROM instance WHERE id = $1`
 	membersSQL  = `SELECT ` + rows.MemberColumns + ` FROM member
 		WHERE instance_id = $1 AND id > $2 ORDER BY id LIMIT $3`
-	lastOperationSQL = `SELECT ` + rows.OperationColumns + ` FROM operation
+	lastOperationSQL = `SELECT ` + operation.Columns + ` FROM operation
 		WHERE id = (SELECT last_operation_id FROM instance WHERE id = $1)`
 	lastStepsSQL = `SELECT ` + rows.OperationStepColumns + ` FROM operation_step
 		WHERE operation_id = (SELECT last_operation_id FROM instance WHERE id = $1) ORDER BY ordinal`

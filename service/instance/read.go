@@ -131,7 +131,7 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, filter Filter, arg
 	}
 	if filter.LastOperations {
 		queries = append(queries, tx.Rows(&last, operation.Scan,
-			`SELECT `+rows.OperationColumns+` FROM operation WHERE id IN (SELECT last_operation_id`+chosen+`)`, given...))
+			`SELECT `+operation.Columns+` FROM operation WHERE id IN (SELECT last_operation_id`+chosen+`)`, given...))
 	}
 	actor, err := s.DB.Read(ctx, queries...)
 	if err != nil {

@@ -13,9 +13,6 @@ func Cancel(ctx context.Context, database *tx.DB, id ids.ID, reason string) (*Vi
 	return nil, fault.New(fault.Unavailable, "not in this build")
 }
 
-// WaitsFor is the work that the operation waits for, by the adapter's newest word.
-func (v *View) WaitsFor() []*Work { return []*Work{} }
-
 // TargetIds are the members that the operation acts on.
 func (v *View) TargetIds() []ids.ID {
 	if v.Targets == nil {

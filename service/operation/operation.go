@@ -29,6 +29,8 @@ type View struct {
 	*db.Operation
 	// Loaded are its steps, when they were read along with it; nil when not.
 	Loaded []*db.OperationStep
+
+	waits []byte // what the adapter says it waits for
 }
 
 // Failure is why something failed, and who can mend it.

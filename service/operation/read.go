@@ -1,8 +1,10 @@
 package operation
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,10 +21,12 @@ import (
 // list names the cursors of operation lists.
 const list = "operations"
 
-// Scan reads a row of rows.OperationColumns.
+// Scan reads a row of Columns.
 func Scan(row pgx.CollectableRow) (*View, error) {
-	stored, err := rows.Operation(row)
-	return &View{Operation: stored}, err
+	view := &View{}
+	var err error
+	view.Operation, err = rows.Operation(also{row, &view.waits})
+	return view, err
 }
 
 // object is what authorisation looks at in an operation.
@@ -50,7 +54,7 @@ func Get(ctx context.Context, database *tx.DB, id ids.ID) (*View, error) {
 func Many(ctx context.Context, database *tx.DB, wanted []ids.ID) (map[ids.ID]*View, error) {
 	var found []*View
 	actor, err := database.Read(ctx, tx.Rows(&found, Scan,
-		`SELECT `+rows.OperationColumns+` FROM operation WHERE id = ANY ($1)`, wanted))
+		`SELECT `+Columns+` FROM operation WHERE id = ANY ($1)`, wanted))
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +73,11 @@ func Many(ctx context.Context, database *tx.DB, wanted []ids.ID) (map[ids.ID]*Vi
 func Latest(ctx context.Context, database *tx.DB, id ids.ID) (*View, error) {
 	batch := &pgx.Batch{}
 	view := &View{Loaded: []*db.OperationStep{}}
-	batch.Queue(`SELECT `+rows.OperationColumns+` FROM operation WHERE id = $1`, id).Query(func(found pgx.Rows) (err error) {
-		view.Operation, err = pgx.CollectExactlyOneRow(found, rows.Operation)
+	batch.Queue(`SELECT `+Columns+` FROM operation WHERE id = $1`, id).Query(func(found pgx.Rows) error {
+		read, err := pgx.CollectExactlyOneRow(found, Scan)
+		if err == nil {
+			view.Operation, view.waits = read.Operation, read.waits
+		}
 		return err
 	})
 	batch.Queue(`SELECT `+rows.OperationStepColumns+` FROM operation_step WHERE operation_id = $1 ORDER BY ordinal`, id).
@@ -88,7 +95,8 @@ func Latest(ctx context.Context, database *tx.DB, id ids.ID) (*View, error) {
 func (v *View) Differs(from *View) bool {
 	a, b := v.Operation, from.Operation
 	return a.State != b.State || a.Phase != b.Phase || a.Percent != b.Percent || a.Message != b.Message ||
-		a.DispatchAttempt != b.DispatchAttempt || a.ClaimEpoch != b.ClaimEpoch || (a.EndedAt == nil) != (b.EndedAt == nil)
+		a.DispatchAttempt != b.DispatchAttempt || a.ClaimEpoch != b.ClaimEpoch || (a.EndedAt == nil) != (b.EndedAt == nil) ||
+		(a.ForcedAt == nil) != (b.ForcedAt == nil) || a.CancelMessage != b.CancelMessage || !bytes.Equal(v.waits, from.waits)
 }
 
 // Steps reads the steps of operations, in order. The caller has authorised the operations.
@@ -113,6 +121,29 @@ type Filter struct {
 	States     []lifecycle.OperationState
 }
 
+// query is a list's query. It names only the filters that are set, so that each has a plan of its own:
+// one that holds for all of them is a scan of everything.
+func (f Filter) query(after ids.ID, limit int) (string, []any) {
+	conditions, given := []string{"true"}, []any{limit}
+	add := func(condition string, value any) {
+		given = append(given, value)
+		conditions = append(conditions, fmt.Sprintf(condition, len(given)))
+	}
+	if f.ProjectID != "" {
+		add("project_id = $%d", f.ProjectID)
+	}
+	if f.InstanceID != "" {
+		add("instance_id = $%d", f.InstanceID)
+	}
+	if after != "" {
+		add("id < $%d", after)
+	}
+	if len(f.States) > 0 {
+		add("state = ANY ($%d)", states(f.States))
+	}
+	return `SELECT ` + Columns + ` FROM operation WHERE ` + strings.Join(conditions, " AND ") + ` ORDER BY id DESC LIMIT $1`, given
+}
+
 // List reads operations of a project or an instance, newest first. It asks for operation.read; NOT_FOUND
 // when a project is named that the caller cannot see.
 func List(ctx context.Context, database *tx.DB, filter Filter, args page.Args) (*page.Page[*View], error) {
@@ -122,12 +153,10 @@ func List(ctx context.Context, database *tx.DB, filter Filter, args page.Args) (
 	}
 	var found []*View
 	var project *db.Project
+	sql, given := filter.query(after, args.First+1)
 	actor, err := database.Read(ctx,
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, filter.ProjectID),
-		tx.Rows(&found, Scan, `SELECT `+rows.OperationColumns+` FROM operation
-			WHERE ($1 = '' OR project_id = $1) AND ($2 = '' OR instance_id = $2) AND ($3 = '' OR id < $3)
-			AND (cardinality($4::text[]) = 0 OR state = ANY ($4)) ORDER BY id DESC LIMIT $5`,
-			filter.ProjectID, filter.InstanceID, after, states(filter.States), args.First+1))
+		tx.Rows(&found, Scan, sql, given...))
 	if err != nil {
 		return nil, err
 	}

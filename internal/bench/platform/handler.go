@@ -25,6 +25,7 @@ import (
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/workers/invoke"
@@ -88,6 +89,7 @@ func (p *platform) resolver() *graph.Resolver {
 		Nodes:       &node.Service{DB: p.db},
 		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
 		Instances:   &instance.Service{DB: p.db, Actions: calls},
+		Members:     &member.Service{DB: p.db, Planner: calls},
 	}
 }
 

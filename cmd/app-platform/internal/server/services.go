@@ -52,7 +52,7 @@ func (p *platform) resolver(sentinel *live.Sentinel) (*graph.Resolver, error) {
 		Nodes:       &node.Service{DB: p.db},
 		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
 		Instances:   &instance.Service{DB: p.db, Actions: calls},
-		Members:     &member.Service{DB: p.db},
+		Members:     &member.Service{DB: p.db, Planner: calls},
 		Retries:     &retry.Service{DB: p.db},
 		Blockers:    &blocker.Service{DB: p.db},
 		Orphans:     &orphan.Service{DB: p.db},

@@ -1,0 +1,19 @@
+package member
+
+import (
+	"context"
+
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/service/change"
+)
+
+// Drain lets a member's work end; it takes no new work and stays. It asks for <family>.node.operate;
+// force, which loses the work, needs a reason. Faults: those of change.Engine.Accept.
+func (s *Service) Drain(ctx context.Context, in Input) (*Changed, error) {
+	return s.accept(ctx, in.request(lifecycle.MemberDrain, "drainMember"), nil)
+}
+
+// PlanDrain shows what Drain would do.
+func (s *Service) PlanDrain(ctx context.Context, in Input) (*change.Plan, error) {
+	return s.engine().Plan(ctx, in.request(lifecycle.MemberDrain, "drainMember"))
+}

@@ -1,0 +1,13 @@
+package member
+
+import (
+	"context"
+
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+)
+
+// Recover brings a FAILED member in again: its bootstrap is tried once more. It asks for
+// <family>.member.recover. Faults: those of change.Engine.Accept.
+func (s *Service) Recover(ctx context.Context, in Input) (*Changed, error) {
+	return s.accept(ctx, in.request(lifecycle.MemberRecover, "recoverMember"), nil)
+}

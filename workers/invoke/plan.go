@@ -1,0 +1,64 @@
+package invoke
+
+import (
+	"context"
+	"time"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/change"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/workers/wire"
+)
+
+// planTimeout is how long an adapter may think about a plan while a person waits.
+const planTimeout = 5 * time.Second
+
+// Plan asks an adapter what a change would come to. One that does not plan, cannot be reached or does
+// not answer in time has an unknown verdict, with the reason.
+func (c *Calls) Plan(ctx context.Context, call change.Call) (*adapter.PlanAnswer, error) {
+	request, err := c.plan(call)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
+	defer cancel()
+	said, err := c.client.Plan(ctx, adapterclient.Target{Name: call.Adapter, URL: call.URL}, request, adapterclient.Trace{CorrelationID: call.CorrelationID})
+	if err != nil {
+		return unknown(err), nil
+	}
+	return &said, nil
+}
+
+func (c *Calls) plan(call change.Call) (adapter.PlanRequest, error) {
+	shown, err := wire.Instance(call.Instance)
+	if err != nil {
+		return adapter.PlanRequest{}, err
+	}
+	keys := authz.OperationKeys(authz.TaskRun, authz.TaskRead)
+	issued, err := operation.IssueCallToken(c.ring, call.Instance.ID, keys, tokenLife, time.Now())
+	if err != nil {
+		return adapter.PlanRequest{}, err
+	}
+	targets := make([]string, len(call.Targets))
+	for i, id := range call.Targets {
+		targets[i] = string(id)
+	}
+	return adapter.PlanRequest{
+		Kind: adapter.Kind(call.Kind.WireName()), Instance: shown, Members: wire.Members(call.Members, call.Nodes, call.Allocations),
+		Targets: targets, Change: call.Change, Force: call.Force, CorrelationID: call.CorrelationID,
+		Platform: adapter.Platform{GraphQLURL: c.graphQLURL, Token: issued.Text, TokenExpiresAt: issued.ExpiresAt},
+	}, nil
+}
+
+// unknown is the verdict of an adapter that did not answer.
+func unknown(err error) *adapter.PlanAnswer {
+	refusal := fault.From(faultOf(err))
+	reason := adapter.PlanReason{Code: string(refusal.Code), Message: refusal.Message}
+	if failed, ok := adapterclient.As(err); ok && failed.Kind == adapterclient.Unsupported {
+		reason = adapter.PlanReason{Code: adapter.CodePlansUnsupported, Message: "adapter " + failed.Target.Name + " does not plan"}
+	}
+	return &adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{reason}, WorkLost: []adapter.Work{}}
+}
