@@ -57,9 +57,10 @@ func Run(ctx context.Context, config Config) error {
 	}
 	runner := engine.New(engine.Config{
 		DB: config.DB, Hub: config.Hub, Log: config.Log, Worker: process, Concurrency: config.Concurrency,
+		Grace: config.Pace.Grace, Undo: config.Pace.Undo,
 		Kinds: steps.Kinds(steps.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log, Pace: config.Pace}),
 	})
-	watcher := reconcile.New(reconcile.Config{DB: config.DB, Client: client, Keys: config.Keys, Log: config.Log})
+	watcher := reconcile.New(reconcile.Config{DB: config.DB, Hub: config.Hub, Client: client, Keys: config.Keys, Log: config.Log})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return process.Run(ctx) })
 	group.Go(func() error { return runner.Run(ctx) })

@@ -30,7 +30,7 @@ const operationsSQL = `SELECT o.id, o.tenant_id, o.instance_id, o.allocation_id,
 	FROM operation o
 	LEFT JOIN LATERAL platform.worker_heard(o.claimed_by) h ON o.claimed_by IS NOT NULL
 	LEFT JOIN LATERAL (SELECT * FROM operation_step t WHERE t.operation_id = o.id AND t.state IN ('RUNNING', 'UNDOING')
-		ORDER BY t.ordinal LIMIT 1) s ON true
+		ORDER BY t.state, t.ordinal LIMIT 1) s ON true
 	WHERE o.id IN ({operations}) ORDER BY o.id`
 
 func (r *reading) addOperation(rows pgx.Rows) error {

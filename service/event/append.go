@@ -93,6 +93,10 @@ func (d Draft) queue(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, seq int)
 	}
 	batch.Queue(insert, ids.New(ids.Event), instance.TenantID, instance.ProjectID, instance.ID, seq, string(d.Type),
 		instance.AppSlug, instance.PermissionFamily, d.OperationID, d.MemberID, d.Message, encoded, correlation, t.Now)
+	switch d.Type {
+	case lifecycle.EventOperationSucceeded, lifecycle.EventOperationFailed, lifecycle.EventOperationCanceled:
+		t.Wake(EndedTopic)
+	}
 	return nil
 }
 
@@ -118,3 +122,6 @@ func TaskTopic(id ids.ID) string { return "t:" + string(id) }
 
 // QueueTopic is woken when an operation became due.
 const QueueTopic = "q"
+
+// EndedTopic is woken whenever an operation on an instance has ended.
+const EndedTopic = "ended"

@@ -5,21 +5,36 @@ import (
 	"fmt"
 )
 
-// clean forgets what is over: one-time secrets, which are rows with a hash that nobody can use any
-// more, and idempotency keys older than any repeat of their call.
+// overs forget what is over, each in its own bounded statement, by functions that see the tables which
+// the workers may not: one-time secrets and sessions that have been over for a day (1,000 of each kind),
+// idempotency keys older than 30 days (5,000), keys of service accounts that ended 30 days ago and
+// credentials of nodes that ended a day ago (1,000 of each).
+var overs = []struct{ what, sql string }{
+	{"secrets", `SELECT platform.forget_secrets()`},
+	{"idempotency keys", `SELECT platform.forget_keys()`},
+	{"credentials", `SELECT platform.forget_credentials()`},
+}
+
+// clean forgets what nobody can use any more.
 func (r *Reconciler) clean(ctx context.Context) error {
+	for _, over := range overs {
+		if err := r.forget(ctx, over.what, over.sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) forget(ctx context.Context, what, sql string) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
-	var forgotten int
-	if err := r.DB.Worker().QueryRow(ctx, `SELECT platform.forget_secrets()`).Scan(&forgotten); err != nil {
-		return fmt.Errorf("forget secrets that are over: %w", err)
+	var gone int64
+	if err := r.DB.Worker().QueryRow(ctx, sql).Scan(&gone); err != nil {
+		return fmt.Errorf("forget %s that are over: %w", what, err)
 	}
-	var keys int
-	if err := r.DB.Worker().QueryRow(ctx, `SELECT platform.forget_keys()`).Scan(&keys); err != nil {
-		return fmt.Errorf("forget idempotency keys that are over: %w", err)
-	}
-	if forgotten+keys > 0 {
-		r.Log.Info("forgot what is over", "secrets", forgotten, "idempotency_keys", keys)
+	if gone > 0 {
+		r.Stats.Forgotten.Add(gone)
+		r.Log.Info("forgot what is over", "what", what, "rows", gone)
 	}
 	return nil
 }

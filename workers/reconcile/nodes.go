@@ -3,36 +3,40 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/operation"
 )
 
+// Bounds of looking at nodes.
 const (
-	silence   = "15 seconds" // a node not heard for that long is OFFLINE
-	taskGrace = "60 seconds" // what a task gets beyond its own time before it counts as lost
-	maxTasks  = 500          // tasks that one look ends
+	silence        = "15 seconds" // a node not heard for that long is OFFLINE
+	maxAway        = 5_000        // silent nodes that are known
+	maxMoved       = 100          // nodes whose members one look tells; the others come with the next
+	maxNodeMembers = 500          // instances of one node that are told
 )
 
-// nodes marks those whose agents fell silent; an agent's heartbeat brings its node back.
+// named is a node by its name for people.
+type named struct {
+	ID   ids.ID
+	Name string
+}
+
+// nodes marks those whose agents fell silent, and has their members' health follow, both ways; it is the
+// agent's heartbeat that brings a node back. A process that begins to reconcile tells of all that are
+// silent once more, which changes nothing where it was told before.
 func (r *Reconciler) nodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
-	found, err := r.DB.Worker().Query(ctx, `UPDATE compute_node SET status = 'OFFLINE'
+	silent, err := r.nodesOf(ctx, `UPDATE compute_node SET status = 'OFFLINE'
 		WHERE status = 'ONLINE' AND coalesce(last_seen_at, created_at) < now() - interval '`+silence+`' RETURNING id, name`)
-	if err != nil {
-		return fmt.Errorf("look for silent nodes: %w", err)
-	}
-	type node struct {
-		ID   ids.ID
-		Name string
-	}
-	silent, err := pgx.CollectRows(found, pgx.RowToStructByPos[node])
 	if err != nil {
 		return fmt.Errorf("look for silent nodes: %w", err)
 	}
@@ -40,55 +44,139 @@ func (r *Reconciler) nodes(ctx context.Context) error {
 		r.Log.Warn("a node's agent is not heard any more", "node", one.ID, "name", one.Name)
 		r.DB.Wake(event.NodeTopic(one.ID))
 	}
-	return nil
-}
-
-// lost is a task that ends for want of an agent.
-type lost struct {
-	ID, NodeID  ids.ID
-	OperationID *ids.ID
-}
-
-// lostSQL finds the tasks of silent nodes whose time is long over.
-const lostSQL = `SELECT k.id, k.node_id, k.operation_id FROM node_task k JOIN compute_node n ON n.id = k.node_id
-	WHERE k.ended_at IS NULL AND n.status <> 'ONLINE'
-	AND coalesce(k.started_at, k.created_at) + k.timeout_seconds * interval '1 second' + interval '` + taskGrace + `' < now()
-	ORDER BY k.id LIMIT $1`
-
-// tasks ends those of silent nodes whose time is long over, so that whoever waits can go on. An agent
-// that comes back with a result for one of them is told that it ended.
-func (r *Reconciler) tasks(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
-	defer cancel()
-	found, err := r.DB.Worker().Query(ctx, lostSQL, maxTasks)
+	away, err := r.nodesOf(ctx, `SELECT id, name FROM compute_node WHERE status = 'OFFLINE' ORDER BY id LIMIT $1`, maxAway)
 	if err != nil {
-		return fmt.Errorf("look for lost tasks: %w", err)
+		return fmt.Errorf("list silent nodes: %w", err)
 	}
-	gone, err := pgx.CollectRows(found, pgx.RowToStructByPos[lost])
-	if err != nil || len(gone) == 0 {
-		return err
-	}
-	return r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error { return end(ctx, t, gone) })
+	return r.follow(ctx, away)
 }
 
-// end ends lost tasks. Their operations are woken first, in the order that locks are taken in.
-func end(ctx context.Context, t *tx.Tx, gone []lost) error {
-	var tasks, waiting []ids.ID
-	for _, one := range gone {
-		tasks = append(tasks, one.ID)
-		if one.OperationID != nil && !slices.Contains(waiting, *one.OperationID) {
-			waiting = append(waiting, *one.OperationID)
+func (r *Reconciler) nodesOf(ctx context.Context, sql string, args ...any) ([]named, error) {
+	found, err := r.DB.Worker().Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, pgx.RowToStructByPos[named])
+}
+
+// follow tells of the nodes that went or came since the last look, at most maxMoved.
+func (r *Reconciler) follow(ctx context.Context, away []named) error {
+	now := make(map[ids.ID]bool, len(away))
+	moved := 0
+	for _, node := range away {
+		now[node.ID] = true
+		if _, known := r.away[node.ID]; known || moved == maxMoved {
+			continue
 		}
-		t.Wake(event.TaskTopic(one.ID), event.NodeTopic(one.NodeID))
+		moved++
+		if err := r.tell(ctx, node, false); err != nil {
+			return err
+		}
+		r.away[node.ID] = node.Name
 	}
-	if err := operation.Wake(ctx, t, waiting...); err != nil {
-		return err
-	}
-	_, err := t.Exec(ctx, `UPDATE node_task SET state = 'TIMED_OUT', ended_at = $2,
-		message = CASE WHEN state = 'PENDING' THEN 'no agent took it in time' ELSE 'its agent was not heard again' END
-		WHERE id = ANY ($1) AND ended_at IS NULL`, tasks, t.Now)
-	if err != nil {
-		return fmt.Errorf("end lost tasks: %w", err)
+	for id, name := range r.away {
+		if now[id] || moved == maxMoved {
+			continue
+		}
+		moved++
+		if err := r.tell(ctx, named{id, name}, true); err != nil {
+			return err
+		}
+		delete(r.away, id)
 	}
 	return nil
+}
+
+// tell has the health of a node's members follow, and wakes the operations on their instances: they may
+// wait for the node, or had better say that they do.
+func (r *Reconciler) tell(ctx context.Context, node named, back bool) error {
+	found, err := r.DB.Worker().Query(ctx, `SELECT DISTINCT m.instance_id FROM member m JOIN allocation a ON a.id = m.allocation_id
+		WHERE a.node_id = $1 AND m.node_id = $1 AND m.status <> 'REMOVED' AND a.released_at IS NULL ORDER BY 1 LIMIT $2`, node.ID, maxNodeMembers)
+	if err != nil {
+		return fmt.Errorf("list what lives on node %s: %w", node.ID, err)
+	}
+	instances, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
+	if err != nil {
+		return fmt.Errorf("list what lives on node %s: %w", node.ID, err)
+	}
+	for _, id := range instances {
+		err := r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error { return tellInstance(ctx, t, id, node, back) })
+		if err != nil {
+			return fmt.Errorf("tell %s of node %s: %w", id, node.ID, err)
+		}
+	}
+	if back {
+		r.Log.Info("a node's agent is heard again", "node", node.ID, "name", node.Name, "instances", len(instances))
+		return r.glance(ctx, instances)
+	}
+	return nil
+}
+
+// unheard is the health message of the members of a silent node.
+func unheard(node named) string { return "the agent of node " + node.Name + " is not heard" }
+
+func tellInstance(ctx context.Context, t *tx.Tx, id ids.ID, node named, back bool) error {
+	instance, err := t.Instance.Query().Where(dbinstance.ID(id)).ForUpdate().Only(ctx)
+	if err != nil {
+		return fmt.Errorf("lock instance %s: %w", id, err)
+	}
+	if err := wakeOn(ctx, t, id); err != nil {
+		return err
+	}
+	drafts, err := tellMembers(ctx, t, instance, node, back)
+	if err != nil || len(drafts) == 0 {
+		return err
+	}
+	if err := operation.RecountRoles(ctx, t, id); err != nil {
+		return err
+	}
+	return event.Append(ctx, t, instance, drafts...)
+}
+
+// tellMembers makes the members' health UNKNOWN while their node is silent. When it is back, it is the
+// adapter's next word that says more.
+func tellMembers(ctx context.Context, t *tx.Tx, instance *db.Instance, node named, back bool) ([]event.Draft, error) {
+	said, where := unheard(node), `health_message <> $3`
+	if back {
+		said, where = "", `health_message = $5`
+	}
+	sql := `UPDATE member SET health = 'UNKNOWN', health_message = $3, updated_at = $4
+		WHERE instance_id = $1 AND node_id = $2 AND status NOT IN ('REMOVED', 'FAILED') AND $5::text <> '' AND ` + where + `
+		RETURNING id, component_key, ordinal`
+	found, err := t.Query(ctx, sql, instance.ID, node.ID, said, t.Now, unheard(node))
+	if err != nil {
+		return nil, fmt.Errorf("tell the members of %s: %w", instance.ID, err)
+	}
+	type member struct {
+		ID      ids.ID
+		Key     string
+		Ordinal int
+	}
+	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[member])
+	if err != nil {
+		return nil, fmt.Errorf("tell the members of %s: %w", instance.ID, err)
+	}
+	var drafts []event.Draft
+	for _, one := range list {
+		message := fmt.Sprintf("%s %d is unknown: %s", one.Key, one.Ordinal, said)
+		if back {
+			message = fmt.Sprintf("the agent of node %s of %s %d is heard again", node.Name, one.Key, one.Ordinal)
+		}
+		drafts = append(drafts, event.Draft{Type: lifecycle.EventMemberChanged, MemberID: one.ID, Message: message,
+			Payload: map[string]any{"componentKey": one.Key, "index": one.Ordinal, "health": lifecycle.HealthUnknown, "node": node.ID, "reachable": back}})
+	}
+	return drafts, nil
+}
+
+// wakeOn wakes the open operations of an instance.
+func wakeOn(ctx context.Context, t *tx.Tx, instance ids.ID) error {
+	found, err := t.Query(ctx, `SELECT id FROM operation WHERE instance_id = $1 AND ended_at IS NULL ORDER BY id`, instance)
+	if err != nil {
+		return fmt.Errorf("look for operations on %s: %w", instance, err)
+	}
+	open, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
+	if err != nil {
+		return fmt.Errorf("look for operations on %s: %w", instance, err)
+	}
+	return operation.Wake(ctx, t, open...)
 }

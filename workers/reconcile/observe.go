@@ -30,7 +30,9 @@ const (
 	observeToken   = 2 * time.Minute // life of the token that an observation gets
 	observeMinGap  = 20 * time.Millisecond
 	observeMaxGap  = time.Second
-	toleratedFails = 2 // failures in a row after which the health is UNKNOWN
+	toleratedFails = 2  // failures in a row after which the health is UNKNOWN
+	maxGlance      = 10 // instances that are looked at out of turn at once
+	newestOps      = 1_000
 	maxText        = 2_000
 )
 
@@ -55,14 +57,65 @@ func (r *Reconciler) observe(ctx context.Context) error {
 	}
 }
 
+// watchedSQL is an instance that runs, and its adapter.
+const watchedSQL = `SELECT i.id, i.permission_family, a.name, a.url, i.correlation_id
+	FROM instance i JOIN adapter a ON a.name = i.runtime_backend WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND `
+
+// freshSQL are those on which one of the newest operations has ended since they were last seen.
+const freshSQL = `WITH ended AS MATERIALIZED (SELECT instance_id, max(ended_at) AS at
+		FROM (SELECT instance_id, ended_at FROM operation ORDER BY id DESC LIMIT $1) newest WHERE ended_at IS NOT NULL GROUP BY 1)
+	SELECT i.id, i.permission_family, a.name, a.url, i.correlation_id
+	FROM ended JOIN instance i ON i.id = ended.instance_id JOIN adapter a ON a.name = i.runtime_backend
+	WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND (i.observed_at IS NULL OR ended.at > i.observed_at)
+	ORDER BY ended.at LIMIT $2`
+
 func (r *Reconciler) page(ctx context.Context, after ids.ID) ([]watched, error) {
-	found, err := r.DB.Worker().Query(ctx, `SELECT i.id, i.permission_family, a.name, a.url, i.correlation_id
-		FROM instance i JOIN adapter a ON a.name = i.runtime_backend
-		WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND i.id > $1 ORDER BY i.id LIMIT $2`, after, observePage)
+	return r.running(ctx, watchedSQL+`i.id > $1 ORDER BY i.id LIMIT $2`, after, observePage)
+}
+
+func (r *Reconciler) running(ctx context.Context, sql string, args ...any) ([]watched, error) {
+	found, err := r.DB.Worker().Query(ctx, sql, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list running instances: %w", err)
 	}
-	return pgx.CollectRows(found, pgx.RowToStructByPos[watched])
+	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[watched])
+	if err != nil {
+		return nil, fmt.Errorf("list running instances: %w", err)
+	}
+	return list, nil
+}
+
+// fresh looks at instances whose operations have ended since they were last seen: at most maxGlance of
+// the newestOps newest operations. The others' turn comes with the sweep.
+func (r *Reconciler) fresh(ctx context.Context) error {
+	list, err := r.running(ctx, freshSQL, newestOps, maxGlance)
+	if err != nil {
+		return err
+	}
+	r.lookAt(ctx, list)
+	return nil
+}
+
+// glance looks at the running ones among some instances, at most maxGlance, out of turn.
+func (r *Reconciler) glance(ctx context.Context, wanted []ids.ID) error {
+	list, err := r.running(ctx, watchedSQL+`i.id = ANY ($1) ORDER BY i.id LIMIT $2`, wanted, maxGlance)
+	if err != nil {
+		return err
+	}
+	r.lookAt(ctx, list)
+	return nil
+}
+
+func (r *Reconciler) lookAt(ctx context.Context, list []watched) {
+	group := errgroup.Group{}
+	group.SetLimit(observeAtOnce)
+	for _, one := range list {
+		group.Go(func() error {
+			r.look(ctx, one)
+			return nil
+		})
+	}
+	_ = group.Wait() // they log their own trouble
 }
 
 // observePage asks about a page of instances. An adapter that does not answer is not asked again in it.
@@ -108,21 +161,33 @@ func (r *Reconciler) look(ctx context.Context, one watched) bool {
 	}
 	refused, isRefusal := adapterclient.As(err)
 	silent := isRefusal && (refused.Kind == adapterclient.Unavailable || refused.Kind == adapterclient.Forbidden)
+	sees := sight{Observation: seen, answered: true}
 	switch {
 	case err == nil:
 		r.count(string(one.ID), false)
+	case isRefusal && refused.Kind == adapterclient.Missing:
+		r.count(string(one.ID), false)
+		sees.unknown = true
+		sees.Observation = adapter.Observation{Health: adapter.HealthUnknown, Message: refused.Reason()}
 	case !isRefusal:
 		r.Log.Warn("an instance could not be observed", "instance", one.ID, "error", err)
 		return true
 	case r.count(string(one.ID), true) < toleratedFails:
 		return !silent
 	default:
-		seen = adapter.Observation{Health: adapter.HealthUnknown, Message: refused.Reason()}
+		sees = sight{Observation: adapter.Observation{Health: adapter.HealthUnknown, Message: refused.Reason()}}
 	}
-	if err := r.store(ctx, one, seen); err != nil {
+	if err := r.store(ctx, one, sees); err != nil {
 		r.Log.Warn("an observation could not be stored", "instance", one.ID, "error", err)
 	}
 	return !silent
+}
+
+// sight is what is known of an instance after its adapter was asked.
+type sight struct {
+	adapter.Observation
+	answered bool // the adapter said something
+	unknown  bool // namely that it does not know the instance
 }
 
 // count keeps the failures in a row of an instance's observations.
@@ -151,7 +216,7 @@ func (r *Reconciler) ask(ctx context.Context, one watched) (adapter.Observation,
 }
 
 // store keeps what the adapter sees, and tells the timeline what changed.
-func (r *Reconciler) store(ctx context.Context, one watched, seen adapter.Observation) error {
+func (r *Reconciler) store(ctx context.Context, one watched, seen sight) error {
 	health, err := lifecycle.FromWire[lifecycle.Health](string(seen.Health))
 	if err != nil {
 		return err
@@ -168,18 +233,41 @@ func (r *Reconciler) store(ctx context.Context, one watched, seen adapter.Observ
 		if err != nil {
 			return err
 		}
-		if health != instance.Health || seen.Message != instance.HealthMessage {
-			message := clip(seen.Message)
-			if _, err := t.Exec(ctx, `UPDATE instance SET health = $2, health_message = $3 WHERE id = $1`, instance.ID, health, message); err != nil {
-				return fmt.Errorf("store the health of %s: %w", instance.ID, err)
+		drifted := false
+		if seen.answered {
+			r.Stats.Observed.Add(1)
+			if drifted, err = storeDrift(ctx, t, instance, seen); err != nil {
+				return err
 			}
-			if health != instance.Health {
-				events = append(events, healthEvent(health, message))
-			}
+		}
+		told, err := storeHealth(ctx, t, instance, health, clip(seen.Message))
+		if err != nil {
+			return err
+		}
+		if told != nil {
+			events = append(events, *told)
+		}
+		if drifted {
 			t.Wake(event.InstanceTopic(instance.ID), event.ProjectTopic(instance.ProjectID))
 		}
 		return event.Append(ctx, t, instance, events...)
 	})
+}
+
+// storeHealth keeps the health of the whole; it answers what to tell, nil while it is as it was.
+func storeHealth(ctx context.Context, t *tx.Tx, instance *db.Instance, health lifecycle.Health, message string) (*event.Draft, error) {
+	if health == instance.Health && message == instance.HealthMessage {
+		return nil, nil
+	}
+	if _, err := t.Exec(ctx, `UPDATE instance SET health = $2, health_message = $3 WHERE id = $1`, instance.ID, health, message); err != nil {
+		return nil, fmt.Errorf("store the health of %s: %w", instance.ID, err)
+	}
+	t.Wake(event.InstanceTopic(instance.ID), event.ProjectTopic(instance.ProjectID))
+	if health == instance.Health {
+		return nil, nil
+	}
+	told := healthEvent(health, message)
+	return &told, nil
 }
 
 // healthEvent tells of a changed health. UNKNOWN is told as degraded: it is never read as good.
@@ -197,7 +285,8 @@ func healthEvent(health lifecycle.Health, message string) event.Draft {
 	return draft
 }
 
-// storeMembers keeps the members' health; those that the adapter says nothing of stay as they are.
+// storeMembers keeps the members' health; those that the adapter says nothing of stay as they are, and
+// nothing is called good whose node is not heard.
 func storeMembers(ctx context.Context, t *tx.Tx, instance *db.Instance, seen []adapter.MemberObservation) ([]event.Draft, error) {
 	var events []event.Draft
 	for _, one := range seen[:min(len(seen), adapter.MaxMembers)] {
@@ -230,6 +319,7 @@ func storeMember(ctx context.Context, t *tx.Tx, instance *db.Instance, seen adap
 	err := t.QueryRow(ctx, `UPDATE member SET health = $3, health_message = $4, adapter_detail = coalesce($5::jsonb, member.adapter_detail), updated_at = $6
 		FROM member AS old WHERE old.id = member.id AND member.id = $1 AND member.instance_id = $2 AND member.status <> 'REMOVED'
 		AND (member.health <> $3 OR member.health_message <> $4)
+		AND NOT ($3::text IN ('HEALTHY', 'UNKNOWN') AND EXISTS (SELECT FROM compute_node n WHERE n.id = member.node_id AND n.status <> 'ONLINE'))
 		RETURNING member.component_key, member.ordinal, old.health`,
 		seen.ID, instance.ID, health, clip(seen.Message), detail, t.Now).Scan(&key, &ordinal, &before)
 	switch {

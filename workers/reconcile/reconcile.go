@@ -1,7 +1,8 @@
 // Package reconcile compares, again and again and without any input, what is believed with what is:
-// nodes whose agents fell silent, tasks that no agent took, running instances as their adapters see
-// them, and secrets that are over. One process does it at a time, under an advisory lock that ends
-// with its connection.
+// nodes whose agents fell silent or came back, tasks that no agent ends, operations that are stuck,
+// running instances as their adapters see them, allocations nobody uses, and what is over. One process
+// does it at a time, under an advisory lock that ends with its connection; another takes over within
+// five seconds. Every look is bounded; what is beyond its bound comes with the next one.
 package reconcile
 
 import (
@@ -16,23 +17,30 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/event"
 )
 
 // The pace of looking.
 const (
-	lockKey      = 7305119002 // advisory lock of the process that reconciles
-	lockEvery    = 5 * time.Second
-	nodesEvery   = 3 * time.Second
-	observeEvery = 15 * time.Second
-	cleanEvery   = 10 * time.Minute
-	jobTimeout   = 10 * time.Second
+	lockKey          = 7305119002 // advisory lock of the process that reconciles
+	lockEvery        = 5 * time.Second
+	nodesEvery       = 3 * time.Second
+	stuckEvery       = 10 * time.Second
+	observeEvery     = 15 * time.Second
+	freshEvery       = time.Second // at most, when operations end
+	allocationsEvery = 30 * time.Second
+	cleanEvery       = 10 * time.Minute
+	jobTimeout       = 10 * time.Second
 )
 
 // Config is what the reconcilers work with.
 type Config struct {
-	DB     *tx.DB
+	DB *tx.DB
+	// Hub wakes a look as soon as an operation has ended; nil leaves it to the pace.
+	Hub    *event.Hub
 	Client *adapterclient.Client
 	Keys   *token.Keyring
 	Log    *slog.Logger
@@ -43,13 +51,17 @@ type Reconciler struct {
 	Config
 	actor *authz.Actor
 
+	// Stats counts what was found and mended.
+	Stats Stats
+
 	mu       sync.Mutex
-	failures map[string]int // by instance: observations in a row that failed
+	failures map[string]int    // by instance: observations in a row that failed
+	away     map[ids.ID]string // nodes known to be silent, by name; of the goroutine that looks at nodes
 }
 
 // New makes a reconciler.
 func New(config Config) *Reconciler {
-	return &Reconciler{Config: config, actor: authz.System("reconciler"), failures: make(map[string]int)}
+	return &Reconciler{Config: config, actor: authz.System("reconciler"), failures: make(map[string]int), away: make(map[ids.ID]string)}
 }
 
 // Run reconciles whenever this process holds the lock, until ctx ends.
@@ -86,13 +98,60 @@ func (r *Reconciler) lead(ctx context.Context) error {
 			_ = conn.Conn().Close(last) // the lock ends with the connection
 		}
 	}()
+	r.away = make(map[ids.ID]string)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.guard(ctx, conn) })
-	group.Go(func() error { return r.every(ctx, nodesEvery, "nodes", r.nodes) })
-	group.Go(func() error { return r.every(ctx, nodesEvery, "tasks", r.tasks) })
-	group.Go(func() error { return r.every(ctx, observeEvery, "instances", r.observe) })
-	group.Go(func() error { return r.every(ctx, cleanEvery, "secrets", r.clean) })
+	group.Go(func() error { return r.woken(ctx) })
+	for _, one := range r.jobs() {
+		group.Go(func() error { return r.every(ctx, one.pause, one.name, one.look) })
+	}
 	return group.Wait()
+}
+
+// job is a comparison that is made now and again.
+type job struct {
+	name  string
+	pause time.Duration
+	look  func(context.Context) error
+}
+
+// jobs are all of them, each with its pace; what bounds a look is said where it is.
+func (r *Reconciler) jobs() []job {
+	return []job{
+		{"nodes", nodesEvery, r.nodes},
+		{"tasks", nodesEvery, r.tasks},
+		{"stuck operations", stuckEvery, r.stuck},
+		{"instances", observeEvery, r.observe},
+		{"allocations", allocationsEvery, r.allocations},
+		{"what is over", cleanEvery, r.clean},
+	}
+}
+
+// woken looks at once at instances whose operations have just ended, until ctx ends.
+func (r *Reconciler) woken(ctx context.Context) error {
+	if r.Hub == nil {
+		return nil
+	}
+	word := r.Hub.Wait(event.EndedTopic)
+	defer word.Close()
+	pause := time.NewTimer(time.Hour)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-word.C:
+		}
+		if err := r.fresh(ctx); err != nil && ctx.Err() == nil {
+			r.Log.Warn("reconciling failed; it is tried again", "what", "ended operations", "error", err)
+		}
+		pause.Reset(freshEvery)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pause.C:
+		}
+	}
 }
 
 // guard fails when the lock's connection is lost, which ends the work of this process.
