@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -55,6 +56,8 @@ type Options struct {
 	Denials Denials
 	// Now is the clock; nil means the system's.
 	Now func() time.Time
+	// Tracer sees every statement; nil for nobody.
+	Tracer pgx.QueryTracer
 }
 
 // DB is the database with a pool for each of its login roles.
@@ -91,7 +94,7 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 		{"app_api", options.Connections, &db.api}, {"app_operator", options.Connections, &db.operator}, {"app_node", options.Connections, &db.node},
 		{"app_worker", options.Connections, &db.worker}, {"app_worker", leaseConnections, &db.lease},
 	} {
-		opened, err := openPool(ctx, dsn, one.role, one.connections)
+		opened, err := openPool(ctx, dsn, one.role, one.connections, options.Tracer)
 		if err != nil {
 			db.Close()
 			return nil, err
@@ -101,7 +104,7 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	return db, nil
 }
 
-func openPool(ctx context.Context, dsn, role string, connections int) (*pool, error) {
+func openPool(ctx context.Context, dsn, role string, connections int, tracer pgx.QueryTracer) (*pool, error) {
 	address, err := migrations.RoleDSN(dsn, role)
 	if err != nil {
 		return nil, err
@@ -110,7 +113,7 @@ func openPool(ctx context.Context, dsn, role string, connections int) (*pool, er
 	if err != nil {
 		return nil, fmt.Errorf("database address: %w", err)
 	}
-	config.MaxConns = int32(connections)
+	config.MaxConns, config.ConnConfig.Tracer = int32(connections), tracer
 	config.ConnConfig.RuntimeParams["statement_timeout"] = statementTimeout
 	config.ConnConfig.RuntimeParams["lock_timeout"] = lockTimeout
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = idleTimeout

@@ -100,6 +100,15 @@ FROM picked WHERE operation.id = picked.id RETURNING ` + heldColumns
 const nextDueSQL = `SELECT extract(epoch FROM next_run_at - now())::float8 FROM operation
 	WHERE ended_at IS NULL AND claimed_by IS NULL AND NOT tenant_id = ANY ($1::text[]) ORDER BY next_run_at LIMIT 1`
 
+// claimSettings are for the claim alone. One that a crash of the database forgets was not made: whoever
+// claims then has another name, or finds that it carries the operation already; so nobody waits for the
+// disk here. Planning the statement anew costs more than carrying it out. And it must be planned for
+// stepping along the queue's indexes, whatever the statistics of a queue, which are always old, make of
+// that: a sort or a hash would read all that waits.
+const claimSettings = `SELECT set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
+	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+
 // Want says what a worker wants to claim.
 type Want struct {
 	// Limit is the most it takes.
@@ -120,12 +129,7 @@ func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, want Want) (h
 		full = []string{}
 	}
 	batch := &pgx.Batch{}
-	// A claim that a crash of the database forgets was not made: whoever claims then has another
-	// name, or finds that it carries the operation already. So nobody waits for the disk here. And
-	// planning the statement anew costs more than carrying it out; it must be planned for the indexes,
-	// whatever the statistics of a queue, which are always old, make of them.
-	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
-		set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
+	batch.Queue(claimSettings)
 	batch.Queue(claimSQL, worker, want.Limit, full, want.Narrow).Query(func(found pgx.Rows) (err error) {
 		held, err = pgx.CollectRows(found, scanHeld)
 		return err

@@ -143,7 +143,7 @@ func (s *Set) generate(ctx context.Context, config Config, admin *pgx.Conn, name
 	if err := migrations.Up(ctx, s.server.DSN(draft)); err != nil {
 		return err
 	}
-	if err := fill(ctx, s.server.DSN(draft), config.Size); err != nil {
+	if err := Fill(ctx, s.server.DSN(draft), config.Size); err != nil {
 		return err
 	}
 	if _, err := admin.Exec(ctx, `ALTER DATABASE `+draft+` RENAME TO `+name); err != nil {

@@ -21,8 +21,8 @@ type table struct {
 	row     func(n int) []any
 }
 
-// fill copies every table in. Foreign keys hold by construction, so their triggers are left out.
-func fill(ctx context.Context, dsn string, size Size) error {
+// Fill copies every table into the migrated database at dsn, an administrator's address. Foreign keys hold by construction, so their triggers are left out.
+func Fill(ctx context.Context, dsn string, size Size) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return fmt.Errorf("connect to fill: %w", err)
