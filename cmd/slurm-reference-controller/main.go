@@ -1,5 +1,5 @@
 // Command slurm-reference-controller is the adapter of the app slurm: it launches real Slurm (slurmctld,
-// slurmd and munge as packaged by Debian) in the sandboxes of an instance's members, by node tasks
+// slurmd, slurmdbd and munge as packaged by Debian) in the sandboxes of an instance's members, by node tasks
 // of the public API only. See the package comment of internal/slurm for how a cluster is laid out.
 package main
 
