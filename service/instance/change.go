@@ -3,72 +3,60 @@ package instance
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/fault"
-	"github.com/gpuaas/app-platform/domain/ids"
-	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/service/change"
+	"github.com/gpuaas/app-platform/service/operation"
 )
 
-// UpgradeInput is what an instance is upgraded to.
-type UpgradeInput struct {
-	InstanceID      ids.ID
-	Version         string          // empty for the present one
-	Config          json.RawMessage // nil for the present one
-	DeadlineSeconds int
-	PlanHash        string
-	Reason          string
-	IdempotencyKey  string
+func (s *Service) engine() *change.Engine { return &change.Engine{DB: s.DB, Planner: s.Planner} }
+
+// accept accepts a change of an instance.
+func (s *Service) accept(ctx context.Context, request *change.Request, write change.Writer) (*Started, error) {
+	accepted, err := s.engine().Accept(ctx, request, write)
+	if err != nil {
+		return nil, err
+	}
+	return &Started{Instance: &View{Instance: accepted.Instance}, Operation: accepted.Operation}, nil
 }
 
-// RollbackInput is what an instance is brought back to.
-type RollbackInput struct {
-	InstanceID      ids.ID
-	Generation      *int // nil for the one before
-	DeadlineSeconds int
-	PlanHash        string
-	Reason          string
-	IdempotencyKey  string
+// Again asks a verb once more for what an operation of the kind did not come to.
+func (s *Service) Again(ctx context.Context, kind lifecycle.OperationKind, again change.Again) (*operation.View, error) {
+	request, write, err := requestAgain(kind, again.Input)
+	if err != nil {
+		return nil, err
+	}
+	again.Apply(&request.Asked)
+	started, err := s.accept(ctx, request, write)
+	if err != nil {
+		return nil, err
+	}
+	return started.Operation, nil
 }
 
-// Drift is a difference between what is meant and what the adapter sees.
-type Drift struct {
-	Code     string  `json:"code"`
-	Message  string  `json:"message"`
-	MemberID *ids.ID `json:"memberId,omitempty"`
+// requestAgain is the request that was stored with an operation, and what its verb writes.
+func requestAgain(kind lifecycle.OperationKind, stored json.RawMessage) (*change.Request, change.Writer, error) {
+	switch kind {
+	case lifecycle.InstanceUpgrade:
+		in, err := read[UpgradeInput](stored)
+		return in.request(), nil, err
+	case lifecycle.InstanceRollback:
+		in, err := read[RollbackInput](stored)
+		return in.request(), nil, err
+	}
+	in, err := read[DecommissionInput](stored)
+	return in.request(), writeDecommission, err
 }
 
-var errPending = fault.New(fault.Unavailable, "not in this build")
-
-// Upgrade changes an instance's version or config.
-func (s *Service) Upgrade(ctx context.Context, in UpgradeInput) (*Started, error) {
-	return nil, errPending
+// read is a stored input; FAILED_PRECONDITION when the operation kept none.
+func read[T any](stored json.RawMessage) (in T, err error) {
+	if len(stored) == 0 {
+		return in, fault.New(fault.FailedPrecondition, "what the operation was asked is not known any more: ask its verb anew").At("input.operationId")
+	}
+	if err := json.Unmarshal(stored, &in); err != nil {
+		return in, fmt.Errorf("read what an operation was asked: %w", err)
+	}
+	return in, nil
 }
-
-// PlanUpgrade shows what Upgrade would do.
-func (s *Service) PlanUpgrade(ctx context.Context, in UpgradeInput) (*change.Plan, error) {
-	return nil, errPending
-}
-
-// Rollback brings an instance back to an earlier generation.
-func (s *Service) Rollback(ctx context.Context, in RollbackInput) (*Started, error) {
-	return nil, errPending
-}
-
-// PlanRollback shows what Rollback would do.
-func (s *Service) PlanRollback(ctx context.Context, in RollbackInput) (*change.Plan, error) {
-	return nil, errPending
-}
-
-// PlanDecommission shows what Decommission would do.
-func (s *Service) PlanDecommission(ctx context.Context, id ids.ID, force bool) (*change.Plan, error) {
-	return nil, errPending
-}
-
-// Generations are what instances run and have run, newest first, at most 50 each. The caller has authorised the instances.
-func (s *Service) Generations(ctx context.Context, instances []ids.ID) (map[ids.ID][]*db.Generation, error) {
-	return nil, errPending
-}
-
-// Drift is where what the adapter sees differs from what is meant.
-func (v *View) Drift() ([]*Drift, error) { return []*Drift{}, nil }

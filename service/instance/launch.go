@@ -55,7 +55,8 @@ type made struct{ Instance, Operation ids.ID }
 //
 // Faults: NOT_FOUND (project, app, version, allocation), NOT_ENTITLED, FAILED_PRECONDITION (no
 // launchable version, allocation not ready), CONFLICT (allocation in use, name taken), INCOMPATIBLE,
-// CONFIG_INVALID with the config's path, INVALID_ARGUMENT, IDEMPOTENCY_KEY_REUSED.
+// CONFIG_INVALID with the config's path, LIMIT_EXCEEDED at input.components beyond the project's quota,
+// INVALID_ARGUMENT, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Launch(ctx context.Context, in LaunchInput) (*Started, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -185,6 +186,9 @@ func (p *launchPlan) write(ctx context.Context, t *tx.Tx, made made) (*Started, 
 	if err := p.bind(ctx, t, row); err != nil {
 		return nil, err
 	}
+	if err := p.firstGeneration(ctx, t, row, made.Operation); err != nil {
+		return nil, err
+	}
 	op, err := operation.Create(ctx, t, operation.Draft{
 		ID: made.Operation, Kind: lifecycle.InstanceCreate, TenantID: row.TenantID, ProjectID: row.ProjectID, Instance: row,
 		AdapterName: row.RuntimeBackend, DeadlineSeconds: p.in.DeadlineSeconds, Reason: p.in.Reason,
@@ -231,6 +235,16 @@ func (p *launchPlan) bind(ctx context.Context, t *tx.Tx, row *db.Instance) error
 	_, err := t.Exec(ctx, `UPDATE allocation SET instance_id = $1 WHERE id = ANY ($2)`, row.ID, p.in.AllocationIDs)
 	if err != nil {
 		return fmt.Errorf("bind the allocations: %w", err)
+	}
+	return nil
+}
+
+// firstGeneration notes what the instance runs, for a rollback to come back to.
+func (p *launchPlan) firstGeneration(ctx context.Context, t *tx.Tx, row *db.Instance, by ids.ID) error {
+	err := t.Generation.Create().SetID(ids.New(ids.Generation)).SetTenantID(row.TenantID).SetProjectID(row.ProjectID).SetInstanceID(row.ID).
+		SetNumber(1).SetManifestID(p.stored.ID).SetAppVersion(p.stored.Version).SetConfig(p.config).SetOperationID(by).SetCreatedAt(t.Now).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("note the first generation of %s: %w", row.ID, err)
 	}
 	return nil
 }

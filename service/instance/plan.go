@@ -18,6 +18,7 @@ import (
 	dbmanifest "github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/capacity"
 )
 
 // launchPlan is everything a launch will write, after every rule was asked.
@@ -51,7 +52,11 @@ func appOf(ctx context.Context, t *tx.Tx, slug string) (*db.App, error) {
 // planLaunch loads and locks what a launch rests on and asks every rule, in the order in which a
 // person would mend things.
 func planLaunch(ctx context.Context, t *tx.Tx, in LaunchInput, project *db.Project, app *db.App) (*launchPlan, error) {
-	p := &launchPlan{in: in, project: project, app: app}
+	held, err := capacity.Hold(ctx, t, project)
+	if err != nil {
+		return nil, err
+	}
+	p := &launchPlan{in: in, project: held, app: app}
 	for _, step := range []func(context.Context, *tx.Tx) error{p.entitled, p.findManifest, p.lockAllocations} {
 		if err := step(ctx, t); err != nil {
 			return nil, err
@@ -67,7 +72,7 @@ func planLaunch(ctx context.Context, t *tx.Tx, in LaunchInput, project *db.Proje
 		return nil, err
 	}
 	p.place()
-	return p, nil
+	return p, capacity.Members(ctx, t, p.project, len(p.seats), "input.components")
 }
 
 // fits is the verdict's refusal with the paths of the launch's own input; the allocations stand in its

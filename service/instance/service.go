@@ -15,6 +15,7 @@ import (
 	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/change"
 )
 
 // Service holds the verbs on instances.
@@ -22,6 +23,8 @@ type Service struct {
 	DB *tx.DB
 	// Actions passes app actions to adapters.
 	Actions Invoker
+	// Planner asks adapters what they think of a change; nil for nobody to be asked.
+	Planner change.Planner
 }
 
 // Invoker asks an adapter to act.

@@ -30,7 +30,7 @@ func Teardown(ctx context.Context, t *tx.Tx, row *db.Instance, draft Draft) (*db
 	if err != nil {
 		return nil, err
 	}
-	if err := stop(ctx, t, row); err != nil {
+	if err := Stop(ctx, t, row); err != nil {
 		return nil, err
 	}
 	draft.Kind, draft.TenantID, draft.ProjectID, draft.Instance = lifecycle.InstanceDecommission, row.TenantID, row.ProjectID, row
@@ -69,8 +69,8 @@ func SupersedeAll(ctx context.Context, t *tx.Tx, superseded []*db.Operation, by 
 	return events, gone, nil
 }
 
-// stop moves the instance to STOPPING, unless it is there already or lost for service.
-func stop(ctx context.Context, t *tx.Tx, row *db.Instance) error {
+// Stop moves a locked instance to STOPPING, unless it is there already or lost for service.
+func Stop(ctx context.Context, t *tx.Tx, row *db.Instance) error {
 	if row.Status == lifecycle.InstanceStopping || row.Status == lifecycle.InstanceFailed {
 		return nil
 	}

@@ -51,7 +51,7 @@ func (p *platform) resolver(sentinel *live.Sentinel) (*graph.Resolver, error) {
 		Allocations: &allocation.Service{DB: p.db},
 		Nodes:       &node.Service{DB: p.db},
 		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
-		Instances:   &instance.Service{DB: p.db, Actions: calls},
+		Instances:   &instance.Service{DB: p.db, Actions: calls, Planner: calls},
 		Members:     &member.Service{DB: p.db, Planner: calls},
 		Retries:     &retry.Service{DB: p.db},
 		Blockers:    &blocker.Service{DB: p.db},

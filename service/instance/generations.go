@@ -1,0 +1,65 @@
+package instance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// Bounds of what is shown of an instance.
+const (
+	maxGenerations = 50
+	maxDrift       = 256
+)
+
+// Generations are what instances run and have run, newest first, at most 50 each. The caller has
+// authorised the instances.
+func (s *Service) Generations(ctx context.Context, instances []ids.ID) (map[ids.ID][]*db.Generation, error) {
+	var found []*db.Generation
+	_, err := s.DB.Read(ctx, tx.Rows(&found, scanGeneration, `SELECT g.id, g.tenant_id, g.project_id, g.instance_id, g.number, g.manifest_id,
+		g.app_version, g.config, g.operation_id, g.created_at FROM unnest($1::text[]) AS wanted (id) CROSS JOIN LATERAL
+		(SELECT * FROM instance_generation WHERE instance_id = wanted.id ORDER BY number DESC LIMIT $2) g ORDER BY g.instance_id, g.number DESC`,
+		instances, maxGenerations))
+	if err != nil {
+		return nil, err
+	}
+	byInstance := make(map[ids.ID][]*db.Generation, len(instances))
+	for _, one := range found {
+		byInstance[one.InstanceID] = append(byInstance[one.InstanceID], one)
+	}
+	return byInstance, nil
+}
+
+func scanGeneration(row pgx.CollectableRow) (*db.Generation, error) {
+	g := new(db.Generation)
+	return g, row.Scan(&g.ID, &g.TenantID, &g.ProjectID, &g.InstanceID, &g.Number, &g.ManifestID, &g.AppVersion, (*[]byte)(&g.Config),
+		&g.OperationID, &g.CreatedAt)
+}
+
+// Drift is a difference between what is meant and what the adapter sees.
+type Drift struct {
+	Code     string  `json:"code"`
+	Message  string  `json:"message"`
+	MemberID *ids.ID `json:"memberId,omitempty"` // nil when it is about the whole
+}
+
+// Drift is where what the adapter sees differs from what is meant, at most 256.
+func (v *View) Drift() ([]*Drift, error) {
+	list := []*Drift{}
+	if len(v.Instance.Drift) == 0 {
+		return list, nil
+	}
+	if err := json.Unmarshal(v.Instance.Drift, &list); err != nil {
+		return nil, fmt.Errorf("read the drift of %s: %w", v.ID, err)
+	}
+	if list == nil { // a stored null
+		return []*Drift{}, nil
+	}
+	return list[:min(len(list), maxDrift)], nil
+}

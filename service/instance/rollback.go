@@ -1,0 +1,42 @@
+package instance
+
+import (
+	"context"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/service/change"
+)
+
+// RollbackInput is what an instance is brought back to.
+type RollbackInput struct {
+	InstanceID      ids.ID
+	Generation      *int // nil for the one before, or the present one when an upgrade away from it has failed
+	DeadlineSeconds int
+	PlanHash        string `json:"-"`
+	Reason          string
+	IdempotencyKey  string `json:"-"`
+}
+
+func (in RollbackInput) request() *change.Request {
+	return &change.Request{
+		Action: "rollbackInstance", Kind: lifecycle.InstanceRollback, InstanceID: in.InstanceID, Generation: in.Generation,
+		Asked: change.Asked{
+			DeadlineSeconds: in.DeadlineSeconds, PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in,
+		},
+	}
+}
+
+// Rollback brings an instance back to exactly an earlier generation's manifest and config: deprecated
+// will do, retired will not. It asks for <family>.instance.update.
+//
+// Faults: those of change.Engine.Accept; NOT_FOUND and FAILED_PRECONDITION at input.generation,
+// INCOMPATIBLE.
+func (s *Service) Rollback(ctx context.Context, in RollbackInput) (*Started, error) {
+	return s.accept(ctx, in.request(), nil)
+}
+
+// PlanRollback shows what Rollback would do.
+func (s *Service) PlanRollback(ctx context.Context, in RollbackInput) (*change.Plan, error) {
+	return s.engine().Plan(ctx, in.request())
+}
