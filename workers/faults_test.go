@@ -225,7 +225,10 @@ func TestKindThatThisBuildDoesNotKnowFailsAtOnce(t *testing.T) {
 	it := l.launch(l.world("newer", l.kit("newer", joins)), time.Minute)
 	l.ended(it.create)
 	id := ids.New(ids.Operation)
-	l.operate(it, id, lifecycle.MembersAdd, time.Minute, `{}`)
+	_, err := l.pool().Exec(t.Context(), `INSERT INTO operation (id, tenant_id, project_id, instance_id, kind, state, adapter_name, requester_kind,
+		requester_id, correlation_id, next_run_at, deadline, created_at) SELECT $1, tenant_id, project_id, instance_id, 'INSTANCE_HIBERNATE', 'PENDING',
+		adapter_name, requester_kind, requester_id, correlation_id, now(), now() + interval '1 minute', now() FROM operation WHERE id = $2`, id, it.create)
+	require.NoError(t, err)
 	l.hub.Wake(event.QueueTopic)
 	op := l.ended(id)
 	require.Equal(t, "INTERNAL", op.ErrorCode)

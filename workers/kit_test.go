@@ -20,6 +20,9 @@ func (l *lab) kit(name string, create adapter.OperationFunc) (url string) {
 		Apps: []adapter.App{{
 			Slug: "demo", Components: []adapter.Component{{Key: "peer", DisplayName: "Peer", Min: 1, Max: 8, Default: 2}},
 			ConfigSchema: json.RawMessage(`{"type":"object"}`),
+			Observe: func(context.Context, *adapter.Call) (adapter.Observation, error) {
+				return adapter.Observation{Health: adapter.Healthy, Message: "well"}, nil
+			},
 			Operations: map[adapter.Kind]adapter.OperationFunc{
 				adapter.InstanceCreate: create,
 				adapter.InstanceDecommission: func(_ context.Context, run *adapter.Run) error {

@@ -36,6 +36,8 @@ const (
 	EventAllocationReleasing    EventType = "apps.allocation.releasing"
 	EventAllocationReleased     EventType = "apps.allocation.released"
 	EventAllocationFailed       EventType = "apps.allocation.failed"
+	EventOrphanFound            EventType = "apps.orphan.found"
+	EventOrphanResolved         EventType = "apps.orphan.resolved"
 )
 
 // eventTypes lists every type, in the order above.
@@ -49,6 +51,7 @@ var eventTypes = []EventType{
 	EventOperationCompensating, EventOperationSucceeded, EventOperationFailed, EventOperationCanceled,
 	EventAllocationRequested, EventAllocationReady, EventAllocationReleasing, EventAllocationReleased,
 	EventAllocationFailed,
+	EventOrphanFound, EventOrphanResolved,
 }
 
 // EventTypes lists every type of event.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -13,10 +14,28 @@ import (
 	"github.com/gpuaas/app-platform/service/event"
 )
 
-// adapterMay is what an adapter's word alone makes of a member. ACTIVE and REMOVED are not among it:
-// the platform sets them after the agents' own evidence, so they are kept as detail only.
-var adapterMay = map[lifecycle.MemberStatus]bool{
-	lifecycle.MemberJoining: true, lifecycle.MemberDraining: true, lifecycle.MemberDrained: true, lifecycle.MemberFailed: true,
+// adapterMay is what an adapter's word alone makes of the members that an operation of the kind is
+// about; anywhere, it may call a member failed. ACTIVE and REMOVED are not among it, nor that a member
+// to be drained is: the platform sets them at the operation's end, so they are kept as detail only.
+var adapterMay = map[lifecycle.OperationKind][]lifecycle.MemberStatus{
+	lifecycle.InstanceCreate: {lifecycle.MemberJoining},
+	lifecycle.MembersAdd:     {lifecycle.MemberJoining},
+	lifecycle.MemberRecover:  {lifecycle.MemberJoining},
+	lifecycle.MemberDrain:    {lifecycle.MemberDraining},
+	lifecycle.MemberRemove:   {lifecycle.MemberDraining, lifecycle.MemberDrained},
+	lifecycle.MemberReplace:  {lifecycle.MemberDraining, lifecycle.MemberDrained},
+}
+
+// mayBecome says whether the adapter's word is enough to make the member that.
+func mayBecome(op *db.Operation, member *db.Member, status lifecycle.MemberStatus) bool {
+	if op.State == lifecycle.OperationCompensating || member.Status.CanMove(status) != nil {
+		return false
+	}
+	if status == lifecycle.MemberFailed {
+		return true
+	}
+	about := len(op.Targets) == 0 || slices.Contains(op.Targets, member.ID)
+	return about && slices.Contains(adapterMay[op.Kind], status)
 }
 
 // Members takes the adapter's word on members of the locked instance: health and detail as it says,
@@ -58,7 +77,7 @@ func Members(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operat
 // say applies one report; it answers whether counts change, and what to tell.
 func say(ctx context.Context, t *tx.Tx, op *db.Operation, member *db.Member, report MemberReport) (bool, []event.Draft, error) {
 	status, health, message := member.Status, member.Health, member.HealthMessage
-	if report.Status != nil && adapterMay[*report.Status] && member.Status.CanMove(*report.Status) == nil {
+	if report.Status != nil && mayBecome(op, member, *report.Status) {
 		status = *report.Status
 	}
 	if report.Health != nil {

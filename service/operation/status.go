@@ -130,7 +130,8 @@ func QueueAbsorb(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Opera
 		progress.Message = status.Message
 	}
 	progress = progress.within(op)
-	status.Members = nil // they are kept on the members' rows
+	status.Members = heard(op, status.Members) // the rest is kept on the members' rows
+	status.WaitsFor = status.WaitsFor[:min(len(status.WaitsFor), adapter.MaxWork)]
 	encoded, err := json.Marshal(status)
 	if err != nil {
 		return false, nil, fmt.Errorf("encode the status of %s: %w", op.ID, err)
@@ -177,7 +178,53 @@ func mergeStatus(ctx context.Context, t *tx.Tx, op *db.Operation, in ReportInput
 	if in.Message != nil {
 		status.Message = *in.Message
 	}
+	status.Members = heard(op, updatesOf(in.Members))
 	return storeStatus(ctx, t, op, *status)
+}
+
+// heard is the newest word on each of the members that an operation is about, without details: what
+// its end may rest on. Nothing for an operation on a whole instance.
+func heard(op *db.Operation, updates []adapter.MemberUpdate) []adapter.MemberUpdate {
+	if len(op.Targets) == 0 {
+		return nil
+	}
+	about, words := Touched(op), make(map[ids.ID]adapter.MemberUpdate)
+	if known := StoredStatus(op); known != nil {
+		updates = append(known.Members, updates...)
+	}
+	for _, update := range updates {
+		update.Detail = nil
+		words[ids.ID(update.ID)] = update
+	}
+	var out []adapter.MemberUpdate
+	for _, id := range about {
+		if word, said := words[id]; said {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// Said is where the adapter says that the members stand which an operation is about, by its word on
+// the current dispatch; one that it has said nothing of is missing.
+func Said(op *db.Operation) map[ids.ID]adapter.MemberStatus {
+	said := make(map[ids.ID]adapter.MemberStatus)
+	if status := StoredStatus(op); status != nil {
+		for _, update := range status.Members {
+			said[ids.ID(update.ID)] = update.Status
+		}
+	}
+	return said
+}
+
+func updatesOf(reports []MemberReport) []adapter.MemberUpdate {
+	var updates []adapter.MemberUpdate
+	for _, report := range reports {
+		if report.Status != nil {
+			updates = append(updates, adapter.MemberUpdate{ID: string(report.ID), Status: adapter.MemberStatus(lifecycle.Wire(*report.Status))})
+		}
+	}
+	return updates
 }
 
 // memberReports reads the wire's members; what is outside of the contract says nothing.

@@ -54,8 +54,25 @@ func (c *Context) Step() string { return c.rows[c.at].Name }
 // Evidence is what an earlier step left, decoded into out; nothing when it left none.
 func (c *Context) Evidence(step string, out any) error {
 	for _, row := range c.rows {
-		if row.Name == step && row.State == lifecycle.StepSucceeded && len(row.Evidence) > 0 {
+		if row.Name == step && row.proves() && len(row.Evidence) > 0 {
 			return json.Unmarshal(row.Evidence, out)
+		}
+	}
+	return nil
+}
+
+// proves says whether the step has reached its end once, though it may have been undone since.
+func (r *stepRow) proves() bool {
+	return r.State == lifecycle.StepSucceeded || r.State == lifecycle.StepUndoing || r.State == lifecycle.StepUndone
+}
+
+// StateOf decodes what a step that did not reach its end had noted; nothing when it had noted nothing.
+func (c *Context) StateOf(step string, out any) error {
+	for _, row := range c.rows {
+		if row.Name == step && !row.proves() {
+			if state := row.notes().State; len(state) > 0 {
+				return json.Unmarshal(state, out)
+			}
 		}
 	}
 	return nil
@@ -271,4 +288,12 @@ func (c *Context) layOut(names []string) {
 			Name: names[i], Ordinal: i, State: lifecycle.StepPending,
 		}})
 	}
+}
+
+// Began is when the running step was first tried.
+func (c *Context) Began() time.Time {
+	if began := c.rows[c.at].StartedAt; began != nil {
+		return *began
+	}
+	return c.Now()
 }

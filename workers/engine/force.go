@@ -102,6 +102,7 @@ func (c *Context) force(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.Memo = nil
 	c.Log.Warn("the deadline passed; it goes on by force")
 	return c.Op.Refresh(ctx, c.DB().Worker())
 }

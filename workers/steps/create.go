@@ -20,10 +20,11 @@ import (
 func (w *work) create() engine.Kind {
 	return engine.Kind{
 		Kind:     lifecycle.InstanceCreate,
-		Steps:    []engine.Step{w.prepareCreate(), w.dispatch(), w.await(), w.verify()},
+		Steps:    []engine.Step{w.prepareCreate(), w.dispatch(), w.await(), w.verify(nil)},
 		Complete: w.started,
 		OnFail:   w.createFailed,
 		Abandon:  w.abandon,
+		Cancel:   w.stop, CancelFails: true,
 	}
 }
 

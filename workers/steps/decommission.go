@@ -8,6 +8,8 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	dballocation "github.com/gpuaas/app-platform/ent/generated/db/allocation"
+	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/operation"
@@ -19,7 +21,7 @@ import (
 func (w *work) decommission() engine.Kind {
 	return engine.Kind{
 		Kind:     lifecycle.InstanceDecommission,
-		Steps:    []engine.Step{w.prepareDecommission(), w.dispatch(), w.await(), w.residue()},
+		Steps:    []engine.Step{w.prepareDecommission(), yields(w.dispatch()), yields(w.await()), w.residue(nil)},
 		Complete: w.torndown,
 		OnFail: func(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked, _ operation.Failure) error {
 			return wakeReleases(ctx, t, locked.Instance.ID)
@@ -57,30 +59,35 @@ func stop(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 }
 
 // torndown records that nothing is left: members REMOVED, the instance released, its allocations free.
+// By force it may be that something is left: then the instance, and the allocations where it is, are not
+// let go of before that is gone.
 func (w *work) torndown(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
-	var proof cleaned
-	if err := c.Evidence("residue", &proof); err != nil {
+	instance := locked.Instance.ID
+	members, err := t.Member.Query().Where(dbmember.InstanceID(instance), dbmember.StatusNEQ(lifecycle.MemberRemoved)).IDs(ctx)
+	if err != nil {
+		return nil, "", fmt.Errorf("list the members of %s: %w", instance, err)
+	}
+	bound, err := t.Allocation.Query().Where(dballocation.InstanceID(instance)).IDs(ctx)
+	if err != nil {
+		return nil, "", fmt.Errorf("list the allocations of %s: %w", instance, err)
+	}
+	gone, err := w.leave(ctx, t, c, locked, departure{about: members, step: "residue", also: bound})
+	if err != nil {
 		return nil, "", err
 	}
-	if err := wakeReleases(ctx, t, locked.Instance.ID); err != nil {
+	var word answered
+	if err := c.Evidence("await", &word); err != nil {
 		return nil, "", err
 	}
-	batch := &pgx.Batch{}
-	// A member that the adapter called failed meanwhile is proved gone like the others.
-	batch.Queue(`UPDATE member SET status = 'REMOVING' WHERE instance_id = $1 AND status NOT IN ('REMOVING', 'REMOVED')`, locked.Instance.ID)
-	batch.Queue(`UPDATE member SET status = 'REMOVED', health = 'UNKNOWN', updated_at = $2 WHERE instance_id = $1 AND status = 'REMOVING'`,
-		locked.Instance.ID, t.Now)
-	batch.Queue(`UPDATE allocation SET instance_id = NULL WHERE instance_id = $1`, locked.Instance.ID)
-	batch.Queue(`UPDATE instance SET status = CASE WHEN status = 'STOPPING' THEN 'STOPPED' ELSE status END, health = 'UNKNOWN',
-		health_message = '', released_at = $2 WHERE id = $1`, locked.Instance.ID, t.Now)
-	if err := t.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, "", fmt.Errorf("release %s: %w", locked.Instance.ID, err)
-	}
-	if err := operation.RecountRoles(ctx, t, locked.Instance.ID); err != nil {
-		return nil, "", err
+	_, err = t.Exec(ctx, `UPDATE instance SET status = CASE WHEN status = 'STOPPING' THEN 'STOPPED' ELSE status END, health = 'UNKNOWN', health_message = '',
+		released_at = CASE WHEN NOT EXISTS (SELECT FROM orphan WHERE instance_id = $1 AND resolved_at IS NULL) THEN $2::timestamptz END
+		WHERE id = $1`, instance, t.Now)
+	if err != nil {
+		return nil, "", fmt.Errorf("release %s: %w", instance, err)
 	}
 	t.Wake(event.ProjectTopic(locked.Instance.ProjectID))
-	return proof, "nothing of it is left", nil
+	locked.Outcome = outcomeOf(c, gone.Orphans)
+	return removal{cleaned: gone.Cleaned, departed: *gone, Adapter: word.Evidence}, removedWords(gone.Orphans), operation.RecountRoles(ctx, t, instance)
 }
 
 // wakeReleases tells the releases of the instance's allocations, which wait for its end.

@@ -27,12 +27,6 @@ type dispatched struct {
 	Superseded []superseded `json:"superseded,omitempty"`
 }
 
-type superseded struct {
-	Operation ids.ID `json:"operation"`
-	Outcome   string `json:"outcome"`
-	Message   string `json:"message"`
-}
-
 // dispatch sends the operation to its adapter. The attempt was raised when the operation was
 // prepared, so that every run of this step sends the same one.
 func (w *work) dispatch() engine.Step {
@@ -68,7 +62,7 @@ func (w *work) snapshot(ctx context.Context, c *engine.Context) (*snapshot, erro
 
 // send dispatches once. A failure is final; an error is worth another try.
 func (w *work) send(ctx context.Context, c *engine.Context, s *snapshot) (*dispatched, *operation.Failure, error) {
-	body, err := w.body(c, s)
+	body, err := w.body(ctx, c, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -117,11 +111,27 @@ func (w *work) raise(ctx context.Context, c *engine.Context) error {
 	})
 }
 
-// body is the dispatch.
-func (w *work) body(c *engine.Context, s *snapshot) (adapter.Dispatch, error) {
+// body is the dispatch. What the adapter compares is as it was when the operation was prepared.
+func (w *work) body(ctx context.Context, c *engine.Context, s *snapshot) (adapter.Dispatch, error) {
 	op := c.Op.Operation
-	kind := adapter.Kind(op.Kind.WireName())
 	instance, err := wire.Instance(s.instance)
+	if err != nil {
+		return adapter.Dispatch{}, err
+	}
+	var first prepared
+	if err := c.Evidence("prepare", &first); err != nil {
+		return adapter.Dispatch{}, err
+	}
+	if err := s.sent(ctx, c.DB().Worker(), op, first); err != nil {
+		return adapter.Dispatch{}, err
+	}
+	if first.Components != nil {
+		instance.Components = first.Components
+	}
+	if to := operation.PrivateOf(op).To; to != nil {
+		instance.Version, instance.Config = to.Version, to.Config
+	}
+	change, err := changeOf(op)
 	if err != nil {
 		return adapter.Dispatch{}, err
 	}
@@ -129,11 +139,21 @@ func (w *work) body(c *engine.Context, s *snapshot) (adapter.Dispatch, error) {
 	if err != nil {
 		return adapter.Dispatch{}, err
 	}
+	_, forced := c.ForcedSince()
 	return adapter.Dispatch{
-		OperationID: string(op.ID), Kind: kind, Attempt: max(op.DispatchAttempt, 1), Deadline: op.Deadline, CorrelationID: op.CorrelationID,
-		Instance: instance, Members: wire.Members(s.members, s.nodes, s.allocations),
+		OperationID: string(op.ID), Kind: adapter.Kind(op.Kind.WireName()), Attempt: max(op.DispatchAttempt, 1), Deadline: op.Deadline,
+		CorrelationID: op.CorrelationID, Instance: instance, Members: wire.Members(s.members, s.nodes, s.allocations),
+		Targets: texts(op.Targets), Change: change, Force: forced,
 		Platform: adapter.Platform{GraphQLURL: w.GraphQLURL, Token: access.Text, TokenExpiresAt: access.ExpiresAt},
 	}, nil
+}
+
+func texts(list []ids.ID) []string {
+	var out []string
+	for _, id := range list {
+		out = append(out, string(id))
+	}
+	return out
 }
 
 // trouble is an adapter's failure to answer, as an error that is tried again.
@@ -146,56 +166,6 @@ func trouble(e *adapterclient.Error) error {
 		blame.Code = fault.AdapterInvalid
 	}
 	return &engine.Trouble{Message: e.Reason(), Blame: blame, Err: e}
-}
-
-// cancelSuperseded asks the adapter to stop the operations that this one took the place of. It is
-// tried once: what those operations began is taken over by this one either way.
-func (w *work) cancelSuperseded(ctx context.Context, c *engine.Context, s *snapshot) []superseded {
-	var out []superseded
-	for _, id := range operation.PrivateOf(c.Op.Operation).Supersedes {
-		out = append(out, w.cancelOne(ctx, c, s, id))
-	}
-	return out
-}
-
-func (w *work) cancelOne(ctx context.Context, c *engine.Context, s *snapshot, id ids.ID) superseded {
-	out := superseded{Operation: id, Outcome: "unknown"}
-	var attempt int
-	err := c.DB().Worker().QueryRow(ctx, `SELECT dispatch_attempt FROM operation WHERE id = $1`, id).Scan(&attempt)
-	if err == nil && attempt == 0 {
-		out.Outcome, out.Message = "never_dispatched", "the adapter was never asked for it"
-		return out
-	}
-	if err == nil {
-		out.Outcome, out.Message, err = w.cancel(ctx, c, s.target, id, attempt)
-	}
-	if err != nil {
-		out.Message = "the adapter could not be asked to stop it"
-		c.Log.Warn("superseded operation not canceled at the adapter", "superseded", id, "error", err)
-	}
-	return out
-}
-
-func (w *work) cancel(ctx context.Context, c *engine.Context, target adapterclient.Target, id ids.ID, attempt int) (outcome, message string, err error) {
-	result, err := w.Client.Cancel(ctx, target, string(id), attempt, adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
-	if err != nil {
-		return "unknown", "", err
-	}
-	return string(result.Outcome), result.Message, nil
-}
-
-// abandon tells the adapter that nobody waits for this operation any more.
-func (w *work) abandon(ctx context.Context, c *engine.Context) {
-	if c.Op.DispatchAttempt == 0 {
-		return
-	}
-	s, err := w.snapshot(ctx, c)
-	if err == nil {
-		_, _, err = w.cancel(ctx, c, s.target, c.Op.ID, c.Op.DispatchAttempt)
-	}
-	if err != nil {
-		c.Log.Info("failed operation not canceled at the adapter", "error", err)
-	}
 }
 
 func sorted(names []string) []string {

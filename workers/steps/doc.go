@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/workers/engine"
 )
@@ -23,6 +24,11 @@ type Pace struct {
 	Task time.Duration
 	// Round is between two rounds of probes, or of residue checks, after one that failed.
 	Round time.Duration
+	// Grace is how long an adapter gets to finish by force, or to stop, before the platform goes on by
+	// itself; 0 means 120 seconds.
+	Grace time.Duration
+	// Undo is how long taking back what was half done may take; 0 means 10 minutes.
+	Undo time.Duration
 }
 
 // DefaultPace is the pace of the product.
@@ -47,7 +53,11 @@ func Kinds(config Config) []engine.Kind {
 		config.Pace = DefaultPace()
 	}
 	w := &work{Config: config}
-	return []engine.Kind{w.create(), w.decommission(), w.release()}
+	return []engine.Kind{
+		w.create(), w.decommission(), w.change(lifecycle.InstanceUpgrade), w.change(lifecycle.InstanceRollback),
+		w.add(), w.drain(), w.simple(lifecycle.MemberCordon, cordon), w.simple(lifecycle.MemberUncordon, uncordon), w.simple(lifecycle.MemberLabel, label),
+		w.remove(), w.replace(), w.recover(), w.release(),
+	}
 }
 
 // work holds the steps of all kinds.

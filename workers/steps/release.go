@@ -78,6 +78,9 @@ func (w *work) follow(ctx context.Context, c *engine.Context, instance ids.ID) (
 	if err := c.SetState(stopped{Instance: instance, Operation: op.id}); err != nil {
 		return engine.Result{}, err
 	}
+	if op.state == lifecycle.OperationSucceeded {
+		return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits until nothing is left of instance %s, which was torn down by force", instance), residueBlame), nil
+	}
 	return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for operation %s to tear instance %s down", op.id, instance), engine.Blame{}), nil
 }
 
@@ -103,7 +106,8 @@ func (w *work) proofOfMembers() engine.Step {
 				LEFT JOIN compute_node n ON n.id = m.node_id
 				LEFT JOIN LATERAL (SELECT id, ended_at FROM node_task WHERE member_id = m.id AND kind = 'RESIDUE' AND state = 'SUCCEEDED'
 					ORDER BY id DESC LIMIT 1) t ON true
-				WHERE m.allocation_id = $1 ORDER BY m.id`, c.Op.AllocationID)
+				WHERE m.allocation_id = $1 AND (m.status <> 'REMOVED' OR EXISTS (SELECT FROM node_task k WHERE k.member_id = m.id))
+				ORDER BY m.id`, c.Op.AllocationID) // nothing was ever asked of one that has no task
 			if err != nil {
 				return engine.Result{}, fmt.Errorf("look for the allocation's members: %w", err)
 			}

@@ -104,18 +104,23 @@ func open(list []finding) (bool, string) {
 	return pending, nameNodes(silent)
 }
 
-// others is true of the tasks on an instance's members that are none of the platform's own for an
-// operation; $1 is the instance, $2 the operation and $3 the platform's prefix.
-const others = `m.instance_id = $1 AND (k.operation_id IS DISTINCT FROM $2 OR NOT starts_with(k.idempotency_key, $3))`
+// others is true of the tasks on members that are none of the platform's own for an operation; $1 are
+// the members, $2 the operation and $3 the platform's prefix.
+const others = `k.member_id = ANY ($1) AND (k.operation_id IS DISTINCT FROM $2 OR NOT starts_with(k.idempotency_key, $3))`
 
-// cancelOthers asks the agents to end the tasks of others on the operation's members. It answers how
-// many have not ended, and names the nodes among theirs that are not heard.
-func cancelOthers(ctx context.Context, t *tx.Tx, op *db.Operation) (silent string, open int, err error) {
+// foreign are the tasks of others on an operation's members that have not ended.
+type foreign struct {
+	silent []string // the nodes among theirs that are not heard
+	open   int      // on all nodes
+	heard  int      // on nodes that are heard
+}
+
+// cancelOthers asks the agents to end the tasks of others on members.
+func cancelOthers(ctx context.Context, t *tx.Tx, op *db.Operation, members []ids.ID) (out foreign, err error) {
 	found, err := t.Query(ctx, `SELECT k.id, k.node_id, n.name, n.status = 'ONLINE', k.cancel_requested FROM node_task k
-		JOIN compute_node n ON n.id = k.node_id JOIN member m ON m.id = k.member_id
-		WHERE `+others+` AND k.ended_at IS NULL ORDER BY k.id`, op.InstanceID, op.ID, keyPrefix)
+		JOIN compute_node n ON n.id = k.node_id WHERE `+others+` AND k.ended_at IS NULL ORDER BY k.id`, members, op.ID, keyPrefix)
 	if err != nil {
-		return "", 0, fmt.Errorf("look for open node tasks: %w", err)
+		return out, fmt.Errorf("look for open node tasks: %w", err)
 	}
 	type task struct {
 		ID, NodeID       ids.ID
@@ -124,13 +129,14 @@ func cancelOthers(ctx context.Context, t *tx.Tx, op *db.Operation) (silent strin
 	}
 	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[task])
 	if err != nil {
-		return "", 0, fmt.Errorf("look for open node tasks: %w", err)
+		return out, fmt.Errorf("look for open node tasks: %w", err)
 	}
-	var names []string
 	var wanted []ids.ID
 	for _, one := range list {
-		if !one.Online {
-			names = append(names, one.Node)
+		if out.open++; one.Online {
+			out.heard++
+		} else {
+			out.silent = append(out.silent, one.Node)
 		}
 		if !one.Canceled {
 			wanted = append(wanted, one.ID)
@@ -138,18 +144,33 @@ func cancelOthers(ctx context.Context, t *tx.Tx, op *db.Operation) (silent strin
 		}
 	}
 	if len(wanted) == 0 {
-		return nameNodes(names), len(list), nil
+		return out, nil
 	}
 	if _, err := t.Exec(ctx, `UPDATE node_task SET cancel_requested = true WHERE id = ANY ($1) AND ended_at IS NULL`, wanted); err != nil {
-		return "", 0, fmt.Errorf("cancel node tasks: %w", err)
+		return out, fmt.Errorf("cancel node tasks: %w", err)
 	}
-	return nameNodes(names), len(list), nil
+	return out, nil
 }
 
-// laterThan says whether a task of another's was asked for after the first of the list was, or is open.
-func laterThan(ctx context.Context, c *engine.Context, list []finding) (later bool, err error) {
-	err = c.DB().Worker().QueryRow(ctx, `SELECT EXISTS (SELECT FROM node_task k JOIN member m ON m.id = k.member_id
-		WHERE `+others+` AND (k.id > $4 OR k.ended_at IS NULL))`, c.Op.InstanceID, c.Op.ID, keyPrefix, list[0].ID).Scan(&later)
+// asker is what answers a query: a transaction, or the pool.
+type asker interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// laterThan says whether a task of another's on one of the members was asked for after the first
+// proof's, or is open.
+func laterThan(ctx context.Context, from asker, op *db.Operation, proofs []residueProof) (later bool, err error) {
+	if len(proofs) == 0 {
+		return false, nil
+	}
+	var members []ids.ID
+	since := proofs[0].Task
+	for _, proof := range proofs {
+		members = append(members, proof.Member)
+		since = min(since, proof.Task)
+	}
+	err = from.QueryRow(ctx, `SELECT EXISTS (SELECT FROM node_task k WHERE `+others+` AND (k.id > $4 OR k.ended_at IS NULL))`,
+		members, op.ID, keyPrefix, since).Scan(&later)
 	if err != nil {
 		return false, fmt.Errorf("look for later node tasks: %w", err)
 	}

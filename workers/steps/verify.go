@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -41,25 +43,28 @@ type rounds struct {
 	Round int `json:"round"`
 	// Again is when the next round may begin; zero while one is under way.
 	Again time.Time `json:"again,omitzero"`
+	// Proved are the members that passed though others failed.
+	Proved []ids.ID `json:"proved,omitempty"`
 }
 
 // verify has the agents run the manifest's readiness probes, in rounds, until all pass. The tasks
-// are new ones of this dispatch, so that nothing seen earlier counts, nor the adapter's word.
-func (w *work) verify() engine.Step {
+// are new ones of this dispatch, so that nothing seen earlier counts, nor the adapter's word. It is
+// about all members, or those of a subject, and about the manifest that the operation leads to.
+func (w *work) verify(about subject) engine.Step {
 	return engine.Step{
-		Name: "verify", Title: "checking readiness on the nodes", Percent: 95, Owner: operation.OwnerAdapter,
+		Name: "verify", Title: "checking readiness on the nodes", Percent: 95, Owner: operation.OwnerAdapter, Patient: true,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
 			var state rounds
 			if err := c.State(&state); err != nil {
 				return engine.Result{}, err
 			}
 			if state.Round == 0 || (!state.Again.IsZero() && !c.Now().Before(state.Again)) {
-				return w.probe(ctx, c, rounds{Round: state.Round + 1})
+				return w.probe(ctx, c, about, rounds{Round: state.Round + 1})
 			}
 			if !state.Again.IsZero() {
 				return engine.Wait(state.Again.Sub(c.Now()), "", readinessBlame), nil
 			}
-			return w.judge(ctx, c, state)
+			return w.judge(ctx, c, about, state)
 		},
 	}
 }
@@ -78,7 +83,7 @@ func probePrefix(c *engine.Context, round int) string {
 }
 
 // probe begins a round.
-func (w *work) probe(ctx context.Context, c *engine.Context, state rounds) (engine.Result, error) {
+func (w *work) probe(ctx context.Context, c *engine.Context, about subject, state rounds) (engine.Result, error) {
 	s, err := w.snapshot(ctx, c)
 	if err == nil {
 		err = s.refresh(ctx, c.DB().Worker())
@@ -86,14 +91,14 @@ func (w *work) probe(ctx context.Context, c *engine.Context, state rounds) (engi
 	if err != nil {
 		return engine.Result{}, err
 	}
-	orders, failure, err := w.probes(ctx, c, s, state.Round)
+	orders, failure, err := w.probes(ctx, c, about, s, state.Round)
 	switch {
 	case err != nil:
 		return engine.Result{}, err
 	case failure != nil:
 		return engine.Fail(*failure), nil
 	case len(orders) == 0:
-		return engine.Done(proved{Probes: []probeProof{}}), nil
+		return w.standing(ctx, c, about, proved{Probes: []probeProof{}})
 	}
 	if err := c.SetState(state); err != nil {
 		return engine.Result{}, err
@@ -104,23 +109,30 @@ func (w *work) probe(ctx context.Context, c *engine.Context, state rounds) (engi
 	return engine.Wait(w.Pace.Task, "", readinessBlame), err
 }
 
-// probes are a round's tasks: each readiness probe on every member of its component. A component
-// whose members failed beyond its minimum cannot become ready.
-func (w *work) probes(ctx context.Context, c *engine.Context, s *snapshot, round int) ([]order, *operation.Failure, error) {
-	m, err := w.manifests.of(ctx, c.DB().Worker(), s.instance.ManifestID)
+// probes are a round's tasks: each readiness probe on every member of its component that the step is
+// about. A component whose members failed beyond its minimum cannot become ready, nor can members that
+// must join and have failed.
+func (w *work) probes(ctx context.Context, c *engine.Context, about subject, s *snapshot, round int) ([]order, *operation.Failure, error) {
+	private := operation.PrivateOf(c.Op.Operation)
+	wanted := s.instance.ManifestID
+	if private.To != nil {
+		wanted = private.To.ManifestID
+	}
+	m, err := w.manifests.of(ctx, c.DB().Worker(), wanted)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, component := range m.Components {
-		if joined, failed := count(s.members, component.Key); failed > 0 && joined < component.Min {
-			return nil, &operation.Failure{Code: string(fault.AdapterFailed), Owner: operation.OwnerAdapter, Retryable: true,
-				Message: fmt.Sprintf("%d members of %s failed; at least %d are needed", failed, component.DisplayName, component.Min)}, nil
+	if about == nil {
+		if failure := tooFew(m, s.members); failure != nil {
+			return nil, failure, nil
 		}
+	} else if failed := failedOf(s.chosen(about(c.Op.Operation))); failed != nil && !private.KeepFailed {
+		return nil, failed, nil
 	}
 	var orders []order
 	for _, readiness := range m.Readiness {
 		for _, member := range s.members {
-			if member.ComponentKey != readiness.ComponentKey || member.Status == lifecycle.MemberFailed {
+			if member.ComponentKey != readiness.ComponentKey || !probed(member) || !about.of(c.Op.Operation, member.ID) {
 				continue
 			}
 			orders = append(orders, order{
@@ -130,6 +142,64 @@ func (w *work) probes(ctx context.Context, c *engine.Context, s *snapshot, round
 		}
 	}
 	return orders, nil, nil
+}
+
+// probed says whether a member is one that must answer.
+func probed(member *db.Member) bool {
+	return member.Status != lifecycle.MemberFailed && member.Status != lifecycle.MemberRemoved && member.NodeID != nil
+}
+
+func tooFew(m *manifest.Manifest, members []*db.Member) *operation.Failure {
+	for _, component := range m.Components {
+		if joined, failed := count(members, component.Key); failed > 0 && joined < component.Min {
+			return &operation.Failure{Code: string(fault.AdapterFailed), Owner: operation.OwnerAdapter, Retryable: true,
+				Message: fmt.Sprintf("%d members of %s failed; at least %d are needed", failed, component.DisplayName, component.Min)}
+		}
+	}
+	return nil
+}
+
+// failedOf is the failure of members that the adapter calls failed; nil when it calls none so.
+func failedOf(members []*db.Member) *operation.Failure {
+	var names []string
+	for _, member := range members {
+		if member.Status == lifecycle.MemberFailed {
+			names = append(names, fmt.Sprintf("%s %d", member.ComponentKey, member.Ordinal))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return &operation.Failure{Code: string(fault.AdapterFailed), Owner: operation.OwnerAdapter, Retryable: true,
+		Message: fmt.Sprintf("the adapter calls failed: %s", strings.Join(names, ", "))}
+}
+
+// standing ends the step once all probes pass. Members that must join and have failed, and are to be
+// kept, fail the operation here: with the proof of the others.
+func (w *work) standing(ctx context.Context, c *engine.Context, about subject, evidence proved) (engine.Result, error) {
+	if about == nil || !operation.PrivateOf(c.Op.Operation).KeepFailed {
+		return engine.Done(evidence), nil
+	}
+	s, err := load(ctx, c.DB().Worker(), c.Op.Operation)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	failure := failedOf(s.chosen(about(c.Op.Operation)))
+	if failure == nil {
+		return engine.Done(evidence), nil
+	}
+	return engine.Fail(*failure), c.SetState(rounds{Proved: evidence.members()})
+}
+
+// members are those that a round proves.
+func (p proved) members() []ids.ID {
+	var out []ids.ID
+	for _, probe := range p.Probes {
+		if !slices.Contains(out, probe.Member) {
+			out = append(out, probe.Member)
+		}
+	}
+	return out
 }
 
 func count(members []*db.Member, key string) (joined, failed int) {
@@ -150,14 +220,14 @@ func probeSeconds(probe manifest.Probe) int {
 }
 
 // judge looks at a round under way.
-func (w *work) judge(ctx context.Context, c *engine.Context, state rounds) (engine.Result, error) {
+func (w *work) judge(ctx context.Context, c *engine.Context, about subject, state rounds) (engine.Result, error) {
 	prefix := probePrefix(c, state.Round)
 	list, err := findings(ctx, c, prefix)
 	if err != nil {
 		return engine.Result{}, err
 	}
 	if len(list) == 0 { // the attempt was raised since
-		return w.probe(ctx, c, rounds{Round: state.Round + 1})
+		return w.probe(ctx, c, about, rounds{Round: state.Round + 1})
 	}
 	if pending, silent := open(list); silent != "" {
 		return engine.Wait(w.Pace.Task, silent, engine.Blame{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}), nil
@@ -173,7 +243,7 @@ func (w *work) judge(ctx context.Context, c *engine.Context, state rounds) (engi
 		}
 	}
 	if worst == "" {
-		return engine.Done(evidence), nil
+		return w.standing(ctx, c, about, evidence)
 	}
 	pause := w.pause(state.Round)
 	state.Again = c.Now().Add(pause)

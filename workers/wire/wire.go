@@ -37,7 +37,8 @@ func Instance(row *db.Instance) (adapter.Instance, error) {
 func Members(rows []*db.Member, nodes map[ids.ID]*db.ComputeNode, allocations map[ids.ID]*db.Allocation) []adapter.Member {
 	out := make([]adapter.Member, 0, len(rows))
 	for _, row := range rows {
-		member := adapter.Member{ID: string(row.ID), ComponentKey: row.ComponentKey, Index: row.Ordinal, Status: lifecycle.Wire(row.Status)}
+		member := adapter.Member{ID: string(row.ID), ComponentKey: row.ComponentKey, Index: row.Ordinal, Status: lifecycle.Wire(row.Status),
+			Cordoned: row.Cordoned, Labels: labels(row)}
 		if row.NodeID != nil && nodes[*row.NodeID] != nil {
 			var allocation *db.Allocation
 			if row.AllocationID != nil {
@@ -50,10 +51,22 @@ func Members(rows []*db.Member, nodes map[ids.ID]*db.ComputeNode, allocations ma
 	return out
 }
 
+// labels are a member's labels; nil when there are none. The verb that stores them takes nothing but text.
+func labels(row *db.Member) map[string]string {
+	var out map[string]string
+	if len(row.Labels) > 0 && json.Unmarshal(row.Labels, &out) != nil {
+		return nil
+	}
+	return out
+}
+
 func node(row *db.ComputeNode, allocation *db.Allocation) adapter.Node {
 	out := adapter.Node{
 		ID: string(row.ID), Name: row.Name, Address: row.Address, SealingKey: row.SealingKey,
 		GPUs: row.Gpus, CPUs: row.Cpus, MemoryMiB: row.MemoryMib,
+	}
+	if row.Status != lifecycle.NodeOnline {
+		out.Reachable = new(bool)
 	}
 	if allocation == nil {
 		return out

@@ -1,0 +1,113 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/workers/engine"
+)
+
+// drain lets a member's work end. Only the adapter can know that nothing runs any more: it must have
+// said of every member that it is drained, and an end that says nothing of one is no success.
+func (w *work) drain() engine.Kind {
+	return engine.Kind{
+		Kind: lifecycle.MemberDrain,
+		Steps: []engine.Step{w.prepareMembers(opening{
+			title: "marking the member", about: targets, next: draining,
+		}), w.dispatch(), w.await(), w.saidOf("drained", adapter.MemberDrained)},
+		Complete: w.drained,
+		Undo:     []engine.Step{w.withdraw()},
+		OnFail: func(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, _ operation.Failure) error {
+			if err := w.settle(ctx, t, c, locked, locked.Op.Targets); err != nil {
+				return err
+			}
+			return operation.RecountRoles(ctx, t, locked.Instance.ID)
+		},
+		Cancel: w.stop,
+	}
+}
+
+// draining is a member that takes no new work.
+func draining(_ *db.Operation, member *db.Member) was {
+	if member.Status == lifecycle.MemberActive {
+		return was{Status: lifecycle.MemberDraining, Cordoned: true}
+	}
+	return was{Status: member.Status, Cordoned: true}
+}
+
+// words is the evidence of the step that holds an adapter to its word.
+type words struct {
+	Members map[ids.ID]adapter.MemberStatus `json:"members"`
+}
+
+// saidOf requires that the adapter has said of every target that it is there: unknown is never read as
+// yes.
+func (w *work) saidOf(name string, status adapter.MemberStatus) engine.Step {
+	return engine.Step{
+		Name: name, Title: "checking the adapter's word on each member", Percent: 95, Owner: operation.OwnerAdapter,
+		Run: func(_ context.Context, c *engine.Context) (engine.Result, error) {
+			said := operation.Said(c.Op.Operation)
+			var missing []string
+			for _, id := range c.Op.Targets {
+				if said[id] != status {
+					missing = append(missing, fmt.Sprintf("%s (%s)", id, wordOf(said[id])))
+				}
+			}
+			if len(missing) > 0 {
+				return engine.Fail(operation.Failure{Code: string(fault.EvidenceMissing), Owner: operation.OwnerAdapter,
+					Message: fmt.Sprintf("adapter %s ended it well without saying %s of %s", c.Op.AdapterName, status, strings.Join(missing, ", "))}), nil
+			}
+			return engine.Done(words{Members: said}), nil
+		},
+	}
+}
+
+func wordOf(said adapter.MemberStatus) string {
+	if said == "" {
+		return "nothing said"
+	}
+	return string(said)
+}
+
+// drainEvidence proves a drain: the adapter's word on each member, and what it saw.
+type drainEvidence struct {
+	Members map[ids.ID]adapter.MemberStatus `json:"members"`
+	Adapter map[string]json.RawMessage      `json:"adapter,omitempty"`
+}
+
+func (w *work) drained(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
+	var said words
+	var word answered
+	if err := c.Evidence("drained", &said); err != nil {
+		return nil, "", err
+	}
+	if err := c.Evidence("await", &word); err != nil {
+		return nil, "", err
+	}
+	members, err := t.Member.Query().Where(dbmember.IDIn(locked.Op.Targets...)).Order(db.Asc(dbmember.FieldID)).ForUpdate().All(ctx)
+	if err != nil {
+		return nil, "", fmt.Errorf("lock members of %s: %w", locked.Instance.ID, err)
+	}
+	for _, member := range members {
+		if member.Status != lifecycle.MemberDrained {
+			if err := member.Status.CanMove(lifecycle.MemberDrained); err != nil {
+				return nil, "", err
+			}
+		}
+		if err := set(ctx, t, locked, member, was{Status: lifecycle.MemberDrained, Cordoned: true}); err != nil {
+			return nil, "", err
+		}
+	}
+	locked.Outcome = outcomeOf(c, 0)
+	return drainEvidence{Members: said.Members, Adapter: word.Evidence}, "nothing runs on it any more", operation.RecountRoles(ctx, t, locked.Instance.ID)
+}

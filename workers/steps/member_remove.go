@@ -1,0 +1,87 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/workers/engine"
+)
+
+// remove takes members out, with the agents' proof that nothing of them is left. By force it goes on
+// without the adapter and without the nodes that are not heard, and says so.
+func (w *work) remove() engine.Kind {
+	return engine.Kind{
+		Kind: lifecycle.MemberRemove,
+		Steps: []engine.Step{w.prepareMembers(opening{
+			title: "marking the member", about: targets, next: leaving,
+		}), yields(w.dispatch()), yields(w.await()), w.residue(targets)},
+		Complete: w.removed,
+		Undo:     []engine.Step{w.withdraw()},
+		OnFail:   w.notRemoved,
+		Cancel:   w.stop,
+	}
+}
+
+// yields is a step that force makes do without.
+func yields(step engine.Step) engine.Step {
+	step.Yields = true
+	return step
+}
+
+// leaving is a member on its way out, which takes no new work. By force nobody waits for its work to
+// end, so that it is not called draining.
+func leaving(op *db.Operation, member *db.Member) was {
+	if op.Force {
+		return was{Status: member.Status, Cordoned: true}
+	}
+	return draining(op, member)
+}
+
+// removal proves that members are gone.
+type removal struct {
+	cleaned
+	departed
+	Adapter map[string]json.RawMessage `json:"adapter,omitempty"`
+}
+
+func (w *work) removed(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
+	out, err := w.takeOut(ctx, t, c, locked)
+	if err != nil {
+		return nil, "", err
+	}
+	return out, removedWords(out.Orphans), operation.RecountRoles(ctx, t, locked.Instance.ID)
+}
+
+// takeOut ends the life of the operation's targets, and says how well that is proved.
+func (w *work) takeOut(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (*removal, error) {
+	gone, err := w.leave(ctx, t, c, locked, departure{about: locked.Op.Targets, step: "residue"})
+	if err != nil {
+		return nil, err
+	}
+	var word answered
+	if err := c.Evidence("await", &word); err != nil {
+		return nil, err
+	}
+	locked.Outcome = outcomeOf(c, gone.Orphans)
+	return &removal{cleaned: gone.Cleaned, departed: *gone, Adapter: word.Evidence}, nil
+}
+
+func removedWords(orphans int) string {
+	if orphans > 0 {
+		return fmt.Sprintf("removed; it is not proved that nothing is left of %d", orphans)
+	}
+	return "nothing of it is left"
+}
+
+// notRemoved brings the members to where they are, and asks for as many as before.
+func (w *work) notRemoved(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, _ operation.Failure) error {
+	if err := w.settle(ctx, t, c, locked, locked.Op.Targets); err != nil {
+		return err
+	}
+	return restore(ctx, t, locked, locked.Op.Targets, 1)
+}

@@ -1,0 +1,113 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/workers/engine"
+)
+
+// add brings members in. If that fails or is canceled, all of them are torn down, the number asked for
+// is what it was, and allocations that were asked for along with them are released; unless the caller
+// wanted members that could not join kept as FAILED.
+func (w *work) add() engine.Kind {
+	return engine.Kind{
+		Kind: lifecycle.MembersAdd,
+		Steps: []engine.Step{w.prepareMembers(opening{
+			title: "checking allocations and nodes", about: targets, arriving: targets, next: joining,
+		}), w.dispatch(), w.await(), w.verify(targets)},
+		Complete: w.added,
+		Undo:     []engine.Step{w.withdraw(), w.undoMembers(targets)},
+		Undoes:   func(c *engine.Context, failure operation.Failure) bool { return !keeps(c.Op.Operation, failure) },
+		OnFail:   w.notAdded,
+		Cancel:   w.stop,
+		Abandon:  w.abandonKept,
+	}
+}
+
+func joining(_ *db.Operation, member *db.Member) was {
+	return was{Status: lifecycle.MemberJoining, Cordoned: member.Cordoned}
+}
+
+// keeps says whether members that could not join stay, to be recovered or replaced.
+func keeps(op *db.Operation, failure operation.Failure) bool {
+	return operation.PrivateOf(op).KeepFailed && !engine.Canceled(failure) && op.DispatchAttempt > 0
+}
+
+// joined proves that members work: the agents' probes, and beside them the adapter's own word.
+type joined struct {
+	Members []ids.ID                   `json:"members"`
+	Rounds  int                        `json:"rounds"`
+	Probes  []probeProof               `json:"probes"`
+	Adapter map[string]json.RawMessage `json:"adapter,omitempty"`
+}
+
+// proofOfJoin reads what the steps have proved of members that came in.
+func proofOfJoin(c *engine.Context, about []ids.ID) (joined, error) {
+	var proof proved
+	var word answered
+	if err := c.Evidence("verify", &proof); err != nil {
+		return joined{}, err
+	}
+	err := c.Evidence("await", &word)
+	return joined{Members: about, Rounds: proof.Rounds, Probes: proof.Probes, Adapter: word.Evidence}, err
+}
+
+func (w *work) added(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
+	about := locked.Op.Targets
+	if err := join(ctx, t, locked, about); err != nil {
+		return nil, "", err
+	}
+	proof, err := proofOfJoin(c, about)
+	return proof, fmt.Sprintf("%d members joined", len(about)), err
+}
+
+// notAdded takes the members off the instance, or keeps those that failed.
+func (w *work) notAdded(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, failure operation.Failure) error {
+	about := locked.Op.Targets
+	if keeps(locked.Op, failure) {
+		return w.keepFailed(ctx, t, c, locked)
+	}
+	locked.About = map[lifecycle.EventType][]ids.ID{lifecycle.EventMemberFailed: about}
+	if _, err := w.leave(ctx, t, c, locked, departure{about: about, step: "undo_members", also: created(locked.Op)}); err != nil {
+		return err
+	}
+	return restore(ctx, t, locked, about, -1)
+}
+
+// keepFailed keeps those that are proved to work as ACTIVE and the others as FAILED.
+func (w *work) keepFailed(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) error {
+	var state rounds
+	if err := c.StateOf("verify", &state); err != nil {
+		return err
+	}
+	if err := join(ctx, t, locked, state.Proved); err != nil {
+		return err
+	}
+	var failed []ids.ID
+	for _, id := range locked.Op.Targets {
+		if !slices.Contains(state.Proved, id) {
+			failed = append(failed, id)
+		}
+	}
+	locked.About = map[lifecycle.EventType][]ids.ID{lifecycle.EventMemberFailed: failed}
+	_, err := t.Exec(ctx, `UPDATE member SET status = 'FAILED', updated_at = $2 WHERE id = ANY ($1) AND status IN ('PENDING', 'JOINING')`, failed, t.Now)
+	if err != nil {
+		return fmt.Errorf("keep failed members of %s: %w", locked.Instance.ID, err)
+	}
+	return operation.RecountRoles(ctx, t, locked.Instance.ID)
+}
+
+// abandonKept tells the adapter that nobody waits any more; one that was asked already is not asked again.
+func (w *work) abandonKept(ctx context.Context, c *engine.Context) {
+	if operation.PrivateOf(c.Op.Operation).KeepFailed {
+		w.abandon(ctx, c)
+	}
+}

@@ -1,0 +1,140 @@
+package steps
+
+import (
+	"context"
+	"time"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/workers/engine"
+)
+
+// superseded is what became of an operation that another one took the place of.
+type superseded struct {
+	Operation ids.ID `json:"operation"`
+	Outcome   string `json:"outcome"`
+	Message   string `json:"message"`
+}
+
+// cancelSuperseded asks the adapter to stop the operations that this one took the place of. It is
+// tried once: what they began is undone or torn down by this one either way.
+func (w *work) cancelSuperseded(ctx context.Context, c *engine.Context, s *snapshot) []superseded {
+	var out []superseded
+	for _, id := range operation.PrivateOf(c.Op.Operation).Supersedes {
+		out = append(out, w.cancelOther(ctx, c, s, id))
+	}
+	return out
+}
+
+func (w *work) cancelOther(ctx context.Context, c *engine.Context, s *snapshot, id ids.ID) superseded {
+	out := superseded{Operation: id, Outcome: string(adapter.CancelUnknown)}
+	var attempt int
+	err := c.DB().Worker().QueryRow(ctx, `SELECT dispatch_attempt FROM operation WHERE id = $1`, id).Scan(&attempt)
+	if err == nil && attempt == 0 {
+		out.Outcome, out.Message = "never_dispatched", "the adapter was never asked for it"
+		return out
+	}
+	if err == nil {
+		out.Outcome, out.Message, err = w.cancel(ctx, c, s.target, id, attempt)
+	}
+	if err != nil {
+		out.Message = "the adapter could not be asked to stop it"
+		c.Log.Warn("superseded operation not canceled at the adapter", "superseded", id, "error", err)
+	}
+	return out
+}
+
+func (w *work) cancel(ctx context.Context, c *engine.Context, target adapterclient.Target, id ids.ID, attempt int) (outcome, message string, err error) {
+	result, err := w.Client.Cancel(ctx, target, string(id), attempt, adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+	if err != nil {
+		return string(adapter.CancelUnknown), "", err
+	}
+	return string(result.Outcome), result.Message, nil
+}
+
+// abandon tells the adapter that nobody waits for this operation any more.
+func (w *work) abandon(ctx context.Context, c *engine.Context) {
+	if c.Op.DispatchAttempt == 0 {
+		return
+	}
+	s, err := w.snapshot(ctx, c)
+	if err == nil {
+		_, _, err = w.cancel(ctx, c, s.target, c.Op.ID, c.Op.DispatchAttempt)
+	}
+	if err != nil {
+		c.Log.Info("failed operation not canceled at the adapter", "error", err)
+	}
+}
+
+// stop asks the adapter to stop the operation because somebody wants it. Its own last word counts more
+// than its answer; whatever it cannot say, or cannot be asked, is unknown and asked again.
+func (w *work) stop(ctx context.Context, c *engine.Context) (engine.Answer, error) {
+	if status := operation.StoredStatus(c.Op.Operation); status != nil && status.State.Terminal() {
+		return lastWord(status), nil
+	}
+	s, err := load(ctx, c.DB().Worker(), c.Op.Operation)
+	if err != nil {
+		return engine.Answer{}, err
+	}
+	result, err := w.Client.Cancel(ctx, s.target, string(c.Op.ID), c.Op.DispatchAttempt, adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+	refused, ok := adapterclient.As(err)
+	switch {
+	case ok:
+		return engine.Answer{Outcome: adapter.CancelUnknown, Message: refused.Reason()}, nil
+	case err != nil:
+		return engine.Answer{}, err
+	case !result.Outcome.Valid():
+		return engine.Answer{Outcome: adapter.CancelUnknown, Message: "adapter " + s.target.Name + " gave no answer of the contract"}, nil
+	}
+	return engine.Answer{Outcome: result.Outcome, Message: result.Message}, nil
+}
+
+// lastWord is what an adapter's end means for a request to stop.
+func lastWord(status *adapter.Status) engine.Answer {
+	switch status.State {
+	case adapter.StateCanceled:
+		return engine.Answer{Outcome: adapter.CancelDone, Message: "the adapter stopped it"}
+	case adapter.StateSucceeded:
+		return engine.Answer{Outcome: adapter.CancelTooLate, Message: "too late: the adapter had finished it"}
+	}
+	return engine.Answer{Outcome: adapter.CancelUnknown, Message: "the adapter ended it as " + string(status.State)}
+}
+
+// withdrawn is the evidence of the step that has the adapter stop before its work is undone.
+type withdrawn struct {
+	Outcome string `json:"outcome"` // the adapter's answer or its end; "never_dispatched", "rejected"
+	Message string `json:"message,omitempty"`
+}
+
+// withdraw has the adapter stop an operation that is to be undone, unless it has ended it by itself. An
+// adapter that does not say what became of it is waited for during one grace.
+func (w *work) withdraw() engine.Step {
+	return engine.Step{
+		Name: "withdraw", Title: "asking the adapter to stop", Owner: operation.OwnerAdapter,
+		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
+			status := operation.StoredStatus(c.Op.Operation)
+			switch {
+			case c.Op.DispatchAttempt == 0:
+				return engine.Done(withdrawn{Outcome: "never_dispatched"}), nil
+			case c.Op.ErrorCode == string(fault.AdapterRejected):
+				return engine.Done(withdrawn{Outcome: "rejected"}), nil
+			case status != nil && status.State.Terminal():
+				return engine.Done(withdrawn{Outcome: string(status.State)}), nil
+			case c.Op.ErrorCode == string(fault.Canceled):
+				return engine.Done(withdrawn{Outcome: string(adapter.CancelDone), Message: c.Op.CancelMessage}), nil
+			}
+			answer, err := w.stop(ctx, c)
+			if err != nil {
+				return engine.Result{}, err
+			}
+			over := !c.Now().Before(c.Began().Add(c.Grace()))
+			if answer.Outcome == adapter.CancelDone || over {
+				return engine.Done(withdrawn{Outcome: string(answer.Outcome), Message: answer.Message}), nil
+			}
+			return engine.Wait(min(w.Pace.Poll, time.Until(c.Began().Add(c.Grace()))), "the adapter was asked to stop: "+answer.Message, engine.Blame{}), nil
+		},
+	}
+}
