@@ -1,0 +1,374 @@
+package reconcile_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/blocker"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	blockers "github.com/gpuaas/app-platform/service/blocker"
+	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/workers"
+	"github.com/gpuaas/app-platform/workers/reconcile"
+	"github.com/gpuaas/app-platform/workers/steps"
+)
+
+// patience is how long a test waits for a state.
+const patience = 45 * time.Second
+
+var pace = steps.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 100 * time.Millisecond}
+
+// lab is a platform without its API: a database, an adapter that does what it is told, agents that beat
+// and answer tasks, and workers or a lone reconciler on demand.
+type lab struct {
+	*platformtest.Kit
+	testing.TB
+	log     *slog.Logger
+	project *db.Project
+	reader  *db.User
+	node    *db.ComputeNode
+	app     *db.App
+	adapter *db.Adapter
+	stored  *db.Manifest
+	script  *script
+
+	mu     sync.Mutex
+	silent map[ids.ID]bool
+	answer func(task *db.NodeTask) (lifecycle.NodeTaskState, string) // "" leaves the task open
+}
+
+// script is the adapter: its answers by "METHOD path", with ids left out.
+type script struct {
+	mu      sync.Mutex
+	server  *httptest.Server
+	answers map[string]func(r *http.Request, body []byte) (int, any)
+	asked   map[string]int
+}
+
+// raw is an answer that is no JSON of ours.
+type raw string
+
+// newLab lays down a tenant, a project with an app, a node, and an adapter without answers but an empty feed.
+func newLab(t testing.TB) *lab {
+	t.Helper()
+	l := &lab{Kit: platformtest.New(t), TB: t, log: slog.New(slog.NewTextHandler(io.Discard, nil)), silent: make(map[ids.ID]bool), answer: healthy}
+	if os.Getenv("WORKERS_TEST_LOG") != "" {
+		l.log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	l.script = &script{asked: make(map[string]int), answers: make(map[string]func(*http.Request, []byte) (int, any))}
+	l.script.server = httptest.NewServer(l.script)
+	t.Cleanup(func() {
+		l.script.server.CloseClientConnections()
+		l.script.server.Close()
+	})
+	l.feed()
+	tenant := l.Tenant()
+	l.project = l.Kit.Project(tenant)
+	l.reader = l.User(tenant, platformtest.In(authz.ProjectViewer, l.project))
+	l.app = l.App("apps")
+	l.adapter = l.Adapter(l.script.server.URL, nil)
+	document := platformtest.Document(l.app, "1.0.0", l.adapter, l.Artifact(lifecycle.StageActive))
+	document["readiness"] = []map[string]any{{"componentKey": "worker", "name": "answers",
+		"probe": map[string]any{"exec": map[string]any{"command": []string{"true"}}, "attempts": 1, "intervalSeconds": 1, "timeoutSeconds": 1}}}
+	l.stored = l.Manifest(lifecycle.StageActive, document)
+	l.Entitle(l.project, l.app)
+	l.node, _ = l.Node(0)
+	l.background(l.agents)
+	return l
+}
+
+// ServeHTTP implements http.Handler.
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	name := r.Method + " " + path(r.URL.Path)
+	s.mu.Lock()
+	answer := s.answers[name]
+	s.asked[name]++
+	s.mu.Unlock()
+	code, out := http.StatusNotFound, any(adapter.ErrorBody{Code: "NOT_FOUND", Message: "unknown"})
+	if answer != nil {
+		code, out = answer(r, body)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if text, ok := out.(raw); ok {
+		_, _ = io.WriteString(w, string(text))
+		return
+	}
+	_ = json.NewEncoder(w).Encode(out)
+}
+
+// path is a URL's path with {id} for each id.
+func path(of string) string {
+	parts := strings.Split(of, "/")
+	for i, part := range parts {
+		if strings.HasPrefix(part, "op_") || strings.HasPrefix(part, "ins_") {
+			parts[i] = "{id}"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// on tells the adapter what to answer.
+func (l *lab) on(name string, answer func(r *http.Request, body []byte) (int, any)) {
+	l.script.mu.Lock()
+	defer l.script.mu.Unlock()
+	l.script.answers[name] = answer
+}
+
+// always is the same answer every time.
+func always(code int, out any) func(*http.Request, []byte) (int, any) {
+	return func(*http.Request, []byte) (int, any) { return code, out }
+}
+
+// feed is an empty feed that answers after a moment.
+func (l *lab) feed() {
+	l.on("GET /v1/operations", func(r *http.Request, _ []byte) (int, any) {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+		return http.StatusOK, adapter.OperationsPage{Epoch: "e1", Cursor: "1", Operations: []adapter.Status{}}
+	})
+}
+
+// status is an adapter that accepts everything and says this of it, whenever it is asked.
+func (l *lab) status(says adapter.Status) {
+	say := func(id string, attempt int) adapter.Status {
+		out := says
+		out.OperationID, out.Attempt = id, attempt
+		return out
+	}
+	attempts := make(map[string]int)
+	var mu sync.Mutex
+	l.on("PUT /v1/operations/{id}", func(_ *http.Request, body []byte) (int, any) {
+		var d adapter.Dispatch
+		_ = json.Unmarshal(body, &d)
+		mu.Lock()
+		defer mu.Unlock()
+		attempts[d.OperationID] = d.Attempt
+		return http.StatusAccepted, say(d.OperationID, d.Attempt)
+	})
+	l.on("GET /v1/operations/{id}", func(r *http.Request, _ []byte) (int, any) {
+		id := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+		mu.Lock()
+		defer mu.Unlock()
+		return http.StatusOK, say(id, attempts[id])
+	})
+}
+
+// observes is what the adapter sees of every instance.
+func (l *lab) observes(seen adapter.Observation) {
+	l.on("GET /v1/instances/{id}", func(r *http.Request, _ []byte) (int, any) {
+		out := seen
+		out.InstanceID, out.ObservedAt = r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:], time.Now()
+		return http.StatusOK, out
+	})
+}
+
+// background runs something until the test ends, and waits for it.
+func (l *lab) background(run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := run(ctx); err != nil {
+			l.log.Error("background", "error", err)
+		}
+	}()
+	stop = func() { cancel(); <-done }
+	l.Cleanup(stop)
+	return stop
+}
+
+// work starts a worker process in this one.
+func (l *lab) work() (stop func()) {
+	return l.background(func(ctx context.Context) error {
+		return workers.Run(ctx, workers.Config{DB: l.DB, Hub: l.Hub, Keys: l.Ring, Dial: adapterclient.Loopback(),
+			PlatformURL: "http://127.0.0.1:1/graphql", Log: l.log, Pace: pace})
+	})
+}
+
+// reconcile starts a reconciler without any worker.
+func (l *lab) reconcile() (*reconcile.Reconciler, func()) {
+	client := adapterclient.New(l.Ring, adapterclient.Loopback())
+	l.Cleanup(client.Close)
+	r := reconcile.New(reconcile.Config{DB: l.DB, Hub: l.Hub, Client: client, Keys: l.Ring, Log: l.log})
+	return r, l.background(r.Run)
+}
+
+// agents beat for every node that is not silenced, and answer tasks as agents' reports would.
+func (l *lab) agents(ctx context.Context) error {
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		nodes, err := l.Ent.ComputeNode.Query().All(ctx)
+		if err != nil {
+			continue
+		}
+		for _, node := range nodes {
+			l.mu.Lock()
+			silent := l.silent[node.ID]
+			l.mu.Unlock()
+			if !silent && node.Status != lifecycle.NodeRetired {
+				l.beat(ctx, node.ID)
+			}
+		}
+	}
+}
+
+func (l *lab) beat(ctx context.Context, node ids.ID) {
+	_, _ = l.Admin.Exec(ctx, `UPDATE compute_node SET last_seen_at = now(), status = 'ONLINE' WHERE id = $1
+		AND (last_seen_at < now() - interval '1 second' OR status <> 'ONLINE')`, node)
+	tasks, err := l.Ent.NodeTask.Query().All(ctx)
+	if err != nil {
+		return
+	}
+	for _, task := range tasks {
+		if task.NodeID != node || task.EndedAt != nil {
+			continue
+		}
+		l.mu.Lock()
+		state, result := l.answer(task)
+		l.mu.Unlock()
+		if state == "" {
+			continue
+		}
+		_, _ = l.Admin.Exec(ctx, `UPDATE node_task SET state = $2, result = $3, started_at = now(), ended_at = now() WHERE id = $1 AND ended_at IS NULL`,
+			task.ID, state, []byte(result))
+		_, _ = l.Admin.Exec(ctx, `SELECT platform.wake_operation($1)`, task.OperationID)
+		l.Hub.Wake(event.QueueTopic)
+	}
+}
+
+// silence has a node's agent fall silent, some time ago.
+func (l *lab) silence(node ids.ID, ago time.Duration) {
+	l.mu.Lock()
+	l.silent[node] = true
+	l.mu.Unlock()
+	l.until("the last beat has passed", func() bool {
+		l.SQL(`UPDATE compute_node SET last_seen_at = $2 WHERE id = $1`, node, time.Now().Add(-ago))
+		seen := l.Ent.ComputeNode.GetX(l.Context(), node).LastSeenAt
+		return time.Since(*seen) >= ago
+	})
+}
+
+// speak has a silenced agent beat again.
+func (l *lab) speak(node ids.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.silent, node)
+}
+
+// answering changes what the agents say.
+func (l *lab) answering(answer func(task *db.NodeTask) (lifecycle.NodeTaskState, string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answer = answer
+}
+
+// nothingLeft is a residue task's result.
+const nothingLeft = `{"residue":{"sandbox":false,"processes":[],"mounts":[],"files":0,"bytes":0,"names":[]}}`
+
+// healthy is an agent on which every probe passes and nothing is left.
+func healthy(task *db.NodeTask) (lifecycle.NodeTaskState, string) {
+	if task.Kind == lifecycle.TaskProbe {
+		return lifecycle.TaskSucceeded, `{"ok":true,"attempts":1,"detail":"fine"}`
+	}
+	return lifecycle.TaskSucceeded, nothingLeft
+}
+
+// running is an instance that runs on the lab's node.
+func (l *lab) running() *db.Instance {
+	l.Helper()
+	return l.Instance(l.project, l.stored, lifecycle.InstanceRunning, l.Allocation(l.project, l.node))
+}
+
+// ask makes an operation due, as its verb would.
+func (l *lab) ask(on *db.Instance, kind lifecycle.OperationKind) *db.Operation {
+	l.Helper()
+	op := l.Operation(on, kind, lifecycle.OperationPending)
+	l.SQL(`UPDATE operation SET dispatch_attempt = 0 WHERE id = $1`, op.ID)
+	l.Hub.Wake(event.QueueTopic)
+	return op
+}
+
+// launch is an instance that was just accepted, with its create.
+func (l *lab) launch() (*db.Instance, *db.Operation) {
+	l.Helper()
+	instance := l.Instance(l.project, l.stored, lifecycle.InstanceCreated, l.Allocation(l.project, l.node))
+	return instance, l.ask(instance, lifecycle.InstanceCreate)
+}
+
+// decommission is an instance that ran and is to be torn down.
+func (l *lab) decommission() (*db.Instance, *db.Operation) {
+	l.Helper()
+	instance := l.running()
+	l.SQL(`UPDATE instance SET status = 'STOPPING' WHERE id = $1`, instance.ID)
+	return instance, l.ask(instance, lifecycle.InstanceDecommission)
+}
+
+func (l *lab) member(of *db.Instance) *db.Member {
+	l.Helper()
+	for _, one := range l.Ent.Member.Query().AllX(l.Context()) {
+		if one.InstanceID == of.ID {
+			return one
+		}
+	}
+	l.Fatal("the instance has no member")
+	return nil
+}
+
+func (l *lab) op(id ids.ID) *db.Operation { return l.Ent.Operation.GetX(l.Context(), id) }
+
+// ofOperation and ofInstance are the blockers that the project's viewer sees.
+func (l *lab) ofOperation(id ids.ID) []*blocker.Blocker {
+	found, err := (&blockers.Service{DB: l.DB}).Operations(l.As(l.reader), []ids.ID{id})
+	require.NoError(l.TB, err)
+	return found[id]
+}
+
+func (l *lab) ofInstance(id ids.ID) []*blocker.Blocker {
+	found, err := (&blockers.Service{DB: l.DB}).Instances(l.As(l.reader), []ids.ID{id})
+	require.NoError(l.TB, err)
+	return found[id]
+}
+
+// told are the types of an instance's events, in order.
+func (l *lab) told(of ids.ID) []string {
+	var types []string
+	for _, one := range l.Ent.Event.Query().Order(db.Asc("seq")).AllX(l.Context()) {
+		if one.InstanceID == of {
+			types = append(types, one.Type)
+		}
+	}
+	return types
+}
+
+// until waits for a state.
+func (l *lab) until(what string, is func() bool) {
+	l.Helper()
+	require.Eventually(l.TB, is, patience, 30*time.Millisecond, what)
+}
