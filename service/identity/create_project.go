@@ -66,15 +66,3 @@ func createProject(ctx context.Context, t *tx.Tx, in CreateProjectInput) (*db.Pr
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ProjectCreate, Object: object, ObjectID: row.ID,
 		After: map[string]any{"slug": in.Slug, "displayName": in.DisplayName}})
 }
-
-// QuotaInput is how much a project may have.
-type QuotaInput struct {
-	ProjectID           ids.ID
-	MaxMembers, MaxGPUs *int // nil for no bound
-	Reason              string
-}
-
-// SetQuota bounds what a project may have; what it has already stays.
-func (s *Service) SetQuota(ctx context.Context, in QuotaInput) (*db.Project, error) {
-	return nil, fault.New(fault.Unavailable, "not in this build")
-}

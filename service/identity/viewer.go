@@ -16,7 +16,8 @@ import (
 
 const (
 	tenantColumns  = `tenant.id, tenant.slug, tenant.display_name, tenant.created_at`
-	projectColumns = `project.id, project.tenant_id, project.slug, project.display_name, project.created_at`
+	projectColumns = `project.id, project.tenant_id, project.slug, project.display_name, project.created_at,
+		project.max_members, project.max_gpus`
 	bindingColumns = `id, user_id, role, tenant_id, project_id, expires_at, revoked_at, granted_by, created_at`
 )
 
@@ -27,7 +28,7 @@ func scanTenant(row pgx.CollectableRow) (*db.Tenant, error) {
 
 func scanProject(row pgx.CollectableRow) (*db.Project, error) {
 	x := new(db.Project)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.Slug, &x.DisplayName, &x.CreatedAt)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.Slug, &x.DisplayName, &x.CreatedAt, &x.MaxMembers, &x.MaxGpus)
 }
 
 func scanBinding(row pgx.CollectableRow) (*db.RoleBinding, error) {

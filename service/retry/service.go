@@ -4,17 +4,30 @@ package retry
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dboperation "github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/change"
+	"github.com/gpuaas/app-platform/service/check"
 	"github.com/gpuaas/app-platform/service/operation"
 )
+
+// Verb asks the verb of a kind once more.
+type Verb func(ctx context.Context, kind lifecycle.OperationKind, again change.Again) (*operation.View, error)
 
 // Service holds what the verb needs.
 type Service struct {
 	// DB is the database.
 	DB *tx.DB
+	// Members asks the verbs on members, and Instances those on instances.
+	Members, Instances Verb
 }
 
 // Input is which operation is tried again.
@@ -25,7 +38,84 @@ type Input struct {
 	IdempotencyKey  string
 }
 
-// Retry accepts a new try.
+// Retry accepts a new try: another operation of the same kind for the same change, after every rule was
+// asked again. It asks for operation.retry and for the kind's own key.
+//
+// Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION at input.operationId when it has
+// not ended, has succeeded, was superseded, or is of a kind that is not tried again; and those of the
+// kind's verb.
 func (s *Service) Retry(ctx context.Context, in Input) (*operation.View, error) {
-	return nil, fault.New(fault.Unavailable, "not in this build")
+	wrong := &check.Input{}
+	wrong.Reason("input.reason", in.Reason)
+	if err := wrong.Err(); err != nil {
+		return nil, err
+	}
+	op, err := s.find(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	verb, err := s.verb(op.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return verb(ctx, op.Kind, change.Again{
+		RetryOf: op.ID, Input: operation.PrivateOf(op).Input, DeadlineSeconds: in.DeadlineSeconds, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey,
+	})
+}
+
+// find loads the operation and asks for the key. What has ended stays as it ended, so that no lock is
+// needed.
+func (s *Service) find(ctx context.Context, in Input) (*db.Operation, error) {
+	const action = "retryOperation"
+	var op *db.Operation
+	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
+		op, err = t.Operation.Query().Where(dboperation.ID(in.OperationID)).Only(ctx)
+		if db.IsNotFound(err) {
+			return audit.Missing(t, action, authz.OperationRetry, in.OperationID)
+		}
+		if err != nil {
+			return fmt.Errorf("load operation %s: %w", in.OperationID, err)
+		}
+		return audit.Require(t, action, authz.OperationRetry, objectOf(op), op.ID)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return op, retryable(op)
+}
+
+func objectOf(op *db.Operation) authz.Object {
+	object := authz.Object{TenantID: op.TenantID, ProjectID: op.ProjectID}
+	if op.InstanceID != nil {
+		object.InstanceID = *op.InstanceID
+	}
+	return object
+}
+
+func retryable(op *db.Operation) error {
+	switch {
+	case op.EndedAt == nil:
+		return fault.New(fault.FailedPrecondition, "the operation is %s: wait for its end, or cancel it", op.State).At("input.operationId")
+	case op.State == lifecycle.OperationSucceeded:
+		return fault.New(fault.FailedPrecondition, "the operation has succeeded: there is nothing to try again").At("input.operationId")
+	case op.ErrorCode == operation.Superseded:
+		return fault.New(fault.FailedPrecondition, "the operation was superseded, and what took its place goes on").At("input.operationId")
+	}
+	return nil
+}
+
+// instead is what to do about a kind that is not tried again.
+var instead = map[lifecycle.OperationKind]string{
+	lifecycle.InstanceCreate:    "a launch is not tried again: decommission the instance and launch anew",
+	lifecycle.AllocationRelease: "a release is not tried again: ask for the release of the allocation anew",
+}
+
+func (s *Service) verb(kind lifecycle.OperationKind) (Verb, error) {
+	if say, none := instead[kind]; none {
+		return nil, fault.New(fault.FailedPrecondition, "%s", say).At("input.operationId")
+	}
+	if kind.Effects().Scope == lifecycle.ScopeInstance {
+		return s.Instances, nil
+	}
+	return s.Members, nil
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/node"
+	"github.com/gpuaas/app-platform/service/retry"
 	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/workers/invoke"
 )
@@ -79,6 +80,8 @@ func (p *platform) handler(ctx context.Context) (http.Handler, error) {
 func (p *platform) resolver() *graph.Resolver {
 	policy := adapterclient.Loopback()
 	calls := invoke.New(adapterclient.New(p.ring, policy), p.ring, p.config.Issuer+"/graphql")
+	instances := &instance.Service{DB: p.db, Actions: calls, Planner: calls}
+	members := &member.Service{DB: p.db, Planner: calls}
 	return &graph.Resolver{
 		DB: p.db, Keys: p.ring, Progress: &graph.Progress{DB: p.db, Hub: p.hub},
 		Identity:    &identity.Service{DB: p.db, PublicURL: p.config.Issuer},
@@ -88,8 +91,9 @@ func (p *platform) resolver() *graph.Resolver {
 		Allocations: &allocation.Service{DB: p.db},
 		Nodes:       &node.Service{DB: p.db},
 		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
-		Instances:   &instance.Service{DB: p.db, Actions: calls, Planner: calls},
-		Members:     &member.Service{DB: p.db, Planner: calls},
+		Instances:   instances,
+		Members:     members,
+		Retries:     &retry.Service{DB: p.db, Members: members.Again, Instances: instances.Again},
 	}
 }
 

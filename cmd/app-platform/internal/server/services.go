@@ -42,6 +42,8 @@ func (p *platform) resolver(sentinel *live.Sentinel) (*graph.Resolver, error) {
 		return nil, err
 	}
 	calls := invoke.New(adapterclient.New(p.ring, policy), p.ring, p.config.GraphQLURL)
+	instances := &instance.Service{DB: p.db, Actions: calls, Planner: calls}
+	members := &member.Service{DB: p.db, Planner: calls}
 	return &graph.Resolver{
 		DB: p.db, Keys: p.ring, Progress: &graph.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
 		Identity:    &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL},
@@ -51,9 +53,9 @@ func (p *platform) resolver(sentinel *live.Sentinel) (*graph.Resolver, error) {
 		Allocations: &allocation.Service{DB: p.db},
 		Nodes:       &node.Service{DB: p.db},
 		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
-		Instances:   &instance.Service{DB: p.db, Actions: calls, Planner: calls},
-		Members:     &member.Service{DB: p.db, Planner: calls},
-		Retries:     &retry.Service{DB: p.db},
+		Instances:   instances,
+		Members:     members,
+		Retries:     &retry.Service{DB: p.db, Members: members.Again, Instances: instances.Again},
 		Blockers:    &blocker.Service{DB: p.db},
 		Orphans:     &orphan.Service{DB: p.db},
 		Prices:      &price.Service{DB: p.db},
