@@ -190,11 +190,19 @@ func TestLeaseLostAtAnyMomentChangesNothing(t *testing.T) {
 	}
 }
 
-// robbed takes the lease away every few milliseconds, a bounded number of times, until the operation
-// ends: workers overlap at every place of every step.
+// robbed waits for the end of an operation whose lease is taken away all along.
 func (l *lab) robbed(id ids.ID) *db.Operation {
 	l.Helper()
-	stop := l.background(func(ctx context.Context) error {
+	stop := l.rob(id)
+	op := l.ended(id)
+	stop()
+	return op
+}
+
+// rob takes an operation's lease away every few milliseconds, a bounded number of times: workers overlap
+// at every place of every step.
+func (l *lab) rob(id ids.ID) (stop func()) {
+	return l.background(func(ctx context.Context) error {
 		for range 150 {
 			_, err := l.db.Worker().Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now()
 				WHERE id = $1 AND ended_at IS NULL AND claimed_by IS NOT NULL`, id)
@@ -210,9 +218,6 @@ func (l *lab) robbed(id ids.ID) *db.Operation {
 		}
 		return nil
 	})
-	op := l.ended(id)
-	stop()
-	return op
 }
 
 // once requires that each of the types was told exactly once.

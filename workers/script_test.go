@@ -32,6 +32,7 @@ type script struct {
 	hasty    bool // the feed answers at once, whatever it was asked to wait
 	asked    int  // how often the feed was
 	observed adapter.Observation
+	onCancel func(id string) adapter.CancelResult // nil stops it
 }
 
 func (l *lab) script(name string) *script {
@@ -151,6 +152,9 @@ func (s *script) cancel(r *http.Request, _ []byte) (int, any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cancels = append(s.cancels, r.PathValue("id"))
+	if s.onCancel != nil {
+		return http.StatusOK, s.onCancel(r.PathValue("id"))
+	}
 	return http.StatusOK, adapter.CancelResult{Outcome: adapter.CancelDone, Message: "stopped"}
 }
 
