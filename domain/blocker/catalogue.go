@@ -14,7 +14,11 @@ func Catalogue() string {
 		if owner == "" {
 			owner = "as found"
 		}
-		fmt.Fprintf(&out, "| %d | `%s` | %s | %s | %s |\n", i+1, rule.Code, rule.Scope, owner, key)
+		under := ""
+		if rule.UnderWay {
+			under = "yes"
+		}
+		fmt.Fprintf(&out, "| %d | `%s` | %s | %s | %s | %s |\n", i+1, rule.Code, rule.Scope, owner, key, under)
 	}
 	for _, rule := range rules {
 		fmt.Fprintf(&out, "\n### %s\n\n> %s\n\nStands when %s. Since: %s. Cleared when %s.\n",
@@ -50,6 +54,6 @@ platform does). ` + "`<family>`" + ` is the instance's permission family.
 
 This page is written from the table in domain/blocker: go test ./domain/blocker -update.
 
-| order | code | of | owner | permission key |
-|---|---|---|---|---|
+| order | code | of | owner | permission key | merely under way |
+|---|---|---|---|---|---|
 `

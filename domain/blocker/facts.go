@@ -80,6 +80,8 @@ type Step struct {
 	// WaitCode and WaitOwner are what it noted to wait for; empty when it noted nothing.
 	WaitCode  fault.Code
 	WaitOwner string
+	// Troubled says that its last try failed; the message says why.
+	Troubled bool
 	// Unauthenticated says that the adapter refused the platform's signature.
 	Unauthenticated bool
 }

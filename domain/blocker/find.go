@@ -160,7 +160,7 @@ func deadlineNear(f *Facts) []finding {
 
 func platformTrouble(f *Facts) []finding {
 	step := f.Operation.Step
-	if step == nil || f.Operation.Failures == 0 || step.WaitOwner != OwnerPlatform || step.WaitCode == fault.DialRefused {
+	if !f.failing() || step.WaitOwner != OwnerPlatform || step.WaitCode == fault.DialRefused {
 		return nil
 	}
 	return []finding{{subject: step.Name, since: step.Started, next: f.next(),

@@ -39,9 +39,9 @@ func (f *Facts) speaks() bool {
 	return f.AdapterName != "" && f.Instance != nil
 }
 
-// failing says that the step's last try at the adapter failed.
+// failing says that the step's last try failed.
 func (f *Facts) failing() bool {
-	return f.Operation != nil && f.Operation.Step != nil && f.Operation.Failures > 0
+	return f.Operation != nil && f.Operation.Step != nil && f.Operation.Step.Troubled && f.Operation.Failures > 0
 }
 
 // adapterSince is when an adapter's trouble began: its last good answer if that is known.
@@ -62,7 +62,9 @@ func (f *Facts) adapterTrouble(reason string) []finding {
 }
 
 func notRegistered(f *Facts) []finding {
-	if f.Adapter != nil || !f.speaks() {
+	// Whatever step comes to need it first fails.
+	needed := f.speaks() || (f.failing() && f.Operation.State != lifecycle.OperationCompensating)
+	if f.Adapter != nil || f.AdapterName == "" || !needed {
 		return nil
 	}
 	return f.adapterTrouble("")

@@ -45,6 +45,8 @@ type Rule struct {
 	Since string
 	// Message is for a person; words in braces are the finding's.
 	Message string
+	// UnderWay says that nothing is wrong: the blocker tells what goes on.
+	UnderWay bool
 
 	find func(f *Facts) []finding
 }
@@ -96,12 +98,17 @@ func merge(all ...*Facts) []*Blocker {
 	return list
 }
 
-// roots are the blockers of the operation that another one waits for: they are told before it.
-func (f *Facts) roots(rule Rule) []*Blocker {
+// roots are what is wrong with the operation that another one waits for: it is told before it.
+func (f *Facts) roots(rule Rule) (list []*Blocker) {
 	if f.Behind == nil || rule.Code != codeBehind {
 		return nil
 	}
-	return f.Behind.Blockers
+	for _, one := range f.Behind.Blockers {
+		if !slices.ContainsFunc(rules, func(r Rule) bool { return r.Code == one.Code && r.UnderWay }) {
+			list = append(list, one)
+		}
+	}
+	return list
 }
 
 func (r Rule) speaksOf(f *Facts) bool {

@@ -81,7 +81,7 @@ const nextTry = "; next try in "
 // step is a step under way, with what it has noted.
 func step(name, state, message string, started *time.Time, evidence []byte) *blocker.Step {
 	s := &blocker.Step{Name: name, State: lifecycle.StepState(state)}
-	s.Message, _, _ = strings.Cut(message, nextTry)
+	s.Message, _, s.Troubled = strings.Cut(message, nextTry)
 	s.Unauthenticated = unauthenticated(s.Message)
 	if started != nil {
 		s.Started = *started

@@ -244,7 +244,10 @@ func TestOneProcessReconcilesAtATimeAndAnotherTakesOver(t *testing.T) {
 	second, _ := l.reconcile()
 	l.ended(l.Ent.Instance.Query().OnlyX(t.Context()))
 	seen := first.Stats.Observed.Load()
-	l.until("the first looks again", func() bool { l.ended(l.Ent.Instance.Query().OnlyX(t.Context())); return first.Stats.Observed.Load() > seen })
+	l.until("the first looks again", func() bool {
+		l.ended(l.Ent.Instance.Query().OnlyX(t.Context()))
+		return first.Stats.Observed.Load() > seen
+	})
 	require.Zero(t, second.Stats.Observed.Load())
 	stop()
 	l.until("the second has taken over", func() bool { return second.Stats.Observed.Load() > 0 })
