@@ -101,6 +101,7 @@ func cancelRepeat(c *check) {
 func cancelFinal(c *check) {
 	i, d, lift := c.canceled()
 	lift()
+	c.pause(c.bounds.Settle)
 	before := i.begun()
 	for attempt := 1; attempt <= 2; attempt++ {
 		d.Attempt = attempt
@@ -141,23 +142,26 @@ func cancelStale(c *check) {
 	c.succeed(d.OperationID)
 }
 
-// cancelRace cancels creates at several moments between their beginning and their end.
+// cancelRace lets a create go on at the very moment in which it is canceled, at several points
+// between its beginning and its end.
 func cancelRace(c *check) {
 	for n := range 5 {
 		i := c.instance()
 		d := c.dispatch(i, adapter.InstanceCreate)
-		rule := c.hold(i, d, n*max(c.baseline.total(), 1)/4)
+		skip := n * max(c.baseline.total(), 1) / 4
+		rule := c.hold(i, d, skip)
 		c.accept(d)
+		if skip < c.baseline.total() {
+			c.caught(rule, d.OperationID)
+		}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			pause(c.ctx, time.Duration(n)*5*time.Millisecond)
 			rule.Lift()
 		}()
 		result := c.resolve(d.OperationID, 1)
 		<-done
-		status := c.await(d.OperationID)
-		isCanceled := status.State == adapter.StateCanceled
-		c.unless(isCanceled == (result.Outcome == adapter.CancelDone), "the cancel was answered %s, and the operation ended %q", result.Outcome, status.State)
+		ended := c.await(d.OperationID).State
+		c.unless((ended == adapter.StateCanceled) == (result.Outcome == adapter.CancelDone), "the cancel was answered %s, and the operation ended %q", result.Outcome, ended)
 	}
 }

@@ -17,7 +17,7 @@ func crashClauses() []Clause {
 			Fix: "give each step an idempotency key made of operation, member and step, so that a resumed step is the same node task", run: crashOnce},
 		{ID: "crash.remembers", Section: inCrash, Rule: "after kill -9 an operation that had ended is still known, and its repeat does nothing", Needs: []string{created},
 			Fix: "keep ended operations on disk", run: crashRemembers},
-		{ID: "crash.feed", Section: inFeed, Rule: "who follows the feed from a cursor of before the crash sees the end", Needs: []string{"crash.resumes", "feed.continues"},
+		{ID: "crash.feed", Section: inFeed, Rule: "who follows the feed from a cursor of before the crash sees the end", Needs: []string{"crash.resumes", "feed.continues", "decommission.unborn"},
 			Fix: "keep the epoch and go on above every version given out, or take a new epoch", run: crashFeed},
 		{ID: "crash.instance", Section: inObserve, Rule: "after kill -9 the instances are still known", Needs: []string{created, "observe.valid"},
 			Fix: "keep instances with their members on disk", run: crashInstance},
@@ -88,6 +88,10 @@ func crashRemembers(c *check) {
 
 func crashFeed(c *check) {
 	c.killable()
+	// Some cheap operations first, so that a counter that begins anew after the crash is seen to.
+	for range 10 {
+		c.carry(c.instance(), adapter.InstanceDecommission, nil)
+	}
 	cursor := c.drain("")
 	_, d, rule := c.middle()
 	seen := c.page(cursor, 0)

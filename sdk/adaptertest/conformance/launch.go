@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -78,20 +80,32 @@ func (c *Command) Start(_ context.Context, platform string) (string, error) {
 // address is where the adapter shall listen; the first start chooses it.
 func (c *Command) address() (string, error) {
 	if c.URL == "" {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		address, err := FreeAddress()
 		if err != nil {
-			return "", fmt.Errorf("choose a port: %w", err)
+			return "", err
 		}
-		c.URL = "http://" + listener.Addr().String()
-		if err := listener.Close(); err != nil {
-			return "", fmt.Errorf("choose a port: %w", err)
-		}
+		c.URL = "http://" + address
 	}
 	at, err := url.Parse(c.URL)
 	if err != nil || at.Host == "" {
 		return "", optionf("url: %q is not a URL", c.URL)
 	}
 	return at.Host, nil
+}
+
+// FreeAddress finds a loopback address with a port that nobody listens on. It lies below the ports
+// that outgoing connections get, so that it is still free when a killed adapter starts again.
+func FreeAddress() (string, error) {
+	var failed error
+	for range 64 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+rand.IntN(12_000)))
+		listener, err := net.Listen("tcp", address)
+		if err == nil {
+			return address, listener.Close()
+		}
+		failed = err
+	}
+	return "", fmt.Errorf("choose a port: %w", failed)
 }
 
 // Kill implements [Launcher]: the whole process group, and then its end is waited for.

@@ -1,0 +1,106 @@
+package mutant
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/standin"
+)
+
+// together is how many mutants are exercised at the same time: they mostly wait.
+const together = 32
+
+// exercise runs the whole suite over one mutant.
+func exercise(t *testing.T, fault string, burst int, runner standin.Nodes) (conformance.Report, error) {
+	return conformance.Run(t.Context(), conformance.Options{
+		Name: name, Launcher: newLauncher(fault), Runner: runner,
+		Bounds: conformance.Bounds{
+			Overall: 2 * time.Minute, Clause: 30 * time.Second, Operation: 5 * time.Second, Request: 5 * time.Second,
+			Start: 10 * time.Second, Settle: 200 * time.Millisecond, Near: 500 * time.Millisecond, Grace: 3 * time.Second, Burst: burst,
+		},
+	})
+}
+
+func TestTinyAdapterWithoutAFaultPassesEveryClause(t *testing.T) {
+	t.Parallel()
+	report, err := exercise(t, "", 510, nil)
+	require.NoError(t, err)
+	var text strings.Builder
+	require.NoError(t, report.WriteText(&text))
+	require.Len(t, report.Results, report.Count(conformance.Passed), text.String())
+	require.Len(t, report.Results, len(conformance.Clauses()))
+}
+
+func TestEachMutantFailsExactlyTheClauseItBreaks(t *testing.T) {
+	t.Parallel()
+	faults := chosen()
+	reports, failures := make([]conformance.Report, len(faults)), make([]error, len(faults))
+	slots := make(chan struct{}, together)
+	var all sync.WaitGroup
+	for n, fault := range faults {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			burst := 20
+			if fault == "feed.page" {
+				burst = 510
+			}
+			reports[n], failures[n] = exercise(t, fault, burst, newNodes())
+		})
+	}
+	all.Wait()
+	for n, fault := range faults {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			require.NoError(t, failures[n])
+			require.Equal(t, []string{fault}, reports[n].Failures(), "%s", told(reports[n]))
+			require.False(t, reports[n].OK())
+		})
+	}
+}
+
+// usual are the mutants of every test run, some of each group of clauses.
+func usual() []string {
+	return []string{
+		"describe.stable", "dispatch.idempotent", "dispatch.repeat", "dispatch.concurrent", "dispatch.not_specification", "dispatch.mismatch",
+		"dispatch.lost_reply", "attempt.stale", "attempt.token", "feed.waits", "feed.lossless", "feed.page", "cancel.running", "cancel.stops",
+		"cancel.race", "deadline.near", "body.config", "signature.symmetric", "signature.body", "observe.honest", "action.idempotent",
+		"usage.cursor", "plan.harmless", "add.undone", "drain.canceled", "remove.completes", "force.redispatch", "decommission.clean",
+		"crash.resumes", "crash.once", "crash.feed", "secret.answers",
+	}
+}
+
+// chosen are the mutants of this run: the usual ones, or with CONFORMANCE_MUTANTS=all one for every
+// clause there is, or those of a group such as CONFORMANCE_MUTANTS=cancel.
+func chosen() (faults []string) {
+	only := os.Getenv("CONFORMANCE_MUTANTS")
+	if only == "" {
+		return usual()
+	}
+	for _, clause := range conformance.Clauses() {
+		if only == "all" || strings.HasPrefix(clause.ID, only+".") {
+			faults = append(faults, clause.ID)
+		}
+	}
+	return faults
+}
+
+// told is what a report says of what did not pass.
+func told(report conformance.Report) string {
+	var lines []string
+	for _, result := range report.Results {
+		if result.Outcome != conformance.Passed {
+			lines = append(lines, fmt.Sprintf("%s %s: %s", result.Outcome, result.ID, result.Reason))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
