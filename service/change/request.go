@@ -59,13 +59,17 @@ type Again struct {
 	RetryOf         ids.ID
 	Input           json.RawMessage // what the verb was asked the first time
 	DeadlineSeconds *int            // nil for as long as the first time
-	Reason          string
+	Reason          string          // empty for the first one
 	IdempotencyKey  string
 }
 
-// Apply fills in what a retry says in place of the first request.
+// Apply fills in what a retry says in place of the first request; left empty, the first reason and
+// deadline stand.
 func (a Again) Apply(asked *Asked) {
-	asked.RetryOf, asked.Reason, asked.IdempotencyKey, asked.PlanHash = a.RetryOf, a.Reason, a.IdempotencyKey, ""
+	asked.RetryOf, asked.IdempotencyKey, asked.PlanHash = a.RetryOf, a.IdempotencyKey, ""
+	if a.Reason != "" {
+		asked.Reason = a.Reason
+	}
 	if a.DeadlineSeconds != nil {
 		asked.DeadlineSeconds = *a.DeadlineSeconds
 	}

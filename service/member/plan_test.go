@@ -1,0 +1,336 @@
+package member_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/change"
+	"github.com/gpuaas/app-platform/service/member"
+)
+
+func verdictOf(t *testing.T, plan *change.Plan, source lifecycle.VerdictSource) *change.Verdict {
+	t.Helper()
+	for _, verdict := range plan.Verdicts {
+		if verdict.Source == source {
+			return verdict
+		}
+	}
+	require.Fail(t, "no verdict of "+string(source))
+	return nil
+}
+
+func TestAPlanShowsWhatWouldBeDoneAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	since := time.Now().UTC().Truncate(time.Second)
+	b.planner.said = adapter.PlanAnswer{
+		Verdict: adapter.VerdictSafe, Reversible: false, WorkTotal: 7,
+		WorkLost: []adapter.Work{{Kind: "job", ID: "1", Name: "train", MemberID: string(b.members[2].ID), Owner: "ada", Since: since}},
+	}
+	b.SQL(`UPDATE compute_node SET status = 'OFFLINE' WHERE id = $1`, b.two.NodeID)
+	before := b.written()
+	plan, err := b.service.PlanRemove(b.admin, member.Input{MemberID: b.members[2].ID, Force: true})
+	require.NoError(t, err)
+	require.Equal(t, before, b.written())
+	require.True(t, plan.Allowed)
+	require.Len(t, plan.Hash, 64)
+	require.Equal(t, []*change.PlannedMember{{MemberID: &b.members[2].ID, ComponentKey: "worker", Action: lifecycle.PlanRemove, AllocationID: &b.two.ID}}, plan.Members)
+	require.Equal(t, []any{"job", "1", "ada", since, 7}, []any{plan.WorkLost[0].Kind, plan.WorkLost[0].ID, plan.WorkLost[0].Owner, *plan.WorkLost[0].Since, *plan.WorkLostTotal})
+	sources := []lifecycle.VerdictSource{}
+	for _, verdict := range plan.Verdicts {
+		sources = append(sources, verdict.Source)
+	}
+	require.Equal(t, []lifecycle.VerdictSource{"STATE", "COMPATIBILITY", "QUOTA", "POLICY", "ADAPTER"}, sources)
+	require.False(t, plan.Reversible)
+	require.JSONEq(t, `{"desired": {"worker": 2}}`, string(plan.Change))
+
+	call := b.planner.calls[0]
+	require.Equal(t, []any{lifecycle.MemberRemove, true, []ids.ID{b.members[2].ID}, 3}, []any{call.Kind, call.Force, call.Targets, len(call.Members)})
+	require.Contains(t, string(call.Instance.Roles), `"desired":2`, "the adapter is asked about the instance as it would be")
+}
+
+func TestAnAdditionsPlanNamesPlacesForMembersThatDoNotExistYet(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.Node(4)
+	plan, err := b.service.PlanAdd(b.admin, b.add("", 2, b.one))
+	require.NoError(t, err)
+	require.True(t, plan.Allowed)
+	coming := &change.PlannedMember{ComponentKey: "worker", Action: lifecycle.PlanAdd, AllocationID: &b.one.ID, Reachable: true}
+	require.Equal(t, []*change.PlannedMember{coming, coming}, plan.Members)
+	require.JSONEq(t, `{"components": [{"key": "worker", "count": 2}], "desired": {"worker": 5}}`, string(plan.Change))
+
+	in := b.add("", 1)
+	in.Intent = &member.Intent{Shape: lifecycle.ShapeBaremetal}
+	before := b.written()
+	plan, err = b.service.PlanAdd(b.admin, in)
+	require.NoError(t, err)
+	require.Equal(t, before, b.written(), "what was placed to find out is taken back")
+	require.Nil(t, plan.Members[0].AllocationID)
+	again, err := b.service.PlanAdd(b.admin, in)
+	require.NoError(t, err)
+	require.Equal(t, plan.Hash, again.Hash)
+}
+
+func TestAnAdapterThatCannotTellIsNeverReadAsSafe(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.planner.said = adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{{Code: "ADAPTER_UNAVAILABLE", Message: "gone"}}}
+	plan, err := b.service.PlanDrain(b.admin, member.Input{MemberID: b.members[0].ID})
+	require.NoError(t, err)
+	said := verdictOf(t, plan, lifecycle.VerdictAdapter)
+	require.Equal(t, []any{lifecycle.VerdictUnknown, fault.Code("ADAPTER_UNAVAILABLE")}, []any{said.Outcome, said.Reasons[0].Code})
+	require.Nil(t, plan.WorkLostTotal, "nobody can tell")
+	require.True(t, plan.Allowed, "nothing refuses it")
+}
+
+func TestAnUnsafeWordOfTheAdapterRefusesUnlessForceIsChosen(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.planner.said = adapter.PlanAnswer{Verdict: adapter.VerdictUnsafe, Message: "the last of its kind", Reasons: []adapter.PlanReason{{Code: "LAST", Message: "the last of its kind"}}}
+	in := b.on(0, "k")
+	plan, err := b.service.PlanRemove(b.admin, in)
+	require.NoError(t, err)
+	require.False(t, plan.Allowed)
+	require.Equal(t, lifecycle.VerdictRefused, verdictOf(t, plan, lifecycle.VerdictAdapter).Outcome)
+	in.PlanHash = plan.Hash
+	before := b.written()
+	_, err = b.service.Remove(b.admin, in)
+	refused(t, err, fault.AdapterRejected, "")
+	require.Equal(t, before, b.written())
+
+	in.Force = true
+	plan, err = b.service.PlanRemove(b.admin, in)
+	require.NoError(t, err)
+	require.True(t, plan.Allowed)
+	in.PlanHash = plan.Hash
+	_, err = b.service.Remove(b.admin, in)
+	require.NoError(t, err)
+}
+
+func TestAPlanIsStaleOnceAnythingThatItRestedOnHasMoved(t *testing.T) {
+	t.Parallel()
+	moves := map[string]func(b *bundle){
+		"a member's state": func(b *bundle) { b.stands(1, lifecycle.MemberDraining) },
+		"a cordon":         func(b *bundle) { b.SQL(`UPDATE member SET cordoned = true WHERE id = $1`, b.members[0].ID) },
+		"health":           func(b *bundle) { b.SQL(`UPDATE member SET health = 'HEALTHY' WHERE id = $1`, b.members[0].ID) },
+		"where a member lives": func(b *bundle) {
+			b.SQL(`UPDATE member SET allocation_id = $2 WHERE id = $1`, b.members[0].ID, b.two.ID)
+		},
+		"a node":                      func(b *bundle) { b.SQL(`UPDATE compute_node SET status = 'OFFLINE' WHERE id = $1`, b.one.NodeID) },
+		"an allocation":               func(b *bundle) { b.SQL(`UPDATE allocation SET status = 'RELEASING' WHERE id = $1`, b.two.ID) },
+		"an operation that began":     func(b *bundle) { b.open(lifecycle.MemberDrain, 1) },
+		"an operation in the way":     func(b *bundle) { b.open(lifecycle.InstanceUpgrade) },
+		"the members asked for":       func(b *bundle) { b.SQL(`UPDATE instance SET roles = jsonb_set(roles, '{0,desired}', '4')`) },
+		"the instance's state":        func(b *bundle) { b.SQL(`UPDATE instance SET status = 'STOPPING'`) },
+		"the config":                  func(b *bundle) { b.SQL(`UPDATE instance SET config = '{"size": 3}'`) },
+		"the generation":              func(b *bundle) { b.SQL(`UPDATE instance SET generation = 2`) },
+		"the manifest's stage":        func(b *bundle) { b.SQL(`UPDATE manifest SET stage = 'DEPRECATED'`) },
+		"the adapter's verdict":       func(b *bundle) { b.planner.said.Verdict = adapter.VerdictUnknown },
+		"work that would be lost":     func(b *bundle) { b.planner.said.WorkLost = []adapter.Work{{Kind: "job", ID: "9"}} },
+		"how much work would be lost": func(b *bundle) { b.planner.said.WorkTotal = 3 },
+	}
+	for name, move := range moves {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			plan, err := b.service.PlanRemove(b.admin, b.on(0, ""))
+			require.NoError(t, err)
+			move(b)
+			before := b.written()
+			in := b.on(0, "k")
+			in.PlanHash = plan.Hash
+			_, err = b.service.Remove(b.admin, in)
+			refused(t, err, fault.PlanStale, "input.planHash")
+			require.Equal(t, before, b.written())
+		})
+	}
+}
+
+func TestAPlanOfAnAdditionIsStaleWhenTheQuotaTurnsOrAnotherIsAsked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	plan, err := b.service.PlanAdd(b.admin, b.add("", 1, b.one))
+	require.NoError(t, err)
+	more := b.add("k", 2, b.one)
+	more.PlanHash = plan.Hash
+	_, err = b.service.Add(b.admin, more)
+	refused(t, err, fault.PlanStale, "input.planHash")
+	b.SQL(`UPDATE project SET max_members = 3`)
+	in := b.add("k", 1, b.one)
+	in.PlanHash = plan.Hash
+	_, err = b.service.Add(b.admin, in)
+	refused(t, err, fault.PlanStale, "input.planHash")
+	b.SQL(`UPDATE project SET max_members = 4`)
+	_, err = b.service.Add(b.admin, in)
+	require.NoError(t, err, "the number itself is nothing that the plan showed")
+}
+
+func TestProgressAndWordsDoNotMakeAPlanStale(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	drain := b.open(lifecycle.MemberDrain, 1)
+	plan, err := b.service.PlanRemove(b.admin, b.on(0, ""))
+	require.NoError(t, err)
+	b.SQL(`UPDATE operation SET percent = 40, message = 'half-way', dispatch_attempt = 3, adapter_status = '{}' WHERE id = $1`, drain.ID)
+	b.SQL(`UPDATE instance SET revision = revision + 5, updated_at = now(), health = 'DEGRADED', observed_at = now()`)
+	b.SQL(`UPDATE member SET health_message = 'a bit slow', health = 'DEGRADED', adapter_detail = '{"a": 1}', updated_at = now()`)
+	b.SQL(`UPDATE compute_node SET last_seen_at = now()`)
+	b.planner.said.Message, b.planner.said.Reversible = "another word", false
+	in := b.on(0, "k")
+	in.PlanHash, in.DeadlineSeconds, in.Reason, in.OnDeadline = plan.Hash, 900, "another reason", lifecycle.DeadlineForce
+	_, err = b.service.Remove(b.admin, in)
+	require.NoError(t, err)
+}
+
+// asked is a verb with its input, ready to be planned and called.
+type asked struct {
+	name string
+	plan func() (*change.Plan, error)
+	call func(hash, key string) error
+}
+
+// anything chooses a verb that has a plan, and an input for it.
+func (b *bundle) anything(r *rand.Rand) asked {
+	on := b.on(r.IntN(3), "")
+	on.Force = r.IntN(4) == 0
+	places := []ids.ID{b.one.ID, b.two.ID, ids.New(ids.Allocation)}
+	with := func(in member.Input, hash, key string) member.Input {
+		in.PlanHash, in.IdempotencyKey = hash, key
+		return in
+	}
+	switch r.IntN(4) {
+	case 0:
+		return asked{"drain", func() (*change.Plan, error) { return b.service.PlanDrain(b.admin, on) },
+			func(hash, key string) error { _, err := b.service.Drain(b.admin, with(on, hash, key)); return err }}
+	case 1:
+		return asked{"remove", func() (*change.Plan, error) { return b.service.PlanRemove(b.admin, on) },
+			func(hash, key string) error { _, err := b.service.Remove(b.admin, with(on, hash, key)); return err }}
+	case 2:
+		in := member.ReplaceInput{Input: on, AllocationID: places[r.IntN(3)]}
+		return asked{"replace", func() (*change.Plan, error) { return b.service.PlanReplace(b.admin, in) },
+			func(hash, key string) error {
+				in.Input = with(on, hash, key)
+				_, err := b.service.Replace(b.admin, in)
+				return err
+			}}
+	}
+	in := b.add("", 1+r.IntN(3))
+	in.AllocationIDs, in.ComponentKey = []ids.ID{places[r.IntN(3)]}, []string{"worker", "spare", "pump"}[r.IntN(3)]
+	return asked{"add", func() (*change.Plan, error) { return b.service.PlanAdd(b.admin, in) },
+		func(hash, key string) error {
+			in.PlanHash, in.IdempotencyKey = hash, key
+			_, err := b.service.Add(b.admin, in)
+			return err
+		}}
+}
+
+// shuffle brings the instance into some state, past every rule.
+func (b *bundle) shuffle(r *rand.Rand) {
+	pick := func(words ...string) string { return words[r.IntN(len(words))] }
+	b.SQL(`UPDATE operation SET state = 'CANCELED', ended_at = now() WHERE ended_at IS NULL`)
+	b.SQL(`UPDATE member SET status = 'REMOVED' WHERE ordinal > 2`)
+	b.SQL(`UPDATE instance SET status = $1, roles = jsonb_set(roles, '{0,desired}', to_jsonb($2::int))`, pick("RUNNING", "RUNNING", "RUNNING", "STOPPING", "STARTING"), 2+r.IntN(4))
+	b.SQL(`UPDATE project SET max_members = $1`, []any{nil, nil, 3, 5}[r.IntN(4)])
+	for i := range b.members {
+		b.SQL(`UPDATE member SET status = $2, health = $3 WHERE id = $1`, b.members[i].ID,
+			pick("ACTIVE", "ACTIVE", "ACTIVE", "DRAINING", "DRAINED", "FAILED", "JOINING", "REMOVED"), pick("HEALTHY", "UNKNOWN"))
+	}
+	b.SQL(`UPDATE allocation SET status = $2 WHERE id = $1`, b.two.ID, pick("READY", "READY", "RELEASING"))
+	switch r.IntN(6) {
+	case 0:
+		b.open(lifecycle.MemberDrain, r.IntN(3))
+	case 1:
+		b.open(lifecycle.MemberRecover, r.IntN(3))
+	case 2:
+		b.open(lifecycle.InstanceUpgrade)
+	}
+	b.planner.said = []adapter.PlanAnswer{{Verdict: adapter.VerdictSafe}, {Verdict: adapter.VerdictSafe}, {Verdict: adapter.VerdictUnknown},
+		{Verdict: adapter.VerdictUnsafe, Reasons: []adapter.PlanReason{{Code: "NO", Message: "not now"}}}}[r.IntN(4)]
+}
+
+func TestPlanAndVerbAgreeInEveryStateOfThings(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, table := range []string{"member", "instance", "operation", "allocation"} {
+		b.SQL(`ALTER TABLE ` + table + ` DISABLE TRIGGER USER`)
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	allowed, outcomes := 0, map[string]int{}
+	for round := range 120 {
+		b.shuffle(r)
+		verb := b.anything(r)
+		before := b.written()
+		plan, err := verb.plan()
+		require.NoError(t, err, "round %d", round)
+		require.Equal(t, before, b.written(), "a plan writes nothing")
+		err = verb.call(plan.Hash, fmt.Sprint("with", round))
+		what := fmt.Sprintf("round %d, seed %d: %s: %v", round, seed, verb.name, err)
+		require.Equal(t, plan.Allowed, err == nil, what)
+		if err == nil {
+			allowed++
+			continue
+		}
+		require.Equal(t, before, b.written(), what)
+		outcomes[string(fault.From(err).Code)]++
+		require.False(t, fault.Is(err, fault.PlanStale), what)
+		require.Contains(t, reasonsOf(plan), reasonOf(err), what)
+		if verdictOf(t, plan, lifecycle.VerdictAdapter).Outcome != lifecycle.VerdictRefused {
+			plain := verb.call("", fmt.Sprint("without", round))
+			require.Equal(t, fault.From(err).Message, fault.From(plain).Message, what)
+		}
+	}
+	require.Positive(t, allowed)
+	require.GreaterOrEqual(t, len(outcomes), 4, "the states are worth the name: %v", outcomes)
+}
+
+// reasonsOf is every reason of the plan's first refusal.
+func reasonsOf(plan *change.Plan) string {
+	for _, verdict := range plan.Verdicts {
+		if verdict.Outcome == lifecycle.VerdictRefused {
+			said, _ := json.Marshal(verdict.Reasons)
+			return string(said)
+		}
+	}
+	return ""
+}
+
+func reasonOf(err error) string {
+	refusal := fault.From(err)
+	text := refusal.Message
+	if len(refusal.Reasons) > 0 {
+		text = refusal.Reasons[0].Message
+	}
+	encoded, _ := json.Marshal(text)
+	return strings.Trim(string(encoded), `"`)
+}
+
+func TestPlansAskForTheVerbsKey(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	stranger := b.As(b.User(b.Tenant()))
+	for _, plan := range []func() (*change.Plan, error){
+		func() (*change.Plan, error) { return b.service.PlanDrain(stranger, b.on(0, "")) },
+		func() (*change.Plan, error) { return b.service.PlanRemove(stranger, b.on(0, "")) },
+		func() (*change.Plan, error) {
+			return b.service.PlanReplace(stranger, member.ReplaceInput{Input: b.on(0, "")})
+		},
+		func() (*change.Plan, error) { return b.service.PlanAdd(stranger, b.add("", 1, b.one)) },
+	} {
+		_, err := plan()
+		refused(t, err, fault.NotFound, "")
+	}
+	require.Empty(t, b.planner.calls, "the adapter hears nothing of it")
+}
