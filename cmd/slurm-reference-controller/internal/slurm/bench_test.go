@@ -23,7 +23,7 @@ type bench struct {
 	counter int
 }
 
-func newBench(t *testing.T, instance string, workers int) *bench {
+func newBench(t *testing.T, instance string, workers int, config ...string) *bench {
 	t.Helper()
 	adaptertest.Require(t, "slurmctld", "slurmd", "munged", "srun", "mariadbd", "slurmdbd")
 	b := &bench{t: t, address: adaptertest.Address(t), p: adaptertest.New(t, "slurm-reference", adaptertest.Namespaces())}
@@ -31,6 +31,9 @@ func newBench(t *testing.T, instance string, workers int) *bench {
 	require.NoError(t, err)
 	b.base = b.p.Start(app)
 	b.current = clusterDispatch(b.p, instance, b.address, workers)
+	for _, text := range config {
+		b.current.Instance.Config = json.RawMessage(text)
+	}
 	b.succeeds(b.p.Run(b.base, b.current, time.Minute))
 	return b
 }

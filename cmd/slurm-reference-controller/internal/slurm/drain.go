@@ -159,7 +159,8 @@ func (w work) quiesce(ctx context.Context, cluster Cluster, members []adapter.Me
 		return err
 	}
 	if w.Force() {
-		if err := w.cancelJobs(ctx, cluster, members); err != nil {
+		done = emptied
+		if err := w.forceOut(ctx, cluster, members, verb); err != nil {
 			return err
 		}
 	}
@@ -252,8 +253,9 @@ func (w work) putBack(ctx context.Context, cluster Cluster, members []adapter.Me
 	}
 }
 
-// cancelJobs cancels what runs on workers, and keeps in the evidence what was lost.
-func (w work) cancelJobs(ctx context.Context, cluster Cluster, members []adapter.Member) error {
+// forceOut cancels what runs on workers, and keeps in the evidence what was lost. Jobs that do not end,
+// because their node does not answer, are ended by telling slurmctld that it is down.
+func (w work) forceOut(ctx context.Context, cluster Cluster, members []adapter.Member, verb string) error {
 	controller, err := w.controller()
 	if err != nil {
 		return err
@@ -263,13 +265,24 @@ func (w work) cancelJobs(ctx context.Context, cluster Cluster, members []adapter
 	}
 	for _, member := range members {
 		worker, _ := cluster.Of(member.ID)
-		script := `timeout 10 squeue -a -h -w "$1" -t RUNNING,COMPLETING,SUSPENDED,STOPPED,CONFIGURING -o %A | xargs -r timeout 10 scancel`
-		task := adapter.RunCommand{Command: []string{"sh", "-c", script, "cancel", worker.Name()}}
-		if _, err := w.Do(ctx, controller, "cancel-jobs-"+worker.Name(), task); err != nil {
+		task := adapter.RunCommand{Command: []string{"sh", "-c", emptyScript, "empty", worker.Name()}}
+		result, err := w.Try(ctx, controller, "empty-"+worker.Name(), task)
+		if err != nil {
+			return err
+		}
+		if result.State == adapter.TaskSucceeded {
+			continue
+		}
+		if err := w.setState(ctx, cluster, []adapter.Member{member}, "down", w.reason("forced "+verb), "give-up"); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// emptied takes a worker without jobs for drained, whether it answers or not: what force asks for.
+func emptied(_ context.Context, _ adapter.Member, seen sight, _ int) (bool, error) {
+	return seen.sure && len(seen.Jobs) == 0, nil
 }
 
 // noteLost keeps in the evidence which jobs run on workers that are about to go under force.

@@ -86,6 +86,10 @@ const clearScript = `for i in $(seq 40); do
 done
 exit 1`
 
+// emptyScript cancels what runs on $1 and waits until nothing does.
+const emptyScript = `timeout 10 squeue -a -h -w "$1" -t RUNNING,SUSPENDED,STOPPED,CONFIGURING -o %A | xargs -r timeout 10 scancel
+` + clearScript
+
 // giveUp tells slurmctld that workers are down, so that it queues their jobs again or ends them.
 func (w work) giveUp(ctx context.Context, cluster Cluster, members []adapter.Member, verb string) error {
 	controller, err := w.controller()
@@ -113,7 +117,7 @@ func (w work) giveUp(ctx context.Context, cluster Cluster, members []adapter.Mem
 
 // leave stops workers, takes them out of slurm.conf and has their nodes prove that nothing is left.
 func (w work) leave(ctx context.Context, cluster Cluster, members []adapter.Member) error {
-	w.Progress("leaving", 75, fmt.Sprintf("taking %d workers out of Slurm", len(members)))
+	w.Progress("leaving", 75, farewell(members))
 	for _, process := range []string{"slurmd", "munged"} {
 		if err := w.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
 			return reached(w.Try(ctx, member, "end-"+process, adapter.StopProcess{Name: process}))
@@ -134,4 +138,15 @@ func (w work) leave(ctx context.Context, cluster Cluster, members []adapter.Memb
 	}
 	w.Progress("tearing down", 85, "deleting sandboxes and proving that nothing is left")
 	return w.Teardown(ctx, members)
+}
+
+// farewell says what the end of workers begins with, and whose silence it may take long for.
+func farewell(members []adapter.Member) string {
+	message := fmt.Sprintf("stopping %d workers and taking them out of Slurm", len(members))
+	for _, member := range members {
+		if !member.Node.IsReachable() {
+			message += fmt.Sprintf("; node %s does not answer, and without force it is waited for", member.Node.Name)
+		}
+	}
+	return message
 }

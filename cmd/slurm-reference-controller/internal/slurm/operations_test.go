@@ -234,3 +234,40 @@ func TestMemberThatDoesNotComeUpLeavesNoTraceInSlurm(t *testing.T) {
 	require.True(t, strings.HasPrefix(refused.Path, "targets["))
 	b.run(adapter.InstanceDecommission, nil)
 }
+
+// TestAccountingIsTurnedOnAndOffUnderJobs begins without accounts. Jobs that were submitted then must
+// neither end nor be held when slurmctld begins to enforce associations.
+func TestAccountingIsTurnedOnAndOffUnderJobs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "ins_acct", 1, `{"partitionName":"batch","accounting":{"enabled":false}}`)
+	require.Contains(t, b.observe().Members[0].Message, "accounting is off")
+	code, raw := b.p.TryAction(b.base, "accounting.jobs", b.current, "off", map[string]any{})
+	require.Equal(t, http.StatusUnprocessableEntity, code, "%s", raw)
+	require.Contains(t, string(raw), "ACCOUNTING_OFF")
+	running := b.submit(longJob, map[string]any{"cpusPerTask": 2})
+	began := b.job(running, "RUNNING").Started
+	waiting := b.submit("#!/bin/sh\ntrue\n", map[string]any{"cpusPerTask": 2})
+
+	off := b.current.Instance
+	on := off
+	on.Config = json.RawMessage(`{"partitionName":"batch"}`)
+	change := adapter.VersionChange{From: adapter.VersionConfig{Config: off.Config}, To: adapter.VersionConfig{Config: on.Config}}
+	b.current.Instance = on
+	b.run(adapter.InstanceUpgrade, change)
+	require.Equal(t, began, b.job(running, "RUNNING").Started)
+	require.NotContains(t, b.job(waiting, "PENDING").Reason, "InvalidAccount")
+	after := b.submit("#!/bin/sh\ntrue\n", nil)
+	b.p.Action(b.base, "queue.cancel", b.current, "end", map[string]any{"jobId": running}, &struct{}{})
+	b.job(waiting, "COMPLETED")
+	b.job(after, "COMPLETED")
+	accounts := struct{ Jobs []accounted }{}
+	b.p.Action(b.base, "accounting.jobs", b.current, "on", map[string]any{}, &accounts)
+	require.NotEmpty(t, accounts.Jobs)
+
+	change.From, change.To = change.To, change.From
+	b.current.Instance = off
+	b.run(adapter.InstanceRollback, change)
+	require.Contains(t, b.observe().Members[0].Message, "accounting is off")
+	b.job(b.submit("#!/bin/sh\ntrue\n", nil), "COMPLETED")
+	b.run(adapter.InstanceDecommission, nil)
+}
