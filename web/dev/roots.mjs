@@ -1,9 +1,10 @@
 // The stand-in's root fields over its world.
+import { changeMutations, changeQueries } from './changes.mjs';
 import { connection, correlation, id, past } from './kit.mjs';
 
 const keys = [
-  'allocation.create', 'allocation.read', 'allocation.release', 'audit.read', 'node.read', 'operation.read',
-  ...['apps', 'scheduler'].flatMap((family) => ['catalog.read', 'instance.read', 'instance.create', 'instance.delete', 'queue.submit', 'queue.read', 'queue.cancel', 'node.read'].map((key) => `${family}.${key}`)),
+  'allocation.create', 'allocation.read', 'allocation.release', 'audit.read', 'node.read', 'operation.read', 'operation.cancel', 'operation.retry',
+  ...['apps', 'scheduler'].flatMap((family) => ['catalog.read', 'instance.read', 'instance.create', 'instance.delete', 'instance.update', 'node.operate', 'member.add', 'member.remove', 'member.replace', 'member.recover', 'queue.submit', 'queue.read', 'queue.cancel', 'node.read'].map((key) => `${family}.${key}`)),
 ];
 const ended = ['SUCCEEDED', 'FAILED', 'CANCELED'];
 
@@ -25,6 +26,7 @@ function queries(world, find) {
     app: ({ slug }) => world.apps.find((app) => app.slug === slug) ?? Promise.reject(world.fault('NOT_FOUND', 'there is no such app')),
     allocations: ({ projectId, statuses, ...args }) => connection(within(world.allocations, projectId, statuses), args),
     launchOptions: (args) => launchOptions(world, args),
+    ...changeQueries(world, find),
     instances: ({ projectId, filter, ...args }) => connection(within(world.instances, projectId, filter?.statuses).filter((each) => has(each.name, filter?.search)), args),
     instance: ({ id: wanted }) => find(world.instances, wanted, 'instance'),
     operation: ({ id: wanted }) => find(world.operations, wanted, 'operation'),
@@ -58,6 +60,7 @@ function mutations(world) {
   };
   return {
     launchInstance: once((input) => world.launch(input)),
+    ...changeMutations(world, once),
     decommissionInstance: once((input) => world.decommission(input)),
     releaseAllocation: once((input) => world.release(input)),
     invokeAction: once((input) => invoke(world, input)),

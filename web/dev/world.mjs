@@ -1,6 +1,7 @@
 // The stand-in's data: a tenant with two projects, a small catalog, nodes, allocations, and workloads whose
 // operations move on by timers.
 import { appList } from './apps.mjs';
+import { memberFields, operationFields, readableChanges, seedOrphan } from './changes.mjs';
 import { Log, connection, correlation, id, now, past } from './kit.mjs';
 
 /** Milliseconds that each step of an operation takes. */
@@ -32,6 +33,7 @@ export class World {
   instances = [];
   operations = [];
   audits = [];
+  orphans = [];
   activity = new Log();
 
   /** fault makes an error of the envelope. */
@@ -42,6 +44,7 @@ export class World {
     const slice = this.allocate({ shape: 'GPU_SLICE', gpuCount: 1, node: this.nodes[1], name: 'notebook-slice' });
     this.launch({ projectId: this.projects[0].id, appSlug: 'notebook', name: 'notebook-tk4f', allocationIds: [slice.id], config: { image: 'base' }, smoke: false, reason: 'first look' });
     this.audit('allocation.release', 'releaseAllocation', slice.id, 'clean up', 'FORBIDDEN');
+    seedOrphan(this);
   }
 
   audit(permissionKey, action, objectId, reason = '', refusal = '') {
@@ -64,7 +67,7 @@ export class World {
     const made = {
       __typename: 'Operation', id: id('op'), kind, state: 'PENDING', outcome: null, projectId: this.projects[0].id, instanceId: instance?.id ?? null, instance, allocationId: allocation?.id ?? null,
       phase: '', percent: 0, message: 'Waits for a worker', requester: this.actor, reason: reason ?? '', correlationId: correlation(), desiredChange, evidence: null, error: null,
-      dispatchAttempt: 1, claimEpoch: 1, deadline: past(-15), createdAt: now(), startedAt: null, endedAt: null, log: new Log(), words: steps.map(([, word]) => word),
+      ...operationFields(), dispatchAttempt: 1, claimEpoch: 1, deadline: past(-15), createdAt: now(), startedAt: null, endedAt: null, log: new Log(), words: steps.map(([, word]) => word),
       steps: steps.map(([name], ordinal) => ({ id: id('stp'), name, ordinal, state: 'PENDING', attempt: 0, message: '', evidence: null, startedAt: null, endedAt: null })),
     };
     this.operations.unshift(made);
@@ -89,14 +92,14 @@ export class World {
   }
 
   step(op, instance, at, done) {
-    if (op.state === 'FAILED') return;
+    if (op.endedAt !== null) return;
     if (at > 0) Object.assign(op.steps[at - 1], { state: 'SUCCEEDED', endedAt: now() });
     if (at === op.steps.length) {
-      Object.assign(op, { state: 'SUCCEEDED', outcome: 'NORMAL', percent: 100, endedAt: now(), message: 'Done', evidence: { probes: [{ name: 'ready', ok: true }], residue: { processes: 0, mounts: 0, files: 0 } } });
+      Object.assign(op, { blockers: [], waitsFor: [], state: 'SUCCEEDED', outcome: 'NORMAL', percent: 100, endedAt: now(), message: 'Done', evidence: { probes: [{ name: 'ready', ok: true }], residue: { processes: 0, mounts: 0, files: 0 } } });
       done();
     } else {
       const word = op.words[at];
-      Object.assign(op, { state: 'RUNNING', startedAt: op.startedAt ?? now(), percent: Math.round((100 * at) / op.steps.length), phase: op.steps[at].name, message: word });
+      Object.assign(op, { state: op.state === 'CANCELING' ? op.state : 'RUNNING', startedAt: op.startedAt ?? now(), percent: Math.round((100 * at) / op.steps.length), phase: op.steps[at].name, message: word });
       Object.assign(op.steps[at], { state: 'RUNNING', attempt: 1, startedAt: now(), message: word });
       if (instance !== null) this.emit(instance, 'apps.operation.progress', word, op, { percent: op.percent });
       setTimeout(() => this.step(op, instance, at + 1, done), stepTime);
@@ -108,6 +111,7 @@ export class World {
     const app = this.apps.find((each) => each.slug === input.appSlug);
     this.refuse(input, app);
     const instance = this.instance(input, app);
+    instance.generationRows = [this.generation(1, instance)];
     const op = this.operation('INSTANCE_CREATE', { instance }, input.reason, createSteps, { components: input.components ?? null });
     this.emit(instance, 'apps.instance.requested', `Launch of ${app.displayName} ${instance.appVersion} asked for by ${this.actor.name}`, op, { name: input.name });
     this.audit(`${app.permissionFamily}.instance.create`, 'launchInstance', instance.id, input.reason);
@@ -118,6 +122,10 @@ export class World {
       this.emit(instance, 'apps.instance.running', `${instance.name} is running`, op, { durationSeconds: 7 });
     });
     return { instance, operation: op };
+  }
+
+  generation(number, instance) {
+    return { __typename: 'Generation', id: id('gen'), number, appVersion: instance.appVersion, manifest: instance.manifest, config: instance.config, operationId: null, createdAt: now() };
   }
 
   refuse(input, app) {
@@ -138,7 +146,8 @@ export class World {
       health: 'UNKNOWN', healthMessage: '', revision: 0, config: input.config ?? {}, boundCapacityShape: allocations[0]?.shape ?? 'BAREMETAL', operatingMode: 'TENANT_DEDICATED',
       controlPlaneScope: 'PROJECT', runtimeBackend: `${app.slug}-controller`, smoke: input.smoke, failure: null, actions: manifest.actions, allocations, correlationId: correlation(),
       createdAt: now(), updatedAt: now(), releasedAt: null, log: new Log(), jobs: [],
-      components: manifest.components.map((each) => ({ key: each.key, displayName: each.displayName, count: input.components?.find((want) => want.key === each.key)?.count ?? each.default })),
+      components: manifest.components.map((each) => ({ key: each.key, displayName: each.displayName, count: input.components?.find((want) => want.key === each.key)?.count ?? each.default }))
+        .map((each) => (app.slug === 'batch-queue' && each.key === 'worker' && input.name.startsWith('big') ? { ...each, count: 250 } : each)),
     };
     made.rows = made.components.flatMap(({ key, count }) => Array.from({ length: count }, (_, index) => this.member(made, key, index, allocations[index % allocations.length])));
     for (const each of allocations) each.instance = made;
@@ -148,7 +157,7 @@ export class World {
 
   member(instance, componentKey, index, allocation) {
     return {
-      __typename: 'Member', id: id('mem'), instanceId: instance.id, componentKey, index, status: 'PENDING', cordoned: false, health: 'UNKNOWN', healthMessage: '', allocation: allocation ?? null,
+      __typename: 'Member', id: id('mem'), instanceId: instance.id, componentKey, index, status: 'PENDING', cordoned: false, health: 'UNKNOWN', healthMessage: '', ...memberFields(), allocation: allocation ?? null,
       node: allocation?.node ?? null, lastOperation: null, correlationId: instance.correlationId, adapterDetail: null, createdAt: now(), updatedAt: now(),
     };
   }
@@ -156,6 +165,7 @@ export class World {
   /** Adds the fields that follow from others. */
   readable(instance) {
     const operations = () => this.operations.filter((op) => op.instanceId === instance.id);
+    readableChanges(this, instance);
     return Object.assign(instance, {
       lastOperation: () => operations()[0] ?? null,
       operations: (args) => connection(operations(), args),
@@ -173,10 +183,11 @@ export class World {
     instance.status = 'STARTING';
     for (const member of instance.rows) member.status = 'JOINING';
     this.emit(instance, 'apps.instance.starting', 'The cluster is being brought up', op);
+    const pace = instance.rows.length > 20 ? 20 : 600;
     instance.rows.forEach((member, at) => setTimeout(() => {
       Object.assign(member, { status: 'ACTIVE', health: 'HEALTHY', adapterDetail: { pid: 4000 + at, ready: true } });
       this.emit(instance, 'apps.instance.member_added', `${member.componentKey} ${member.index} joined on ${member.node?.name ?? 'a node'}`, op, { memberId: member.id });
-    }, 2_000 + at * 600));
+    }, 2_000 + at * pace));
   }
 
   fail(instance, op) {

@@ -1,5 +1,5 @@
 // A walk through the console in a real browser: log in, launch an app from the catalog, watch it come up, ask it
-// something, decommission it, log out; photographed on the way. Run against a running server:
+// something, add a member, drain it and take it out again, decommission all of it, log out; photographed on the way. Run against a running server:
 //
 //   node web/e2e/main.mjs --base http://127.0.0.1:8080 --login-code CODE --app slurm --shots DIR
 //
@@ -8,6 +8,7 @@
 // runs it restarts the server in between, and the timeline must then be complete.
 import { ask, insist, open, readArgs, say } from './harness.mjs';
 import { scenarios } from './scenarios.mjs';
+import { changes } from './changes.mjs';
 import * as steps from './steps.mjs';
 
 const args = readArgs();
@@ -68,6 +69,12 @@ async function act() {
   await shoot('action-list');
 }
 
+/** A member that comes and goes, where the scenario has a component that can grow. */
+async function change() {
+  if (scenario.grow === undefined) return;
+  await changes(session, { component: scenario.grow, wait: args.wait });
+}
+
 /** The end of the cluster, with proof. */
 async function goDown() {
   await steps.decommission(page, shoot);
@@ -84,7 +91,7 @@ async function tour() {
   await page.getByRole('region', { name: 'Operations' }).or(page.locator('section', { hasText: 'Operations' })).first().getByRole('link').first().click();
   await page.getByRole('heading', { name: 'Steps' }).waitFor();
   await shoot('operation');
-  for (const each of ['Workloads', 'Allocations', 'Operations', 'Audit', 'Nodes']) {
+  for (const each of ['Workloads', 'Allocations', 'Operations', 'Orphans', 'Audit', 'Nodes']) {
     if ((await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: each }).count()) === 0) continue;
     await steps.go(page, each);
     await page.locator('table, .empty').first().waitFor();
@@ -101,7 +108,7 @@ async function tour() {
 }
 
 try {
-  for (const part of [arrive, comeUp, act, goDown, tour]) await part();
+  for (const part of [arrive, comeUp, act, change, goDown, tour]) await part();
   insist(faults.length === 0, `the page complained: ${[...new Set(faults)].join('; ')}`);
   say('done');
 } catch (error) {

@@ -1,5 +1,5 @@
-// What the walk asks of each app: the fields of an action's form by their path in its schema, and a text that the
-// list must then show.
+// What the walk asks of each app: the fields of an action's form by their path in its schema, a text that the
+// list must then show, and the component that a member is added to and taken out of again.
 const queue = {
   submit: { action: 'queue.submit', fields: { script: '#!/bin/sh\nhostname\n' }, optional: { name: 'console-e2e' } },
   list: { action: 'queue.list', shows: 'console-e2e' },
@@ -7,8 +7,9 @@ const queue = {
 
 export const scenarios = {
   slurm: queue,
-  'batch-queue': queue, // the app of the development stand-in
+  'batch-queue': { ...queue, grow: 'worker' }, // the app of the development stand-in
   'hello-cluster': {
+    grow: 'peer',
     submit: { action: 'hello.say', fields: { name: 'console-e2e' } },
     list: { action: 'hello.list', shows: 'console-e2e' },
   },

@@ -90,15 +90,29 @@ export async function action(page, { action: name, fields = {}, optional = {} })
   return result.innerText();
 }
 
-/** Decommissions the open workload with a reason. */
+/** Decommissions the open workload with a reason, once the plan says that it can be. */
 export async function decommission(page, shoot) {
   await page.getByRole('button', { name: 'Decommission' }).click();
+  await throughPlan(page, { act: 'Decommission', reason: 'the walk through the console is over', shoot, shot: 'decommission-dialog' });
+}
+
+/** Sees the plan of the open dialog and goes through with it; answers with what the plan says. */
+export async function throughPlan(page, { act, reason, shoot, shot }) {
   const dialog = page.getByRole('dialog');
-  await dialog.getByRole('textbox', { name: 'Reason' }).fill('the walk through the console is over');
-  await dialog.getByRole('checkbox').check();
-  await shoot('decommission-dialog');
-  await dialog.getByRole('button', { name: 'Decommission' }).click();
+  await dialog.getByRole('button', { name: 'See the plan' }).click();
+  const plan = dialog.locator('[data-plan]');
+  const refused = dialog.locator('.notice[role="alert"]');
+  await plan.or(refused).first().waitFor();
+  insist((await refused.count()) === 0, `there is no plan: ${(await refused.allInnerTexts()).join(' ')}`);
+  const said = await plan.innerText();
+  insist((await plan.getAttribute('data-allowed')) === 'true', `the plan says no: ${said}`);
+  await dialog.getByRole('textbox', { name: 'Reason' }).fill(reason);
+  const sure = dialog.getByRole('checkbox');
+  if ((await sure.count()) > 0) await sure.check();
+  await shoot(shot);
+  await dialog.getByRole('button', { name: act, exact: true }).click();
   await dialog.waitFor({ state: 'hidden' });
+  return said;
 }
 
 /** Logs out; a page that needs a session must then lead to the login. */

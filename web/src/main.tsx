@@ -10,6 +10,7 @@ import './styles/base.css';
 import './styles/shell.css';
 import './styles/parts.css';
 import './styles/workload.css';
+import './styles/changes.css';
 import { theme } from './theme';
 
 const schemes = localStorageColorSchemeManager({ key: 'gpuaas-color-scheme' }); // the key that public/theme.js reads

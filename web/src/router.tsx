@@ -9,6 +9,7 @@ import { LoginPage } from './login/LoginPage';
 import { NodesPage } from './nodes/NodesPage';
 import { OperationPage } from './operations/OperationPage';
 import { OperationsPage } from './operations/OperationsPage';
+import { OrphansPage } from './orphans/OrphansPage';
 import { Shell } from './shell/Shell';
 import { BrokenPage, MissingPage } from './shell/Fallbacks';
 import { WorkloadPage } from './workloads/WorkloadPage';
@@ -94,6 +95,7 @@ const operation = createRoute({
   },
 });
 
+const orphans = createRoute({ getParentRoute: () => shell, path: '/orphans', component: OrphansPage });
 const nodes = createRoute({ getParentRoute: () => shell, path: '/nodes', component: NodesPage });
 const audit = createRoute({ getParentRoute: () => shell, path: '/audit', component: AuditPage });
 
@@ -101,7 +103,7 @@ const audit = createRoute({ getParentRoute: () => shell, path: '/audit', compone
 export const router = createRouter({
   routeTree: root.addChildren([
     loginRoute,
-    shell.addChildren([index, catalog, app, launch, allocations, workloads, workload, operations, operation, nodes, audit]),
+    shell.addChildren([index, catalog, app, launch, allocations, workloads, workload, operations, operation, orphans, nodes, audit]),
   ]),
   defaultPreload: false,
   scrollRestoration: true,

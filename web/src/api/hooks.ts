@@ -1,12 +1,13 @@
 // Hooks over the client: queries that survive a restart of the server, submissions that can be repeated, live feeds.
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
+import type { CombinedError } from '@urql/core';
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { useQuery } from 'urql';
 import { attemptFor } from '../lib/idempotency';
 import type { Attempt } from '../lib/idempotency';
 import { client, live, toLogin } from './client';
 import type { Problem } from './errors';
-import { isUnreachable, needsLogin, problemOf } from './errors';
+import { isUnreachable, needsLogin, plain, problemOf } from './errors';
 import type { LiveStatus } from './live';
 
 /** How the live connection is. */
@@ -60,6 +61,40 @@ function useLast<Value>(value: Value | undefined, key: string): Value | undefine
   return value ?? (kept.key === key ? kept.value : undefined);
 }
 
+/** What came of a request: its data, or what went wrong. */
+export type Answer<Data> = { readonly data: Data; readonly problem?: undefined } | { readonly problem: Problem; readonly data?: undefined };
+
+/** Reads once, past every cache: what a plan rests on must be as it is now. */
+export async function ask<Data, Variables extends Record<string, unknown>>(document: TypedDocumentNode<Data, Variables>, variables: Variables): Promise<Answer<Data>> {
+  return answerOf(await client.query(document, variables, { requestPolicy: 'network-only' }).toPromise());
+}
+
+/** Sends a mutation that is harmless to repeat. */
+export async function tell<Data, Variables extends Record<string, unknown>>(document: TypedDocumentNode<Data, Variables>, variables: Variables): Promise<Answer<Data>> {
+  return answerOf(await client.mutation(document, variables).toPromise());
+}
+
+function answerOf<Data>(answer: { readonly data?: Data | undefined; readonly error?: CombinedError | undefined }): Answer<Data> {
+  if (answer.error === undefined && answer.data !== undefined) return { data: answer.data };
+  const problem = answer.error === undefined ? plain('INTERNAL', 'The platform gave no answer.', '') : problemOf(answer.error);
+  if (needsLogin(problem)) toLogin('expired');
+  return { problem };
+}
+
+/** Sends a mutation whose input takes an idempotency key; the same input again, until it was answered, uses the same key. */
+export function useSender<Data, Input extends { idempotencyKey: string }>(
+  document: TypedDocumentNode<Data, { input: Input }>,
+): (input: Omit<Input, 'idempotencyKey'>) => Promise<Answer<Data>> {
+  const attempt = useRef<Attempt>(undefined);
+  return useCallback(async (input: Omit<Input, 'idempotencyKey'>) => {
+    attempt.current = attemptFor(attempt.current, input);
+    const variables = { input: { ...input, idempotencyKey: attempt.current.key } as Input };
+    const answer = answerOf(await client.mutation(document, variables).toPromise());
+    if (answer.problem === undefined) attempt.current = undefined;
+    return answer;
+  }, [document]);
+}
+
 /** A submission: at most one at a time; the same input again uses the same idempotency key. */
 export interface Submission<Input, Data> {
   readonly submit: (input: Input) => Promise<Data | undefined>;
@@ -74,24 +109,15 @@ export function useSubmission<Data, Input extends { idempotencyKey: string }>(
 ): Submission<Omit<Input, 'idempotencyKey'>, Data> {
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState(false);
-  const attempt = useRef<Attempt>(undefined);
+  const send = useSender(document);
   const submit = useCallback(async (input: Omit<Input, 'idempotencyKey'>) => {
-    attempt.current = attemptFor(attempt.current, input);
     setBusy(true);
-    const variables = { input: { ...input, idempotencyKey: attempt.current.key } as Input };
-    const answer = await client.mutation(document, variables).toPromise();
+    const answer = await send(input);
     setBusy(false);
-    if (answer.error !== undefined) {
-      const found = problemOf(answer.error);
-      setProblem(found);
-      if (needsLogin(found)) toLogin('expired');
-      return undefined;
-    }
-    attempt.current = undefined;
-    setProblem(undefined);
-    return answer.data ?? undefined;
-  }, [document]);
-  const reset = useCallback(() => { attempt.current = undefined; setProblem(undefined); }, []);
+    setProblem(answer.problem);
+    return answer.data;
+  }, [send]);
+  const reset = useCallback(() => setProblem(undefined), []);
   return { submit, problem, busy, reset };
 }
 

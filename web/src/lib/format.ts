@@ -70,6 +70,26 @@ export function operationName(kind: string): string {
       return 'Decommission';
     case 'ALLOCATION_RELEASE':
       return 'Release of capacity';
+    case 'INSTANCE_UPGRADE':
+      return 'Upgrade';
+    case 'INSTANCE_ROLLBACK':
+      return 'Rollback';
+    case 'MEMBERS_ADD':
+      return 'Addition of members';
+    case 'MEMBER_DRAIN':
+      return 'Drain';
+    case 'MEMBER_CORDON':
+      return 'Cordon';
+    case 'MEMBER_UNCORDON':
+      return 'Return to work';
+    case 'MEMBER_LABEL':
+      return 'Labels';
+    case 'MEMBER_REMOVE':
+      return 'Removal';
+    case 'MEMBER_REPLACE':
+      return 'Replacement';
+    case 'MEMBER_RECOVER':
+      return 'Recovery';
     default:
       return words(kind);
   }

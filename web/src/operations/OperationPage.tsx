@@ -1,21 +1,28 @@
-// One operation: who asked for what, how it goes, and what proves its end.
+// One operation: who asked for what, how it goes, what it waits for, and what proves its end.
 import { Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
+import { useWhile } from '../allocations/useWhile';
 import { useRead } from '../api/hooks';
+import { BlockersCard } from '../changes/Blockers';
+import { WorkTable } from '../changes/PlanPreview';
+import { outcomeWord } from '../changes/words';
 import { OperationDetailDocument } from '../generated/graphql';
 import type { OperationDetailQuery } from '../generated/graphql';
-import { operationName, words } from '../lib/format';
+import { fullTime, operationName, plural, words } from '../lib/format';
 import { Icon } from '../ui/Icons';
-import { ProblemPage } from '../ui/Problem';
+import { Notice, ProblemPage } from '../ui/Problem';
 import { Ago, Card, Copy, Fact, Json, Loading, PageHead } from '../ui/parts';
+import { CancelRetry } from './CancelRetry';
 import { OperationProgress, Steps } from './OperationParts';
 import { hasEnded, useOperation } from './useOperation';
 
-type Detail = OperationDetailQuery['operation'];
+/** An operation as its page reads it. */
+export type Detail = OperationDetailQuery['operation'];
 
-/** The page of an operation. */
+/** The page of an operation: followed live, and read again while it goes on, for what it waits for. */
 export function OperationPage({ id }: { id: string }) {
   const { data, problem, refresh } = useRead(OperationDetailDocument, { id });
+  useWhile(data !== undefined && !hasEnded(data.operation.state), refresh);
   if (data === undefined) {
     return <div className="page">{problem !== undefined ? <ProblemPage problem={problem} onRetry={refresh} /> : <div className="card"><Loading lines={8} /></div>}</div>;
   }
@@ -27,37 +34,81 @@ function OperationView({ detail, refresh }: { detail: Detail; refresh: () => voi
   const finished = hasEnded(now.state) && !hasEnded(detail.state);
   useEffect(() => { if (finished) refresh(); }, [finished, refresh]); // evidence comes with the end
   const { instance } = detail;
+  const open = !hasEnded(now.state);
   return (
-    <div className="page">
+    <div className="page" data-operation-page={detail.id} data-state={now.state}>
       <PageHead
         title={operationName(detail.kind)}
         lede={instance === null ? undefined : <>of <Link to="/workloads/$id" params={{ id: instance.id }}>{instance.name}</Link></>}
         crumbs={<><Link to="/operations">Operations</Link><Icon name="right" size={12} /><span className="mono">{detail.id}</span></>}
+        actions={<CancelRetry detail={detail} state={now.state} refresh={refresh} />}
       />
+      <CancelNotice detail={detail} open={open} />
+      <Outcome outcome={now.outcome} />
+      {open && <BlockersCard blockers={detail.blockers} title="What it waits for" />}
       <div className="workload">
         <div className="stack">
           <Card title="Progress"><OperationProgress operation={now} /></Card>
-          <Card title="Steps"><Steps steps={now.steps} over={now.state} /></Card>
-          {detail.evidence !== null && <Card title="Evidence"><Json value={detail.evidence} label="Evidence" /></Card>}
+          {open && detail.waitsFor.length > 0 && <Card title="Work that it waits for" label="Work that it waits for"><WorkTable work={detail.waitsFor} /></Card>}
+          <Card title="Steps"><Steps steps={now.steps} over={now.state} evidence={evidenceOf(detail)} /></Card>
+          {hasContent(detail.evidence) && <Card title="Evidence"><Json value={detail.evidence} label="Evidence" /></Card>}
           {hasContent(detail.desiredChange) && <Card title="What was asked for"><Json value={detail.desiredChange} label="What was asked for" /></Card>}
         </div>
-        <Card title="Details">
-          <dl className="facts">
-            <Fact term="Asked for by">{detail.requester.name}<span className="faint"> · {words(detail.requester.kind)}</span></Fact>
-            <Fact term="Asked for"><Ago at={detail.createdAt} /></Fact>
-            <Fact term="Taken up"><Ago at={now.startedAt} /></Fact>
-            <Fact term="Ended"><Ago at={now.endedAt} /></Fact>
-            <Fact term="Reason">{detail.reason === '' ? <span className="faint">—</span> : detail.reason}</Fact>
-            <Fact term="Deadline">{new Date(detail.deadline).toLocaleTimeString()}</Fact>
-            <Fact term="Dispatches">{detail.dispatchAttempt}</Fact>
-            <Fact term="Claims">{detail.claimEpoch}</Fact>
-            <Fact term="Operation"><Copy value={detail.id} what="operation id" /></Fact>
-            <Fact term="Correlation id"><Copy value={detail.correlationId} what="correlation id" /></Fact>
-          </dl>
-        </Card>
+        <Facts detail={detail} now={now} />
       </div>
     </div>
   );
+}
+
+function Facts({ detail, now }: { detail: Detail; now: Pick<Detail, 'startedAt' | 'endedAt'> }) {
+  return (
+    <Card title="Details">
+      <dl className="facts">
+        <Fact term="Asked for by">{detail.requester.name}<span className="faint"> · {words(detail.requester.kind)}</span></Fact>
+        <Fact term="Asked for"><Ago at={detail.createdAt} /></Fact>
+        <Fact term="Taken up"><Ago at={now.startedAt} /></Fact>
+        <Fact term="Ended"><Ago at={now.endedAt} /></Fact>
+        <Fact term="Reason">{detail.reason === '' ? <span className="faint">—</span> : detail.reason}</Fact>
+        {detail.targetIds.length > 0 && <Fact term={plural(detail.targetIds.length, 'member')}><Targets ids={detail.targetIds} /></Fact>}
+        {detail.retryOf !== null && <Fact term="Tries again"><Link to="/operations/$id" params={{ id: detail.retryOf }} className="mono">{detail.retryOf}</Link></Fact>}
+        <Fact term="Deadline">{fullTime(detail.deadline)}<span className="sub">{detail.force ? 'by force from the start' : detail.onDeadline === 'FORCE' ? 'after which it goes on by force' : 'after which it fails'}</span></Fact>
+        {detail.forcedAt !== null && <Fact term="By force since"><Ago at={detail.forcedAt} /></Fact>}
+        <Fact term="Dispatches">{detail.dispatchAttempt}</Fact>
+        <Fact term="Claims">{detail.claimEpoch}</Fact>
+        <Fact term="Operation"><Copy value={detail.id} what="operation id" /></Fact>
+        <Fact term="Correlation id"><Copy value={detail.correlationId} what="correlation id" /></Fact>
+      </dl>
+    </Card>
+  );
+}
+
+/** Most targets that are written out. */
+const maxTargets = 12;
+
+function Targets({ ids }: { ids: readonly string[] }) {
+  return <>{ids.slice(0, maxTargets).map((id) => <div key={id}><Copy value={id} what="member id" /></div>)}{ids.length > maxTargets && <div className="small faint">and {ids.length - maxTargets} more</div>}</>;
+}
+
+/** What became of a request to cancel. */
+function CancelNotice({ detail, open }: { detail: Detail; open: boolean }) {
+  if (detail.cancelRequestedAt === null) return null;
+  return (
+    <Notice tone={open ? 'warn' : 'idle'} icon="info" role="status">
+      <b>{detail.cancelRequester} asked to cancel it <Ago at={detail.cancelRequestedAt} />.</b>{' '}
+      <span className="said" data-cancel-message>{detail.cancelMessage === '' ? 'The app has not said yet whether it is too late.' : detail.cancelMessage}</span>
+    </Notice>
+  );
+}
+
+function Outcome({ outcome }: { outcome: string | null }) {
+  const word = outcomeWord(outcome);
+  if (word === undefined) return null;
+  return <Notice tone="warn" icon="warn" role="status"><b data-outcome={outcome}>{word.title}.</b> {word.text}</Notice>;
+}
+
+/** The evidence of each step that has any, by the step's id. */
+function evidenceOf(detail: Detail): ReadonlyMap<string, unknown> {
+  return new Map(detail.steps.flatMap((step) => (hasContent(step.evidence) ? [[step.id, step.evidence] as const] : [])));
 }
 
 /** Whether there is anything to show of a JSON value. */

@@ -1,11 +1,12 @@
 // Parts that show an operation: its bar, its steps, its failure.
 import type { OperationState, StepBitsFragment } from '../generated/graphql';
+import { outcomeWord } from '../changes/words';
 import { between, operationName, words } from '../lib/format';
 import { Icon } from '../ui/Icons';
 import type { IconName } from '../ui/Icons';
 import { Notice } from '../ui/Problem';
 import { Status, toneOf } from '../ui/Status';
-import { useNow } from '../ui/parts';
+import { Json, useNow } from '../ui/parts';
 import type { OperationView } from './useOperation';
 import { hasEnded } from './useOperation';
 
@@ -15,7 +16,7 @@ export function OperationProgress({ operation, told }: { operation: OperationVie
   return (
     <div className="stack-s">
       <div className="row" style={{ justifyContent: 'space-between' }}>
-        <span className="row"><Status state={operation.state} operation />{operation.outcome !== null && operation.outcome !== 'NORMAL' && <Status state="DEGRADED" label={words(operation.outcome)} />}</span>
+        <span className="row"><Status state={operation.state} operation />{operation.outcome !== null && operation.outcome !== 'NORMAL' && <Status state="DEGRADED" label={words(operation.outcome)} title={outcomeWord(operation.outcome)?.text ?? ''} />}</span>
         <span className="small faint num">{hasEnded(operation.state) ? `took ${between(operation.createdAt, operation.endedAt, now)}` : `${operation.percent} % · ${between(operation.createdAt, null, now)}`}</span>
       </div>
       <div className={`op-bar tone-${toneOf(operation.state, true)}`} role="progressbar" aria-valuenow={operation.percent} aria-valuemin={0} aria-valuemax={100} aria-label={`${operationName(operation.kind)} progress`}>
@@ -41,8 +42,8 @@ export function FailureNotice({ operation }: { operation: Pick<OperationView, 'e
 
 const stepIcons: Readonly<Record<string, IconName>> = { SUCCEEDED: 'check', FAILED: 'cross', RUNNING: 'clock', SKIPPED: 'minus', PENDING: 'circle' };
 
-/** The steps in order, each with how long it took. */
-export function Steps({ steps, over }: { steps: readonly StepBitsFragment[]; over: OperationState }) {
+/** The steps in order, each with how long it took and, where it is given, its evidence. */
+export function Steps({ steps, over, evidence }: { steps: readonly StepBitsFragment[]; over: OperationState; evidence?: ReadonlyMap<string, unknown> }) {
   const now = useNow(1_000);
   if (steps.length === 0) return <p className="small faint">{hasEnded(over) ? 'It had no steps.' : 'A worker has not taken it up yet.'}</p>;
   return (
@@ -53,6 +54,7 @@ export function Steps({ steps, over }: { steps: readonly StepBitsFragment[]; ove
           <span>
             {words(step.name)}<span className="hidden-visually">, {words(step.state)}</span>{step.attempt > 1 && <span className="faint small"> · attempt {step.attempt}</span>}
             {step.message !== '' && step.state !== 'SUCCEEDED' && <span className="msg said">{step.message}</span>}
+            {evidence?.has(step.id) === true && <details className="fold"><summary>Evidence</summary><Json value={evidence.get(step.id)} label={`Evidence of ${words(step.name)}`} /></details>}
           </span>
           <span className="time num">{between(step.startedAt, step.endedAt, now)}</span>
         </li>

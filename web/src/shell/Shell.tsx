@@ -74,6 +74,7 @@ function SideContent() {
         <NavLink to="/catalog" icon="catalog" text="Catalog" />
         <NavLink to="/allocations" icon="allocations" text="Allocations" />
         <NavLink to="/operations" icon="operations" text="Operations" />
+        <NavLink to="/orphans" icon="orphans" text="Orphans" />
         {can('audit.read') && <NavLink to="/audit" icon="audit" text="Audit" />}
         {can('node.read') && <><h2>Platform</h2><NavLink to="/nodes" icon="nodes" text="Nodes" /></>}
       </nav>
@@ -82,6 +83,6 @@ function SideContent() {
   );
 }
 
-function NavLink({ to, icon, text }: { to: '/workloads' | '/catalog' | '/allocations' | '/operations' | '/audit' | '/nodes'; icon: IconName; text: string }) {
+function NavLink({ to, icon, text }: { to: '/workloads' | '/catalog' | '/allocations' | '/operations' | '/orphans' | '/audit' | '/nodes'; icon: IconName; text: string }) {
   return <Link to={to} activeOptions={{ includeSearch: false }}><Icon name={icon} />{text}</Link>;
 }

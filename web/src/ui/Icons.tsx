@@ -8,6 +8,8 @@ const shapes = {
   operations: <><path d="M4 12a8 8 0 0 1 14-5.3L20 9M20 4v5h-5M20 12a8 8 0 0 1-14 5.3L4 15M4 20v-5h5" /></>,
   nodes: <><circle cx="12" cy="5.5" r="2.5" /><circle cx="5.5" cy="18" r="2.5" /><circle cx="18.5" cy="18" r="2.5" /><path d="m10.8 7.7-4.1 8M13.2 7.7l4.1 8M8 18h8" /></>,
   audit: <><path d="M12 3 5 6v5c0 4.6 2.9 8.2 7 10 4.1-1.8 7-5.4 7-10V6l-7-3Z" /><path d="m9 11.8 2.2 2.2L15.2 10" /></>,
+  orphans: <><path d="M4 9h16v10.5H4zM3 4.5h18V9H3z" /><path d="M10 13h4" /></>,
+  more: <path d="M12 5.5v.01M12 12v.01M12 18.5v.01" />,
   launch: <path d="M7 5v14l11-7L7 5Z" />,
   plus: <path d="M12 5v14M5 12h14" />,
   search: <><circle cx="11" cy="11" r="6.5" /><path d="m16 16 4.5 4.5" /></>,

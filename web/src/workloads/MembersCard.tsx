@@ -1,21 +1,38 @@
-// Who makes up a workload, by component.
-import { Modal } from '@mantine/core';
-import { useState } from 'react';
+// Who makes up a workload: a picture of members on their nodes, and the same as a table.
+import { Loader, SegmentedControl } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
+import { Suspense, lazy, useMemo, useState } from 'react';
 import { allocationName } from '../catalog/needs';
+import { MemberDialog } from '../changes/MemberDialogs';
+import { labelsOf } from '../changes/labels';
+import type { MemberAct } from '../changes/rules';
+import type { MemberBitsFragment } from '../generated/graphql';
 import { shorten } from '../lib/format';
 import { Status, HealthMark } from '../ui/Status';
-import { Card, DataTable, Json } from '../ui/parts';
+import { Card, DataTable } from '../ui/parts';
 import type { Column } from '../ui/parts';
+import { MemberDrawer } from './MemberDrawer';
+import { MemberMenu } from './MemberMenu';
 import type { Workload } from './WorkloadPage';
+import { useMembers } from './useMembers';
 
-type Member = Workload['members']['edges'][number]['node'];
+const Topology = lazy(() => import('../topology/Topology'));
 
-/** Components with their counts, and the table of members. */
-export function MembersCard({ workload }: { workload: Workload }) {
-  const [shown, setShown] = useState<Member>();
-  const members = workload.members.edges.map((edge) => edge.node);
+/** Components with their counts, and the members as a picture or a table. */
+export function MembersCard({ workload, refresh }: { workload: Workload; refresh: () => void }) {
+  const { members, more } = useMembers(workload);
+  const phone = useMediaQuery('(max-width: 860px)', undefined, { getInitialValueInEffect: false });
+  const [view, setView] = useState<string>();
+  const [shown, setShown] = useState<string>();
+  const [asked, setAsked] = useState<{ member: MemberBitsFragment; act: MemberAct }>();
+  const drift = useMemo(() => new Map(workload.drift.flatMap((each) => (each.memberId === null ? [] : [[each.memberId, each.message] as const]))), [workload.drift]);
+  const now = view ?? (phone ? 'table' : 'picture');
+  const ask = (member: MemberBitsFragment, act: MemberAct) => setAsked({ member, act });
+  const open = members.find((member) => member.id === shown);
+  const columns = useMemo(() => columnsOf(workload, drift, setShown, (member, act) => setAsked({ member, act })), [workload, drift]);
+  const tall = members.length > 10;
   return (
-    <Card title="Members" pad={false} label="Members">
+    <Card title="Members" pad={false} label="Members" aside={members.length > 0 && <SegmentedControl size="xs" aria-label="How members are shown" value={now} onChange={setView} data={[{ value: 'picture', label: 'Picture' }, { value: 'table', label: 'Table' }]} />}>
       <div className="roles">
         {workload.roles.map((role) => (
           <div key={role.componentKey} data-role={role.componentKey}>
@@ -26,11 +43,17 @@ export function MembersCard({ workload }: { workload: Workload }) {
           </div>
         ))}
       </div>
-      {members.length > 0 && <DataTable label="Members" rows={members} keyOf={(row) => row.id} columns={columns(setShown)} />}
-      {workload.members.pageInfo.hasNextPage && <p className="card-body small faint">Only the first {members.length} members are shown.</p>}
-      <Modal opened={shown !== undefined} onClose={() => setShown(undefined)} title={<b>What the adapter says</b>} size="lg">
-        {shown !== undefined && <Json value={shown.adapterDetail} label="Adapter detail" />}
-      </Modal>
+      {members.length > 0 && now === 'picture' && (
+        <div className={`topology${tall ? ' tall' : ''}`} data-topology>
+          <Suspense fallback={<div style={{ display: 'grid', placeItems: 'center', height: '100%' }}><Loader size="sm" aria-label="Loading the picture" /></div>}>
+            <Topology components={workload.roles} members={members} drift={drift} onOpen={setShown} />
+          </Suspense>
+        </div>
+      )}
+      {members.length > 0 && now === 'table' && <DataTable label="Members" rows={members} keyOf={(row) => row.id} columns={columns} />}
+      {more && <p className="card-body small faint">Only the first {members.length} members are shown.</p>}
+      <MemberDrawer member={open} workload={workload} drift={open === undefined ? undefined : drift.get(open.id)} onClose={() => setShown(undefined)} onAct={ask} />
+      {asked !== undefined && <MemberDialog act={asked.act} member={asked.member} instanceId={workload.id} onClose={() => setAsked(undefined)} onDone={() => { setAsked(undefined); setShown(undefined); refresh(); }} />}
     </Card>
   );
 }
@@ -41,13 +64,29 @@ function Pips({ desired, current, healthy }: { desired: number; current: number;
   return <div className="pips" aria-hidden="true">{Array.from({ length: total }, (_, at) => <i key={at} className={at < healthy ? 'healthy' : at < current ? 'there' : ''} />)}</div>;
 }
 
-function columns(show: (member: Member) => void): Column<Member>[] {
+function columnsOf(workload: Workload, drift: ReadonlyMap<string, string>, show: (id: string) => void, onAct: (member: MemberBitsFragment, act: MemberAct) => void): Column<MemberBitsFragment>[] {
   return [
-    { head: 'Member', cell: (row) => <><span className="strong">{row.componentKey} {row.index}</span>{row.cordoned && <> <span className="tag">cordoned</span></>}<span className="sub mono" title={row.id}>{shorten(row.id, 10, 6)}</span></> },
+    {
+      head: 'Member', cell: (row) => (
+        <span data-member={row.id} data-state={row.status}>
+          <button type="button" className="member-name" onClick={() => show(row.id)}>{row.componentKey} {row.index}</button>
+          {row.cordoned && <> <span className="tag">cordoned</span></>}{drift.has(row.id) && <> <span className="tag" title={drift.get(row.id)}>drift</span></>}
+          <span className="sub mono" title={row.id}>{shorten(row.id, 10, 6)}</span>
+          <Labels value={row.labels} />
+        </span>
+      ),
+    },
     { head: 'Status', cell: (row) => <Status state={row.status} /> },
     { head: 'Health', cell: (row) => <HealthMark health={row.health} message={row.healthMessage} over={row.status === 'REMOVED' || row.status === 'FAILED'} /> },
-    { head: 'Node', cell: (row) => row.node === null ? <span className="faint">—</span> : <span>{row.node.name}<span className="sub mono">{row.node.address}</span></span> },
+    { head: 'Node', cell: (row) => row.node === null ? <span className="faint">—</span> : <span>{row.node.name}{row.node.status === 'OFFLINE' && <> <Status state="OFFLINE" bare /></>}<span className="sub mono">{row.node.address}</span></span> },
     { head: 'Allocation', cell: (row) => row.allocation === null ? <span className="faint">—</span> : allocationName(row.allocation) },
-    { head: '', right: true, cell: (row) => row.adapterDetail === null ? null : <button type="button" className="copy small" style={{ color: 'var(--accent)' }} onClick={() => show(row)}>Detail</button> },
+    { head: '', right: true, cell: (row) => <MemberMenu member={row} workload={workload} onAct={onAct} /> },
   ];
+}
+
+/** A member's labels as tags; nothing without any. */
+export function Labels({ value }: { value: unknown }) {
+  const labels = Object.entries(labelsOf(value)).sort(([a], [b]) => a.localeCompare(b));
+  if (labels.length === 0) return null;
+  return <span className="labels">{labels.map(([name, text]) => <span key={name} className="tag mono">{name}={text}</span>)}</span>;
 }

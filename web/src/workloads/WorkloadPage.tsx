@@ -3,7 +3,6 @@ import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { useRead, useThrottled } from '../api/hooks';
-import { useSession } from '../api/session';
 import { allocationName, shapeName } from '../catalog/needs';
 import { WorkloadDocument } from '../generated/graphql';
 import type { WorkloadQuery } from '../generated/graphql';
@@ -16,9 +15,10 @@ import { Notice, ProblemPage } from '../ui/Problem';
 import { HealthMark, Status } from '../ui/Status';
 import { Ago, Card, Copy, Fact, Glyph, Json, Loading, PageHead } from '../ui/parts';
 import { ActionsCard } from './ActionsCard';
-import { DecommissionDialog } from './DecommissionDialog';
 import { MembersCard } from './MembersCard';
 import { TimelineCard } from './Timeline';
+import { Troubles } from './Troubles';
+import { WorkloadActions } from './WorkloadActions';
 import { useTimeline } from './useTimeline';
 import type { Followed } from './useTimeline';
 import { isOver } from './WorkloadsPage';
@@ -54,13 +54,14 @@ function WorkloadView({ workload, followed, refresh }: { workload: Workload; fol
           <span className="small faint">created <Ago at={workload.createdAt} /></span>
           {workload.smoke && <span className="tag">smoke test</span>}
         </span>}
-        actions={<Decommission workload={workload} refresh={refresh} />}
+        actions={<WorkloadActions workload={workload} refresh={refresh} />}
       />
       <Failed workload={workload} />
+      <Troubles workload={workload} refresh={refresh} />
       <div className="workload live">
         <div className="stack">
           {operation !== null && <OperationCard operation={operation} told={workload.failure?.message} />}
-          <MembersCard workload={workload} />
+          <MembersCard workload={workload} refresh={refresh} />
           <ActionsCard workload={workload} />
           <AboutCard workload={workload} />
         </div>
@@ -70,20 +71,6 @@ function WorkloadView({ workload, followed, refresh }: { workload: Workload; fol
         </div>
       </div>
     </div>
-  );
-}
-
-function Decommission({ workload, refresh }: { workload: Workload; refresh: () => void }) {
-  const { can } = useSession();
-  const [asking, setAsking] = useState(false);
-  const gone = workload.releasedAt !== null || workload.status === 'STOPPING' || workload.status === 'STOPPED';
-  const allowed = can(`${workload.permissionFamily}.instance.delete`);
-  if (gone || !allowed) return null;
-  return (
-    <>
-      <Button variant="default" leftSection={<Icon name="trash" size={15} />} onClick={() => setAsking(true)}>Decommission</Button>
-      <DecommissionDialog workload={workload} opened={asking} onClose={() => setAsking(false)} onDone={refresh} />
-    </>
   );
 }
 
@@ -127,6 +114,8 @@ function AboutCard({ workload }: { workload: Workload }) {
           <Fact term="Capacity">{workload.allocations.length === 0 ? shapeName(workload.boundCapacityShape) : workload.allocations.map(allocationName).join(', ')}</Fact>
           <Fact term="Control plane">{words(workload.operatingMode)}, for one {workload.controlPlaneScope.toLowerCase()}</Fact>
           <Fact term="Run by">{workload.runtimeBackend}</Fact>
+          <Fact term="Generation">{workload.generation}</Fact>
+          <Fact term="Last looked at">{workload.observedAt === null ? <span className="faint">not yet</span> : <Ago at={workload.observedAt} />}</Fact>
           <Fact term="Last change"><Ago at={workload.updatedAt} /></Fact>
           {workload.releasedAt !== null && <Fact term="Proved gone"><Ago at={workload.releasedAt} /></Fact>}
           <Fact term="Id"><Copy value={workload.id} what="id" /></Fact>

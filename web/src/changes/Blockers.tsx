@@ -1,0 +1,38 @@
+// What something waits for, the thing to mend first on top.
+import { useSession } from '../api/session';
+import type { BlockerBitsFragment } from '../generated/graphql';
+import { Icon } from '../ui/Icons';
+import type { IconName } from '../ui/Icons';
+import { Ago, Card, useNow } from '../ui/parts';
+import { ownerWord, untilWord } from './words';
+
+const icons: Readonly<Record<string, IconName>> = { adapter: 'operations', platform: 'workloads', user: 'info', node: 'nodes' };
+
+/** The card; nothing when nothing is in the way. */
+export function BlockersCard({ blockers, title }: { blockers: readonly BlockerBitsFragment[]; title: string }) {
+  const { can } = useSession();
+  const now = useNow(1_000);
+  if (blockers.length === 0) return null;
+  return (
+    <Card title={title} pad={false} label={title} className="blocker-card">
+      <ol className="blockers">
+        {blockers.map((each, at) => (
+          <li key={`${each.code} ${each.subject}`} className={at === 0 ? 'tone-warn' : 'tone-idle'} data-blocker={each.code} data-owner={each.owner}>
+            <Icon name={icons[each.owner] ?? 'info'} size={17} />
+            <div>
+              <div className="said wrap-any">{each.message}</div>
+              <div className="tail">
+                <code>{each.code}</code>
+                <span>{ownerWord(each.owner)}</span>
+                {each.subject !== '' && <span className="mono">{each.subject}</span>}
+                <span>since <Ago at={each.since} /></span>
+                {each.nextRetryAt !== null && <span className="num">next try {untilWord(each.nextRetryAt, now)}</span>}
+                {each.permissionKey !== '' && <span>cleared with <code>{each.permissionKey}</code>{can(each.permissionKey) ? ', which you have' : ', which you lack'}</span>}
+              </div>
+            </div>
+          </li>
+        ))}
+      </ol>
+    </Card>
+  );
+}

@@ -1,0 +1,136 @@
+// The dialog of every change: a form, then what it would do, then a reason and the word that it shall be done.
+import { Button, Checkbox, Modal, Textarea } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
+import { useReducer, useState } from 'react';
+import type { ReactNode, SyntheticEvent } from 'react';
+import { placeReasons } from '../api/errors';
+import type { Answer } from '../api/hooks';
+import type { PlanBitsFragment } from '../generated/graphql';
+import { Icon } from '../ui/Icons';
+import { Notice, ProblemNotice } from '../ui/Problem';
+import { Loading } from '../ui/parts';
+import { PlanPreview } from './PlanPreview';
+import { needsSure, opening, proceed, staleCode } from './flow';
+
+/** What a dialog asks, plans and sends. */
+export interface Change {
+  readonly title: string;
+  /** The word on the button that does it. */
+  readonly act: string;
+  readonly danger?: boolean;
+  readonly intro: ReactNode;
+  /** The form's fields by the names of the input, for which refusals are shown at the field; `config` stands for all below it. */
+  readonly fields: readonly string[];
+  /** What the form itself finds wrong; nothing is planned before it is empty. */
+  readonly wrong?: ReadonlyMap<string, string>;
+  /** Asks for the plan; left out for changes that have none. */
+  readonly plan?: () => Promise<Answer<PlanBitsFragment>>;
+  readonly send: (given: { planHash: string | null; reason: string | null }) => Promise<Answer<unknown>>;
+  readonly reasonNeeded: boolean;
+  /** The fields, with what is wrong at each. */
+  readonly form: (errors: ReadonlyMap<string, string>) => ReactNode;
+}
+
+/** Longest reason that is sent, characters. */
+const maxReason = 500;
+
+/** The dialog, open as long as it is mounted. */
+export function ChangeDialog({ change, onClose, onDone }: { change: Change; onClose: () => void; onDone: () => void }) {
+  const phone = useMediaQuery('(max-width: 640px)');
+  return (
+    <Modal opened onClose={onClose} title={<b>{change.title}</b>} size="lg" fullScreen={phone} centered={!phone}>
+      <ChangeForm change={change} onClose={onClose} onDone={onDone} />
+    </Modal>
+  );
+}
+
+/** The dialog's content: shows the form or the plan, by where the change stands. */
+export function ChangeForm({ change, onClose, onDone }: { change: Change; onClose: () => void; onDone: () => void }) {
+  const way = useChange(change, onDone);
+  const { flow } = way;
+  const previewing = flow.plan !== undefined && (flow.step === 'preview' || flow.step === 'sending');
+  return (
+    <form className="stack" onSubmit={way.submit} noValidate data-step={flow.step}>
+      {flow.stale !== undefined && <StaleNotice messages={flow.stale.reasons.map((reason) => reason.message)} ready={previewing} />}
+      {flow.step === 'planning' && <div style={{ minHeight: 260 }}><p className="small soft">Asking what this would do …</p><Loading lines={7} /></div>}
+      {flow.step !== 'planning' && previewing && <PlanPreview plan={flow.plan} />}
+      {flow.step !== 'planning' && !previewing && <><div className="soft">{change.intro}</div>{change.form(way.errors)}</>}
+      {flow.step !== 'planning' && (previewing || change.plan === undefined) && (flow.plan?.allowed !== false) && (
+        <Textarea label="Reason" description={change.reasonNeeded ? 'Needed for this, and kept in the audit' : 'Kept in the audit'} required={change.reasonNeeded} autosize minRows={2} maxRows={5} maxLength={maxReason} value={way.reason} onChange={(event) => way.setReason(event.currentTarget.value)} error={way.errors.get('reason')} />
+      )}
+      {previewing && flow.plan.allowed && needsSure(flow.plan) && (
+        <Checkbox label={flow.plan.reversible ? 'I know that work may be lost' : 'I know that this cannot be taken back'} checked={way.sure} onChange={(event) => way.setSure(event.currentTarget.checked)} />
+      )}
+      {flow.problem !== undefined && <ProblemNotice problem={flow.problem} reasons={way.rest} />}
+      <Foot change={change} way={way} previewing={previewing} onClose={onClose} />
+    </form>
+  );
+}
+
+type Way = ReturnType<typeof useChange>;
+
+function Foot({ change, way, previewing, onClose }: { change: Change; way: Way; previewing: boolean; onClose: () => void }) {
+  const { flow } = way;
+  const colour = change.danger === true ? { color: 'red' } : {};
+  return (
+    <div className="dialog-foot">
+      {previewing ? <Button variant="default" onClick={way.back} disabled={flow.step === 'sending'}>Back</Button> : <Button variant="default" onClick={onClose}>Cancel</Button>}
+      {change.plan !== undefined && !previewing
+        ? <Button type="submit" loading={flow.step === 'planning'} rightSection={<Icon name="right" size={14} />}>See the plan</Button>
+        : <Button type="submit" loading={flow.step === 'sending'} disabled={!way.ready} {...colour}>{change.act}</Button>}
+    </div>
+  );
+}
+
+function StaleNotice({ messages, ready }: { messages: readonly string[]; ready: boolean }) {
+  return (
+    <Notice tone="warn" icon="info" role="alert">
+      <b>Something moved since you looked, and nothing was changed.</b>
+      {messages.length > 0 && <ul>{messages.map((message, at) => <li key={at} className="said">{message}</li>)}</ul>}
+      <p>{ready ? 'Below is the new plan. Read it, and go on if it is still what you want.' : 'The plan is being made again.'}</p>
+    </Notice>
+  );
+}
+
+/** The dialog's state: where it stands, the reason, and what goes wrong where. */
+function useChange(change: Change, onDone: () => void) {
+  const [flow, dispatch] = useReducer(proceed, opening);
+  const [reason, setReason] = useState('');
+  const [sure, setSure] = useState(false);
+  const [tried, setTried] = useState(false);
+  const placed = placeReasons(flow.problem?.reasons ?? [], (path) => change.fields.some((field) => path === field || path.startsWith(`${field}.`)) || path === 'reason');
+  const own = change.wrong ?? new Map<string, string>();
+  const errors = new Map([...placed.fields, ...(tried ? own : [])]);
+  const given = reason.trim();
+  const planned = flow.plan;
+  const ready = flow.step !== 'planning' && (!change.reasonNeeded || given !== '') && (planned === undefined || (planned.allowed && (!needsSure(planned) || sure)));
+
+  const makePlan = async (plan: NonNullable<Change['plan']>) => {
+    setSure(false);
+    const answer = await plan();
+    dispatch(answer.problem === undefined ? { kind: 'planned', plan: answer.data } : { kind: 'failed', problem: answer.problem });
+  };
+  const send = async () => {
+    dispatch({ kind: 'send' });
+    const answer = await change.send({ planHash: planned?.hash ?? null, reason: given === '' ? null : given });
+    if (answer.problem === undefined) {
+      onDone();
+      return;
+    }
+    dispatch({ kind: 'failed', problem: answer.problem });
+    if (answer.problem.code === staleCode && planned !== undefined && change.plan !== undefined) await makePlan(change.plan);
+  };
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    setTried(true);
+    if (own.size > 0 || flow.step === 'planning' || flow.step === 'sending') return;
+    if (flow.step === 'form' && change.plan !== undefined) {
+      dispatch({ kind: 'plan' });
+      void makePlan(change.plan);
+    } else if (ready) {
+      void send();
+    }
+  };
+  const back = () => dispatch({ kind: 'back' });
+  return { flow, reason, setReason, sure, setSure, errors, rest: placed.rest, ready, submit, back };
+}

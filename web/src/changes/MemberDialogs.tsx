@@ -1,0 +1,154 @@
+// What can be asked of a member, each as a dialog.
+import { Textarea } from '@mantine/core';
+import { useState } from 'react';
+import { ask, useSender } from '../api/hooks';
+import { allocationName } from '../catalog/needs';
+import {
+  CordonMemberDocument, DrainMemberDocument, LabelMemberDocument, PlanDrainMemberDocument, PlanRemoveMemberDocument, PlanReplaceMemberDocument, RecoverMemberDocument,
+  RemoveMemberDocument, ReplaceMemberDocument, UncordonMemberDocument,
+} from '../generated/graphql';
+import type { MemberBitsFragment } from '../generated/graphql';
+import { ChangeDialog } from './ChangeDialog';
+import { DeadlineField, EndingFields, PlaceFields, firstPlace, intentOf, placeProblem } from './fields';
+import type { Ending, Place } from './fields';
+import { needsReason } from './flow';
+import { labelText, labelsOf, readLabels } from './labels';
+import type { MemberAct } from './rules';
+
+/** What every dialog of a member gets. */
+export interface MemberDialogProps {
+  readonly member: MemberBitsFragment;
+  readonly instanceId: string;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+const ending: Ending = { force: false, onDeadline: 'FAIL', deadline: '3600' };
+
+/** A member's name for people. */
+export function memberName(member: Pick<MemberBitsFragment, 'componentKey' | 'index'>): string {
+  return `${member.componentKey} ${member.index}`;
+}
+
+/** The dialog of an act. */
+export function MemberDialog({ act, ...props }: MemberDialogProps & { act: MemberAct }) {
+  switch (act) {
+    case 'drain':
+      return <DrainDialog {...props} />;
+    case 'remove':
+      return <RemoveDialog {...props} />;
+    case 'replace':
+      return <ReplaceDialog {...props} />;
+    case 'label':
+      return <LabelDialog {...props} />;
+    case 'cordon':
+      return <PlainDialog {...props} kind="cordon" />;
+    case 'uncordon':
+      return <PlainDialog {...props} kind="uncordon" />;
+    case 'recover':
+      return <PlainDialog {...props} kind="recover" />;
+  }
+}
+
+const endingFields = ['force', 'onDeadline', 'deadlineSeconds'];
+
+function DrainDialog({ member, onClose, onDone }: MemberDialogProps) {
+  const [value, setValue] = useState(ending);
+  const send = useSender(DrainMemberDocument);
+  return (
+    <ChangeDialog
+      onClose={onClose} onDone={onDone}
+      change={{
+        title: `Drain ${memberName(member)}`, act: 'Drain', danger: value.force, fields: endingFields, reasonNeeded: needsReason(value),
+        intro: 'It takes no new work, and what runs on it may end. The member stays and can be put back to work.',
+        plan: () => ask(PlanDrainMemberDocument, { input: { memberId: member.id, force: value.force } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planDrainMember } : answer)),
+        send: (given) => send({ memberId: member.id, force: value.force, onDeadline: value.onDeadline, deadlineSeconds: Number(value.deadline), ...given }),
+        form: (errors) => <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Does not wait for what runs: that work is lost." />,
+      }}
+    />
+  );
+}
+
+function RemoveDialog({ member, onClose, onDone }: MemberDialogProps) {
+  const [value, setValue] = useState(ending);
+  const send = useSender(RemoveMemberDocument);
+  return (
+    <ChangeDialog
+      onClose={onClose} onDone={onDone}
+      change={{
+        title: `Remove ${memberName(member)}`, act: 'Remove', danger: true, fields: endingFields, reasonNeeded: needsReason(value),
+        intro: 'It is drained first and then taken out. It is done when its node has proved that nothing of it is left.',
+        plan: () => ask(PlanRemoveMemberDocument, { input: { memberId: member.id, force: value.force } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planRemoveMember } : answer)),
+        send: (given) => send({ memberId: member.id, force: value.force, onDeadline: value.onDeadline, deadlineSeconds: Number(value.deadline), ...given }),
+        form: (errors) => <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Running work is lost. Where the node does not answer, what is left is listed as an orphan and cleaned up once it does." />,
+      }}
+    />
+  );
+}
+
+function ReplaceDialog({ member, instanceId, onClose, onDone }: MemberDialogProps) {
+  const [value, setValue] = useState(ending);
+  const [place, setPlace] = useState<Place>({ ...firstPlace, mode: 'same' });
+  const send = useSender(ReplaceMemberDocument);
+  const where = { memberId: member.id, allocationId: place.mode === 'existing' ? (place.allocationIds[0] ?? null) : null, intent: intentOf(place), force: value.force };
+  const problem = placeProblem(place);
+  const healthy = member.health === 'HEALTHY';
+  return (
+    <ChangeDialog
+      onClose={onClose} onDone={onDone}
+      change={{
+        title: `Replace ${memberName(member)}`, act: 'Replace', danger: true, fields: [...endingFields, 'allocationId', 'intent'], reasonNeeded: needsReason({ ...value, always: healthy }),
+        intro: `A new ${member.componentKey} comes in first, then this one is drained and taken out.${healthy ? ' The member is healthy, so a reason is needed.' : ''}`,
+        wrong: new Map(problem === undefined ? [] : [['allocationId', problem]]),
+        plan: () => ask(PlanReplaceMemberDocument, { input: where }).then((answer) => (answer.problem === undefined ? { data: answer.data.planReplaceMember } : answer)),
+        send: (given) => send({ ...where, onDeadline: value.onDeadline, deadlineSeconds: Number(value.deadline), ...given }),
+        form: (errors) => (
+          <div className="stack">
+            <PlaceFields value={place} onChange={setPlace} errors={errors} instanceId={instanceId} single same={member.allocation === null ? 'Where the old member lived' : `In ${allocationName(member.allocation)}${member.node === null ? '' : `, on ${member.node.name}`}.`} />
+            <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Does not wait for what runs on the old member: that work is lost." />
+          </div>
+        ),
+      }}
+    />
+  );
+}
+
+function LabelDialog({ member, onClose, onDone }: MemberDialogProps) {
+  const [text, setText] = useState(() => labelText(labelsOf(member.labels)));
+  const send = useSender(LabelMemberDocument);
+  const read = readLabels(text);
+  return (
+    <ChangeDialog
+      onClose={onClose} onDone={onDone}
+      change={{
+        title: `Labels of ${memberName(member)}`, act: 'Save labels', fields: ['labels'], reasonNeeded: false,
+        intro: 'The app may use labels to say what runs where.',
+        wrong: new Map('wrong' in read ? [['labels', read.wrong]] : []),
+        send: (given) => send({ memberId: member.id, labels: 'labels' in read ? read.labels : {}, reason: given.reason, deadlineSeconds: 300 }),
+        form: (errors) => <Textarea label="Labels" description="One name=value a line; what is not here is taken away" autosize minRows={3} maxRows={12} spellCheck={false} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }} value={text} onChange={(event) => setText(event.currentTarget.value)} error={errors.get('labels')} data-autofocus />,
+      }}
+    />
+  );
+}
+
+const plainWords = {
+  cordon: { title: 'Cordon', act: 'Cordon', intro: 'It takes no new work. What runs on it goes on, and it can be put back to work at any time.' },
+  uncordon: { title: 'Put back to work:', act: 'Put back to work', intro: 'It takes new work again.' },
+  recover: { title: 'Recover', act: 'Recover', intro: 'It did not come in. It is tried again in the same place; the rest of the workload is not touched.' },
+} as const;
+
+function PlainDialog({ member, kind, onClose, onDone }: MemberDialogProps & { kind: keyof typeof plainWords }) {
+  const [deadline, setDeadline] = useState('900');
+  const senders = { cordon: useSender(CordonMemberDocument), uncordon: useSender(UncordonMemberDocument), recover: useSender(RecoverMemberDocument) };
+  const words = plainWords[kind];
+  return (
+    <ChangeDialog
+      onClose={onClose} onDone={onDone}
+      change={{
+        title: `${words.title} ${memberName(member)}`, act: words.act, fields: ['deadlineSeconds'], reasonNeeded: false, intro: words.intro,
+        send: ({ reason }) => senders[kind]({ memberId: member.id, reason, deadlineSeconds: Number(deadline) }),
+        form: (errors) => <DeadlineField value={deadline} onChange={setDeadline} errors={errors} />,
+      }}
+    />
+  );
+}

@@ -1,0 +1,97 @@
+// What a change would do, before anybody has asked for it.
+import { Link } from '@tanstack/react-router';
+import { allocationName } from '../catalog/needs';
+import type { PlanBitsFragment, WorkBitsFragment } from '../generated/graphql';
+import { operationName, plural, words } from '../lib/format';
+import { Icon } from '../ui/Icons';
+import type { IconName } from '../ui/Icons';
+import { Notice } from '../ui/Problem';
+import { Status } from '../ui/Status';
+import type { Tone } from '../ui/Status';
+import { Ago, DataTable, Json } from '../ui/parts';
+import { lostWord, planWord } from './flow';
+
+type Planned = PlanBitsFragment['members'][number];
+type Verdict = PlanBitsFragment['verdicts'][number];
+
+/** The plan: its verdict first, then what it touches, what is lost, and who says what. */
+export function PlanPreview({ plan }: { plan: PlanBitsFragment }) {
+  const word = planWord(plan);
+  return (
+    <div className="stack" data-plan={plan.hash} data-allowed={plan.allowed}>
+      <Notice tone={word.tone} icon={word.tone === 'good' ? 'check' : 'warn'} role="status">
+        <b>{word.text}</b>
+        <ul className="plan-facts">
+          <li>{plural(plan.members.length, 'member')} would be touched</li>
+          <li>{lostWord(plan)}</li>
+          <li><span className="said">{plan.reversible ? 'It can be taken back' : 'It cannot be taken back'}{plan.reversal === '' ? '' : `: ${plan.reversal}`}</span></li>
+          {plan.supersedes.map((each) => <li key={each.id}><Link to="/operations/$id" params={{ id: each.id }}>{operationName(each.kind)}</Link>, which is {words(each.state).toLowerCase()}, would make way</li>)}
+        </ul>
+      </Notice>
+      {plan.members.length > 0 && (
+        <section className="stack-s"><h3>Members</h3>
+          <div className="framed"><DataTable label="Members that it touches" columns={memberColumns} rows={plan.members.map((row, at) => ({ ...row, at }))} keyOf={(row) => String(row.at)} /></div>
+        </section>
+      )}
+      {plan.workLost.length > 0 && <section className="stack-s"><h3>Work that would be lost</h3><WorkTable work={plan.workLost} total={plan.workLostTotal} /></section>}
+      <section className="stack-s"><h3>Who says what</h3>
+        <ul className="verdicts">{plan.verdicts.map((verdict) => <VerdictRow key={verdict.source} verdict={verdict} />)}</ul>
+      </section>
+      {hasContent(plan.change) && <details className="fold"><summary>What else would change</summary><Json value={plan.change} label="What else would change" /></details>}
+    </div>
+  );
+}
+
+const memberColumns = [
+  { head: 'Member', cell: (row: Planned) => row.member === null ? <span>{row.componentKey} <span className="faint">new</span></span> : <span className="strong">{row.member.componentKey} {row.member.index}</span> },
+  { head: 'What', cell: (row: Planned) => actionWords[row.action] },
+  { head: 'Now', cell: (row: Planned) => row.member === null ? <span className="faint">—</span> : <Status state={row.member.status} bare /> },
+  { head: 'Allocation', cell: (row: Planned) => row.allocation === null ? <span className="faint">to be asked for</span> : allocationName(row.allocation) },
+  { head: 'Node', cell: (row: Planned) => row.reachable ? (row.member?.node?.name ?? <span className="faint">—</span>) : <Status state="OFFLINE" bare label={`${row.member?.node?.name ?? 'Its node'} does not answer`} /> },
+];
+
+const actionWords: Readonly<Record<Planned['action'], string>> = {
+  ADD: 'is added', DRAIN: 'is drained and stays', REMOVE: 'is taken out', REPLACE: 'makes way', RECOVER: 'is brought in again', CHANGE: 'is changed in place',
+};
+
+/** Work that runs, as the app calls it; at most 100 rows come, and how many there are is said. */
+export function WorkTable({ work, total }: { work: readonly WorkBitsFragment[]; total?: number | null }) {
+  return (
+    <div className="framed">
+      <DataTable label="Work" columns={workColumns} rows={work.map((row, at) => ({ ...row, at }))} keyOf={(row) => String(row.at)} />
+      {typeof total === 'number' && total > work.length && <p className="card-body small faint">{total - work.length} more are not shown.</p>}
+    </div>
+  );
+}
+
+const workColumns = [
+  { head: 'Work', cell: (row: WorkBitsFragment) => <span><span className="strong">{row.name === '' ? row.id : row.name}</span><span className="sub">{words(row.kind)} <span className="mono">{row.id}</span></span></span> },
+  { head: 'Whose', cell: (row: WorkBitsFragment) => row.owner === '' ? <span className="faint">—</span> : row.owner },
+  { head: 'Since', cell: (row: WorkBitsFragment) => <Ago at={row.since} /> },
+  { head: 'Note', cell: (row: WorkBitsFragment) => row.message === '' ? <span className="faint">—</span> : <span className="wrap-any">{row.message}</span> },
+];
+
+const sources: Readonly<Record<Verdict['source'], string>> = {
+  STATE: 'State', COMPATIBILITY: 'Manifest', QUOTA: 'Quota', POLICY: 'Policy', ADAPTER: 'The app’s adapter',
+};
+const outcomes: Readonly<Record<Verdict['outcome'], { text: string; tone: Tone; icon: IconName }>> = {
+  ALLOWED: { text: 'nothing against it', tone: 'good', icon: 'check' },
+  REFUSED: { text: 'refuses', tone: 'bad', icon: 'cross' },
+  UNKNOWN: { text: 'cannot tell', tone: 'warn', icon: 'info' },
+};
+
+function VerdictRow({ verdict }: { verdict: Verdict }) {
+  const { text, tone, icon } = outcomes[verdict.outcome];
+  return (
+    <li className={`tone-${tone}`} data-source={verdict.source} data-outcome={verdict.outcome}>
+      <Icon name={icon} size={15} />
+      <span><b>{sources[verdict.source]}</b> <span className="soft">{text}</span>
+        {verdict.reasons.map((reason, at) => <span key={at} className="msg said">{reason.message} <code>{reason.code}</code></span>)}
+      </span>
+    </li>
+  );
+}
+
+function hasContent(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length > 0;
+}

@@ -1,0 +1,51 @@
+// Words for what waits and for how an operation ended.
+import { duration } from '../lib/format';
+
+/** Whose it is to clear a blocker or to mend an orphan. */
+export function ownerWord(owner: string): string {
+  switch (owner) {
+    case 'adapter':
+      return 'for the app’s adapter';
+    case 'platform':
+      return 'for the platform';
+    case 'user':
+      return 'for a person';
+    case 'node':
+      return 'for the node';
+    default:
+      return `for ${owner}`;
+  }
+}
+
+/** When something comes, such as `in 12 s`; what is due already comes now. */
+export function untilWord(instant: string, now: number): string {
+  const left = Date.parse(instant) - now;
+  if (Number.isNaN(left)) return '';
+  return left < 1_000 ? 'now' : `in ${duration(left)}`;
+}
+
+/** What an outcome other than the normal one means; undefined for a normal one. */
+export function outcomeWord(outcome: string | null): { title: string; text: string } | undefined {
+  switch (outcome) {
+    case 'FORCED':
+      return { title: 'Done by force', text: 'It did not wait for what ran. The nodes have proved that nothing is left, but work may have been lost.' };
+    case 'UNVERIFIED':
+      return { title: 'Done, but not proved', text: 'A node did not answer, so nobody has seen that nothing is left there. What may be left is listed as an orphan and is cleaned up once the node answers.' };
+    case null:
+    case 'NORMAL':
+      return undefined;
+    default:
+      return { title: outcome.toLowerCase(), text: 'It ended otherwise than it should have.' };
+  }
+}
+
+/** An age in seconds in its two largest units. */
+export function ageWord(seconds: number): string {
+  const days = Math.floor(seconds / 86_400);
+  return days > 0 ? `${days} d ${Math.floor((seconds % 86_400) / 3_600)} h` : duration(seconds * 1_000);
+}
+
+/** An amount of money as it came, exact, with its currency; a dash for what has no price. */
+export function moneyWord(money: { readonly amount: string; readonly currency: string } | null): string {
+  return money === null ? '—' : `${money.amount} ${money.currency}`;
+}

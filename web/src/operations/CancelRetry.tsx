@@ -1,0 +1,77 @@
+// Stopping an operation while it is safe, and asking again for one that came to nothing.
+import { Button } from '@mantine/core';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { tell, useSender } from '../api/hooks';
+import { useSession } from '../api/session';
+import { ChangeDialog } from '../changes/ChangeDialog';
+import { CancelOperationDocument, RetryOperationDocument } from '../generated/graphql';
+import type { OperationState } from '../generated/graphql';
+import { operationName } from '../lib/format';
+import { Icon } from '../ui/Icons';
+import type { Detail } from './OperationPage';
+
+/** Kinds that have gone too far to be stopped as soon as they are asked for. */
+const unstoppable: ReadonlySet<string> = new Set(['INSTANCE_DECOMMISSION', 'ALLOCATION_RELEASE']);
+
+/** Whether a person may still ask to stop it. */
+export function cancelable(kind: string, state: OperationState): boolean {
+  return !unstoppable.has(kind) && (state === 'PENDING' || state === 'RUNNING');
+}
+
+/** Whether it can be asked for again. */
+export function retryable(state: OperationState): boolean {
+  return state === 'FAILED' || state === 'CANCELED';
+}
+
+/** The two buttons, each where it makes sense and is allowed. */
+export function CancelRetry({ detail, state, refresh }: { detail: Detail; state: OperationState; refresh: () => void }) {
+  const { can } = useSession();
+  const [asked, setAsked] = useState<'cancel' | 'retry'>();
+  const close = () => setAsked(undefined);
+  const props = { detail, onClose: close, onDone: () => { close(); refresh(); } };
+  return (
+    <>
+      {cancelable(detail.kind, state) && can('operation.cancel') && <Button variant="default" leftSection={<Icon name="cross" size={14} />} onClick={() => setAsked('cancel')}>Cancel it</Button>}
+      {retryable(state) && can('operation.retry') && <Button leftSection={<Icon name="retry" size={14} />} onClick={() => setAsked('retry')}>Try again</Button>}
+      {asked === 'cancel' && <CancelDialog {...props} />}
+      {asked === 'retry' && <RetryDialog {...props} />}
+    </>
+  );
+}
+
+interface Props { detail: Detail; onClose: () => void; onDone: () => void }
+
+function CancelDialog({ detail, onClose, onDone }: Props) {
+  return (
+    <ChangeDialog
+      onClose={onClose} onDone={onDone}
+      change={{
+        title: `Cancel: ${operationName(detail.kind)}`, act: 'Ask to stop', danger: true, fields: [], reasonNeeded: false,
+        intro: 'What was begun is taken back as far as that is safe. Its app decides whether it is too late, and says so here; until then it goes on.',
+        send: ({ reason }) => tell(CancelOperationDocument, { input: { operationId: detail.id, reason } }),
+        form: () => null,
+      }}
+    />
+  );
+}
+
+function RetryDialog({ detail, onClose, onDone }: Props) {
+  const navigate = useNavigate();
+  const send = useSender(RetryOperationDocument);
+  return (
+    <ChangeDialog
+      onClose={onClose} onDone={onDone}
+      change={{
+        title: `Try again: ${operationName(detail.kind)}`, act: 'Try again', fields: ['deadlineSeconds'], reasonNeeded: false,
+        intro: 'A new operation asks for the same once more, with the same deadline. Every rule is asked again, as things are now.',
+        send: async ({ reason }) => {
+          const answer = await send({ operationId: detail.id, reason });
+          if (answer.data !== undefined) void navigate({ to: '/operations/$id', params: { id: answer.data.retryOperation.operation.id } });
+          return answer;
+        },
+        form: () => null,
+      }}
+    />
+  );
+}

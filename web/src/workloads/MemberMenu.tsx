@@ -1,0 +1,28 @@
+// What can be asked of a member, as a menu.
+import { ActionIcon, Menu } from '@mantine/core';
+import { useSession } from '../api/session';
+import { actNames, offered } from '../changes/rules';
+import type { MemberAct } from '../changes/rules';
+import type { MemberBitsFragment } from '../generated/graphql';
+import { Icon } from '../ui/Icons';
+import type { Workload } from './WorkloadPage';
+
+/** Whether members of the workload can be changed at all. */
+export function changeable(workload: Pick<Workload, 'status' | 'releasedAt'>): boolean {
+  return workload.status === 'RUNNING' && workload.releasedAt === null;
+}
+
+/** The menu; nothing where nothing can be asked. */
+export function MemberMenu({ member, workload, onAct }: { member: MemberBitsFragment; workload: Workload; onAct: (member: MemberBitsFragment, act: MemberAct) => void }) {
+  const { can } = useSession();
+  const acts = changeable(workload) ? offered(member, workload.permissionFamily, can) : [];
+  if (acts.length === 0) return null;
+  return (
+    <Menu position="bottom-end" withinPortal shadow="md">
+      <Menu.Target><ActionIcon variant="subtle" color="gray" aria-label={`What to do with ${member.componentKey} ${member.index}`}><Icon name="more" size={18} /></ActionIcon></Menu.Target>
+      <Menu.Dropdown>
+        {acts.map((act) => <Menu.Item key={act} {...(act === 'remove' ? { color: 'red' } : {})} onClick={() => onAct(member, act)}>{actNames[act]}</Menu.Item>)}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

@@ -1,0 +1,33 @@
+// Where a workload is not as it is meant to be: what stands in its way, where it has drifted, and what is left behind.
+import { useMemo } from 'react';
+import { BlockersCard } from '../changes/Blockers';
+import { orphanColumns } from '../orphans/OrphanTable';
+import { Ago, Card, DataTable } from '../ui/parts';
+import type { Workload } from './WorkloadPage';
+
+/** The cards; nothing while all is well. */
+export function Troubles({ workload, refresh }: { workload: Workload; refresh: () => void }) {
+  const columns = useMemo(() => orphanColumns(refresh, false), [refresh]);
+  const name = (id: string | null) => {
+    const member = workload.members.edges.find((edge) => edge.node.id === id)?.node;
+    return member === undefined ? 'the whole' : `${member.componentKey} ${member.index}`;
+  };
+  return (
+    <>
+      <BlockersCard blockers={workload.blockers} title="What stands in its way" />
+      {workload.drift.length > 0 && (
+        <Card title="Drift" label="Drift" pad={false} aside={workload.observedAt !== null && <span className="small faint">the adapter looked <Ago at={workload.observedAt} /></span>}>
+          <DataTable
+            label="Drift" rows={workload.drift.map((row, at) => ({ ...row, at }))} keyOf={(row) => String(row.at)}
+            columns={[
+              { head: 'Of', cell: (row) => <span className="strong">{name(row.memberId)}</span> },
+              { head: 'What is different', cell: (row) => <span className="said wrap-any" style={{ display: 'inline-block' }}>{row.message}</span> },
+              { head: 'Kind', cell: (row) => <code>{row.code}</code> },
+            ]}
+          />
+        </Card>
+      )}
+      {workload.orphans.length > 0 && <Card title="Left behind" label="Left behind" pad={false}><DataTable label="Left behind" rows={workload.orphans} keyOf={(row) => row.id} columns={columns} /></Card>}
+    </>
+  );
+}

@@ -1,0 +1,44 @@
+// What can be asked of the whole workload, in the page's head.
+import { Button, Menu } from '@mantine/core';
+import { useState } from 'react';
+import { useSession } from '../api/session';
+import { AddDialog, DecommissionDialog } from '../changes/InstanceDialogs';
+import { GenerationsDialog, UpgradeDialog } from '../changes/UpgradeDialog';
+import { actNames, instanceKey } from '../changes/rules';
+import type { InstanceAct } from '../changes/rules';
+import { Icon } from '../ui/Icons';
+import { changeable } from './MemberMenu';
+import type { Workload } from './WorkloadPage';
+
+/** The buttons and the dialog that is open; nothing once the workload is gone. */
+export function WorkloadActions({ workload, refresh }: { workload: Workload; refresh: () => void }) {
+  const { can } = useSession();
+  const [asked, setAsked] = useState<InstanceAct>();
+  const may = (act: InstanceAct) => can(instanceKey(workload.permissionFamily, act));
+  const gone = workload.releasedAt !== null || workload.status === 'STOPPING' || workload.status === 'STOPPED';
+  if (gone) return null;
+  const running = changeable(workload);
+  const changes = (['upgrade', 'rollback'] as const).filter((act) => running && may(act));
+  const close = () => setAsked(undefined);
+  const done = () => {
+    close();
+    refresh();
+  };
+  const props = { workload, onClose: close, onDone: done };
+  return (
+    <>
+      {running && may('add') && <Button leftSection={<Icon name="plus" size={15} />} onClick={() => setAsked('add')}>{actNames.add}</Button>}
+      {changes.length > 0 && (
+        <Menu position="bottom-end" shadow="md">
+          <Menu.Target><Button variant="default" rightSection={<Icon name="updown" size={14} />}>Change</Button></Menu.Target>
+          <Menu.Dropdown>{changes.map((act) => <Menu.Item key={act} onClick={() => setAsked(act)}>{actNames[act]}</Menu.Item>)}</Menu.Dropdown>
+        </Menu>
+      )}
+      {may('decommission') && <Button variant="default" leftSection={<Icon name="trash" size={15} />} onClick={() => setAsked('decommission')}>Decommission</Button>}
+      {asked === 'add' && <AddDialog {...props} />}
+      {asked === 'upgrade' && <UpgradeDialog {...props} />}
+      {asked === 'rollback' && <GenerationsDialog {...props} />}
+      {asked === 'decommission' && <DecommissionDialog {...props} />}
+    </>
+  );
+}
