@@ -85,7 +85,7 @@ var rules = []Rule{
 	{Code: "WORK_RUNNING", Scope: OfOperations, Owner: OwnerUser, Key: keyForce,
 		When: "the adapter says that it waits for work that runs on a member", Since: "when the first of it began, or the step",
 		Clears: "the work ends or is stopped in the app; or force, which loses it", find: workRunning,
-		Message: "waits for {count} still at work, first {work}; it is not interrupted"},
+		Message: "waits for {count} to end, first {work}; it is not interrupted"},
 	{Code: "CANCEL_UNANSWERED", Scope: OfOperations, Owner: OwnerAdapter,
 		When: "somebody asked to stop the operation and the adapter has not said whether it is too late", Since: "when the stop was asked for",
 		Clears: "the adapter answers; it is asked again", find: cancelUnanswered,

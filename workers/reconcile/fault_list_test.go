@@ -147,7 +147,7 @@ func adapterHangs(l *lab) injected {
 	l.on("PUT /v1/operations/{id}", hang)
 	instance, op := l.launch()
 	l.work()
-	return injected{op: op, instance: instance, code: "ADAPTER_UNAVAILABLE", owner: "adapter", subject: l.adapter.Name, message: "does not answer in time", retried: true}
+	return injected{op: op, instance: instance, code: "ADAPTER_UNAVAILABLE", owner: "adapter", subject: l.adapter.Name, message: "does not answer in time", held: true}
 }
 
 func garbage(l *lab) injected {

@@ -20,7 +20,7 @@ func workRuns(l *lab) injected {
 	l.status(waits)
 	l.work()
 	return injected{op: op, instance: instance, code: "WORK_RUNNING", owner: "user", subject: subject(member.ID), key: "apps.instance.delete",
-		message: "1 piece of work still at work, first 17 (train)", since: began, retried: true, then: "ADAPTER_WORKING"}
+		message: "1 piece of work to end, first 17 (train)", since: began, retried: true, then: "ADAPTER_WORKING"}
 }
 
 // release asks for the release of the allocation that an instance uses, as its verb does after it has

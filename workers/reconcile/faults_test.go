@@ -23,6 +23,7 @@ type injected struct {
 	message  string    // part of the message
 	since    time.Time // to the second; zero for some time in the last minute
 	retried  bool      // it says when it is looked at next
+	held     bool      // it may say so or not, since a worker tries at it most of the time
 	then     string    // a code that must be told after it; empty for any
 }
 
@@ -53,7 +54,7 @@ func (is injected) check(l *lab, read func() []*blocker.Blocker) {
 	matches := func() bool {
 		found = read()
 		return len(found) > 0 && found[0].Code == is.code && strings.Contains(found[0].Message, is.message) &&
-			(found[0].NextRetryAt != nil) == is.retried && (is.then == "" || has(found, is.then))
+			(is.held || (found[0].NextRetryAt != nil) == is.retried) && (is.then == "" || has(found, is.then))
 	}
 	deadline := time.Now().Add(patience)
 	for !matches() {

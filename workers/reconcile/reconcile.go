@@ -123,6 +123,8 @@ func (r *Reconciler) jobs() []job {
 		{"stuck operations", stuckEvery, r.stuck},
 		{"instances", observeEvery, r.observe},
 		{"allocations", allocationsEvery, r.allocations},
+		{"orphans", orphansEvery, r.orphans},
+		{"allocations that are held", heldEvery, r.held},
 		{"what is over", cleanEvery, r.clean},
 	}
 }

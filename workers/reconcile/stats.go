@@ -13,8 +13,8 @@ type Stats struct {
 	SleepersWoken atomic.Int64
 	// TasksEnded are node tasks that ended for want of an agent.
 	TasksEnded atomic.Int64
-	// TasksCanceled are node tasks of operations that had ended.
-	TasksCanceled atomic.Int64
+	// TasksOutlived are node tasks that their agents were asked to end, of operations that had ended.
+	TasksOutlived atomic.Int64
 	// AllocationsFreed and AllocationsFailed are what became of allocations nobody could use.
 	AllocationsFreed, AllocationsFailed atomic.Int64
 	// Forgotten are rows that were over.

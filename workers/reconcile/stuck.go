@@ -111,7 +111,7 @@ func (r *Reconciler) cancelOutlived(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("cancel tasks of ended operations: %w", err)
 		}
-		r.Stats.TasksCanceled.Add(tag.RowsAffected())
+		r.Stats.TasksOutlived.Add(tag.RowsAffected())
 		r.Log.Info("tasks outlived their operations; their agents are asked to end them", "tasks", tag.RowsAffected())
 		return nil
 	})
