@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/gpuaas/app-platform/domain/blocker"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -106,6 +107,13 @@ func (r *memberResolver) Node(ctx context.Context, obj *db.Member) (*db.ComputeN
 
 func (r *memberResolver) LastOperation(ctx context.Context, obj *db.Member) (*operation.View, error) {
 	return maybe(ctx, loadersOf(ctx).operations, obj.LastOperationID)
+}
+
+func (r *memberResolver) Labels(ctx context.Context, obj *db.Member) (json.RawMessage, error) {
+	if len(obj.Labels) == 0 {
+		return json.RawMessage(`{}`), nil
+	}
+	return obj.Labels, nil
 }
 
 func (r *mutationResolver) LaunchInstance(ctx context.Context, input model.LaunchInstanceInput) (*model.LaunchInstancePayload, error) {

@@ -51,6 +51,8 @@ type MemberResolver interface {
 	Allocation(ctx context.Context, obj *db.Member) (*db.Allocation, error)
 	Node(ctx context.Context, obj *db.Member) (*db.ComputeNode, error)
 	LastOperation(ctx context.Context, obj *db.Member) (*operation.View, error)
+
+	Labels(ctx context.Context, obj *db.Member) (json.RawMessage, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -2466,7 +2468,7 @@ func (ec *executionContext) _Member_labels(ctx context.Context, field graphql.Co
 			return ec.fieldContext_Member_labels(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Labels, nil
+			return ec.Resolvers.Member().Labels(ctx, obj)
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v json.RawMessage) graphql.Marshaler {
@@ -2477,7 +2479,7 @@ func (ec *executionContext) _Member_labels(ctx context.Context, field graphql.Co
 	)
 }
 func (ec *executionContext) fieldContext_Member_labels(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Member", field, false, false, errors.New("field of type JSON does not have child fields"))
+	return graphql.NewScalarFieldContext("Member", field, true, true, errors.New("field of type JSON does not have child fields"))
 }
 
 func (ec *executionContext) _Member_createdAt(ctx context.Context, field graphql.CollectedField, obj *db.Member) (ret graphql.Marshaler) {
@@ -4540,10 +4542,43 @@ func (ec *executionContext) _Member(ctx context.Context, sel ast.SelectionSet, o
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "labels":
-			out.Values[i] = ec._Member_labels(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Member_labels(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
 			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "createdAt":
 			out.Values[i] = ec._Member_createdAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {

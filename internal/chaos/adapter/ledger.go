@@ -1,0 +1,77 @@
+package adapter
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// maxEntry bounds one line of the ledger, in bytes.
+const maxEntry = 1 << 20
+
+// Entry is what a member had written down when it went.
+type Entry struct {
+	// Operation is the one that took it away.
+	Operation string `json:"operation"`
+	// Member is the member.
+	Member string `json:"member"`
+	// Lines are "OPERATION KIND", one for each thing done to it.
+	Lines []string `json:"lines"`
+}
+
+// Ledger is a file of entries that outlives the adapter's process. An adapter that dies between
+// writing an entry and remembering it writes the same entry again.
+type Ledger struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+// OpenLedger opens the ledger of a folder for appending.
+func OpenLedger(dir string) (*Ledger, error) {
+	file, err := os.OpenFile(filepath.Join(dir, "ledger.jsonl"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the ledger: %w", err)
+	}
+	return &Ledger{file: file}, nil
+}
+
+// Append writes an entry and waits for the disk.
+func (l *Ledger) Append(entry Entry) error {
+	encoded, err := json.Marshal(entry)
+	if err != nil {
+		return fmt.Errorf("encode an entry: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := l.file.Write(append(encoded, '\n')); err != nil {
+		return fmt.Errorf("write an entry: %w", err)
+	}
+	return l.file.Sync()
+}
+
+// ReadLedger reads what a folder's ledger holds. A last line that a kill cut short is left out: its
+// operation has not ended and writes it again.
+func ReadLedger(dir string) ([]Entry, error) {
+	file, err := os.Open(filepath.Join(dir, "ledger.jsonl"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the ledger: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	var entries []Entry
+	scanner := bufio.NewScanner(file)
+	scanner.Buffer(nil, maxEntry)
+	for scanner.Scan() {
+		var entry Entry
+		if json.Unmarshal(scanner.Bytes(), &entry) == nil {
+			entries = append(entries, entry)
+		}
+	}
+	return entries, scanner.Err()
+}

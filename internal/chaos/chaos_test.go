@@ -1,0 +1,98 @@
+package chaos_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/internal/chaos"
+	ledger "github.com/gpuaas/app-platform/internal/chaos/adapter"
+	"github.com/gpuaas/app-platform/internal/lab"
+	"github.com/gpuaas/app-platform/internal/stack"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adapter/controller"
+)
+
+// program is the name under which this test binary is the adapter.
+const program = "chaos-controller"
+
+var (
+	seed = flag.Uint64("chaos.seed", 0, "what the run follows from; 0 takes one at random")
+	long = flag.Bool("chaos.long", false, "hundreds of operations instead of dozens")
+)
+
+func TestMain(m *testing.M) {
+	lab.MaybeRunInit()
+	if filepath.Base(os.Args[0]) == program {
+		os.Exit(controller.Main(controller.Spec{
+			Name: "chaos", Manifest: ledger.Manifest, App: func(dir string) (adapter.App, error) { return ledger.New(dir) },
+		}))
+	}
+	os.Exit(m.Run())
+}
+
+// programs is a folder with the built programs and this one as the adapter.
+func programs(t *testing.T) string {
+	t.Helper()
+	built, err := filepath.Abs("../../bin")
+	require.NoError(t, err)
+	_, err = os.Stat(filepath.Join(built, "app-platform"))
+	require.NoError(t, err, "the programs are not built; run make build first, or make test for everything")
+	bin := t.TempDir()
+	for _, name := range []string{"app-platform", "node-agent"} {
+		require.NoError(t, os.Symlink(filepath.Join(built, name), filepath.Join(bin, name)))
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(self, filepath.Join(bin, program)))
+	return bin
+}
+
+func TestNothingIsLostOrDoneTwiceWhilePartsAreKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it brings a whole installation up")
+	}
+	config := chaos.Config{
+		Seed: *seed, Instances: 4, Changes: 8, Subscribers: 6, Between: 2 * time.Second, Settle: 4 * time.Minute, Out: os.Stderr,
+	}
+	if config.Seed == 0 {
+		config.Seed = rand.Uint64N(1 << 32)
+	}
+	if *long {
+		config.Instances, config.Changes, config.Subscribers, config.Between, config.Settle = 6, 60, 10, 4*time.Second, 15*time.Minute
+	}
+	t.Logf("repeat with: go test ./internal/chaos -args -chaos.seed=%d -chaos.long=%v", config.Seed, *long)
+	dir := t.TempDir()
+	up, err := stack.Up(t.Context(), stack.Config{
+		Dir: dir, Bin: programs(t), Listen: "127.0.0.1:0", Servers: 3, Nodes: 3, Out: os.Stderr,
+		Apps: []stack.App{{Slug: "chaos", Controller: program, Family: "apps"}},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, up.Close())
+	})
+	suite := chaos.New(config, up, filepath.Join(dir, "controllers", "chaos", "app"))
+	wrong, err := suite.Run(t.Context())
+	if err != nil || len(wrong) > 0 {
+		keepLogs(t, up.LogDir())
+	}
+	require.NoError(t, err, "seed %d", config.Seed)
+	require.Empty(t, wrong, "seed %d", config.Seed)
+	require.Greater(t, suite.Operations(), config.Instances*(4+config.Changes/4), "too little was accepted to show anything")
+}
+
+// keepLogs prints the end of every log: the folder goes with the test.
+func keepLogs(t *testing.T, dir string) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "*.log"))
+	for _, file := range files {
+		content, _ := os.ReadFile(file)
+		fmt.Fprintf(os.Stderr, "---- %s\n%s\n", filepath.Base(file), content[max(0, len(content)-8_000):])
+	}
+}
