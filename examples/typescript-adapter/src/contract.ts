@@ -1,0 +1,127 @@
+// The wire types of the adapter contract 1.1, as docs/adapter-contract/openapi.yaml has them, and its bounds.
+
+export const contractVersions = ["1.1", "1.0"];
+
+export const kinds = [
+  "instance.create", "instance.decommission", "instance.upgrade", "instance.rollback", "members.add", "member.drain",
+  "member.cordon", "member.uncordon", "member.label", "member.remove", "member.replace", "member.recover",
+] as const;
+export type Kind = (typeof kinds)[number];
+export type State = "accepted" | "running" | "succeeded" | "failed" | "canceled";
+export type MemberStatus = "joining" | "active" | "draining" | "drained" | "removed" | "failed";
+export type Health = "healthy" | "degraded" | "unhealthy" | "unknown";
+export type Owner = "adapter" | "platform" | "user" | "node";
+export type Verdict = "safe" | "unsafe" | "unknown";
+
+/** Bounds of the contract; sizes in bytes. */
+export const maxBody = 1 << 20;
+export const maxPage = 500;
+export const maxWaitSeconds = 30;
+export const maxMembers = 1024;
+export const maxDetail = 4 << 10;
+export const maxMessage = 2 << 10;
+export const maxEvidence = 64 << 10;
+export const maxUsageRecords = 1000;
+export const maxWork = 100;
+
+export interface Component { key: string; displayName: string; min: number; max: number; default: number }
+export interface Action {
+  name: string; displayName: string; permissionKey: string; risk: "read" | "write" | "destructive";
+  inputSchema: object; outputSchema: object;
+}
+export interface UsageDimension { name: string; unit: string }
+export interface AppInfo {
+  slug: string; components: Component[]; operations: Kind[]; configSchema: object; actions: Action[];
+  usageDimensions: UsageDimension[];
+}
+export interface Description { contractVersions: string[]; name: string; build: string; apps: AppInfo[] }
+
+export interface ComponentCount { key: string; count: number }
+export interface Instance {
+  id: string; name: string; tenantId: string; projectId: string; app: string; version: string;
+  config?: unknown; components: ComponentCount[];
+}
+export interface Node {
+  id: string; name: string; address: string; sealingKey: string; allocationId: string; shape: string;
+  gpus: number; cpus: number; memoryMiB: number; reachable?: boolean;
+}
+export interface Member {
+  id: string; componentKey: string; index: number; status: string; cordoned?: boolean;
+  labels?: Record<string, string>; node: Node;
+}
+export interface Platform { graphqlUrl: string; token: string; tokenExpiresAt: string }
+
+/** What a dispatch and a plan request have in common. */
+export interface Asked {
+  kind: Kind; correlationId: string; instance: Instance; members: Member[]; targets?: string[]; change?: unknown;
+  force?: boolean; platform: Platform;
+}
+export interface Dispatch extends Asked { operationId: string; attempt: number; deadline: string; traceparent?: string }
+
+export interface Work {
+  kind: string; id: string; name: string; memberId?: string; owner: string; since: string; message: string;
+}
+export interface MemberUpdate { id: string; status: MemberStatus; health: Health; detail?: object }
+export interface OperationError { code: string; message: string; owner: Owner; retryable: boolean }
+export interface Status {
+  operationId: string; attempt: number; state: State; phase: string; percent: number; message: string;
+  members: MemberUpdate[]; evidence?: Record<string, unknown>; error?: OperationError; waitsFor?: Work[];
+}
+export interface OperationsPage { epoch: string; cursor: string; operations: Status[] }
+export interface CancelResult { outcome: "canceled" | "too_late" | "unknown"; message: string }
+
+export interface MemberObservation { id: string; health: Health; message: string }
+export interface Observation {
+  instanceId: string; health: Health; message: string; members: MemberObservation[]; observedAt: string;
+}
+export interface ActionRequest {
+  input: unknown; idempotencyKey: string; requester: { id: string; kind: string }; instance: Instance;
+  members: Member[]; platform: Platform;
+}
+export interface UsageRecord { id: string; dimension: string; quantity: string; from: string; to: string }
+export interface UsagePage { cursor: string; records: UsageRecord[] }
+export interface PlanReason { code: string; message: string; path?: string }
+export interface PlanAnswer {
+  verdict: Verdict; reversible: boolean; reasons: PlanReason[]; workLost: Work[]; workTotal: number; message: string;
+}
+export interface ErrorBody { code: string; message: string; path?: string; retryable?: boolean }
+
+export function ended(state: State): boolean {
+  return state === "succeeded" || state === "failed" || state === "canceled";
+}
+
+/** Refusal is an answer that is no success: an HTTP status and the contract's error body. */
+export class Refusal extends Error {
+  constructor(readonly status: number, readonly body: ErrorBody) { super(`${body.code}: ${body.message}`); }
+}
+
+/** refuse is a request that was understood and is refused for a reason of the app's: 422. */
+export function refuse(code: string, path: string, message: string): Refusal {
+  return new Refusal(422, { code, message, path });
+}
+
+/** malformed is a request that breaks the contract's shape: 400, naming the field. */
+export function malformed(path: string, message: string): Refusal {
+  return new Refusal(400, { code: "INVALID_ARGUMENT", message: `${path} ${message}`, path });
+}
+
+/** Failure is how an operation fails: with a code, whose it is to mend, and whether it may work later. */
+export class Failure extends Error {
+  constructor(readonly code: string, readonly owner: Owner, readonly retryable: boolean, message: string) { super(message); }
+}
+
+/** clip cuts a text to so many bytes without splitting a character. */
+export function clip(text: string, limit: number): string {
+  const raw = Buffer.from(text);
+  if (raw.length <= limit) return text;
+  let end = limit;
+  while (end > 0 && ((raw[end] ?? 0) & 0xc0) === 0x80) end--;
+  return raw.subarray(0, end).toString();
+}
+
+export function reachable(member: Member): boolean { return member.node.reachable !== false; }
+
+/** targetsOf are the members that a dispatch or a plan is about. */
+export function targetsOf(asked: Asked): Member[] {
+  return asked.members.filter((m) => (asked.targets ?? []).includes(m.id));
+}
