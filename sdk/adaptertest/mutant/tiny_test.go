@@ -61,6 +61,7 @@ type tiny struct {
 	incarnation int
 	ctx         context.Context
 	cancel      context.CancelFunc
+	kid         string
 	key         ed25519.PublicKey
 	server      *http.Server
 	log         io.Writer
@@ -106,7 +107,7 @@ func (l *launcher) Start(_ context.Context, platform string) (string, error) {
 	l.count++
 	t := &tiny{fault: l.fault, platform: platform, disk: l.disk, incarnation: l.count, log: l}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	if t.key, err = fetchKey(platform); err != nil {
+	if t.kid, t.key, err = fetchKey(platform); err != nil {
 		return "", errors.Join(err, listener.Close())
 	}
 	l.current = t

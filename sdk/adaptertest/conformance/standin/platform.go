@@ -31,8 +31,6 @@ const (
 	maxReports = 10_000
 	// readTimeout bounds reading one request.
 	readTimeout = 30 * time.Second
-	// kid is the id of the one published key.
-	kid = "conformance-1"
 )
 
 // Nodes carries node tasks out. [sandbox.Nodes] is one.
@@ -54,6 +52,7 @@ type Platform struct {
 
 	nodes   Nodes
 	private ed25519.PrivateKey
+	kid     string // of the one published key; another in each run, since adapters cache keys by id
 	keys    []byte
 	signer  *adapter.Signer
 	server  *http.Server
@@ -76,6 +75,7 @@ func Start(address string, nodes Nodes) (*Platform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stand-in platform: %w", err)
 	}
+	kid := "conformance-" + rand.Text()
 	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: kid, Algorithm: "EdDSA", Use: "sig"}}})
 	if err != nil {
 		return nil, fmt.Errorf("stand-in platform: %w", err)
@@ -85,7 +85,7 @@ func Start(address string, nodes Nodes) (*Platform, error) {
 		return nil, fmt.Errorf("stand-in platform: %w", err)
 	}
 	p := &Platform{
-		URL: "http://" + listener.Addr().String(), nodes: nodes, private: private, keys: keys,
+		URL: "http://" + listener.Addr().String(), nodes: nodes, private: private, kid: kid, keys: keys,
 		grants: map[string]*Grant{}, tasks: map[string]*task{},
 	}
 	if p.signer, err = adapter.NewSigner(p.URL, kid, private); err != nil {

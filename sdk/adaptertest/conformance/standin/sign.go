@@ -38,7 +38,7 @@ func (p *Platform) SignForeign(claims adapter.RequestClaims, publishedID bool) (
 	}
 	id := "conformance-foreign"
 	if publishedID {
-		id = kid
+		id = p.kid
 	}
 	signer, err := adapter.NewSigner(p.URL, id, private)
 	if err != nil {
@@ -49,14 +49,14 @@ func (p *Platform) SignForeign(claims adapter.RequestClaims, publishedID bool) (
 
 // Unsigned returns a token of the algorithm "none": no signature at all.
 func (p *Platform) Unsigned(claims adapter.RequestClaims) (string, error) {
-	head, err := segments(map[string]string{"alg": "none", "typ": "JWT", "kid": kid}, claims)
+	head, err := segments(map[string]string{"alg": "none", "typ": "JWT", "kid": p.kid}, claims)
 	return head + ".", err
 }
 
 // SignSymmetric returns an HS256 token whose secret is the published public key: what a verifier
 // takes that believes the token's own word on its algorithm.
 func (p *Platform) SignSymmetric(claims adapter.RequestClaims) (string, error) {
-	head, err := segments(map[string]string{"alg": "HS256", "typ": "JWT", "kid": kid}, claims)
+	head, err := segments(map[string]string{"alg": "HS256", "typ": "JWT", "kid": p.kid}, claims)
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,142 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
+)
+
+// serveAdapter serves an adapter of one trivial app that trusts issuer, behind a handler that may spoil it.
+func serveAdapter(t *testing.T, issuer string, spoil func(http.Handler) http.Handler) string {
+	t.Helper()
+	done := func(ctx context.Context, run *adapter.Run) error {
+		for _, member := range run.Of("one") {
+			if err := run.Member(member.ID, adapter.MemberActive, adapter.Healthy, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	kit, err := adapter.New(adapter.Config{
+		Name: "trivial", Build: "test", StateDir: t.TempDir(), Issuer: issuer, Keys: adapter.NewKeySet(issuer+"/.well-known/jwks.json", nil),
+		Apps: []adapter.App{{
+			Slug: "trivial", Components: []adapter.Component{{Key: "one", DisplayName: "One", Min: 1, Max: 1, Default: 1}},
+			Operations: map[adapter.Kind]adapter.OperationFunc{adapter.InstanceCreate: done, adapter.InstanceDecommission: done},
+		}},
+	})
+	require.NoError(t, err)
+	require.NoError(t, kit.Start(t.Context()))
+	server := httptest.NewServer(spoil(kit.Handler()))
+	t.Cleanup(func() {
+		kit.Stop()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
+}
+
+func sound(next http.Handler) http.Handler { return next }
+
+// inventive answers 200 for operations that were never dispatched.
+func inventive(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/operations/") {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"state":"running"}`))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// issuerAddress is where a check can be the platform.
+func issuerAddress(t *testing.T) string {
+	t.Helper()
+	address, err := conformance.FreeAddress()
+	require.NoError(t, err)
+	return address
+}
+
+func TestAdapterCheckReportsWhatPassedAndWhatWasNotRun(t *testing.T) {
+	t.Parallel()
+	r, address := newRig(t), issuerAddress(t)
+	url := serveAdapter(t, "http://"+address, sound)
+	file := filepath.Join(r.dir, "report.json")
+	got := r.run(t.Context(), "", "adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only", "status,signature.none,crash.resumes", "--json", file)
+	require.Zero(t, got.code, got.stderr+got.stdout)
+	require.Contains(t, got.stdout, "not run crash.resumes")
+	require.Contains(t, got.stdout, "the suite did not start the adapter")
+	require.Contains(t, got.stdout, "Bounds: whole run 20m0s")
+	require.Contains(t, got.stdout, "0 failed, 0 skipped, 1 not run")
+
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var report conformance.Report
+	require.NoError(t, json.Unmarshal(raw, &report))
+	digest, err := report.Digested.Digest()
+	require.NoError(t, err)
+	require.Equal(t, digest, report.Digest, "whoever has the report can compute its digest")
+	again := r.run(t.Context(), "", "adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only", "status,signature.none,crash.resumes", "--digest")
+	require.Zero(t, again.code, again.stderr)
+	require.Equal(t, digest+"\n", again.stdout, "another run of the same adapter has the same digest")
+}
+
+func TestAdapterCheckExplainsAFailureAndEndsWithOne(t *testing.T) {
+	t.Parallel()
+	r, address := newRig(t), issuerAddress(t)
+	url := serveAdapter(t, "http://"+address, inventive)
+	got := r.run(t.Context(), "", "adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only", "status.unknown")
+	require.Equal(t, 1, got.code)
+	for _, text := range []string{
+		"FAIL    status.unknown", "rule   an operation that was never dispatched is 404", "sent   GET /v1/operations/op_",
+		`came   200 {"state":"running"}`, "do     answer 404", "1 failed", "sha256:",
+	} {
+		require.Contains(t, got.stdout, text)
+	}
+	require.Contains(t, got.stderr, "1 clauses failed: status.unknown")
+}
+
+func TestAdapterCheckSaysWhyItCouldNotRun(t *testing.T) {
+	t.Parallel()
+	stranger := serveAdapter(t, "http://127.0.0.1:1", sound)
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"no name":        {[]string{stranger, "--issuer-listen", "127.0.0.1:0"}, 2, "name"},
+		"no issuer":      {[]string{stranger, "--name", "trivial"}, 2, "issuer"},
+		"no address":     {[]string{"--name", "trivial", "--issuer-listen", "127.0.0.1:0"}, 2, "address"},
+		"unknown clause": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--only", "nonsense"}, 2, "nonsense"},
+		"too many nodes": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--nodes", "99"}, 2, "nodes"},
+		"bad input":      {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--input", "x={"}, 2, "input of x"},
+		"refused":        {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0"}, 4, "must trust the issuer"},
+		"not there":      {[]string{"http://127.0.0.1:1", "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--timeout", "300ms"}, 7, "does not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := newRig(t).run(t.Context(), "", append([]string{"adapter", "check"}, c.args...)...)
+			require.Equal(t, c.code, got.code, got.stderr)
+			require.Contains(t, got.stderr, c.says)
+			require.Empty(t, got.stdout)
+		})
+	}
+}
+
+func TestAdapterClausesAreListed(t *testing.T) {
+	t.Parallel()
+	got := newRig(t).run(t.Context(), "", "adapter", "clauses", "-q")
+	require.Zero(t, got.code)
+	require.Len(t, strings.Fields(got.stdout), len(conformance.Clauses()))
+	require.Contains(t, got.stdout, "dispatch.idempotent\n")
+}
