@@ -3,6 +3,7 @@ package workers_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +20,7 @@ type rule struct {
 	failed           string               // after the adapter's failure, which says nothing of members
 	rejected         string               // after a refusal for safety
 	canceled         string               // after a cancel that the adapter follows
+	late             string               // after the deadline, when the adapter then stops
 	// events are told exactly once at a good end.
 	events []string
 	steps  int
@@ -32,43 +34,53 @@ const (
 
 var rules = []rule{
 	{kind: lifecycle.MembersAdd, newcomer: adapter.MemberActive, steps: 5,
+		late:   "FAILED DEADLINE_EXCEEDED" + takenOff,
 		good:   "SUCCEEDED NORMAL | ACTIVE ACTIVE ACTIVE | 3 of 3 | theirs ready bound free ready bound | generation 1 1.0.0 | orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + takenOff, rejected: "FAILED ADAPTER_REJECTED" + takenOff, canceled: "CANCELED CANCELED" + takenOff,
 		events: []string{"apps.instance.member_added"}},
 	{kind: lifecycle.MemberDrain, second: adapter.MemberDrained, steps: 5,
+		late:   "FAILED DEADLINE_EXCEEDED" + asBefore,
 		good:   "SUCCEEDED NORMAL | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + halfway, rejected: "FAILED ADAPTER_REJECTED" + asBefore, canceled: "CANCELED CANCELED" + asBefore,
 		events: []string{"apps.instance.member_drained"}},
 	{kind: lifecycle.MemberCordon, steps: 4,
+		late:   "FAILED DEADLINE_EXCEEDED" + asBefore,
 		good:   "SUCCEEDED NORMAL | ACTIVE ACTIVE+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + asBefore, rejected: "FAILED ADAPTER_REJECTED" + asBefore, canceled: "CANCELED CANCELED" + asBefore},
 	{kind: lifecycle.MemberUncordon, steps: 4,
+		late:     "FAILED DEADLINE_EXCEEDED | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0",
 		good:     "SUCCEEDED NORMAL" + asBefore,
 		failed:   "FAILED ADAPTER_FAILED | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0",
 		rejected: "FAILED ADAPTER_REJECTED | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0",
 		canceled: "CANCELED CANCELED | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0"},
 	{kind: lifecycle.MemberLabel, steps: 4,
+		late:   "FAILED DEADLINE_EXCEEDED" + asBefore,
 		good:   "SUCCEEDED NORMAL" + asBefore,
 		failed: "FAILED ADAPTER_FAILED" + asBefore, rejected: "FAILED ADAPTER_REJECTED" + asBefore, canceled: "CANCELED CANCELED" + asBefore},
 	{kind: lifecycle.MemberRemove, second: adapter.MemberRemoved, steps: 5,
+		late:   "FAILED DEADLINE_EXCEEDED" + halfway,
 		good:   "SUCCEEDED NORMAL | ACTIVE REMOVED+cordoned | 1 of 1 | theirs ready free ready | generation 1 1.0.0 | orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + halfway, rejected: "FAILED ADAPTER_REJECTED" + asBefore, canceled: "CANCELED CANCELED" + halfway,
 		events: []string{"apps.instance.member_removed"}},
 	{kind: lifecycle.MemberReplace, second: adapter.MemberRemoved, newcomer: adapter.MemberActive, steps: 6,
+		late:   "FAILED DEADLINE_EXCEEDED" + takenOff,
 		good:   "SUCCEEDED NORMAL | ACTIVE REMOVED ACTIVE | 2 of 2 | theirs ready free ready bound | generation 1 1.0.0 | orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + takenOff, rejected: "FAILED ADAPTER_REJECTED" + takenOff, canceled: "CANCELED CANCELED" + takenOff,
 		events: []string{"apps.instance.member_added", "apps.instance.member_removed"}},
 	{kind: lifecycle.MemberRecover, second: adapter.MemberActive, steps: 5,
+		late:     "FAILED DEADLINE_EXCEEDED | ACTIVE FAILED | 1 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0",
 		good:     "SUCCEEDED NORMAL" + asBefore,
 		failed:   "FAILED ADAPTER_FAILED | ACTIVE FAILED | 1 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0",
 		rejected: "FAILED ADAPTER_REJECTED | ACTIVE FAILED | 1 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0",
 		canceled: "CANCELED CANCELED | ACTIVE FAILED | 1 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0",
 		events:   []string{"apps.instance.member_added"}},
 	{kind: lifecycle.InstanceUpgrade, steps: 5,
+		late:   "FAILED DEADLINE_EXCEEDED" + asBefore,
 		good:   "SUCCEEDED NORMAL | ACTIVE ACTIVE | 2 of 2 | theirs ready bound free ready | generation 2 2.0.0 | orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + asBefore, rejected: "FAILED ADAPTER_REJECTED" + asBefore, canceled: "CANCELED CANCELED" + asBefore,
 		events: []string{"apps.instance.upgraded"}},
 	{kind: lifecycle.InstanceRollback, steps: 5,
+		late:   "FAILED DEADLINE_EXCEEDED" + asBefore,
 		good:   "SUCCEEDED NORMAL | ACTIVE ACTIVE | 2 of 2 | theirs ready bound free ready | generation 2 2.0.0 | orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + asBefore, rejected: "FAILED ADAPTER_REJECTED" + asBefore, canceled: "CANCELED CANCELED" + asBefore,
 		events: []string{"apps.instance.rolled_back"}},
@@ -143,6 +155,21 @@ func TestEveryKindCanBeCanceledWhileTheAdapterWorks(t *testing.T) {
 		require.Equal(t, "user", op.ErrorOwner)
 		require.Equal(t, "stopped", op.CancelMessage)
 		require.Contains(t, c.told(c.launched), "apps.operation.canceled")
+	})
+}
+
+func TestEveryKindEndsAtItsDeadlineAndTheAdapterIsToldSo(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, c *cluster, r rule) {
+		c.ask(asked{kind: r.kind, deadline: 2 * time.Second})
+		op := c.end()
+		require.Equal(t, r.late, c.world(), op.ErrorMessage)
+		require.Equal(t, "adapter", op.ErrorOwner)
+		c.until("the adapter is asked to stop", func() bool {
+			c.script.mu.Lock()
+			defer c.script.mu.Unlock()
+			return len(c.script.cancels) > 0
+		})
 	})
 }
 

@@ -37,7 +37,7 @@ import (
 // patience is how long a test waits for a state; the pace makes the waiting short.
 const patience = 30 * time.Second
 
-var pace = steps.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 50 * time.Millisecond}
+var pace = steps.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 50 * time.Millisecond, Grace: time.Second}
 
 // hints hands wake-ups to a hub that is made after the database.
 type hints struct {
@@ -65,6 +65,7 @@ type lab struct {
 	own      *db.Client // as the owner of the tables
 	platform *httptest.Server
 	log      *slog.Logger
+	pace     steps.Pace
 
 	mu     sync.Mutex
 	answer func(task *db.NodeTask) (lifecycle.NodeTaskState, string) // "" leaves the task open
@@ -74,7 +75,7 @@ type lab struct {
 // newLab starts everything but workers.
 func newLab(t testing.TB) *lab {
 	t.Helper()
-	l := &lab{TB: t, pg: pgtest.New(t), asked: make(map[ids.ID]int), answer: healthy, keyDir: t.TempDir()}
+	l := &lab{TB: t, pace: pace, pg: pgtest.New(t), asked: make(map[ids.ID]int), answer: healthy, keyDir: t.TempDir()}
 	l.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	if os.Getenv("WORKERS_TEST_LOG") != "" {
 		l.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -126,7 +127,7 @@ func (l *lab) work() (stop func()) { return l.background(l.workers) }
 
 func (l *lab) workers(ctx context.Context) error {
 	return workers.Run(ctx, workers.Config{
-		DB: l.db, Hub: l.hub, Keys: l.ring, Dial: adapterclient.Loopback(), PlatformURL: l.platform.URL + "/graphql", Log: l.log, Pace: pace,
+		DB: l.db, Hub: l.hub, Keys: l.ring, Dial: adapterclient.Loopback(), PlatformURL: l.platform.URL + "/graphql", Log: l.log, Pace: l.pace,
 	})
 }
 

@@ -38,9 +38,10 @@ func Open(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draft)
 		id := ids.New(ids.OrphanedResource)
 		tag, err := t.Exec(ctx, `INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, operation_id, member_id, node_id, allocation_id,
 				owner, message, attempts, next_try_at, created_at)
-			SELECT $1, $2, $3, $4, $5, nullif($6, ''), nullif($7, ''), nullif($8, ''), nullif($9, ''), $10, $11, 0, $12, $13
-			WHERE NOT EXISTS (SELECT FROM orphan WHERE instance_id = $5 AND resolved_at IS NULL AND kind = $4::text
-				AND coalesce(member_id, '') = $7 AND ($7 <> '' OR coalesce(allocation_id, '') = $9))`,
+			SELECT $1::text, $2::text, $3::text, $4::text, $5::text, nullif($6::text, ''), nullif($7::text, ''), nullif($8::text, ''), nullif($9::text, ''),
+				$10::text, $11::text, 0, $12::timestamptz, $13::timestamptz
+			WHERE NOT EXISTS (SELECT FROM orphan WHERE instance_id = $5::text AND resolved_at IS NULL AND kind = $4::text
+				AND coalesce(member_id, '') = $7::text AND ($7::text <> '' OR coalesce(allocation_id, '') = $9::text))`,
 			id, instance.TenantID, instance.ProjectID, string(d.Kind), instance.ID, string(d.OperationID), string(d.MemberID), string(d.NodeID),
 			string(d.AllocationID), d.Owner, d.Message, t.Now.Add(firstTry), t.Now)
 		if err != nil {

@@ -1,16 +1,28 @@
 // Package orphan lists what operations could not take back: what it is, whose it is, how old it is
-// and what it costs.
+// and what it costs; and it lets go of allocations once nothing is left in them.
 package orphan
 
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/rows"
+)
+
+const (
+	list        = "orphans" // names the cursors of lists
+	ofInstances = 100       // open orphans that are shown of an instance
+	secondsHour = 3_600
 )
 
 // Service holds the reads and verbs.
@@ -42,23 +54,150 @@ func MoneyOf(currency string, micros int64) *Money {
 // Filter chooses orphans of a list.
 type Filter struct {
 	ProjectID ids.ID
-	Resolved  bool
+	// Resolved shows those that are gone as well.
+	Resolved bool
 }
 
-var errPending = fault.New(fault.Unavailable, "not in this build")
+// Columns are what ScanRow scans, qualified by the table's name.
+const Columns = `orphan.id, orphan.tenant_id, orphan.project_id, orphan.kind, orphan.instance_id, orphan.operation_id, orphan.member_id,
+	orphan.node_id, orphan.allocation_id, orphan.owner, orphan.message, orphan.attempts, orphan.last_error, orphan.next_try_at,
+	orphan.created_at, orphan.resolved_at, orphan.resolution`
 
-// List reads orphans of a project, newest first.
+// ScanRow scans a row of Columns.
+func ScanRow(row pgx.CollectableRow) (*db.Orphan, error) {
+	x := &db.Orphan{}
+	return x, row.Scan(targets(x)...)
+}
+
+func targets(x *db.Orphan) []any {
+	return []any{&x.ID, &x.TenantID, &x.ProjectID, (*string)(&x.Kind), &x.InstanceID, &x.OperationID, &x.MemberID, &x.NodeID, &x.AllocationID,
+		&x.Owner, &x.Message, &x.Attempts, &x.LastError, &x.NextTryAt, &x.CreatedAt, &x.ResolvedAt, &x.Resolution}
+}
+
+// priced is Columns with the list price of what an orphan holds.
+const priced = `SELECT ` + Columns + `, price.currency, price.hourly_micros FROM orphan
+	LEFT JOIN allocation held ON held.id = orphan.allocation_id LEFT JOIN sku_price price ON price.sku = held.sku AND held.sku <> '' `
+
+// scan reads a row of priced as it is shown at a moment.
+func scan(now time.Time) func(row pgx.CollectableRow) (*View, error) {
+	return func(row pgx.CollectableRow) (*View, error) {
+		var currency *string
+		var hourly *int64
+		view := &View{Orphan: &db.Orphan{}}
+		if err := row.Scan(append(targets(view.Orphan), &currency, &hourly)...); err != nil {
+			return nil, err
+		}
+		end := now
+		if view.ResolvedAt != nil {
+			end = *view.ResolvedAt
+		}
+		view.AgeSeconds = max(int(end.Sub(view.CreatedAt)/time.Second), 0)
+		if currency != nil && hourly != nil {
+			view.HourlyCost = MoneyOf(*currency, *hourly)
+			view.CostSoFar = MoneyOf(*currency, *hourly/secondsHour*int64(view.AgeSeconds)+*hourly%secondsHour*int64(view.AgeSeconds)/secondsHour)
+		}
+		return view, nil
+	}
+}
+
+func object(row *db.Orphan) authz.Object {
+	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.InstanceID}
+}
+
+// List reads orphans of a project, newest first. It asks for operation.read; NOT_FOUND for a project
+// that the caller cannot see.
 func (s *Service) List(ctx context.Context, filter Filter, args page.Args) (*page.Page[*View], error) {
-	return nil, errPending
+	var after ids.ID
+	if err := args.Decode(list, &after); err != nil {
+		return nil, err
+	}
+	sql := priced + `WHERE orphan.project_id = $1 AND ($2 = '' OR orphan.id < $2)`
+	if !filter.Resolved {
+		sql += ` AND orphan.resolved_at IS NULL`
+	}
+	var project *db.Project
+	var found []*View
+	actor, err := s.DB.Read(ctx,
+		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, filter.ProjectID),
+		tx.Rows(&found, scan(s.DB.Now()), sql+` ORDER BY orphan.id DESC LIMIT $3`, filter.ProjectID, string(after), args.First+1))
+	if err != nil {
+		return nil, err
+	}
+	if project == nil {
+		return nil, fault.NoSuch()
+	}
+	if err := authz.RequireOn(actor, authz.OperationRead, authz.Object{TenantID: project.TenantID, ProjectID: project.ID}); err != nil {
+		return nil, err
+	}
+	return page.Cut(args, found, func(v *View) string { return page.Cursor(list, v.ID) }), nil
 }
 
-// OfInstances reads what is still there of instances, at most 100 each. The caller has authorised them.
+// OfInstances reads what is still there of instances, oldest first, at most 100 each. The caller has
+// authorised them.
 func (s *Service) OfInstances(ctx context.Context, instances []ids.ID) (map[ids.ID][]*View, error) {
-	return nil, nil
+	var found []*View
+	_, err := s.DB.Read(ctx, tx.Rows(&found, scan(s.DB.Now()),
+		priced+`WHERE orphan.id IN (SELECT o.id FROM unnest($1::text[]) AS wanted (instance_id)
+			CROSS JOIN LATERAL (SELECT id FROM orphan WHERE instance_id = wanted.instance_id AND resolved_at IS NULL ORDER BY id LIMIT $2) o)
+			ORDER BY orphan.id`, instances, ofInstances))
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[ids.ID][]*View, len(instances))
+	for _, view := range found {
+		out[view.InstanceID] = append(out[view.InstanceID], view)
+	}
+	return out, nil
 }
 
-// Get reads an orphan.
-func (s *Service) Get(ctx context.Context, id ids.ID) (*View, error) { return nil, errPending }
+// Get reads an orphan. It asks for operation.read. NOT_FOUND when it is missing or hidden.
+func (s *Service) Get(ctx context.Context, id ids.ID) (*View, error) {
+	var found []*View
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scan(s.DB.Now()), priced+`WHERE orphan.id = $1`, id))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fault.NoSuch()
+	}
+	return found[0], authz.RequireOn(actor, authz.OperationRead, object(found[0].Orphan))
+}
 
-// Retry tries now to take an orphan back.
-func (s *Service) Retry(ctx context.Context, id ids.ID) (*View, error) { return nil, errPending }
+// Retry makes an orphan due now: it is tried again as soon as its node is heard. It asks for
+// operation.retry. Faults: NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when it is gone already.
+func (s *Service) Retry(ctx context.Context, id ids.ID) (*View, error) {
+	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		const action = "retryOrphan"
+		found, err := t.Query(ctx, `SELECT `+Columns+` FROM orphan WHERE id = $1 FOR UPDATE`, id)
+		if err != nil {
+			return fmt.Errorf("lock orphan %s: %w", id, err)
+		}
+		locked, err := pgx.CollectRows(found, ScanRow)
+		if err != nil {
+			return fmt.Errorf("lock orphan %s: %w", id, err)
+		}
+		if len(locked) == 0 {
+			return audit.Missing(t, action, authz.OperationRetry, id)
+		}
+		row := locked[0]
+		if err := audit.Require(t, action, authz.OperationRetry, object(row), id); err != nil {
+			return err
+		}
+		if row.ResolvedAt != nil {
+			return fault.New(fault.FailedPrecondition, "it is gone: %s", row.Resolution).At("orphanId")
+		}
+		if _, err := t.Exec(ctx, `UPDATE orphan SET next_try_at = $2 WHERE id = $1`, id, t.Now); err != nil {
+			return fmt.Errorf("retry orphan %s: %w", id, err)
+		}
+		t.Wake(Topic)
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.OperationRetry, Object: object(row), ObjectID: id,
+			Before: map[string]any{"nextTryAt": row.NextTryAt, "attempts": row.Attempts}, After: map[string]any{"nextTryAt": t.Now}})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.Get(ctx, id)
+}
+
+// Topic is woken when an orphan became due.
+const Topic = "orphans"

@@ -3,10 +3,31 @@ package price
 
 import (
 	"context"
+	"fmt"
+	"math/big"
+	"regexp"
 
-	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/check"
+)
+
+// Bounds of prices.
+const (
+	maxListed = 500
+	maxHourly = 1_000_000 // of the currency
+	million   = 1_000_000
+)
+
+var (
+	skuPattern      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	currencyPattern = regexp.MustCompile(`^[A-Z]{3}$`)
+	amountPattern   = regexp.MustCompile(`^(0|[1-9][0-9]{0,6})(\.[0-9]{1,6})?$`)
 )
 
 // Service holds the reads and verbs.
@@ -18,10 +39,85 @@ type Service struct {
 // SetInput is a list price.
 type SetInput struct{ SKU, Currency, Hourly string }
 
-var errPending = fault.New(fault.Unavailable, "not in this build")
+// micros is the hourly price in millionths of the currency.
+func (in SetInput) micros() (int64, error) {
+	wrong := &check.Input{}
+	if !skuPattern.MatchString(in.SKU) {
+		wrong.Bad("input.sku", "must be letters, digits, dot, dash and underscore, at most 64")
+	}
+	if !currencyPattern.MatchString(in.Currency) {
+		wrong.Bad("input.currency", "must be three capital letters, as ISO 4217 has them")
+	}
+	amount, ok := new(big.Rat), false
+	if amountPattern.MatchString(in.Hourly) {
+		amount, ok = amount.SetString(in.Hourly)
+	}
+	if !ok || amount.Cmp(big.NewRat(maxHourly, 1)) > 0 {
+		wrong.Bad("input.hourly", "must be a decimal number of at most six places, 0 to %d", maxHourly)
+		return 0, wrong.Err()
+	}
+	return amount.Mul(amount, big.NewRat(million, 1)).Num().Int64(), wrong.Err()
+}
 
-// Set sets a SKU's list price.
-func (s *Service) Set(ctx context.Context, in SetInput) (*db.SKUPrice, error) { return nil, errPending }
+// Set sets a SKU's list price. It asks for sku.price.manage on the platform. Faults: INVALID_ARGUMENT
+// naming the field, FORBIDDEN.
+func (s *Service) Set(ctx context.Context, in SetInput) (*db.SKUPrice, error) {
+	micros, err := in.micros()
+	if err != nil {
+		return nil, err
+	}
+	var out *db.SKUPrice
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		const action = "setSkuPrice"
+		if err := audit.Require(t, action, authz.SKUPriceManage, authz.Object{}, ""); err != nil {
+			return err
+		}
+		before, err := read(ctx, t, `SELECT `+columns+` FROM sku_price WHERE sku = $1 FOR UPDATE`, in.SKU)
+		if err != nil {
+			return err
+		}
+		after, err := read(ctx, t, `INSERT INTO sku_price (id, sku, currency, hourly_micros, updated_at) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (sku) DO UPDATE SET currency = $3, hourly_micros = $4, updated_at = $5 RETURNING `+columns,
+			ids.New(ids.SKUPrice), in.SKU, in.Currency, micros, t.Now)
+		if err != nil {
+			return err
+		}
+		out = after[0]
+		entry := audit.Entry{Action: action, Key: authz.SKUPriceManage, ObjectID: out.ID, After: shown(out)}
+		if len(before) > 0 {
+			entry.Before = shown(before[0])
+		}
+		return audit.Write(ctx, t, entry)
+	})
+	return out, err
+}
 
-// List reads the list prices by SKU.
-func (s *Service) List(ctx context.Context) ([]*db.SKUPrice, error) { return nil, errPending }
+func shown(row *db.SKUPrice) map[string]any {
+	return map[string]any{"sku": row.Sku, "currency": row.Currency, "hourlyMicros": row.HourlyMicros}
+}
+
+// List reads the list prices by SKU, at most 500. Any logged-in caller may.
+func (s *Service) List(ctx context.Context) ([]*db.SKUPrice, error) {
+	found := []*db.SKUPrice{}
+	_, err := s.DB.Read(ctx, tx.Rows(&found, scan, `SELECT `+columns+` FROM sku_price ORDER BY sku LIMIT $1`, maxListed))
+	return found, err
+}
+
+const columns = `sku_price.id, sku_price.sku, sku_price.currency, sku_price.hourly_micros, sku_price.updated_at`
+
+func scan(row pgx.CollectableRow) (*db.SKUPrice, error) {
+	x := &db.SKUPrice{}
+	return x, row.Scan(&x.ID, &x.Sku, &x.Currency, &x.HourlyMicros, &x.UpdatedAt)
+}
+
+func read(ctx context.Context, t *tx.Tx, sql string, args ...any) ([]*db.SKUPrice, error) {
+	found, err := t.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, fmt.Errorf("set a price: %w", err)
+	}
+	list, err := pgx.CollectRows(found, scan)
+	if err != nil {
+		return nil, fmt.Errorf("set a price: %w", err)
+	}
+	return list, nil
+}
