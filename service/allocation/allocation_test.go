@@ -292,3 +292,27 @@ func TestAllocationsWithoutANameGetOneFromTheirID(t *testing.T) {
 		}
 	}
 }
+
+func TestTheQuotaOfGPUsLetsOneOfManyRequestsWin(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Node(8)
+	b.SQL(`UPDATE project SET max_gpus = 4 WHERE id = $1`, b.project.ID)
+	failures := make([]error, 4)
+	var running sync.WaitGroup
+	for i := range failures {
+		running.Go(func() { _, failures[i] = b.Request(b.admin, b.slice(fmt.Sprint("k", i), 1, 3)) })
+	}
+	running.Wait()
+	won := 0
+	for _, err := range failures {
+		if err == nil {
+			won++
+			continue
+		}
+		refused(t, err, fault.LimitExceeded, "input.count")
+	}
+	require.Equal(t, 1, won)
+	require.Equal(t, 1, b.Count("allocation", ""))
+	require.Equal(t, 1, b.Count("idempotency", ""), "a refused request spends no key")
+}
