@@ -11,6 +11,9 @@ import (
 // adapterSteps are the steps that speak to the adapter and cannot end without it.
 var adapterSteps = []string{"dispatch", "await"}
 
+// withdrawStep asks the adapter to stop, before what it did is taken back.
+const withdrawStep = "withdraw"
+
 // adapterCodes are what a step notes that waits for its adapter.
 var adapterCodes = []fault.Code{fault.AdapterUnavailable, fault.AdapterInvalid, fault.DialRefused}
 
@@ -18,8 +21,10 @@ var adapterCodes = []fault.Code{fault.AdapterUnavailable, fault.AdapterInvalid, 
 func (f *Facts) onAdapter() bool {
 	op := f.Operation
 	switch {
-	case f.AdapterName == "" || op == nil || op.State == lifecycle.OperationCompensating:
+	case f.AdapterName == "" || op == nil:
 		return false
+	case op.State == lifecycle.OperationCompensating:
+		return op.Step != nil && op.Step.Name == withdrawStep
 	case op.State == lifecycle.OperationCanceling:
 		return true
 	}
@@ -108,7 +113,7 @@ func adapterUnavailable(f *Facts) []finding {
 
 func adapterWorking(f *Facts) []finding {
 	op := f.Operation
-	if !f.onAdapter() || op.State == lifecycle.OperationCanceling {
+	if !f.onAdapter() || op.State == lifecycle.OperationCanceling || op.State == lifecycle.OperationCompensating {
 		return nil
 	}
 	reason := ""

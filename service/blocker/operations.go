@@ -2,6 +2,7 @@ package blocker
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,16 +129,22 @@ func (r *reading) ofOperation(op *openOperation, deep bool) *blocker.Facts {
 	f.Members = r.members[*op.instance]
 	f.Allocations = r.allocationsOf(*op.instance, f.Members)
 	for _, task := range r.open[*op.instance] {
-		if task.operation == op.ID || takesAway(op) {
+		if task.operation == op.ID || takesAway(op, task.MemberID) {
 			f.Open = append(f.Open, task.Task)
 		}
 	}
 	return f
 }
 
-// takesAway says that the operation waits for every task on its members, whoever asked for it.
-func takesAway(op *openOperation) bool {
-	return op.Kind == lifecycle.InstanceDecommission || op.State == lifecycle.OperationCompensating
+// takesAway says that the operation waits for every task on the member, whoever asked for it.
+func takesAway(op *openOperation, member ids.ID) bool {
+	switch {
+	case op.Kind == lifecycle.InstanceDecommission:
+		return true
+	case op.Kind != lifecycle.MemberRemove && op.Kind != lifecycle.MemberReplace && op.State != lifecycle.OperationCompensating:
+		return false
+	}
+	return slices.Contains(op.Targets, member)
 }
 
 // behind is the operation on the instance that uses the allocation which this one releases.

@@ -52,6 +52,12 @@ var faults = map[string]func(l *lab) injected{
 	"the manifest was retired":                 manifestRetired,
 	"the adapter's own task failed":            adapterTaskFailed,
 	"the adapter is slow":                      adapterSlow,
+	"a drain waits for work":                   drainWaits,
+	"a drain is rejected":                      drainRejected,
+	"an add is stuck being taken back":         undoStuck,
+	"an add cannot be withdrawn":               withdrawStuck,
+	"force gives its grace":                    graceRuns,
+	"force left something on a dead node":      forceLeft,
 }
 
 // running is an adapter's word that it works.

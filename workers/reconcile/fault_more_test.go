@@ -4,11 +4,16 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/platformtest"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
 )
 
 func workRuns(l *lab) injected {
@@ -72,8 +77,9 @@ func cancelUnanswered(l *lab) injected {
 	l.work()
 	l.until("the adapter works", func() bool { return len(l.op(op.ID).AdapterStatus) > 0 })
 	asked := time.Now()
-	l.SQL(`UPDATE operation SET state = 'CANCELING', cancel_requested_at = $2, cancel_requester = 'ann', next_run_at = now() WHERE id = $1`, op.ID, asked)
-	l.Hub.Wake(event.QueueTopic)
+	admin := l.User(nil, platformtest.In(authz.ProjectAdmin, l.project))
+	_, err := operation.Cancel(l.As(admin), l.DB, op.ID, "not needed")
+	require.NoError(l.TB, err)
 	return injected{op: op, instance: instance, code: "CANCEL_UNANSWERED", owner: "adapter", subject: l.adapter.Name, since: asked, retried: true}
 }
 

@@ -52,10 +52,10 @@ type lab struct {
 
 // script is the adapter: its answers by "METHOD path", with ids left out.
 type script struct {
-	mu      sync.Mutex
-	server  *httptest.Server
-	answers map[string]func(r *http.Request, body []byte) (int, any)
-	asked   map[string]int
+	mu       sync.Mutex
+	server   *httptest.Server
+	answers  map[string]func(r *http.Request, body []byte) (int, any)
+	attempts map[string]int // of the operations that it was sent
 }
 
 // raw is an answer that is no JSON of ours.
@@ -68,7 +68,7 @@ func newLab(t testing.TB) *lab {
 	if os.Getenv("WORKERS_TEST_LOG") != "" {
 		l.log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
-	l.script = &script{asked: make(map[string]int), answers: make(map[string]func(*http.Request, []byte) (int, any))}
+	l.script = &script{attempts: make(map[string]int), answers: make(map[string]func(*http.Request, []byte) (int, any))}
 	l.script.server = httptest.NewServer(l.script)
 	t.Cleanup(func() {
 		l.script.server.CloseClientConnections()
@@ -96,7 +96,6 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := r.Method + " " + path(r.URL.Path)
 	s.mu.Lock()
 	answer := s.answers[name]
-	s.asked[name]++
 	s.mu.Unlock()
 	code, out := http.StatusNotFound, any(adapter.ErrorBody{Code: "NOT_FOUND", Message: "unknown"})
 	if answer != nil {
@@ -152,8 +151,7 @@ func (l *lab) status(says adapter.Status) {
 		out.OperationID, out.Attempt = id, attempt
 		return out
 	}
-	attempts := make(map[string]int)
-	var mu sync.Mutex
+	mu, attempts := &l.script.mu, l.script.attempts
 	l.on("PUT /v1/operations/{id}", func(_ *http.Request, body []byte) (int, any) {
 		var d adapter.Dispatch
 		_ = json.Unmarshal(body, &d)
