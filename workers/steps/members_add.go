@@ -4,7 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -91,17 +92,17 @@ func (w *work) keepFailed(ctx context.Context, t *tx.Tx, c *engine.Context, lock
 	if err := join(ctx, t, locked, state.Proved); err != nil {
 		return err
 	}
-	var failed []ids.ID
-	for _, id := range locked.Op.Targets {
-		if !slices.Contains(state.Proved, id) {
-			failed = append(failed, id)
-		}
-	}
-	locked.About = map[lifecycle.EventType][]ids.ID{lifecycle.EventMemberFailed: failed}
-	_, err := t.Exec(ctx, `UPDATE member SET status = 'FAILED', updated_at = $2 WHERE id = ANY ($1) AND status IN ('PENDING', 'JOINING')`, failed, t.Now)
+	found, err := t.Query(ctx, `UPDATE member SET status = 'FAILED', updated_at = $2 WHERE id = ANY ($1) AND status IN ('PENDING', 'JOINING') RETURNING id`,
+		locked.Op.Targets, t.Now)
 	if err != nil {
 		return fmt.Errorf("keep failed members of %s: %w", locked.Instance.ID, err)
 	}
+	failed, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
+	if err != nil {
+		return fmt.Errorf("keep failed members of %s: %w", locked.Instance.ID, err)
+	}
+	// Those that the adapter has called failed were told of then.
+	locked.About = map[lifecycle.EventType][]ids.ID{lifecycle.EventMemberFailed: failed}
 	return operation.RecountRoles(ctx, t, locked.Instance.ID)
 }
 

@@ -1,0 +1,196 @@
+package workers_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+func TestFailedAdditionTearsDownWhatTheAdapterLeft(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	c := l.cluster("half")
+	torn := c.comesBack()
+	c.ask(asked{kind: lifecycle.MembersAdd, brought: true})
+	c.says(adapter.StateFailed, "", adapter.MemberJoining)
+	op := c.end()
+	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE REMOVED | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0", c.world(),
+		"an allocation that was brought is only unbound")
+	require.True(t, torn.Load())
+	require.Equal(t, "BROKEN: it broke", op.ErrorMessage)
+	c.once(c.launched, "apps.operation.compensating", "apps.operation.failed", "apps.instance.member_failed")
+	var states []string
+	for _, step := range c.steps(c.op) {
+		states = append(states, step.Name+" "+string(step.State))
+	}
+	require.Equal(t, []string{"prepare UNDONE", "dispatch UNDONE", "await FAILED", "verify SKIPPED", "finish SKIPPED", "withdraw SUCCEEDED", "undo_members SUCCEEDED"}, states)
+	steps := c.steps(c.op)
+	require.Contains(t, string(steps[6].Evidence), `"teardowns"`)
+}
+
+func TestAdditionWhoseProbesNeverPassIsTakenBackAndTheAdapterIsStopped(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	c := l.cluster("unready")
+	c.answering(func(task *db.NodeTask) (lifecycle.NodeTaskState, string) {
+		if task.Kind == lifecycle.TaskProbe {
+			return lifecycle.TaskFailed, `{"ok":false,"detail":"refused"}`
+		}
+		return healthy(task)
+	})
+	c.ask(asked{kind: lifecycle.MembersAdd, deadline: 3 * time.Second})
+	c.says(adapter.StateSucceeded, "", adapter.MemberActive)
+	op := c.end()
+	require.Equal(t, "FAILED READINESS_FAILED"+takenOff, c.world(), op.ErrorMessage)
+}
+
+func TestWhatCannotBeUndoneIsListedAndTheOperationEnds(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.pace.Undo = 2 * time.Second
+	l.work()
+	c := l.cluster("stays")
+	c.silence()
+	c.own.ComputeNode.UpdateOneID(c.second).SetStatus(lifecycle.NodeOnline).ExecX(t.Context())
+	c.ask(asked{kind: lifecycle.MembersAdd})
+	c.script.dispatched(string(c.op))
+	c.own.ComputeNode.UpdateOneID(c.second).SetStatus(lifecycle.NodeOffline).ExecX(t.Context())
+	c.says(adapter.StateFailed, "", "")
+	c.until("it is being taken back", func() bool { return c.operation().State == lifecycle.OperationCompensating })
+	require.Equal(t, "ADAPTER_FAILED", c.operation().ErrorCode, "why is known from then on")
+	op := c.end()
+	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE REMOVED | 2 of 2 | theirs ready bound free ready bound | generation 1 1.0.0 | orphans 1", c.world())
+	require.Equal(t, "BROKEN: it broke", op.ErrorMessage)
+	require.Equal(t, lifecycle.StepFailed, c.steps(c.op)[0].State, "what was done is not undone")
+	c.comesBack()
+	c.resolved()
+	require.Equal(t, "FAILED ADAPTER_FAILED"+takenOff, c.world(), "the allocation that the operation had asked for goes with the orphan")
+	c.once(c.launched, "apps.allocation.released")
+}
+
+func TestUndoSurvivesALeaseLostAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	l.work()
+	c := l.cluster("robbed")
+	c.ask(asked{kind: lifecycle.MembersAdd})
+	c.says(adapter.StateRunning, "", "")
+	c.comesBack()
+	c.cancel()
+	op := c.robbed(c.op)
+	require.Equal(t, "CANCELED CANCELED"+takenOff, c.world(), op.ErrorMessage)
+	c.once(c.launched, "apps.operation.compensating", "apps.operation.canceled", "apps.allocation.released")
+}
+
+func TestMembersThatCouldNotJoinAreKeptOnRequest(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	c := l.cluster("kept")
+	c.ask(asked{kind: lifecycle.MembersAdd, keep: true})
+	c.says(adapter.StateSucceeded, "", adapter.MemberFailed)
+	op := c.end()
+	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE FAILED | 2 of 3 | theirs ready bound free ready bound | generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
+	require.Equal(t, "the adapter calls failed: peer 2", op.ErrorMessage)
+	c.once(c.launched, "apps.instance.member_failed")
+}
+
+func TestCancelOfAnAdditionThatKeepsFailuresKeepsNothing(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	c := l.cluster("dropped")
+	c.ask(asked{kind: lifecycle.MembersAdd, keep: true})
+	c.script.dispatched(string(c.op))
+	c.cancel()
+	op := c.end()
+	require.Equal(t, "CANCELED CANCELED"+takenOff, c.world(), op.ErrorMessage)
+}
+
+func TestAdditionThatWasNeverSentLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	c := l.cluster("unsent")
+	c.silence()
+	c.ask(asked{kind: lifecycle.MembersAdd})
+	c.until("it waits for the node", func() bool { return c.operation().Message == "waits for the agent of node second-unsent" })
+	c.cancel()
+	op := c.end()
+	require.Equal(t, "CANCELED CANCELED"+takenOff, c.world(), op.ErrorMessage)
+	require.Equal(t, "it was never sent to the adapter", op.CancelMessage)
+	require.Zero(t, op.DispatchAttempt)
+}
+
+func TestReplacementThatFailsAfterTheOldOneLeftKeepsTheNewOne(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	c := l.cluster("swap")
+	c.answering(func(task *db.NodeTask) (lifecycle.NodeTaskState, string) {
+		if task.MemberID == c.members[1] && task.Kind != lifecycle.TaskProbe {
+			return lifecycle.TaskSucceeded, dirty
+		}
+		return healthy(task)
+	})
+	c.ask(asked{kind: lifecycle.MemberReplace, deadline: 3 * time.Second})
+	c.says(adapter.StateSucceeded, adapter.MemberRemoved, adapter.MemberActive)
+	op := c.end()
+	require.Equal(t, "FAILED RESIDUE_LEFT | ACTIVE FAILED ACTIVE | 2 of 3 | theirs ready bound free ready bound | generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
+}
+
+func TestFailedUpgradeSaysHowToGoBackAndTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	c := l.cluster("bad")
+	c.ask(asked{kind: lifecycle.InstanceUpgrade})
+	sent := c.script.dispatched(string(c.op))[0]
+	require.Equal(t, "2.0.0", sent.Instance.Version)
+	require.JSONEq(t, `{"a":3}`, string(sent.Instance.Config))
+	var change map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(sent.Change, &change))
+	require.Len(t, change, 2, "the platform's part is not sent")
+	c.says(adapter.StateFailed, "", "")
+	op := c.end()
+	require.Equal(t, "FAILED ADAPTER_FAILED"+asBefore, c.world(), op.ErrorMessage)
+	require.Equal(t, 1, c.own.Generation.Query().CountX(t.Context()))
+	c.once(c.launched, "apps.instance.degraded")
+	for _, task := range c.own.NodeTask.Query().AllX(t.Context()) {
+		require.NotEqual(t, lifecycle.TaskTeardown, task.Kind)
+	}
+	c.ask(asked{kind: lifecycle.MemberLabel})
+	c.says(adapter.StateSucceeded, "", "")
+	require.Equal(t, lifecycle.OperationSucceeded, c.end().State, "what follows is not kept from")
+	require.JSONEq(t, `{"tier":"gold"}`, string(c.own.Member.GetX(t.Context(), c.members[1]).Labels))
+}
+
+func TestUpgradeIsProvedByTheNewManifestsProbes(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	c := l.cluster("next")
+	c.ask(asked{kind: lifecycle.InstanceUpgrade})
+	c.says(adapter.StateSucceeded, "", "")
+	op := c.end()
+	var evidence struct {
+		Generation int
+		Probes     []struct{ Probe string }
+	}
+	require.NoError(t, json.Unmarshal(op.Evidence, &evidence))
+	require.Equal(t, 2, evidence.Generation)
+	require.Len(t, evidence.Probes, 2)
+	require.Equal(t, "answers-anew", evidence.Probes[0].Probe)
+	instance := c.own.Instance.GetX(t.Context(), c.instance)
+	require.Equal(t, c.to, instance.ManifestID)
+	require.JSONEq(t, `{"a":3}`, string(instance.Config))
+}
