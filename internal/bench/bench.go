@@ -38,6 +38,7 @@ var subjects = []struct {
 	{"memory", measureMemory},
 	{"waiting", measureWaiting},
 	{"fairness", measureFairness},
+	{"scale", measureScale},
 }
 
 func names() []string {

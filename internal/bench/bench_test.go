@@ -23,12 +23,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// tinier is beside Tiny.
+var tinier = dataset.Size{Name: "tinier", Tenants: 1, Projects: 1, Instances: 60, Events: 5}
+
 // tiny measures nothing worth knowing, but everything.
 func tiny(t *testing.T) plan {
 	return plan{
 		data: t.TempDir(), size: dataset.Tiny, durability: postgres.Throwaway, rounds: 1, callers: 2, connections: 2, pool: 4,
 		span: 50 * time.Millisecond, sockets: []int{9}, messages: 90, rate: 50, operations: 10, backlog: 12, long: 30, waiting: 20,
-		wait: 50 * time.Millisecond,
+		wait: 50 * time.Millisecond, scale: [2]dataset.Size{dataset.Tiny, tinier},
 	}
 }
 
@@ -43,7 +46,7 @@ func TestEverySubjectIsMeasuredBesideItsReference(t *testing.T) {
 	for _, figure := range []string{"permission decision", "detail, requests/s", "first 50 list, requests/s", "fan-out to 9 sockets, messages/s",
 		"fan-out to 9 sockets, p99", "memory of a socket", "operations/s, p50", "operations/s, p99", "accepted to ended",
 		"accepted to succeeded, one worker process", "three worker processes, beside one", "resident memory after 3, 15 and 30", "20 operations that wait for an adapter: questions",
-		"a tenant's only operation"} {
+		"a tenant's only operation", "a claim of 8", "first 50 events of a timeline"} {
 		require.Contains(t, text.String(), figure)
 	}
 	for _, figure := range sheet.figures {

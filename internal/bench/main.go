@@ -1,7 +1,7 @@
 // Command bench measures the platform, each figure beside its reference in the same run, and fails
 // when a figure misses its bar. See docs/benchmarks.md.
 //
-//	bench [-short] [-only detail,list,…] [-rounds n] [-data dir] [-profile dir] [-no-fail]
+//	bench [-short] [-only detail,list,…] [-rounds n] [-scale] [-data dir] [-profile dir] [-no-fail]
 package main
 
 import (
@@ -61,18 +61,19 @@ type plan struct {
 	durability  postgres.Profile
 	only        []string
 	rounds      int
-	callers     int           // people who ask
-	connections int           // HTTP connections at once
-	pool        int           // database connections of each login role
-	span        time.Duration // one round of requests
-	sockets     []int         // fan-outs
-	messages    int           // of a round of fan-out, over all sockets
-	rate        int           // operations a second
-	operations  int           // of a round of dispatches
-	backlog     int           // operations of a round of throughput
-	long        int           // operations over which memory must stay flat
-	waiting     int           // operations that wait at once, and of a backlog that others live beside
-	wait        time.Duration // for which they are watched
+	callers     int             // people who ask
+	connections int             // HTTP connections at once
+	pool        int             // database connections of each login role
+	span        time.Duration   // one round of requests
+	sockets     []int           // fan-outs
+	messages    int             // of a round of fan-out, over all sockets
+	rate        int             // operations a second
+	operations  int             // of a round of dispatches
+	backlog     int             // operations of a round of throughput
+	long        int             // operations over which memory must stay flat
+	waiting     int             // operations that wait at once, and of a backlog that others live beside
+	wait        time.Duration   // for which they are watched
+	scale       [2]dataset.Size // one ten times the other
 	noFail      bool
 }
 
@@ -81,7 +82,7 @@ func full() plan {
 	return plan{
 		data: ".data/bench", size: dataset.Full, durability: postgres.Durable, rounds: 5, callers: 64, connections: 64, pool: 16,
 		span: 4 * time.Second, sockets: []int{1_000, 10_000}, messages: 300_000, rate: 50, operations: 750,
-		backlog: 5_000, long: 100_000, waiting: 10_000, wait: 20 * time.Second,
+		backlog: 5_000, long: 100_000, waiting: 10_000, wait: 20 * time.Second, scale: [2]dataset.Size{dataset.Tenth, dataset.Full},
 	}
 }
 
@@ -98,6 +99,7 @@ func parse(args []string, stderr io.Writer) (plan, error) {
 	flags.SetOutput(stderr)
 	short := flags.Bool("short", false, "little data and few rounds: a quick look")
 	only := flags.String("only", "", "what to measure, separated by commas: "+strings.Join(names(), ", ")+" (default all)")
+	scale := flags.Bool("scale", false, "compare 20,000 instances with 200,000 and 10,000,000 events, instead of a tenth of each")
 	rounds := flags.Int("rounds", 0, "rounds of each side (default 5, or 2 with -short)")
 	flags.StringVar(&p.data, "data", p.data, "folder of the database; it is kept between runs")
 	flags.StringVar(&p.profile, "profile", "", "folder for CPU profiles of the platform")
@@ -108,6 +110,9 @@ func parse(args []string, stderr io.Writer) (plan, error) {
 	}
 	if *short {
 		p.short()
+	}
+	if *scale {
+		p.scale = [2]dataset.Size{dataset.Full, dataset.Tenfold}
 	}
 	if *rounds > 0 {
 		p.rounds = *rounds

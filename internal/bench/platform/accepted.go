@@ -15,7 +15,7 @@ type accepted struct {
 	hub atomic.Pointer[event.Hub]
 
 	mu sync.Mutex
-	at map[string]int64 // operation id → nanoseconds since 1970
+	at map[string]int64 // operation id → nanoseconds since 1970; nil until somebody asks for it
 }
 
 // operationTopic begins the topics of operations.
@@ -34,20 +34,17 @@ func (a *accepted) Wake(topics ...string) {
 		if !ok {
 			continue
 		}
-		if a.at == nil {
-			a.at = make(map[string]int64)
-		}
-		if _, known := a.at[id]; !known {
+		if _, known := a.at[id]; !known && a.at != nil {
 			a.at[id] = now
 		}
 	}
 }
 
-// take answers what was noted and forgets it.
+// take answers what was noted since it was last asked.
 func (a *accepted) take() map[string]int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	taken := a.at
-	a.at = nil
+	a.at = make(map[string]int64)
 	return taken
 }
