@@ -31,19 +31,19 @@ var (
 		"internal/lab/init.go":                        "the process is a node's init then, and this is its main",
 	}
 	serial = map[string]string{
-		"authz TestDecisionAllocatesNothingAtAHundredThousandBindings": "it counts the process's allocations",
-		"graph/transport/wsapi TestGarbageInitLeaksNothing":            "it counts the process's descriptors and goroutines",
-		"graph/transport/wsapi TestListeningSocketTakesLittleMemory":   "it weighs the process's memory",
+		"authz TestDecisionAllocatesNothingAtAHundredThousandBindings":   "it counts the process's allocations",
+		"graph/transport/wsapi TestGarbageInitLeaksNothing":              "it counts the process's descriptors and goroutines",
+		"graph/transport/wsapi TestListeningSocketTakesLittleMemory":     "it weighs the process's memory",
+		"internal/chaos TestNothingIsLostOrDoneTwiceWhilePartsAreKilled": "it kills what it stands on, and loads the machine",
 		"internal/e2e/": "one installation serves them all, and some of them kill its server",
 	}
 	unasked = map[string]string{
 		"tenant.update": ahead, "project.update": ahead, "identity.user.update": ahead,
 		"identity.service_account.update": ahead, "identity.service_account.delete": ahead,
-		"operation.cancel": ahead, "operation.retry": ahead, "policy.read": ahead, "policy.manage": ahead,
+		"policy.read": ahead, "policy.manage": ahead,
 		"usage.read": ahead, "billing.read": ahead,
 	}
 	unraised = map[string]string{
 		"SLOW_CONSUMER": "it is the first word of the close reason of a socket, which is text",
-		"TASK_FAILED":   "it names the kind of a task's end that adapters pass on in their own errors",
 	}
 )

@@ -171,6 +171,9 @@ func (s *Suite) refused(what string, err error) {
 	code := "none"
 	if found, ok := client.AsError(err); ok {
 		code = found.Code
+		if code == client.CodeInvalidArgument || code == client.CodeInternal {
+			s.say("%s: %v", what, err) // the suite asks nothing that is malformed
+		}
 	} else if err != nil {
 		code = "unanswered"
 	}

@@ -79,6 +79,7 @@ type allowed struct {
 // strangers is the reviewed list of what strangers may call, by root field.
 var strangers = map[string]allowed{
 	"query viewer":                  {"person robot operation", "says who is calling, and the caller is not the victim", nil},
+	"query skuPrices":               {"person robot operation", "list prices are the platform's: whoever is logged in sees them", nil},
 	"query apps":                    {"person robot operation", "the catalog is the platform's: every tenant sees the apps of its families", nil},
 	"query app":                     {"person robot operation", "the catalog is the platform's", nil},
 	"query artifacts":               {"person robot operation", "artifacts are the platform's, and artifact.read in any scope shows them", nil},

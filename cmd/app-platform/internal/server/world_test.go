@@ -115,7 +115,7 @@ func (b *bench) add(h *house, instance *db.Instance) {
 	h.Generation, h.Orphan = ids.New(ids.Generation), ids.New(ids.OrphanedResource)
 	ctx := b.t.Context()
 	require.NoError(b.t, b.Ent.Generation.Create().SetID(h.Generation).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
-		SetNumber(1).SetManifestID(h.Manifest).SetAppVersion(instance.AppVersion).Exec(ctx))
+		SetNumber(1).SetManifestID(h.Manifest).SetAppVersion(instance.AppVersion).SetConfig([]byte(`{}`)).Exec(ctx))
 	require.NoError(b.t, b.Ent.Orphan.Create().SetID(h.Orphan).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
 		SetKind(lifecycle.OrphanNodeResidue).SetOwner("node").SetMemberID(h.Member).SetNodeID(h.Node).SetOperationID(h.Operation).Exec(ctx))
 	require.NoError(b.t, b.Ent.OperationStep.Create().SetID(h.Step).SetTenantID(h.Tenant).SetProjectID(h.Project).SetOperationID(h.Operation).

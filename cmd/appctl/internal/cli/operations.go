@@ -30,7 +30,7 @@ func (t *tool) opsCommand() *cobra.Command {
 	watch := t.command("watch OPERATION", "Follow an operation to its end; exit code 1 if it fails", cobra.ExactArgs(1),
 		func(ctx context.Context, args []string) error { return t.watch(ctx, args[0], timeout) })
 	watch.Flags().DurationVar(&timeout, "timeout", time.Hour, "stop watching after this time (exit code 7)")
-	ops := group("ops", "Operations: durable pieces of work", t.opsList(), show, watch, t.opsWait(), t.opsCancel(), t.opsRetry())
+	ops := group("ops", "Operations: durable pieces of work", t.opsList(), show, watch, t.opsWait(), t.cancelOp(), t.retryOp())
 	ops.Aliases = []string{"operations"}
 	return ops
 }

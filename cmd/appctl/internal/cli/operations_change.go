@@ -33,7 +33,7 @@ func (t *tool) opsWait() *cobra.Command {
 	return wait
 }
 
-func (t *tool) opsCancel() *cobra.Command {
+func (t *tool) cancelOp() *cobra.Command {
 	var input gql.CancelOperationInput
 	var wait waitFlags
 	cancel := t.command("cancel OPERATION", "Ask an operation to stop, if that is still safe", cobra.ExactArgs(1),
@@ -79,7 +79,7 @@ func (t *tool) canceled(ctx context.Context, c *client.Client, wait waitFlags, m
 	}}
 }
 
-func (t *tool) opsRetry() *cobra.Command {
+func (t *tool) retryOp() *cobra.Command {
 	var f changeFlags
 	retry := t.command("retry OPERATION", "Ask again for what an operation did not come to", cobra.ExactArgs(1),
 		func(ctx context.Context, args []string) error {
