@@ -52,7 +52,11 @@ func (r *Run) setDeadline(deadline time.Time) {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
-	r.timer = time.AfterFunc(time.Until(deadline), func() { r.cancel(context.DeadlineExceeded) })
+	left := time.Until(deadline)
+	if left <= 0 {
+		r.cancel(context.DeadlineExceeded) // at once: a timer would let the run begin
+	}
+	r.timer = time.AfterFunc(left, func() { r.cancel(context.DeadlineExceeded) })
 }
 
 // extend takes over the token and the deadline of a higher attempt.
@@ -69,6 +73,8 @@ func (k *Kit) execute(ctx runContext, run *Run) {
 	case k.slots <- struct{}{}:
 		defer func() { <-k.slots }()
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
 		k.endWaiting(ctx, run)
 		return
 	}
@@ -82,6 +88,9 @@ func (k *Kit) execute(ctx runContext, run *Run) {
 // endWaiting ends a run that got no slot before it was canceled or its deadline passed. One that
 // ran in an earlier process may have left things behind, so its function still gets its say.
 func (k *Kit) endWaiting(ctx context.Context, run *Run) {
+	if interrupted(ctx) {
+		return
+	}
 	run.op.mu.Lock()
 	began := run.op.status.State != StateAccepted
 	run.op.mu.Unlock()
@@ -90,6 +99,12 @@ func (k *Kit) endWaiting(ctx context.Context, run *Run) {
 		err = k.call(ctx, run)
 	}
 	k.finish(ctx, run, err)
+}
+
+// interrupted says that a run was cut off but its operation goes on: after a restart, or with force.
+func interrupted(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, errStopping) || errors.Is(cause, errForced)
 }
 
 // release frees the timer and unhooks the run.
@@ -128,7 +143,7 @@ func (k *Kit) call(ctx context.Context, run *Run) (err error) {
 // function decided that it was done. A run that is only interrupted has no end to write.
 func (k *Kit) finish(ctx context.Context, run *Run, err error) {
 	cause := context.Cause(ctx)
-	if errors.Is(cause, errStopping) || errors.Is(cause, errForced) {
+	if interrupted(ctx) {
 		return
 	}
 	change := func(s *Status) { s.State, s.Percent, s.Phase = StateSucceeded, 100, "done" }

@@ -171,6 +171,18 @@ func TestDeadlineEndsTheOperationAsFailed(t *testing.T) {
 	require.Contains(t, l.steps(), "undo")
 }
 
+func TestOperationWhoseDeadlineHasPassedDoesNothing(t *testing.T) {
+	t.Parallel()
+	l, base := setup(t)
+	for _, id := range []string{"op_1", "op_2", "op_3", "op_4"} {
+		d := l.dispatchOf(id, InstanceCreate)
+		d.Deadline = time.Now().Add(-time.Minute)
+		l.dispatch(base, d, http.StatusAccepted)
+		require.Equal(t, CodeDeadline, l.ends(base, id, StateFailed).Error.Code)
+	}
+	require.Empty(t, l.steps())
+}
+
 func TestAuthorsPanicFailsTheOperationAndNothingElse(t *testing.T) {
 	t.Parallel()
 	l, base := setup(t)

@@ -199,7 +199,7 @@ func (r *Run) Each(ctx context.Context, members []Member, work func(context.Cont
 // the work goes on, so nothing may be undone.
 func (r *Run) Cleanup(ctx context.Context) (context.Context, context.CancelFunc) {
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxCleanup)
-	if cause := context.Cause(ctx); errors.Is(cause, errStopping) || errors.Is(cause, errForced) {
+	if interrupted(ctx) {
 		cancel()
 	}
 	return clean, cancel
