@@ -45,7 +45,7 @@ func run(m *testing.M) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	shared, err = stack.Up(ctx, stack.Config{
-		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: freeAddress(), Nodes: 3, Throwaway: true, Apps: stack.Apps(), Out: os.Stderr,
+		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: freeAddress(), Nodes: 5, Throwaway: true, Apps: stack.Apps(), Out: os.Stderr,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e: bring the installation up:", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gpuaas/app-platform/internal/supervise"
@@ -61,6 +62,20 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 	}
 	s.Nodes = append(s.Nodes, &Node{Node: node, Agent: agent})
 	return nil
+}
+
+// ReviveNode boots a node that was killed anew, as a machine after a power cut: it has its name and
+// its state folder, and nothing that ran. It waits until the node is heard. Not for concurrent use.
+func (s *Stack) ReviveNode(ctx context.Context, name string) error {
+	count := len(s.Nodes)
+	s.Nodes = slices.DeleteFunc(s.Nodes, func(node *Node) bool { return node.Name() == name })
+	if len(s.Nodes) == count {
+		return fmt.Errorf("there is no node %s", name)
+	}
+	if err := s.startNode(ctx, name); err != nil {
+		return err
+	}
+	return s.awaitNodes(ctx, count)
 }
 
 // enrolment mints a one-time token for a node that has no credential yet.

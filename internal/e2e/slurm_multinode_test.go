@@ -1,0 +1,319 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/internal/stack"
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// clusterUnderTest is one Slurm cluster over several nodes, seen only through the public API.
+type clusterUnderTest struct {
+	t        *testing.T
+	ctx      context.Context
+	c        *client.Client
+	instance string
+	// long is a job that runs from the first second to the last, and began when it began.
+	long, began string
+}
+
+// rentNode takes a whole node for a test and gives it back at its end, with proof.
+func rentNode(t *testing.T, ctx context.Context, c *client.Client) string {
+	t.Helper()
+	got, err := gql.RequestAllocation(ctx, c, gql.RequestAllocationInput{
+		ProjectId: shared.Demo.ProjectID, Shape: gql.CapacityShapeBaremetal, Count: 1, IdempotencyKey: client.NewKey(),
+	})
+	require.NoError(t, err)
+	id := got.RequestAllocation.Allocations[0].Id
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		release, err := gql.ReleaseAllocation(ctx, c, gql.ReleaseAllocationInput{AllocationId: id, IdempotencyKey: client.NewKey()})
+		require.NoError(t, err)
+		succeeds(t, ctx, c, release.ReleaseAllocation.Operation.Id)
+	})
+	return id
+}
+
+// queued is a job as the app's queue.list answers it.
+type queued struct {
+	JobID     string `json:"jobId"`
+	State     string `json:"state"`
+	NodeList  string `json:"nodeList"`
+	StartedAt string `json:"startedAt"`
+}
+
+func (k *clusterUnderTest) submit(script string) string {
+	k.t.Helper()
+	var submitted struct {
+		JobID string `json:"jobId"`
+	}
+	act(k.t, k.ctx, k.c, k.instance, "queue.submit", map[string]any{"script": script}, &submitted)
+	return submitted.JobID
+}
+
+// job waits until a job is in a state.
+func (k *clusterUnderTest) job(id, state string) (found queued) {
+	k.t.Helper()
+	require.Eventually(k.t, func() bool {
+		var queue struct {
+			Jobs []queued `json:"jobs"`
+		}
+		act(k.t, k.ctx, k.c, k.instance, "queue.list", map[string]any{"jobId": id, "outputBytes": 0}, &queue)
+		found = queue.Jobs[0]
+		return found.State == state
+	}, 90*time.Second, 300*time.Millisecond, "job %s never was %s", id, state)
+	return found
+}
+
+// untouched requires that the long job still runs, and has done so without a break.
+func (k *clusterUnderTest) untouched() {
+	k.t.Helper()
+	require.Equal(k.t, k.began, k.job(k.long, "RUNNING").StartedAt, "the long job was begun again")
+}
+
+// workers are the members of the worker component that have not left, by Slurm's name for them.
+func (k *clusterUnderTest) workers() map[string]gql.Member {
+	k.t.Helper()
+	page, err := gql.ListMembers(k.ctx, k.c, k.instance, 50, "")
+	require.NoError(k.t, err)
+	list := make(map[string]gql.Member)
+	for _, edge := range page.Instance.Members.Edges {
+		var detail struct {
+			SlurmNode string `json:"slurmNode"`
+		}
+		_ = json.Unmarshal(edge.Node.AdapterDetail, &detail)
+		if edge.Node.ComponentKey == "worker" && edge.Node.Status != gql.MemberStatusRemoved {
+			list[detail.SlurmNode] = edge.Node
+		}
+	}
+	return list
+}
+
+func (k *clusterUnderTest) succeeds(operation gql.Operation) *gql.OperationDetail {
+	k.t.Helper()
+	return succeeds(k.t, k.ctx, k.c, operation.Id)
+}
+
+// node is the lab's node that a member is on.
+func (k *clusterUnderTest) node(member gql.Member) *stack.Node {
+	k.t.Helper()
+	require.NotNil(k.t, member.Node)
+	for _, node := range shared.Nodes {
+		if node.Name() == member.Node.Name {
+			return node
+		}
+	}
+	k.t.Fatalf("there is no node %s", member.Node.Name)
+	return nil
+}
+
+// TestARealClusterOverSeveralNodesLosesNoJob is one cluster's life: it grows, drains, is upgraded and
+// rolled back, loses a slurmd and a whole node, and shrinks, while one job runs all the time.
+func TestARealClusterOverSeveralNodesLosesNoJob(t *testing.T) {
+	needsRoot(t)
+	ctx, c := bounded(t), automation(t)
+	k := &clusterUnderTest{t: t, ctx: ctx, c: c}
+	instance, operation := launch(t, ctx, c, "slurm", "slurm-nodes", rentNode(t, ctx, c))
+	k.instance = instance
+	succeeds(t, ctx, c, operation)
+	k.long = k.submit("#!/bin/sh\nsleep 900\n") // at once: there is no moment in which accounts are not known yet
+	k.began = k.job(k.long, "RUNNING").StartedAt
+
+	k.grows(rentNode(t, ctx, c), rentNode(t, ctx, c))
+	k.drainsWithAJob()
+	k.isUpgradedAndRolledBack()
+	k.replacesADeadDaemon()
+	k.replacesADeadNode(rentNode(t, ctx, c))
+	k.shrinks()
+
+	members := memberIDs(t, ctx, c, instance)
+	requireProof(t, decommission(t, ctx, c, instance), k.present(members))
+	requireCleanNodes(t, ctx)
+}
+
+// present drops members that had left before.
+func (k *clusterUnderTest) present(members []string) (left []string) {
+	k.t.Helper()
+	for _, id := range members {
+		found, err := gql.GetMember(k.ctx, k.c, id)
+		require.NoError(k.t, err)
+		if at := found.Member.LastOperation; at == nil || at.Kind == gql.OperationKindInstanceDecommission {
+			left = append(left, id)
+		}
+	}
+	return left
+}
+
+func (k *clusterUnderTest) grows(allocations ...string) {
+	k.t.Helper()
+	added, err := gql.AddMembers(k.ctx, k.c, gql.AddMembersInput{
+		InstanceId: k.instance, ComponentKey: "worker", Count: 2, AllocationIds: allocations, DeadlineSeconds: 120, IdempotencyKey: client.NewKey(),
+	})
+	require.NoError(k.t, err)
+	k.succeeds(added.AddMembers.Operation)
+	workers := k.workers()
+	require.Len(k.t, workers, 3)
+	nodes := make(map[string]bool)
+	for name, worker := range workers {
+		require.Equal(k.t, gql.MemberStatusActive, worker.Status, name)
+		nodes[worker.Node.Name] = true
+	}
+	require.Len(k.t, nodes, 3, "each worker has a node of its own")
+	wide := k.submit("#!/bin/sh\n#SBATCH --nodes=3\nsrun -N3 -n3 hostname\n")
+	require.Equal(k.t, "w[0-2]", k.job(wide, "COMPLETED").NodeList)
+	k.untouched()
+}
+
+func (k *clusterUnderTest) drainsWithAJob() {
+	k.t.Helper()
+	worker := k.workers()["w1"]
+	labelled, err := gql.LabelMember(k.ctx, k.c, gql.LabelMemberInput{
+		MemberId: worker.Id, Labels: json.RawMessage(`{"pool":"blue"}`), IdempotencyKey: client.NewKey(),
+	})
+	require.NoError(k.t, err)
+	k.succeeds(labelled.LabelMember.Operation)
+	job := k.submit("#!/bin/sh\n#SBATCH --constraint=pool=blue\nsleep 8\n")
+	require.Equal(k.t, "w1", k.job(job, "RUNNING").NodeList)
+
+	drained, err := gql.DrainMember(k.ctx, k.c, gql.DrainMemberInput{MemberId: worker.Id, DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
+	require.NoError(k.t, err)
+	k.waitsFor(drained.DrainMember.Operation.Id, job, worker.Id)
+	require.Contains(k.t, string(k.succeeds(drained.DrainMember.Operation).Evidence), `"drained"`)
+	k.job(job, "COMPLETED")
+	require.Equal(k.t, gql.MemberStatusDrained, k.workers()["w1"].Status)
+
+	back, err := gql.UncordonMember(k.ctx, k.c, gql.MemberInput{MemberId: worker.Id, IdempotencyKey: client.NewKey()})
+	require.NoError(k.t, err)
+	k.succeeds(back.UncordonMember.Operation)
+	require.Equal(k.t, gql.MemberStatusActive, k.workers()["w1"].Status)
+}
+
+// waitsFor requires that an operation says what it waits for while it does.
+func (k *clusterUnderTest) waitsFor(operation, job, member string) {
+	k.t.Helper()
+	require.Eventually(k.t, func() bool {
+		found, err := gql.GetOperation(k.ctx, k.c, operation)
+		require.NoError(k.t, err)
+		require.Nil(k.t, found.Operation.EndedAt, "the drain ended before its job: %s", found.Operation.Message)
+		for _, work := range found.Operation.WaitsFor {
+			return work.Kind == "job" && work.Id == job && work.MemberId == member
+		}
+		return false
+	}, 30*time.Second, 100*time.Millisecond, "the drain does not say what it waits for")
+}
+
+func (k *clusterUnderTest) isUpgradedAndRolledBack() {
+	k.t.Helper()
+	found, err := gql.GetInstance(k.ctx, k.c, k.instance)
+	require.NoError(k.t, err)
+	before := found.Instance
+	upgraded, err := gql.UpgradeInstance(k.ctx, k.c, gql.UpgradeInstanceInput{
+		InstanceId: k.instance, Config: json.RawMessage(`{"maxJobMinutes":77}`), DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
+	})
+	require.NoError(k.t, err)
+	require.Contains(k.t, string(k.succeeds(upgraded.UpgradeInstance.Operation).Evidence), "01:17:00")
+	k.untouched()
+	back, err := gql.RollbackInstance(k.ctx, k.c, gql.RollbackInstanceInput{
+		InstanceId: k.instance, DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
+	})
+	require.NoError(k.t, err)
+	require.Contains(k.t, string(k.succeeds(back.RollbackInstance.Operation).Evidence), "UNLIMITED")
+	k.untouched()
+	found, err = gql.GetInstance(k.ctx, k.c, k.instance)
+	require.NoError(k.t, err)
+	require.Equal(k.t, before.AppVersion, found.Instance.AppVersion)
+	require.JSONEq(k.t, string(before.Config), string(found.Instance.Config))
+}
+
+// killSlurmd ends every slurmd on a node for good: what its members see as the program is deleted.
+const killSlurmd = `for dir in /proc/[0-9]*; do
+    test "$(cat $dir/comm 2> /dev/null)" = slurmd || continue
+    nsenter -t "${dir#/proc/}" -m rm -f /usr/sbin/slurmd
+    kill -9 "${dir#/proc/}"
+done`
+
+func (k *clusterUnderTest) replacesADeadDaemon() {
+	k.t.Helper()
+	worker := k.workers()["w2"]
+	_, err := k.node(worker).Exec(k.ctx, "/bin/sh", "-c", killSlurmd)
+	require.NoError(k.t, err)
+	replaced, err := gql.ReplaceMember(k.ctx, k.c, gql.ReplaceMemberInput{
+		MemberId: worker.Id, DeadlineSeconds: 180, Reason: "its slurmd was killed", IdempotencyKey: client.NewKey(),
+	})
+	require.NoError(k.t, err)
+	k.succeeds(replaced.ReplaceMember.Operation)
+	workers := k.workers()
+	require.Len(k.t, workers, 3)
+	require.Equal(k.t, gql.MemberStatusActive, workers["w3"].Status)
+	require.Equal(k.t, worker.Node.Name, workers["w3"].Node.Name, "no other allocation was named")
+	k.untouched()
+}
+
+func (k *clusterUnderTest) replacesADeadNode(spare string) {
+	k.t.Helper()
+	worker := k.workers()["w1"]
+	node := k.node(worker)
+	require.NoError(k.t, node.Kill())
+	require.Eventually(k.t, func() bool { return k.isOffline(worker.Node.Id) }, 90*time.Second, 200*time.Millisecond, "the platform does not notice that a node is gone")
+	replaced, err := gql.ReplaceMember(k.ctx, k.c, gql.ReplaceMemberInput{
+		MemberId: worker.Id, AllocationId: spare, Force: true, DeadlineSeconds: 120, Reason: "its node is gone", IdempotencyKey: client.NewKey(),
+	})
+	require.NoError(k.t, err)
+	ended := k.succeeds(replaced.ReplaceMember.Operation)
+	require.NotNil(k.t, ended.Outcome)
+	require.Equal(k.t, gql.OutcomeUnverified, *ended.Outcome, "nobody has seen that the node is clean")
+	require.Equal(k.t, gql.MemberStatusActive, k.workers()["w4"].Status)
+	k.untouched()
+	require.NotEmpty(k.t, k.orphans(), "what may be left on the node is listed")
+
+	require.NoError(k.t, shared.ReviveNode(k.ctx, node.Name()))
+	require.Eventually(k.t, func() bool { return len(k.orphans()) == 0 }, 90*time.Second, 300*time.Millisecond, "the node that came back is not cleaned")
+}
+
+func (k *clusterUnderTest) isOffline(node string) bool {
+	k.t.Helper()
+	page, err := gql.ListNodes(k.ctx, shared.Operator, 100, "")
+	require.NoError(k.t, err)
+	for _, edge := range page.Nodes.Edges {
+		if edge.Node.Id == node {
+			return edge.Node.Status == gql.NodeStatusOffline
+		}
+	}
+	return false
+}
+
+func (k *clusterUnderTest) orphans() (open []gql.Orphan) {
+	k.t.Helper()
+	found, err := gql.GetInstance(k.ctx, k.c, k.instance)
+	require.NoError(k.t, err)
+	for _, orphan := range found.Instance.Orphans {
+		if orphan.ResolvedAt == nil {
+			open = append(open, orphan)
+		}
+	}
+	return open
+}
+
+func (k *clusterUnderTest) shrinks() {
+	k.t.Helper()
+	for name, worker := range k.workers() {
+		if name == "w0" {
+			continue
+		}
+		removed, err := gql.RemoveMember(k.ctx, k.c, gql.RemoveMemberInput{
+			MemberId: worker.Id, DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
+		})
+		require.NoError(k.t, err)
+		k.succeeds(removed.RemoveMember.Operation)
+	}
+	require.Len(k.t, k.workers(), 1)
+	require.Equal(k.t, 1, clusterNodes(k.t, k.ctx, k.c, k.instance))
+	k.untouched()
+}
