@@ -31,13 +31,17 @@ type crowd struct {
 	at   time.Time
 }
 
-// poll is how long an operation waits before it asks its adapter: the pace, and beyond it a random while
-// that grows with how many wait. All that were dispatched at one moment ask one after the other: with
-// pauses even up to a, a crowd never asks more often than e/a times its size a second (the peak of the
-// renewal density).
+// poll is how long an operation waits before it asks its adapter.
 func (w *work) poll(ctx context.Context, c *engine.Context) time.Duration {
-	spread := time.Duration(math.E * float64(w.crowd(ctx, c)) / askedPerSecond * float64(time.Second))
-	return w.Pace.Poll + rand.N(max(spread-w.Pace.Poll, w.Pace.Poll/5)+1)
+	return w.Pace.Poll + rand.N(spread(w.Pace.Poll, w.crowd(ctx, c))+1)
+}
+
+// spread bounds the random while that an operation waits beyond the pace; it grows with how many wait,
+// so that all that were dispatched at one moment ask one after the other. With pauses of anything up to
+// a, a crowd asks at most e/a times its size a second, the peak of the renewal density, and on average
+// 2/a times.
+func spread(pace time.Duration, crowd int) time.Duration {
+	return max(time.Duration(math.E*float64(crowd)/askedPerSecond*float64(time.Second))-pace, pace/5)
 }
 
 // crowd is how many operations of the adapter have not ended. When that cannot be told, it is what it
