@@ -215,6 +215,9 @@ func (c *check) follow(cursor string, left map[string]bool) {
 // feedPage makes more changes than fit a page. Decommissions of what never was are the cheapest
 // operations there are.
 func feedPage(c *check) {
+	if c.bounds.Burst <= adapter.MaxPage {
+		c.notRun("a burst of %d operations fills no page of %d", c.bounds.Burst, adapter.MaxPage)
+	}
 	cursor := c.drain("")
 	dispatches := make([]adapter.Dispatch, c.bounds.Burst)
 	left := map[string]bool{}
