@@ -140,6 +140,9 @@ func (r *Request) checkAsked() error {
 	if err := wrong.Err(); err != nil {
 		return err
 	}
+	if !r.Kind.Effects().Forcible && (r.Force || r.Asked.OnDeadline == lifecycle.DeadlineForce) {
+		return fault.New(fault.InvalidArgument, "a %s cannot be forced", ruleOf(r.Kind).Noun).At("input.force")
+	}
 	if (r.Force || r.Asked.OnDeadline == lifecycle.DeadlineForce) && r.Asked.Reason == "" {
 		return reasonMissing("force needs a reason")
 	}

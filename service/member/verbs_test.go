@@ -145,8 +145,8 @@ func TestEveryVerbRefusesWhoMayNotAndWhatIsMalformed(t *testing.T) {
 				{func(in *member.Input) { in.DeadlineSeconds = 29 }, fault.InvalidArgument, "input.deadlineSeconds"},
 				{func(in *member.Input) { in.Reason = string(make([]byte, 1_001)) }, fault.InvalidArgument, "input.reason"},
 				{func(in *member.Input) { in.IdempotencyKey = "" }, fault.InvalidArgument, "input.idempotencyKey"},
-				{func(in *member.Input) { in.Force, in.Reason = true, "" }, fault.InvalidArgument, "input.reason"},
-				{func(in *member.Input) { in.OnDeadline, in.Reason = lifecycle.DeadlineForce, "" }, fault.InvalidArgument, "input.reason"},
+				{func(in *member.Input) { in.Force, in.Reason = true, "" }, fault.InvalidArgument, v.forcePath()},
+				{func(in *member.Input) { in.OnDeadline, in.Reason = lifecycle.DeadlineForce, "" }, fault.InvalidArgument, v.forcePath()},
 			} {
 				in := b.on(0, "k")
 				c.change(&in)
@@ -162,6 +162,14 @@ func TestEveryVerbRefusesWhoMayNotAndWhatIsMalformed(t *testing.T) {
 			require.NotEmpty(t, b.Audit())
 		})
 	}
+}
+
+// forcePath is the field that is at fault when force is asked for without a reason.
+func (v verb) forcePath() string {
+	if v.kind.Effects().Forcible {
+		return "input.reason"
+	}
+	return "input.force"
 }
 
 func TestAVerbIsRefusedInEveryStateThatItsRuleDoesNotName(t *testing.T) {

@@ -53,12 +53,20 @@ func (c *Calls) plan(call change.Call) (adapter.PlanRequest, error) {
 	}, nil
 }
 
-// unknown is the verdict of an adapter that did not answer.
+// unknown is the verdict of an adapter that did not say one. A refusal for safety is as good as a
+// verdict: the change itself would be refused likewise.
 func unknown(err error) *adapter.PlanAnswer {
 	refusal := fault.From(faultOf(err))
-	reason := adapter.PlanReason{Code: string(refusal.Code), Message: refusal.Message}
-	if failed, ok := adapterclient.As(err); ok && failed.Kind == adapterclient.Unsupported {
-		reason = adapter.PlanReason{Code: adapter.CodePlansUnsupported, Message: "adapter " + failed.Target.Name + " does not plan"}
+	said := &adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Message: refusal.Message, WorkLost: []adapter.Work{},
+		Reasons: []adapter.PlanReason{{Code: string(refusal.Code), Message: refusal.Message}}}
+	failed, _ := adapterclient.As(err)
+	switch {
+	case failed == nil:
+	case failed.Kind == adapterclient.Unsupported:
+		said.Message = "adapter " + failed.Target.Name + " does not plan"
+		said.Reasons = []adapter.PlanReason{{Code: adapter.CodePlansUnsupported, Message: said.Message}}
+	case failed.Kind == adapterclient.Rejected:
+		said.Verdict = adapter.VerdictUnsafe
 	}
-	return &adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{reason}, WorkLost: []adapter.Work{}}
+	return said
 }
