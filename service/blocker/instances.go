@@ -28,8 +28,8 @@ const instancesSQL = `SELECT i.id, i.permission_family, i.runtime_backend, i.sta
 	FROM instance i
 	LEFT JOIN manifest m ON m.id = i.manifest_id
 	LEFT JOIN operation l ON l.id = i.last_operation_id
-	LEFT JOIN LATERAL (SELECT CASE WHEN bool_or(g.revoked_at IS NULL) THEN NULL ELSE max(g.revoked_at) END AS ended
-		FROM entitlement g WHERE g.project_id = i.project_id AND g.app_slug = i.app_slug) r ON $2
+	LEFT JOIN LATERAL (SELECT max(g.revoked_at) AS ended FROM entitlement g WHERE g.project_id = i.project_id AND g.app_slug = i.app_slug
+		AND NOT EXISTS (SELECT FROM entitlement h WHERE h.project_id = i.project_id AND h.app_slug = i.app_slug AND h.revoked_at IS NULL)) r ON $2
 	LEFT JOIN LATERAL (SELECT v.occurred_at FROM (SELECT x.type, x.occurred_at, x.seq FROM app_instance_event x
 			WHERE x.instance_id = i.id ORDER BY x.seq DESC LIMIT ` + maxEvents + `) v
 		WHERE v.type IN ('apps.instance.healthy', 'apps.instance.degraded', 'apps.instance.unhealthy') ORDER BY v.seq DESC LIMIT 1) e ON $2
@@ -143,11 +143,11 @@ type allocationRow struct {
 
 const allocationsSQL = `SELECT a.id, a.instance_id, a.status, coalesce(a.release_operation_id, ''),
 		coalesce(a.released_at, o.created_at, a.created_at)
-	FROM allocation a LEFT JOIN operation o ON o.id = a.release_operation_id
-	WHERE a.status <> 'READY' AND (a.instance_id IN ({instances})
-		OR a.id IN (SELECT m.allocation_id FROM member m WHERE m.instance_id IN ({instances}) AND m.status <> 'REMOVED')
-		OR a.id IN (SELECT w.allocation_id FROM operation w WHERE w.id IN ({operations})))
-	ORDER BY a.id LIMIT ` + maxAllocations
+	FROM (SELECT x.id FROM allocation x WHERE x.instance_id IN ({instances})
+		UNION SELECT m.allocation_id FROM member m WHERE m.instance_id IN ({instances}) AND m.status <> 'REMOVED'
+		UNION SELECT w.allocation_id FROM operation w WHERE w.id IN ({operations})) t
+	JOIN allocation a ON a.id = t.id LEFT JOIN operation o ON o.id = a.release_operation_id
+	WHERE a.status <> 'READY' ORDER BY a.id LIMIT ` + maxAllocations
 
 func (r *reading) addAllocation(rows pgx.Rows) error {
 	var a allocationRow
