@@ -24,7 +24,7 @@ export default tseslint.config(
   { files: ['**/*.mjs', 'eslint.config.js'], languageOptions: { globals: nodeGlobals } },
   { files: ['public/*.js'], languageOptions: { globals: { document: 'readonly', window: 'readonly' } } },
   {
-    files: ['src/**/*.test.ts'],
+    files: ['src/**/*.test.{ts,tsx}'],
     rules: {
       '@typescript-eslint/require-await': 'off', // generators that stand for feeds
       'react-hooks/rules-of-hooks': 'off', // a test's useServer is no hook

@@ -28,7 +28,7 @@ export default defineConfig({
     },
   },
   test: {
-    include: ['src/**/*.test.ts'],
+    include: ['src/**/*.test.{ts,tsx}'],
     environment: 'node',
     server: { deps: { inline: ['graphql', 'graphql-ws'] } }, // else the tests' server gets a second copy of graphql
   },

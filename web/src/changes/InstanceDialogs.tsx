@@ -89,6 +89,7 @@ export function RollbackDialog({ workload, generations, onClose, onDone }: Insta
             <div className="picks" role="radiogroup" aria-label="Generation">
               {generations.map((each) => <GenerationChoice key={each.id} generation={each} present={each.number === workload.generation} chosen={each.number === number} choose={() => setNumber(each.number)} />)}
             </div>
+            {generations.every((each) => each.number === workload.generation) && <p className="small soft">It has run nothing else yet.</p>}
             {errors.has('generation') && <p className="small" role="alert" style={{ color: 'var(--bad)' }}>{errors.get('generation')}</p>}
             <DeadlineField value={deadline} onChange={setDeadline} errors={errors} />
           </div>

@@ -68,8 +68,9 @@ export function needsReason({ force = false, onDeadline = 'FAIL', always = false
 }
 
 /** The words of a plan's verdict on the whole. */
-export function planWord(plan: Pick<PlanBitsFragment, 'allowed' | 'verdicts'>): { text: string; tone: 'good' | 'warn' | 'bad' } {
+export function planWord(plan: Pick<PlanBitsFragment, 'allowed' | 'verdicts' | 'workLostTotal'>): { text: string; tone: 'good' | 'warn' | 'bad' } {
   if (!plan.allowed) return { text: 'This would be refused', tone: 'bad' };
+  if (plan.workLostTotal !== null && plan.workLostTotal > 0) return { text: 'This can be done, and work would be lost', tone: 'warn' };
   const unknown = plan.verdicts.filter((verdict) => verdict.outcome === 'UNKNOWN');
   if (unknown.length > 0) return { text: 'Nothing speaks against it, but not everybody could tell', tone: 'warn' };
   return { text: 'This can be done', tone: 'good' };

@@ -71,7 +71,7 @@ function Facts({ detail, now }: { detail: Detail; now: Pick<Detail, 'startedAt' 
         <Fact term="Reason">{detail.reason === '' ? <span className="faint">—</span> : detail.reason}</Fact>
         {detail.targetIds.length > 0 && <Fact term={plural(detail.targetIds.length, 'member')}><Targets ids={detail.targetIds} /></Fact>}
         {detail.retryOf !== null && <Fact term="Tries again"><Link to="/operations/$id" params={{ id: detail.retryOf }} className="mono">{detail.retryOf}</Link></Fact>}
-        <Fact term="Deadline">{fullTime(detail.deadline)}<span className="sub">{detail.force ? 'by force from the start' : detail.onDeadline === 'FORCE' ? 'after which it goes on by force' : 'after which it fails'}</span></Fact>
+        <Fact term="Deadline">{fullTime(detail.deadline)}<div className="small faint">{detail.force ? 'By force from the start' : detail.onDeadline === 'FORCE' ? 'After that it goes on by force' : 'After that it fails'}</div></Fact>
         {detail.forcedAt !== null && <Fact term="By force since"><Ago at={detail.forcedAt} /></Fact>}
         <Fact term="Dispatches">{detail.dispatchAttempt}</Fact>
         <Fact term="Claims">{detail.claimEpoch}</Fact>
@@ -95,7 +95,7 @@ function CancelNotice({ detail, open }: { detail: Detail; open: boolean }) {
   return (
     <Notice tone={open ? 'warn' : 'idle'} icon="info" role="status">
       <b>{detail.cancelRequester} asked to cancel it <Ago at={detail.cancelRequestedAt} />.</b>{' '}
-      <span className="said" data-cancel-message>{detail.cancelMessage === '' ? 'The app has not said yet whether it is too late.' : detail.cancelMessage}</span>
+      <span className="said" style={{ display: 'inline-block' }} data-cancel-message>{detail.cancelMessage === '' ? 'The app has not said yet whether it is too late.' : detail.cancelMessage}</span>
     </Notice>
   );
 }

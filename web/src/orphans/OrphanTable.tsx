@@ -24,8 +24,8 @@ export function orphanColumns(refresh: () => void, withWorkload: boolean): Colum
     { head: 'What is left', cell: (row) => <span data-orphan={row.id}><span className="strong">{kinds[row.kind]}</span><span className="sub wrap-any said">{row.message}</span></span> },
     { head: 'Where', cell: (row) => <Where orphan={row} /> },
     ...(withWorkload ? [{ head: 'Of', cell: (row: OrphanBitsFragment) => <span><Link to="/workloads/$id" params={{ id: row.instanceId }}>{row.member === null ? 'the workload' : `${row.member.componentKey} ${row.member.index}`}</Link>{row.operation !== null && <span className="sub">by <Link to="/operations/$id" params={{ id: row.operation.id }}>{operationName(row.operation.kind)}</Link></span>}</span> }] : []),
-    { head: 'Age', cell: (row) => <span className="num">{ageWord(row.ageSeconds)}</span> },
-    { head: 'Cost', right: true, cell: (row) => <span className="num">{moneyWord(row.costSoFar)}{row.hourlyCost !== null && <span className="sub">{moneyWord(row.hourlyCost)} an hour</span>}</span> },
+    { head: 'Age', cell: (row) => <span className="num nowrap">{ageWord(row.ageSeconds)}</span> },
+    { head: 'Cost', right: true, cell: (row) => <span className="num nowrap">{moneyWord(row.costSoFar)}{row.hourlyCost !== null && <span className="sub">{moneyWord(row.hourlyCost)} an hour</span>}</span> },
     { head: 'State', cell: (row) => <OrphanState orphan={row} /> },
     { head: '', right: true, cell: (row) => <Retry orphan={row} refresh={refresh} /> },
   ];

@@ -47,7 +47,7 @@ export default function Topology({ components, members, drift, onOpen }: Topolog
       proOptions={{ hideAttribution: true }} aria-label="Picture of the members on their nodes"
     >
       <Background variant={BackgroundVariant.Dots} gap={18} size={1} />
-      <Controls showInteractive={false} />
+      <Controls showInteractive={false} position="top-right" />
     </ReactFlow>
   );
 }

@@ -69,14 +69,16 @@ const hostHead = 46;
 const hostLine = 19;
 const aisle = 130;
 const large = { width: 178, height: 54 };
-const small = { width: 96, height: 34 };
+const small = { width: 60, height: 34 };
 
 /** The picture of the members that are there; those that are gone are left out. */
 export function layout<Member extends Placed>(components: readonly Component[], all: readonly Member[]): Picture<Member> {
   const members = all.filter((member) => member.status !== 'REMOVED');
   const dense = members.length >= denseFrom;
-  const groups = stackGroups(components, members, dense ? small : large);
-  const right = Math.max(0, ...groups.map((group) => group.x + group.width)) + aisle;
+  const stacked = stackGroups(components, members, dense ? small : large);
+  const width = Math.max(0, ...stacked.map((group) => group.width));
+  const groups = stacked.map((group) => ({ ...group, width })); // all as wide, so that no line runs behind another group
+  const right = width + aisle;
   const height = Math.max(0, ...groups.map((group) => group.y + group.height));
   return { groups, hosts: stackHosts(members, right, height), links: dense ? linksByGroup(members) : linksByMember(members), dense };
 }

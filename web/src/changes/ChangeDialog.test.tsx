@@ -1,0 +1,176 @@
+// @vitest-environment happy-dom
+import { MantineProvider } from '@mantine/core';
+import { act } from 'react';
+import { createRoot } from 'react-dom/client';
+import type { Root } from 'react-dom/client';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { plain } from '../api/errors';
+import type { Problem } from '../api/errors';
+import type { Answer } from '../api/hooks';
+import type { PlanBitsFragment } from '../generated/graphql';
+import { ChangeForm } from './ChangeDialog';
+import type { Change } from './ChangeDialog';
+
+vi.stubGlobal('IS_REACT_ACT_ENVIRONMENT', true);
+Object.defineProperty(document, 'fonts', { value: new EventTarget() }); // which this environment lacks
+
+let root: Root;
+let box: HTMLElement;
+
+beforeEach(() => {
+  box = document.createElement('div');
+  document.body.append(box);
+  root = createRoot(box);
+});
+afterEach(() => {
+  act(() => root.unmount());
+  box.remove();
+});
+
+const plan: PlanBitsFragment = {
+  hash: 'one', kind: 'MEMBER_REMOVE', allowed: true, members: [], workLost: [], workLostTotal: 0, reversible: true, reversal: '', supersedes: [], change: {},
+  verdicts: [{ source: 'STATE', outcome: 'ALLOWED', reasons: [] }],
+};
+
+function problem(code: string, ...reasons: Problem['reasons']): Answer<never> {
+  return { problem: { ...plain(code, 'No.', 'c-1'), reasons } };
+}
+
+/** A change whose answers the test gives; it keeps what was sent. */
+function change(given: Partial<Change> = {}, plans: Answer<PlanBitsFragment>[] = [{ data: plan }], answers: Answer<unknown>[] = [{ data: {} }]) {
+  const sent: unknown[] = [];
+  const made: Change = {
+    title: 'Remove worker 0', act: 'Remove', intro: 'It is taken out.', fields: ['count', 'config'], reasonNeeded: false,
+    plan: () => Promise.resolve(plans.length > 1 ? (plans.shift() ?? plans[0] ?? problem('X')) : (plans[0] ?? problem('X'))),
+    send: (input) => {
+      sent.push(input);
+      return Promise.resolve(answers.shift() ?? { data: {} });
+    },
+    form: (errors) => <p data-form>{[...errors].map(([path, message]) => `${path}: ${message}`).join()}</p>, ...given,
+  };
+  return { made, sent };
+}
+
+async function show(made: Change) {
+  const done = vi.fn();
+  await act(async () => root.render(<MantineProvider><ChangeForm change={made} onClose={() => undefined} onDone={done} /></MantineProvider>));
+  return done;
+}
+
+const button = (name: string) => [...box.querySelectorAll('button')].find((each) => each.textContent === name);
+const press = (name: string) => act(async () => button(name)?.click());
+
+async function write(text: string) {
+  const area = box.querySelector('textarea:not([aria-hidden])');
+  if (!(area instanceof HTMLTextAreaElement)) throw new Error('there is no place for a reason');
+  await act(async () => {
+    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value')?.set?.call(area, text);
+    area.dispatchEvent(new Event('input', { bubbles: true }));
+  });
+}
+
+it('shows the plan before anything is sent, and sends its hash', async () => {
+  const { made, sent } = change();
+  const done = await show(made);
+  expect(button('Remove')).toBeUndefined();
+  await press('See the plan');
+  expect(box.querySelector('[data-plan="one"]')).not.toBeNull();
+  expect(sent).toEqual([]);
+  await press('Remove');
+  expect(sent).toEqual([{ planHash: 'one', reason: null }]);
+  expect(done).toHaveBeenCalledOnce();
+});
+
+it('plans nothing while the form itself is wrong, and says what', async () => {
+  const planned = vi.fn();
+  const { made } = change({ wrong: new Map([['count', 'Must be 1 to 4.']]), plan: planned });
+  await show(made);
+  await press('See the plan');
+  expect(planned).not.toHaveBeenCalled();
+  expect(box.querySelector('[data-form]')?.textContent).toBe('count: Must be 1 to 4.');
+});
+
+it('shows why there is no plan at the field that is at fault', async () => {
+  const { made } = change({}, [problem('INVALID_ARGUMENT', { code: 'INVALID_ARGUMENT', message: 'must be 1 to 64', path: 'input.count' })]);
+  await show(made);
+  await press('See the plan');
+  expect(box.querySelector('[data-form]')?.textContent).toBe('count: Must be 1 to 64.');
+  expect(box.querySelector('[data-code="INVALID_ARGUMENT"]')).not.toBeNull();
+});
+
+it('cannot go on with a plan that says no', async () => {
+  const refused: PlanBitsFragment = { ...plan, allowed: false, verdicts: [{ source: 'COMPATIBILITY', outcome: 'REFUSED', reasons: [{ code: 'X', message: 'needs one worker', path: '' }] }] };
+  const { made, sent } = change({}, [{ data: refused }]);
+  await show(made);
+  await press('See the plan');
+  expect(box.textContent).toContain('This would be refused');
+  expect(box.textContent).toContain('needs one worker');
+  expect(button('Remove')?.disabled).toBe(true);
+  await press('Remove');
+  expect(sent).toEqual([]);
+});
+
+it('waits for a reason where one is needed', async () => {
+  const { made, sent } = change({ reasonNeeded: true });
+  await show(made);
+  await press('See the plan');
+  expect(button('Remove')?.disabled).toBe(true);
+  await write('  it is broken ');
+  await press('Remove');
+  expect(sent).toEqual([{ planHash: 'one', reason: 'it is broken' }]);
+});
+
+it('asks once more before work is lost', async () => {
+  const { made, sent } = change({}, [{ data: { ...plan, workLostTotal: null } }]);
+  await show(made);
+  await press('See the plan');
+  expect(button('Remove')?.disabled).toBe(true);
+  await act(async () => box.querySelector<HTMLInputElement>('input[type="checkbox"]')?.click());
+  await press('Remove');
+  expect(sent).toHaveLength(1);
+});
+
+it('makes a stale plan anew, says what moved, and sends only after the new one was read', async () => {
+  const stale = problem('PLAN_STALE', { code: 'PLAN_STALE', message: 'the member is draining now', path: '' });
+  const { made, sent } = change({}, [{ data: plan }, { data: { ...plan, hash: 'two' } }], [stale, { data: {} }]);
+  const done = await show(made);
+  await press('See the plan');
+  await press('Remove');
+  expect(done).not.toHaveBeenCalled();
+  expect(box.textContent).toContain('nothing was changed');
+  expect(box.textContent).toContain('the member is draining now');
+  expect(box.querySelector('[data-plan="two"]')).not.toBeNull();
+  await press('Remove');
+  expect(sent).toEqual([{ planHash: 'one', reason: null }, { planHash: 'two', reason: null }]);
+  expect(done).toHaveBeenCalledOnce();
+});
+
+it('keeps the plan on the page when sending is refused for another reason', async () => {
+  const { made } = change({}, [{ data: plan }], [problem('CONFLICT', { code: 'CONFLICT', message: 'op_7 is under way', path: '' })]);
+  const done = await show(made);
+  await press('See the plan');
+  await press('Remove');
+  expect(box.querySelector('[data-plan="one"]')).not.toBeNull();
+  expect(box.textContent).toContain('op_7 is under way');
+  expect(done).not.toHaveBeenCalled();
+});
+
+it('goes back to the form, which then plans again', async () => {
+  const { made } = change({}, [{ data: plan }, { data: { ...plan, hash: 'two' } }]);
+  await show(made);
+  await press('See the plan');
+  await press('Back');
+  expect(box.querySelector('[data-form]')).not.toBeNull();
+  await press('See the plan');
+  expect(box.querySelector('[data-plan="two"]')).not.toBeNull();
+});
+
+it('sends a change without a plan at once, with the reason', async () => {
+  const { plan: _, ...without } = change().made;
+  const sent: unknown[] = [];
+  const done = await show({ ...without, send: (given) => { sent.push(given); return Promise.resolve({ data: {} }); } });
+  await write('quiet hours');
+  await press('Remove');
+  expect(sent).toEqual([{ planHash: null, reason: 'quiet hours' }]);
+  expect(done).toHaveBeenCalledOnce();
+});
