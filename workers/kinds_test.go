@@ -19,7 +19,7 @@ type rule struct {
 	good             string               // the world after that
 	failed           string               // after the adapter's failure, which says nothing of members
 	rejected         string               // after a refusal for safety
-	canceled         string               // after a cancel that the adapter follows
+	canceled         string               // after a cancel that the adapter follows; empty when it cannot be canceled
 	late             string               // after the deadline, when the adapter then stops
 	// events are told exactly once at a good end.
 	events []string
@@ -29,6 +29,7 @@ type rule struct {
 const (
 	asBefore = " | ACTIVE ACTIVE | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0"
 	takenOff = " | ACTIVE ACTIVE REMOVED | 2 of 2 | theirs ready bound free released | generation 1 1.0.0 | orphans 0"
+	stopping = " | REMOVING REMOVING | 0 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0"
 	halfway  = " | ACTIVE DRAINING+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0"
 )
 
@@ -84,12 +85,27 @@ var rules = []rule{
 		good:   "SUCCEEDED NORMAL | ACTIVE ACTIVE | 2 of 2 | theirs ready bound free ready | generation 2 2.0.0 | orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + asBefore, rejected: "FAILED ADAPTER_REJECTED" + asBefore, canceled: "CANCELED CANCELED" + asBefore,
 		events: []string{"apps.instance.rolled_back"}},
+	{kind: lifecycle.InstanceDecommission, steps: 5, late: "FAILED DEADLINE_EXCEEDED" + stopping,
+		good:   "SUCCEEDED NORMAL | REMOVED REMOVED | 0 of 2 | theirs ready free ready | generation 1 1.0.0 | orphans 0",
+		failed: "FAILED ADAPTER_FAILED" + stopping, rejected: "FAILED ADAPTER_REJECTED" + stopping,
+		events: []string{"apps.instance.deleted"}},
 }
 
-// each runs a test of every kind side by side, on one platform.
+// each runs a test of every kind side by side, each on a platform of its own.
 func each(t *testing.T, run func(t *testing.T, c *cluster, r rule)) {
 	t.Helper()
+	eachOf(t, func(rule) bool { return true }, run)
+}
+
+// cancelable are the kinds that can be asked to stop.
+func cancelable(r rule) bool { return r.canceled != "" }
+
+func eachOf(t *testing.T, which func(rule) bool, run func(t *testing.T, c *cluster, r rule)) {
+	t.Helper()
 	for _, r := range rules {
+		if !which(r) {
+			continue
+		}
 		t.Run(string(r.kind), func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t)
@@ -145,7 +161,7 @@ func TestEveryKindThatTheAdapterRefusesLeavesEverythingAsItWas(t *testing.T) {
 
 func TestEveryKindCanBeCanceledWhileTheAdapterWorks(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *cluster, r rule) {
+	eachOf(t, cancelable, func(t *testing.T, c *cluster, r rule) {
 		c.ask(asked{kind: r.kind})
 		c.script.dispatched(string(c.op))
 		c.cancel()
@@ -175,7 +191,7 @@ func TestEveryKindEndsAtItsDeadlineAndTheAdapterIsToldSo(t *testing.T) {
 
 func TestEveryKindGoesOnWhenItIsTooLateToCancel(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *cluster, r rule) {
+	eachOf(t, cancelable, func(t *testing.T, c *cluster, r rule) {
 		c.script.with(func() {
 			c.script.onCancel = func(string) adapter.CancelResult {
 				return adapter.CancelResult{Outcome: adapter.CancelTooLate, Message: "past the point"}
@@ -196,7 +212,7 @@ func TestEveryKindGoesOnWhenItIsTooLateToCancel(t *testing.T) {
 
 func TestEveryKindIsLookedAfterWhileNobodyKnowsWhetherItStopped(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *cluster, r rule) {
+	eachOf(t, cancelable, func(t *testing.T, c *cluster, r rule) {
 		c.script.with(func() {
 			c.script.onCancel = func(string) adapter.CancelResult {
 				return adapter.CancelResult{Outcome: adapter.CancelUnknown, Message: "asked to stop"}

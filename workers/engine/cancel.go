@@ -61,6 +61,20 @@ func (c *Context) stopped() operation.Failure {
 	return operation.Failure{Code: string(fault.Canceled), Owner: operation.OwnerUser, Message: message, Retryable: true}.Clipped()
 }
 
+// unlessStopped is a step's failure, or, when the operation was asked to stop and that is why it ended,
+// that it was stopped.
+func (c *Context) unlessStopped(ctx context.Context, failure operation.Failure) operation.Failure {
+	if c.Op.State != lifecycle.OperationCanceling {
+		return failure
+	}
+	answer, err := c.ask(ctx)
+	if err != nil || answer.Outcome != adapter.CancelDone {
+		return failure
+	}
+	c.verdict = answer.Message
+	return c.stopped()
+}
+
 // resume goes on with an operation that it is too late to stop.
 func (c *Context) resume(ctx context.Context, why string) error {
 	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {

@@ -149,7 +149,7 @@ func (c *Context) runStep(ctx context.Context) (over bool, err error) {
 		c.giveUp(result.failure.Message)
 		return false, nil
 	case result.failure != nil:
-		return true, c.fail(ctx, *result.failure)
+		return true, c.fail(ctx, c.unlessStopped(ctx, *result.failure))
 	case result.waiting:
 		return true, c.wait(ctx, result)
 	}
