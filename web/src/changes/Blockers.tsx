@@ -4,7 +4,7 @@ import type { BlockerBitsFragment } from '../generated/graphql';
 import { Icon } from '../ui/Icons';
 import type { IconName } from '../ui/Icons';
 import { Ago, Card, useNow } from '../ui/parts';
-import { ownerWord, untilWord } from './words';
+import { isUnderWay, ownerWord, untilWord } from './words';
 
 const icons: Readonly<Record<string, IconName>> = { adapter: 'operations', platform: 'workloads', user: 'info', node: 'nodes' };
 
@@ -13,11 +13,12 @@ export function BlockersCard({ blockers, title }: { blockers: readonly BlockerBi
   const { can } = useSession();
   const now = useNow(1_000);
   if (blockers.length === 0) return null;
+  const stuck = blockers.some((each) => !isUnderWay(each.code));
   return (
-    <Card title={title} pad={false} label={title} className="blocker-card">
+    <Card title={title} pad={false} label={title} className={stuck ? 'blocker-card' : ''}>
       <ol className="blockers">
         {blockers.map((each, at) => (
-          <li key={`${each.code} ${each.subject}`} className={at === 0 ? 'tone-warn' : 'tone-idle'} data-blocker={each.code} data-owner={each.owner}>
+          <li key={`${each.code} ${each.subject}`} className={isUnderWay(each.code) ? 'tone-busy' : at === 0 ? 'tone-warn' : 'tone-idle'} data-blocker={each.code} data-owner={each.owner}>
             <Icon name={icons[each.owner] ?? 'info'} size={17} />
             <div>
               <div className="said wrap-any">{each.message}</div>

@@ -6,7 +6,7 @@ import { firstPlace, intentOf, placeProblem } from './fields';
 import { lostWord, needsReason, needsSure, planWord } from './flow';
 import { labelText, readLabels } from './labels';
 import { instanceKey, memberKey, offered } from './rules';
-import { ageWord, moneyWord, outcomeWord, untilWord } from './words';
+import { ageWord, isUnderWay, moneyWord, outcomeWord, untilWord } from './words';
 
 const anyone = () => true;
 
@@ -74,6 +74,10 @@ it('offers active versions and the present one, whatever became of it', () => {
 it('wants something to change, and puts complaints of the config below it', () => {
   expect(upgradeProblems(false, new Map()).has('version')).toBe(true);
   expect([...upgradeProblems(true, new Map([['', 'Wrong.'], ['a.b', 'Too long.']]))]).toEqual([['config', 'Wrong.'], ['config.a.b', 'Too long.']]);
+});
+
+it('takes a blocker that it does not know for a real one', () => {
+  expect(['ADAPTER_WORKING', 'WORK_RUNNING', 'SOMETHING_NEW'].map(isUnderWay)).toEqual([true, false, false]);
 });
 
 it('says when something is tried, how old it is, what it costs and how it ended', () => {

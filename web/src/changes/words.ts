@@ -17,6 +17,14 @@ export function ownerWord(owner: string): string {
   }
 }
 
+/** Blockers that an operation has while it merely goes on; the documentation of blockers lists them so. */
+const underWay: ReadonlySet<string> = new Set(['TASK_FAILED', 'TASK_RUNNING', 'COMPENSATING', 'ADAPTER_WORKING', 'STEP_RUNNING', 'DEADLINE_NEAR', 'FEED_SILENT']);
+
+/** Whether a blocker says only that work is going on. A code that is new to the console is taken for a real one. */
+export function isUnderWay(code: string): boolean {
+  return underWay.has(code);
+}
+
 /** When something comes, such as `in 12 s`; what is due already comes now. */
 export function untilWord(instant: string, now: number): string {
   const left = Date.parse(instant) - now;

@@ -1,6 +1,7 @@
 // Where a workload is not as it is meant to be: what stands in its way, where it has drifted, and what is left behind.
 import { useMemo } from 'react';
 import { BlockersCard } from '../changes/Blockers';
+import { isUnderWay } from '../changes/words';
 import { orphanColumns } from '../orphans/OrphanTable';
 import { Ago, Card, DataTable } from '../ui/parts';
 import type { Workload } from './WorkloadPage';
@@ -8,13 +9,14 @@ import type { Workload } from './WorkloadPage';
 /** The cards; nothing while all is well. */
 export function Troubles({ workload, refresh }: { workload: Workload; refresh: () => void }) {
   const columns = useMemo(() => orphanColumns(refresh, false), [refresh]);
+  const stuck = workload.blockers.filter((each) => !isUnderWay(each.code)); // progress has its own card
   const name = (id: string | null) => {
     const member = workload.members.edges.find((edge) => edge.node.id === id)?.node;
     return member === undefined ? 'the whole' : `${member.componentKey} ${member.index}`;
   };
   return (
     <>
-      <BlockersCard blockers={workload.blockers} title="What stands in its way" />
+      <BlockersCard blockers={stuck} title="What stands in its way" />
       {workload.drift.length > 0 && (
         <Card title="Drift" label="Drift" pad={false} aside={workload.observedAt !== null && <span className="small faint">the adapter looked <Ago at={workload.observedAt} /></span>}>
           <DataTable
