@@ -42,6 +42,8 @@ type Config struct {
 	Concurrency int
 	// Pace is how often things are looked at that tell by themselves when they change; zero for the product's.
 	Pace steps.Pace
+	// Stats counts what the reconcilers find and mend; nil makes its own.
+	Stats *reconcile.Stats
 }
 
 // Run works until ctx ends, then hands over at once what it holds. It fails when it cannot register.
@@ -60,7 +62,7 @@ func Run(ctx context.Context, config Config) error {
 		Grace: config.Pace.Grace, Undo: config.Pace.Undo,
 		Kinds: steps.Kinds(steps.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log, Pace: config.Pace}),
 	})
-	watcher := reconcile.New(reconcile.Config{DB: config.DB, Hub: config.Hub, Client: client, Keys: config.Keys, Log: config.Log})
+	watcher := reconcile.New(reconcile.Config{DB: config.DB, Hub: config.Hub, Client: client, Keys: config.Keys, Log: config.Log, Stats: config.Stats})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return process.Run(ctx) })
 	group.Go(func() error { return runner.Run(ctx) })

@@ -2,8 +2,8 @@ package reconcile
 
 import "sync/atomic"
 
-// Stats counts what this process's reconciler has found and mended since it began; Overdue and
-// OldestDue are how it stands at the last look.
+// Stats counts what this process's reconciler has found and mended since it began. The last three are
+// how it stood at the last look, and 0 in a process that does not reconcile.
 type Stats struct {
 	// Observed are observations of instances that were stored.
 	Observed atomic.Int64
@@ -23,4 +23,41 @@ type Stats struct {
 	Overdue atomic.Int64
 	// OldestDue is for how long the first of them has been due, in seconds.
 	OldestDue atomic.Int64
+	// Failing are operations whose step has failed ten times in a row or more, up to 10,000.
+	Failing atomic.Int64
+}
+
+// Reading is one number of Stats, as a metric.
+type Reading struct {
+	// Name is in snake_case, Help one sentence.
+	Name, Help string
+	// Total says that it only grows; the others go up and down.
+	Total bool
+	Value func() int64
+}
+
+// Readings are all numbers, in a fixed order.
+func (s *Stats) Readings() []Reading {
+	total := func(name, help string, of *atomic.Int64) Reading { return Reading{name, help, true, of.Load} }
+	now := func(name, help string, of *atomic.Int64) Reading { return Reading{name, help, false, of.Load} }
+	return []Reading{
+		total("observed_total", "Observations of instances that were stored.", &s.Observed),
+		total("claims_freed_total", "Operations taken from worker processes that had died.", &s.ClaimsFreed),
+		total("sleepers_woken_total", "Operations past their deadline that nothing would have looked at.", &s.SleepersWoken),
+		total("tasks_ended_total", "Node tasks that ended for want of an agent.", &s.TasksEnded),
+		total("tasks_outlived_total", "Node tasks of operations that had ended, which agents were asked to end.", &s.TasksOutlived),
+		total("allocations_freed_total", "Allocations that were bound to instances that are gone.", &s.AllocationsFreed),
+		total("allocations_failed_total", "Allocations that no node was found for.", &s.AllocationsFailed),
+		total("forgotten_total", "Rows of secrets, keys and credentials that were over.", &s.Forgotten),
+		now("overdue_operations", "Operations that have been due for more than a minute though workers live.", &s.Overdue),
+		now("oldest_due_seconds", "For how long the first of them has been due.", &s.OldestDue),
+		now("failing_operations", "Operations whose step has failed ten times in a row or more.", &s.Failing),
+	}
+}
+
+// resign forgets how things stood: another process reconciles now.
+func (s *Stats) resign() {
+	for _, now := range []*atomic.Int64{&s.Overdue, &s.OldestDue, &s.Failing} {
+		now.Store(0)
+	}
 }

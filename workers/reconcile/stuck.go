@@ -21,6 +21,7 @@ const (
 	endedGrace   = "30 seconds"     // what the tasks of an operation that has ended get to end by themselves
 	maxOverdue   = "10000"          // operations counted
 	maxWoken     = 500              // operations woken, and tasks canceled, at once
+	failedTimes  = 10               // tries in a row after which an operation counts as failing
 )
 
 // stuck looks for operations that would not go on by themselves: claims of dead processes, sleepers past
@@ -63,17 +64,25 @@ func (r *Reconciler) wakeSleepers(ctx context.Context) error {
 	return nil
 }
 
-// countOverdue notes whether the queue is being worked off.
+// countOverdue notes whether the queue is being worked off, and how many operations fail again and again:
+// their blockers say why.
 func (r *Reconciler) countOverdue(ctx context.Context) error {
-	var overdue, oldest int64
+	var overdue, oldest, failing int64
 	err := r.DB.Worker().QueryRow(ctx, `SELECT count(*), coalesce(extract(epoch FROM now() - min(next_run_at)), 0)::bigint FROM (
 		SELECT next_run_at FROM operation WHERE ended_at IS NULL AND claimed_by IS NULL AND next_run_at < now() - interval '`+overdueAfter+`'
 		ORDER BY next_run_at, id LIMIT `+maxOverdue+`) late`).Scan(&overdue, &oldest)
+	if err == nil {
+		err = r.DB.Worker().QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM operation
+			WHERE ended_at IS NULL AND claimed_by IS NULL AND failures >= $1 LIMIT `+maxOverdue+`) again`, failedTimes).Scan(&failing)
+	}
 	if err != nil {
 		return fmt.Errorf("count overdue operations: %w", err)
 	}
 	if before := r.Stats.Overdue.Swap(overdue); overdue > 0 && before == 0 {
 		r.Log.Warn("operations have been due for long though workers live", "operations", overdue, "oldest_seconds", oldest)
+	}
+	if before := r.Stats.Failing.Swap(failing); failing > 0 && before == 0 {
+		r.Log.Warn("steps of operations fail again and again", "operations", failing)
 	}
 	r.Stats.OldestDue.Store(oldest)
 	if overdue > 0 {

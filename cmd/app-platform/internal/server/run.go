@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/identity"
+	"github.com/gpuaas/app-platform/workers/reconcile"
 )
 
 // Migrate brings the database up to this version.
@@ -49,6 +50,7 @@ type platform struct {
 	hub     *event.Hub
 	ring    *token.Keyring
 	denials *audit.Denials
+	found   reconcile.Stats // by the reconcilers, when this process works
 }
 
 // Run serves until ctx ends, and then stops in order: no new work, work under way handed over or

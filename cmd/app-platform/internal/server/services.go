@@ -69,7 +69,7 @@ func (p *platform) work(ctx context.Context) error {
 		return err
 	}
 	return workers.Run(ctx, workers.Config{
-		DB: p.db, Hub: p.hub, Keys: p.ring, Dial: policy, PlatformURL: p.config.GraphQLURL, Log: p.log,
+		DB: p.db, Hub: p.hub, Keys: p.ring, Dial: policy, PlatformURL: p.config.GraphQLURL, Log: p.log, Stats: &p.found,
 	})
 }
 
