@@ -48,7 +48,7 @@ func (e *Engine) Accept(ctx context.Context, request *Request, write Writer) (*A
 	var said *adapter.PlanAnswer
 	if request.Asked.PlanHash != "" {
 		var err error
-		if _, said, err = e.look(ctx, request); err != nil {
+		if _, said, err = e.look(ctx, request, request.Action); err != nil {
 			return nil, err
 		}
 	}

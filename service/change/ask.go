@@ -34,7 +34,7 @@ func (e *Engine) Plan(ctx context.Context, request *Request) (*Plan, error) {
 	if err := request.check(); err != nil {
 		return nil, err
 	}
-	c, said, err := e.look(ctx, request)
+	c, said, err := e.look(ctx, request, "plan"+strings.ToUpper(request.Action[:1])+request.Action[1:])
 	if err != nil {
 		return nil, err
 	}
@@ -43,15 +43,16 @@ func (e *Engine) Plan(ctx context.Context, request *Request) (*Plan, error) {
 }
 
 // look judges the change in a transaction that is taken back, and asks the adapter after it. The
-// adapter is not asked, and nothing is answered, when the state refuses the change.
-func (e *Engine) look(ctx context.Context, request *Request) (*Change, *adapter.PlanAnswer, error) {
+// adapter is not asked, and nothing is answered, when the state refuses the change. A refusal for want
+// of a key is audited under the action.
+func (e *Engine) look(ctx context.Context, request *Request, action string) (*Change, *adapter.PlanAnswer, error) {
 	c := newChange(request)
 	correlation := ""
 	err := e.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		correlation = t.Request.CorrelationID
 		*c = *newChange(request)
 		for _, step := range []func() error{
-			func() error { return c.find(ctx, t, "plan"+strings.ToUpper(request.Action[:1])+request.Action[1:]) },
+			func() error { return c.find(ctx, t, action) },
 			func() error { return c.lock(ctx, t, false) },
 			func() error { return c.load(ctx, t, false) },
 			func() error { return c.judge(ctx, t) },

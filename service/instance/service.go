@@ -12,9 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/change"
 )
 
@@ -61,22 +59,6 @@ var namePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,38}[a-z0-9]$`)
 // object is what authorisation looks at in an instance.
 func object(row *db.Instance) authz.Object {
 	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.ID}
-}
-
-// lock loads an instance for change and asks for the key of its family.
-func (s *Service) lock(ctx context.Context, t *tx.Tx, action, suffix string, id ids.ID) (*db.Instance, error) {
-	row, err := t.Instance.Query().Where(dbinstance.ID(id)).ForUpdate().Only(ctx)
-	if db.IsNotFound(err) {
-		return nil, audit.Missing(t, action, authz.FamilyKeys(suffix)[0], id)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("load instance %s: %w", id, err)
-	}
-	key, err := authz.FamilyKey(row.PermissionFamily, suffix)
-	if err != nil {
-		return nil, err
-	}
-	return row, audit.Require(t, action, key, object(row), id)
 }
 
 // manifestOf parses the manifest that an instance was launched from.

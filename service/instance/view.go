@@ -1,4 +1,4 @@
-// Package instance holds the verbs on instances: launch, decommission, act, and read.
+// Package instance holds the verbs on instances: launch, upgrade, roll back, decommission, act, and read.
 package instance
 
 import (

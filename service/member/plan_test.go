@@ -332,5 +332,14 @@ func TestPlansAskForTheVerbsKey(t *testing.T) {
 		_, err := plan()
 		refused(t, err, fault.NotFound, "")
 	}
+	in := b.on(0, "k")
+	in.PlanHash = "x"
+	_, err := b.service.Drain(stranger, in)
+	refused(t, err, fault.NotFound, "")
 	require.Empty(t, b.planner.calls, "the adapter hears nothing of it")
+	denied := map[string]bool{}
+	for _, entry := range b.Audit() {
+		denied[entry.Action] = true
+	}
+	require.Equal(t, map[string]bool{"planDrainMember": true, "planRemoveMember": true, "planReplaceMember": true, "planAddMembers": true, "drainMember": true}, denied)
 }
