@@ -1,6 +1,7 @@
 package workers_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -193,4 +194,41 @@ func TestUpgradeIsProvedByTheNewManifestsProbes(t *testing.T) {
 	instance := c.own.Instance.GetX(t.Context(), c.instance)
 	require.Equal(t, c.to, instance.ManifestID)
 	require.JSONEq(t, `{"a":3}`, string(instance.Config))
+}
+
+func TestMemberThatFailsAfterItsProbesPassedDoesNotJoin(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	c := l.cluster("relapse")
+	c.answering(func(task *db.NodeTask) (lifecycle.NodeTaskState, string) {
+		if task.Kind == lifecycle.TaskProbe {
+			_, _ = l.pool().Exec(context.Background(), `UPDATE member SET status = 'FAILED' WHERE id = $1 AND status = 'JOINING'`, task.MemberID)
+		}
+		return healthy(task)
+	})
+	c.ask(asked{kind: lifecycle.MembersAdd})
+	c.says(adapter.StateSucceeded, "", adapter.MemberActive)
+	op := c.end()
+	require.Equal(t, "FAILED FAILED_PRECONDITION"+takenOff, c.world(), op.ErrorMessage)
+}
+
+func TestTeardownWaitsForWhatAnEarlierOperationLeft(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	c := l.cluster("later")
+	c.silence()
+	c.ask(asked{kind: lifecycle.MemberRemove, force: true})
+	c.says(adapter.StateSucceeded, adapter.MemberRemoved, "")
+	require.Equal(t, lifecycle.OutcomeUnverified, *c.end().Outcome)
+	c.ask(asked{kind: lifecycle.InstanceDecommission})
+	c.says(adapter.StateSucceeded, "", "")
+	c.until("it says what it waits for", func() bool {
+		return c.operation().Message == "waits for what earlier operations have left (1): something of peer 1 may be left on its node: its node is not heard"
+	})
+	c.comesBack()
+	op := c.end()
+	require.Equal(t, "SUCCEEDED NORMAL | REMOVED REMOVED+cordoned | 0 of 1 | theirs ready free ready | generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
+	require.NotNil(t, c.own.Instance.GetX(t.Context(), c.instance).ReleasedAt)
 }

@@ -45,6 +45,9 @@ func (e *Engine) drive(ctx context.Context, held *operation.Held) {
 	last, cancel := context.WithTimeout(ctx, letGo)
 	defer cancel()
 	c.failures++
+	if len(c.rows) > 0 {
+		c.Say("the platform met an internal error; it is tried again")
+	}
 	if err := c.release(last, c.backoff()); err != nil && !errors.Is(err, operation.ErrFenced) {
 		c.Log.Warn("the claim could not be given back; the sweep will", "error", err)
 	}

@@ -166,6 +166,9 @@ func (c *Context) complete(ctx context.Context) error {
 	})
 	if err != nil {
 		row.State, row.EndedAt = lifecycle.StepRunning, nil
+		if refused, ok := fault.As(err); ok { // what was proved does not hold any more
+			return c.fail(ctx, operation.Failure{Code: string(refused.Code), Message: refused.Message, Owner: operation.OwnerPlatform, Retryable: true})
+		}
 		return c.reopened(ctx, err)
 	}
 	c.Log.Info("operation succeeded")

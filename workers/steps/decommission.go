@@ -21,7 +21,7 @@ import (
 func (w *work) decommission() engine.Kind {
 	return engine.Kind{
 		Kind:     lifecycle.InstanceDecommission,
-		Steps:    []engine.Step{w.prepareDecommission(), yields(w.dispatch()), yields(w.await()), w.residue(nil)},
+		Steps:    []engine.Step{w.prepareDecommission(), yields(w.dispatch()), yields(w.await()), w.residueOfAll()},
 		Complete: w.torndown,
 		OnFail: func(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked, _ operation.Failure) error {
 			return wakeReleases(ctx, t, locked.Instance.ID)
@@ -58,6 +58,30 @@ func stop(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 	return operation.RecountRoles(ctx, t, locked.Instance.ID)
 }
 
+// residueOfAll sweeps all members, and waits for what earlier operations have left of others: unless
+// force is used, nothing of the instance is left at the end.
+func (w *work) residueOfAll() engine.Step {
+	step := w.residue(nil)
+	sweepAll := step.Run
+	step.Run = func(ctx context.Context, c *engine.Context) (engine.Result, error) {
+		if _, forced := c.ForcedSince(); forced {
+			return sweepAll(ctx, c)
+		}
+		var open int
+		var message *string
+		err := c.DB().Worker().QueryRow(ctx, `SELECT count(*), min(message) FROM orphan WHERE instance_id = $1 AND resolved_at IS NULL`, c.Op.InstanceID).
+			Scan(&open, &message)
+		if err != nil {
+			return engine.Result{}, fmt.Errorf("look for orphans: %w", err)
+		}
+		if open > 0 {
+			return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for what earlier operations have left (%d): %s", open, *message), residueBlame), nil
+		}
+		return sweepAll(ctx, c)
+	}
+	return step
+}
+
 // torndown records that nothing is left: members REMOVED, the instance released, its allocations free.
 // By force it may be that something is left: then the instance, and the allocations where it is, are not
 // let go of before that is gone.
@@ -79,15 +103,16 @@ func (w *work) torndown(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 	if err := c.Evidence("await", &word); err != nil {
 		return nil, "", err
 	}
-	_, err = t.Exec(ctx, `UPDATE instance SET status = CASE WHEN status = 'STOPPING' THEN 'STOPPED' ELSE status END, health = 'UNKNOWN', health_message = '',
-		released_at = CASE WHEN NOT EXISTS (SELECT FROM orphan WHERE instance_id = $1 AND resolved_at IS NULL) THEN $2::timestamptz END
-		WHERE id = $1`, instance, t.Now)
+	var left int
+	err = t.QueryRow(ctx, `WITH open AS (SELECT count(*)::int AS n FROM orphan WHERE instance_id = $1 AND resolved_at IS NULL)
+		UPDATE instance SET status = CASE WHEN status = 'STOPPING' THEN 'STOPPED' ELSE status END, health = 'UNKNOWN', health_message = '',
+		released_at = CASE WHEN open.n = 0 THEN $2::timestamptz END FROM open WHERE id = $1 RETURNING open.n`, instance, t.Now).Scan(&left)
 	if err != nil {
 		return nil, "", fmt.Errorf("release %s: %w", instance, err)
 	}
 	t.Wake(event.ProjectTopic(locked.Instance.ProjectID))
-	locked.Outcome = outcomeOf(c, gone.Orphans)
-	return removal{cleaned: gone.Cleaned, departed: *gone, Adapter: word.Evidence}, removedWords(gone.Orphans), operation.RecountRoles(ctx, t, instance)
+	locked.Outcome = outcomeOf(c, left)
+	return removal{cleaned: gone.Cleaned, departed: *gone, Adapter: word.Evidence}, removedWords(left), operation.RecountRoles(ctx, t, instance)
 }
 
 // wakeReleases tells the releases of the instance's allocations, which wait for its end.

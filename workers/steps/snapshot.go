@@ -34,12 +34,21 @@ const ofInstance = `FROM member WHERE instance_id = $1 AND status <> 'REMOVED'`
 
 // load reads the snapshot in one round trip.
 func load(ctx context.Context, from sender, op *db.Operation) (*snapshot, error) {
+	s, err := survey(ctx, from, op)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.check(op)
+}
+
+// survey is load for what needs no adapter.
+func survey(ctx context.Context, from sender, op *db.Operation) (*snapshot, error) {
 	s, batch := &snapshot{}, &pgx.Batch{}
 	s.queue(batch, op)
 	if err := from.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("load what %s changes: %w", op.ID, err)
 	}
-	return s, s.check(op)
+	return s, nil
 }
 
 // queue queues the queries of the snapshot.

@@ -88,7 +88,7 @@ func (s sweep) prefix(c *engine.Context, round int) string {
 
 // members are those that live on a node, of the instance's as they are now.
 func (s sweep) members(ctx context.Context, c *engine.Context) ([]*db.Member, *snapshot, error) {
-	snap, err := load(ctx, c.DB().Worker(), c.Op.Operation)
+	snap, err := survey(ctx, c.DB().Worker(), c.Op.Operation)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,7 +2,6 @@ package steps
 
 import (
 	"context"
-	"time"
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -130,11 +129,11 @@ func (w *work) withdraw() engine.Step {
 			if err != nil {
 				return engine.Result{}, err
 			}
-			over := !c.Now().Before(c.Began().Add(c.Grace()))
-			if answer.Outcome == adapter.CancelDone || over {
+			left := c.Began().Add(c.Grace()).Sub(c.Now())
+			if answer.Outcome == adapter.CancelDone || left <= 0 {
 				return engine.Done(withdrawn{Outcome: string(answer.Outcome), Message: answer.Message}), nil
 			}
-			return engine.Wait(min(w.Pace.Poll, time.Until(c.Began().Add(c.Grace()))), "the adapter was asked to stop: "+answer.Message, engine.Blame{}), nil
+			return engine.Wait(min(w.Pace.Poll, left), "the adapter was asked to stop: "+answer.Message, engine.Blame{}), nil
 		},
 	}
 }
