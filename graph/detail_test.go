@@ -29,6 +29,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/identity"
@@ -56,7 +57,7 @@ func newWholeBench(t *testing.T) *wholeBench {
 	resolver := &graph.Resolver{
 		DB: kit.DB, Instances: &instance.Service{DB: kit.DB}, Identity: &identity.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB},
 		Artifacts: &artifact.Service{DB: kit.DB}, Adapters: &adapter.Service{DB: kit.DB}, Allocations: &allocation.Service{DB: kit.DB},
-		Nodes: &node.Service{DB: kit.DB}, Tasks: &task.Service{DB: kit.DB, Hub: kit.Hub}, Keys: kit.Ring,
+		Nodes: &node.Service{DB: kit.DB}, Tasks: &task.Service{DB: kit.DB, Hub: kit.Hub}, Keys: kit.Ring, Blockers: &blocker.Service{DB: kit.DB},
 		Progress: &graph.Progress{DB: kit.DB, Hub: kit.Hub, Sentinel: sentinel, Log: slog.New(slog.DiscardHandler)},
 	}
 	engine, err := transport.NewEngine(transport.Config{
