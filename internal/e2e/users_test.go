@@ -1,14 +1,12 @@
 package e2e_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -138,40 +136,9 @@ func TestAClientInAnotherLanguageTailsATimeline(t *testing.T) {
 func TestTheConsoleCarriesTheWholeJobOverARestart(t *testing.T) {
 	ctx, c := bounded(t), automation(t)
 	rent(t, ctx, c)
-	_, code, err := shared.LoginLink(ctx, shared.Demo.AdminID)
-	require.NoError(t, err)
-	shots := os.Getenv("E2E_SHOTS")
-	if shots == "" {
-		shots = t.TempDir()
-	}
 	app := "slurm"
 	if os.Geteuid() != 0 {
 		app = "hello-cluster"
 	}
-	shots, err = filepath.Abs(shots)
-	require.NoError(t, err)
-	walk := exec.CommandContext(ctx, "node", "e2e/main.mjs", "--base", shared.URL, "--login-code", code, "--app", app, "--shots", shots, "--restart")
-	walk.Dir = "../../web"
-	walk.Stderr = os.Stderr
-	in, err := walk.StdinPipe()
-	require.NoError(t, err)
-	out, err := walk.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, walk.Start())
-	last := ""
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		var said struct{ Event string }
-		t.Log(lines.Text())
-		if json.Unmarshal(lines.Bytes(), &said) == nil && said.Event != "" {
-			last = said.Event
-		}
-		if said.Event == "restart" {
-			require.NoError(t, shared.Server.Restart(ctx))
-			require.NoError(t, shared.AwaitReady(ctx))
-			_, err := in.Write([]byte("restarted\n"))
-			require.NoError(t, err)
-		}
-	}
-	require.NoError(t, walk.Wait())
-	require.Equal(t, "done", last)
+	require.Contains(t, walkConsole(t, ctx, app, "--restart"), "restart")
 }

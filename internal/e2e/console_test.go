@@ -1,0 +1,64 @@
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTheConsoleAddsDrainsAndRemovesAMember drives real headless Chromium through plans and changes of a running
+// cluster, and back to where it was.
+func TestTheConsoleAddsDrainsAndRemovesAMember(t *testing.T) {
+	ctx, c := bounded(t), automation(t)
+	rent(t, ctx, c)
+	events := walkConsole(t, ctx, "hello-cluster")
+	for _, wanted := range []string{"running", "member-added", "member-drained", "member-removed", "stopped"} {
+		require.Contains(t, events, wanted)
+	}
+}
+
+// walkConsole runs the walk through the console with an app, restarts the server where the walk asks for it, and
+// answers what happened, in order. Photographs are kept in the folder that E2E_SHOTS names.
+func walkConsole(t *testing.T, ctx context.Context, app string, more ...string) []string {
+	t.Helper()
+	_, code, err := shared.LoginLink(ctx, shared.Demo.AdminID)
+	require.NoError(t, err)
+	arguments := append([]string{"e2e/main.mjs", "--base", shared.URL, "--login-code", code, "--app", app}, more...)
+	if shots := os.Getenv("E2E_SHOTS"); shots != "" {
+		dir, err := filepath.Abs(filepath.Join(shots, app))
+		require.NoError(t, err)
+		arguments = append(arguments, "--shots", dir)
+	}
+	walk := exec.CommandContext(ctx, "node", arguments...)
+	walk.Dir = "../../web"
+	walk.Stderr = os.Stderr
+	in, err := walk.StdinPipe()
+	require.NoError(t, err)
+	out, err := walk.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, walk.Start())
+	var events []string
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var said struct{ Event string }
+		t.Log(lines.Text())
+		if json.Unmarshal(lines.Bytes(), &said) == nil && said.Event != "" {
+			events = append(events, said.Event)
+		}
+		if said.Event == "restart" {
+			require.NoError(t, shared.Server.Restart(ctx))
+			require.NoError(t, shared.AwaitReady(ctx))
+			_, err := in.Write([]byte("restarted\n"))
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, walk.Wait())
+	require.NotEmpty(t, events)
+	require.Equal(t, "done", events[len(events)-1])
+	return events
+}
