@@ -214,7 +214,12 @@ func (l *lab) do(ctx context.Context, task *db.NodeTask) {
 }
 
 // demo is a manifest with one component and one probe.
-const demo = `{"schema":"gpuaas.app/manifest/v1","app":"demo","version":"1.0.0",
+const demo = `{"schema":"gpuaas.app/manifest/v1","app":"demo","version":"1.0.0","displayName":"Demo","summary":"An app for tests.",
+	"artifactKind":"controller","adapter":"demo","permissionFamily":"apps","configSchema":{"type":"object"},
+	"artifacts":[{"name":"demo","mediaType":"application/vnd.oci.image.manifest.v1+json",
+	"ref":"registry.test/demo@sha256:0000000000000000000000000000000000000000000000000000000000000000",
+	"digest":"sha256:0000000000000000000000000000000000000000000000000000000000000000"}],
+	"compatibility":{"requires_capacity_shape":["baremetal"],"min_gpu_count":0,"requires_exclusive_node":false,"network_span":"multi_allocation"},
 	"components":[{"key":"peer","displayName":"Peer","min":1,"max":8,"default":2}],
 	"readiness":[{"componentKey":"peer","name":"answers","probe":{"exec":{"command":["true"]},"attempts":1,"intervalSeconds":1,"timeoutSeconds":1}}]}`
 
