@@ -38,6 +38,14 @@ func (l *lab) cluster(name string) *cluster {
 	c.script.succeed(string(c.create), c.script.dispatched(string(c.create))[0].Attempt)
 	op := l.ended(c.create)
 	require.Equal(l.TB, lifecycle.OperationSucceeded, op.State, op.ErrorMessage)
+	c.furnish(name)
+	return c
+}
+
+// furnish lays down the second node with its allocations, and the first generation.
+func (c *cluster) furnish(name string) {
+	c.Helper()
+	l := c.lab
 	c.second, c.theirs, c.free = ids.New(ids.Node), ids.New(ids.Allocation), ids.New(ids.Allocation)
 	l.own.ComputeNode.Create().SetID(c.second).SetName("second-" + name).SetAddress("10.0.0.2").SetStatus(lifecycle.NodeOnline).SetCpus(4).
 		SetMemoryMib(1000).SetGpus(0).SetIsolation("PROCESS").SetSealingKey("a2V5").SetLastSeenAt(time.Now().Add(time.Hour)).SaveX(l.Context())
@@ -49,7 +57,6 @@ func (l *lab) cluster(name string) *cluster {
 	l.own.Member.UpdateOneID(c.members[1]).SetAllocationID(c.theirs).SetNodeID(c.second).ExecX(l.Context())
 	l.own.Generation.Create().SetID(ids.New(ids.Generation)).SetTenantID(c.tenant).SetProjectID(c.project).SetInstanceID(c.instance).SetNumber(1).
 		SetManifestID(c.manifest).SetAppVersion("1.0.0").SetConfig(json.RawMessage(`{"a":2,"b":1}`)).SaveX(l.Context())
-	return c
 }
 
 // asked is an operation as its verb writes it.

@@ -13,6 +13,12 @@
 // was only slow writes nothing after it was replaced. The adapter's reports are fenced by another
 // number, the dispatch attempt, which a take-over does not raise.
 //
+// A request to stop is put to whoever carries the operation out, and its answer is what happens:
+// canceled, too late, or asked again while the operation is looked after as before. What was half done
+// is taken back by steps of their own, which are rows too, within a time of their own; what they could
+// not take back is listed by the transaction that ends the operation, which therefore always comes.
+// Force, from the start or at the deadline, makes do without the steps that can be done without.
+//
 // A step may be run again at any point: after a crash between its effect and the note of it, after a
 // take-over, after an error. Steps are written so that this is harmless.
 package engine

@@ -151,6 +151,11 @@ func (c *Context) runStep(ctx context.Context) (over bool, err error) {
 	case result.failure != nil && c.gives():
 		c.giveUp(result.failure.Message)
 		return false, nil
+	case result.failure != nil && c.ranOut(*result.failure):
+		if err := c.force(ctx); err != nil {
+			return true, err
+		}
+		return true, c.release(ctx, 0)
 	case result.failure != nil:
 		return true, c.fail(ctx, c.unlessStopped(ctx, *result.failure))
 	case result.waiting:

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/operation"
 )
@@ -28,7 +30,9 @@ func (c *Context) ForcedSince() (since time.Time, forced bool) {
 	return time.Time{}, false
 }
 
-// due is when the current step must have ended.
+// Due is when the current step must have ended.
+func (c *Context) Due() time.Time { return c.due() }
+
 func (c *Context) due() time.Time {
 	if len(c.rows) == 0 || c.kind == nil {
 		return c.Op.Deadline
@@ -83,11 +87,20 @@ func (c *Context) mayForce() bool {
 	return !forced && c.Op.OnDeadline == lifecycle.DeadlineForce && c.Op.Kind.Effects().Forcible && c.Op.State == lifecycle.OperationRunning
 }
 
-// force goes on by force. An adapter that has not ended the operation is sent it anew: the attempt is
-// raised before anything is sent, so that whoever takes over sends the same.
+// nearly is how long before the deadline, by clocks that differ, an adapter's end counts as one by it.
+const nearly = 5 * time.Second
+
+// ranOut says that a failure is nothing but the deadline, as whoever carries the operation out met it,
+// and that the caller chose force for that case.
+func (c *Context) ranOut(failure operation.Failure) bool {
+	return c.mayForce() && (failure.Code == string(fault.DeadlineExceeded) || c.Op.Deadline.Sub(c.Now()) < nearly)
+}
+
+// force goes on by force. An adapter that has not done the work is sent it anew: the attempt is raised
+// before anything is sent, so that whoever takes over sends the same.
 func (c *Context) force(ctx context.Context) error {
 	status := operation.StoredStatus(c.Op.Operation)
-	ended := status != nil && status.State.Terminal()
+	ended := status != nil && status.State == adapter.StateSucceeded
 	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
 		locked.Emit(event.Draft{Type: lifecycle.EventOperationProgress, Message: "its deadline passed; it goes on by force",
 			Payload: map[string]any{"forced": true}})
@@ -108,7 +121,7 @@ func (c *Context) force(ctx context.Context) error {
 }
 
 func raised(attempt int, ended bool) int {
-	if attempt == 0 || ended {
+	if attempt == 0 || ended { // never sent, or nothing is left to do for the adapter
 		return 0
 	}
 	return 1

@@ -117,6 +117,9 @@ func outcome(name string, status *adapter.Status) engine.Result {
 	failure := operation.Failure{Code: string(fault.AdapterFailed), Owner: operation.OwnerAdapter,
 		Message: fmt.Sprintf("adapter %s ended it as %s", name, status.State)}
 	if status.Error != nil {
+		if status.Error.Code == adapter.CodeDeadline {
+			failure.Code = string(fault.DeadlineExceeded)
+		}
 		failure.Message = status.Error.Code + ": " + status.Error.Message
 		failure.Retryable = status.Error.Retryable
 		if status.Error.Owner.Valid() {

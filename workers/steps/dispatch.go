@@ -140,8 +140,12 @@ func (w *work) body(ctx context.Context, c *engine.Context, s *snapshot) (adapte
 		return adapter.Dispatch{}, err
 	}
 	_, forced := c.ForcedSince()
+	deadline := op.Deadline
+	if forced {
+		deadline = c.Due() // when the platform goes on without the adapter
+	}
 	return adapter.Dispatch{
-		OperationID: string(op.ID), Kind: adapter.Kind(op.Kind.WireName()), Attempt: max(op.DispatchAttempt, 1), Deadline: op.Deadline,
+		OperationID: string(op.ID), Kind: adapter.Kind(op.Kind.WireName()), Attempt: max(op.DispatchAttempt, 1), Deadline: deadline,
 		CorrelationID: op.CorrelationID, Instance: instance, Members: wire.Members(s.members, s.nodes, s.allocations),
 		Targets: texts(op.Targets), Change: change, Force: forced,
 		Platform: adapter.Platform{GraphQLURL: w.GraphQLURL, Token: access.Text, TokenExpiresAt: access.ExpiresAt},

@@ -1,9 +1,11 @@
 // Package steps holds what each kind of operation does, one kind a file, and the steps that kinds
 // share: dispatch to the adapter, waiting for its word, and the agents' evidence.
 //
-// The adapter's word moves an operation along; it never ends one with success. A launch ends so only
-// when the manifest's readiness probes, run by the agents after this dispatch, have passed, and a
-// decommission only when the agents found nothing left.
+// The adapter's word moves an operation along; it never ends one with success by itself where the agents
+// can know better. Members join, and versions change, only when the manifest's readiness probes, run by
+// the agents after this dispatch, have passed; members leave only when the agents found nothing left. A
+// drain is the one thing that the adapter alone can know, and silence about a member is never read as
+// yes. Where the caller chose force, the outcome says what is not proved, and that is listed as an orphan.
 package steps
 
 import (

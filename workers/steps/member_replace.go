@@ -22,7 +22,7 @@ func (w *work) replace() engine.Kind {
 		Kind: lifecycle.MemberReplace,
 		Steps: []engine.Step{w.prepareMembers(opening{
 			title: "checking the new member's node", about: both, arriving: replacement, next: exchanged,
-		}), w.dispatch(), patient(yields(w.await())), w.verify(replacement), w.residue(targets)},
+		}), patient(w.dispatch()), patient(yields(w.await())), w.verify(replacement), w.residue(targets)},
 		Complete: w.replaced,
 		Undo:     []engine.Step{w.withdraw(), w.undoReplacement()},
 		OnFail:   w.notReplaced,
