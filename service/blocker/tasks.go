@@ -84,8 +84,12 @@ func (t *taskRow) judge(raw []byte, message string, exit *int) {
 		} `json:"residue"`
 	}
 	readable := len(raw) > 0 && json.Unmarshal(raw, &result) == nil
-	t.Good, t.Detail = t.State == lifecycle.TaskSucceeded, message
+	t.Good = t.State == lifecycle.TaskSucceeded
+	if t.Platform { // what an adapter's task said is for those who may read tasks
+		t.Detail = message
+	}
 	switch {
+	case !t.Platform:
 	case t.Kind == lifecycle.TaskProbe && readable:
 		t.Good = t.Good && result.OK
 		if result.Detail != "" {

@@ -170,9 +170,10 @@ func adapterTaskFailed(l *lab) injected {
 	l.until("the adapter works", func() bool { return l.op(op.ID).DispatchAttempt > 0 })
 	l.answering(func(*db.NodeTask) (lifecycle.NodeTaskState, string) { return lifecycle.TaskFailed, `{"exitCode":3}` })
 	task := l.task(instance, op.ID)
+	l.SQL(`UPDATE node_task SET message = 'a word for those who may read tasks', exit_code = 3 WHERE id = $1`, task)
 	l.until("the task has failed", func() bool { return l.Ent.NodeTask.GetX(l.Context(), task).EndedAt != nil })
 	return injected{op: op, instance: instance, code: "TASK_FAILED", owner: "adapter", subject: subject(task), key: "operation.cancel",
-		message: "its last task (run)", retried: true, then: "ADAPTER_WORKING"}
+		message: "its last task (run) on node " + l.node.Name + " failed: it ended with 3", retried: true, then: "ADAPTER_WORKING"}
 }
 
 func adapterSlow(l *lab) injected {

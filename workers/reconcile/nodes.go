@@ -3,6 +3,8 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -48,7 +50,12 @@ func (r *Reconciler) nodes(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list silent nodes: %w", err)
 	}
-	return r.follow(ctx, away)
+	known := slices.Collect(maps.Keys(r.away))
+	back, err := r.nodesOf(ctx, `SELECT id, name FROM compute_node WHERE status = 'ONLINE' AND id = ANY ($1) ORDER BY id`, known)
+	if err != nil {
+		return fmt.Errorf("list nodes that are back: %w", err)
+	}
+	return r.follow(ctx, away, back)
 }
 
 func (r *Reconciler) nodesOf(ctx context.Context, sql string, args ...any) ([]named, error) {
@@ -59,12 +66,11 @@ func (r *Reconciler) nodesOf(ctx context.Context, sql string, args ...any) ([]na
 	return pgx.CollectRows(found, pgx.RowToStructByPos[named])
 }
 
-// follow tells of the nodes that went or came since the last look, at most maxMoved.
-func (r *Reconciler) follow(ctx context.Context, away []named) error {
-	now := make(map[ids.ID]bool, len(away))
+// follow tells of the nodes that went or came since the last look, at most maxMoved. A node that was
+// retired while it was silent is told of no more.
+func (r *Reconciler) follow(ctx context.Context, away, back []named) error {
 	moved := 0
 	for _, node := range away {
-		now[node.ID] = true
 		if _, known := r.away[node.ID]; known || moved == maxMoved {
 			continue
 		}
@@ -74,16 +80,16 @@ func (r *Reconciler) follow(ctx context.Context, away []named) error {
 		}
 		r.away[node.ID] = node.Name
 	}
-	for id, name := range r.away {
-		if now[id] || moved == maxMoved {
-			continue
-		}
-		moved++
-		if err := r.tell(ctx, named{id, name}, true); err != nil {
+	for _, node := range back[:min(len(back), maxMoved)] {
+		if err := r.tell(ctx, node, true); err != nil {
 			return err
 		}
-		delete(r.away, id)
+		delete(r.away, node.ID)
 	}
+	maps.DeleteFunc(r.away, func(id ids.ID, _ string) bool {
+		same := func(node named) bool { return node.ID == id }
+		return !slices.ContainsFunc(away, same) && !slices.ContainsFunc(back, same)
+	})
 	return nil
 }
 
