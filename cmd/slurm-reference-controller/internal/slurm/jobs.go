@@ -180,6 +180,14 @@ func nodeNames(list string) (names []string) {
 	return names
 }
 
+// counted is a number with its noun, such as "1 job" and "2 jobs".
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
 // none turns Slurm's words for nothing into nothing.
 func none(text string) string {
 	switch text {

@@ -142,7 +142,7 @@ func (w work) leave(ctx context.Context, cluster Cluster, members []adapter.Memb
 
 // farewell says what the end of workers begins with, and whose silence it may take long for.
 func farewell(members []adapter.Member) string {
-	message := fmt.Sprintf("stopping %d workers and taking them out of Slurm", len(members))
+	message := "stopping " + counted(len(members), "worker") + " and leaving Slurm"
 	for _, member := range members {
 		if !member.Node.IsReachable() {
 			message += fmt.Sprintf("; node %s does not answer, and without force it is waited for", member.Node.Name)

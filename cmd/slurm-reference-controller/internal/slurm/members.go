@@ -87,7 +87,7 @@ func (w work) join(ctx context.Context, targets []adapter.Member, reason string,
 	if err := w.Config(&config); err != nil {
 		return Cluster{}, err
 	}
-	w.Progress("checking nodes", percent, fmt.Sprintf("looking at the nodes of %d members", len(targets)))
+	w.Progress("checking nodes", percent, "looking at the nodes of "+counted(len(targets), "member"))
 	// What an earlier attempt started would be in the way of its own port.
 	if err := w.Each(ctx, targets, func(ctx context.Context, member adapter.Member) error {
 		_, err := w.Try(ctx, member, "stop-slurmd", adapter.StopProcess{Name: "slurmd"})

@@ -206,10 +206,19 @@ func TestMemberThatDoesNotComeUpLeavesNoTraceInSlurm(t *testing.T) {
 	bad.Node.Address = "203.0.113.1" // nobody can reach it there
 	kept := b.current.Members
 	b.current.Members = append(kept[:len(kept):len(kept)], bad)
-	b.on(bad.ID, "touch /usr/sbin/slurmd.broken && mount --bind /usr/sbin/slurmd.broken /usr/sbin/slurmd")
+	b.on(bad.ID, `printf '#!/bin/sh\nsleep 300\n' > /usr/sbin/slurmd.broken && chmod 755 /usr/sbin/slurmd.broken && mount --bind /usr/sbin/slurmd.broken /usr/sbin/slurmd`)
 	change := adapter.AddChange{Components: []adapter.ComponentCount{{Key: componentWorker, Count: 1}}}
+	off := b.dispatch(adapter.MembersAdd, change, bad.ID)
+	b.begin(off)
+	b.awaits(off, "the addition does not get as far as slurmd", func(s adapter.Status) bool { return s.Phase == "starting workers" })
+	b.p.Call(b.base, http.MethodPost, adapter.CancelPath(off.OperationID), adapter.CancelRequest{Attempt: 1}, nil)
+	ended := b.awaits(off, "the canceled addition does not end", func(s adapter.Status) bool { return s.State.Terminal() })
+	require.Equal(t, adapter.StateCanceled, ended.State)
+	require.NotContains(t, b.on(kept[0].ID, "cat /etc/slurm/slurm.conf; sinfo -N -h"), "w1")
+	b.on(bad.ID, "chmod 644 /usr/sbin/slurmd.broken")
 	failed := b.p.Run(b.base, b.dispatch(adapter.MembersAdd, change, bad.ID), 2*time.Minute)
 	require.Equal(t, adapter.StateFailed, failed.State)
+	require.Equal(t, "PACKAGES_MISSING", failed.Error.Code)
 	require.Equal(t, adapter.OwnerNode, failed.Error.Owner)
 	require.Equal(t, adapter.MemberFailed, statuses(failed)[bad.ID])
 	require.NotContains(t, b.on(kept[0].ID, "cat /etc/slurm/slurm.conf"), bad.ID)

@@ -107,7 +107,7 @@ func ending(found load, jobs []job, total int) adapter.PlanAnswer {
 		answer.WorkLost = append(answer.WorkLost, pieces([]job{one}, found.members[firstNode(one.NodeList)])...)
 	}
 	if answer.WorkTotal = total; total > 0 {
-		answer.Message = fmt.Sprintf("%d jobs would be canceled", total)
+		answer.Message = counted(total, "job") + " would be canceled"
 		answer.Reasons = []adapter.PlanReason{{Code: "JOBS_LOST", Message: answer.Message}}
 	}
 	return answer
@@ -134,10 +134,10 @@ func leaving(call *adapter.PlanCall, found load) adapter.PlanAnswer {
 		answer.Message = "no job runs there"
 	case call.Request.Force:
 		answer.Verdict, answer.WorkLost = adapter.VerdictUnsafe, there
-		answer.Message = fmt.Sprintf("%d jobs there would be ended or begun again from the start", len(there))
+		answer.Message = counted(len(there), "job") + " there would be ended or begun again from the start"
 		answer.Reasons = []adapter.PlanReason{{Code: "JOBS_LOST", Message: answer.Message}}
 	default:
-		answer.Message = fmt.Sprintf("it would wait for %d jobs: %s", len(there), jobIDs(there))
+		answer.Message = fmt.Sprintf("it would wait for %s: %s", counted(len(there), "job"), jobIDs(there))
 		answer.Reasons = []adapter.PlanReason{{Code: "WAITS_FOR_JOBS", Message: answer.Message}}
 	}
 	if last := len(call.Of(componentWorker)) - len(targets); call.Request.Kind == adapter.MemberRemove && last < 1 {
@@ -171,7 +171,7 @@ func planVersions(call *adapter.PlanCall, found load) (adapter.PlanAnswer, error
 	}
 	if from.PartitionName != to.PartitionName && found.total > 0 {
 		answer.Verdict = adapter.VerdictUnsafe
-		answer.Message = fmt.Sprintf("partition %s would go, and %d jobs with it", from.PartitionName, found.total)
+		answer.Message = fmt.Sprintf("partition %s would go, and %s with it", from.PartitionName, counted(found.total, "job"))
 		answer.Reasons = []adapter.PlanReason{{Code: "PARTITION_IN_USE", Message: answer.Message, Path: "change.to.config.partitionName"}}
 		answer.WorkLost, answer.WorkTotal = pieces(found.jobs, ""), found.total
 	}

@@ -102,7 +102,7 @@ func (w work) refuseStranding(ctx context.Context, partition string) error {
 	}
 	if jobs := strings.Fields(result.Stdout); len(jobs) > 0 {
 		return adapter.Fail("PARTITION_IN_USE", adapter.OwnerUser, true,
-			"partition %s has %d jobs, which would be lost; wait for them or cancel them", partition, len(jobs))
+			"partition %s has %s, which would be lost; wait until it is empty or cancel them", partition, counted(len(jobs), "job"))
 	}
 	return nil
 }
