@@ -49,8 +49,9 @@ type suite struct {
 	seen watch
 }
 
-// Run exercises the adapter and returns the report. The error says why nothing could be tested; a
-// clause that fails is no error.
+// Run exercises the adapter and returns the report. A clause that fails is no error. The error says
+// why nothing could be tested; or that ctx or the bound of the whole run ended it before it was
+// done, beside a report of what there was time for.
 func Run(ctx context.Context, options Options) (Report, error) {
 	if err := options.check(); err != nil {
 		return Report{}, err
@@ -75,7 +76,18 @@ func Run(ctx context.Context, options Options) (Report, error) {
 		Suite: Version, Contract: adapter.ContractVersion, App: s.app.Slug,
 		Adapter: AdapterID{Name: s.description.Name, Build: s.description.Build},
 	}
-	return report, errors.Join(report.seal(), stop())
+	return report, errors.Join(s.over(), report.seal(), stop())
+}
+
+// over says that the run was ended before it was done.
+func (s *suite) over() error {
+	switch {
+	case s.ctx.Err() == nil:
+		return nil
+	case errors.Is(s.ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("the whole run was not over after %s: %w", s.bounds.Overall, s.ctx.Err())
+	}
+	return s.ctx.Err()
 }
 
 // setUp brings up nodes, platform and adapter. The function it returns is to be called in any case.
@@ -223,6 +235,10 @@ func (s *suite) try(clause Clause) Result {
 	c := &check{suite: s, ctx: ctx, clause: clause}
 	if ended := c.perform(); ended != nil {
 		result.Outcome, result.Reason = ended.outcome, ended.reason
+	}
+	if err := s.over(); err != nil {
+		// What fails now fails because of that, and says nothing about the adapter.
+		result.Outcome, result.Reason = NotRun, err.Error()
 	}
 	if result.Outcome == Failed {
 		result.Exchanges, result.Fix = c.exchanges, clause.Fix

@@ -83,10 +83,10 @@ func (t *tool) check(ctx context.Context, args []string, flags *checkFlags) erro
 		flags.options.Progress = func(result conformance.Result) { t.remark("%s", result.Line()) }
 	}
 	report, err := conformance.Run(ctx, flags.options)
-	if err != nil {
+	if err != nil && len(report.Results) == 0 {
 		return checkError(err)
 	}
-	if err := t.writeReport(report, flags); err != nil {
+	if err := errors.Join(t.writeReport(report, flags), err); err != nil {
 		return err
 	}
 	if failed := report.Failures(); len(failed) > 0 {
