@@ -192,6 +192,12 @@ func (s *Set) tidy(ctx context.Context) error {
 	if err := tx.Commit(ctx); err != nil {
 		return fmt.Errorf("tidy the data set: %w", err)
 	}
+	// What was deleted must not be walked over by what is measured, as little as after a minute of autovacuum.
+	for table := range made {
+		if _, err := s.Admin.Exec(ctx, `VACUUM `+table); err != nil {
+			return fmt.Errorf("tidy the data set: %w", err)
+		}
+	}
 	_, err = s.Admin.Exec(ctx, `CHECKPOINT`)
 	return err
 }
