@@ -37,7 +37,7 @@ func tiny(t *testing.T) plan {
 
 func TestEverySubjectIsMeasuredBesideItsReference(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	sheet, err := measure(ctx, tiny(t), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
