@@ -109,7 +109,7 @@ func (i *instance) recount() {
 func (s *suite) node(n int) adapter.Node {
 	number := n%cmp.Or(s.options.Nodes, 3) + 1
 	return adapter.Node{
-		ID: fmt.Sprintf("nod_%d", number), Name: fmt.Sprintf("node-%d", number), Address: fmt.Sprintf("127.0.0.%d", number),
+		ID: fmt.Sprintf("nod_%d", number), Name: fmt.Sprintf("node-%d", number), Address: cmp.Or(s.options.Address, fmt.Sprintf("127.0.0.%d", number)),
 		SealingKey: s.platform.SealingKey(), AllocationID: fmt.Sprintf("alc_%d", number), Shape: "baremetal", CPUs: 2, MemoryMiB: 2048,
 	}
 }

@@ -31,6 +31,9 @@ type Options struct {
 	Members map[string]int
 	// Nodes is how many nodes the members are spread over, 1 to 16; 0 means 3.
 	Nodes int
+	// Address is the address of every node; empty gives each one of the loopback of its own. The
+	// members of an app that will not do with the loopback all get this one.
+	Address string
 	// Inputs are action inputs by name, where none can be made from the schema.
 	Inputs map[string]json.RawMessage
 	// Only runs the clauses with these ids, or ids below these prefixes such as "cancel", with

@@ -48,6 +48,7 @@ func (t *tool) adapterCheck() *cobra.Command {
 	set.StringVar(&flags.config, "config", "", `JSON file with the instance config; "-" reads standard input; made from the schema if not given`)
 	set.StringToIntVar(&flags.members, "members", nil, "members of an instance, key=count, separated by commas; the described defaults if not given")
 	set.IntVar(&o.Nodes, "nodes", 3, "how many nodes the members are spread over, 1 to 16")
+	set.StringVar(&o.Address, "node-address", "", "address of every node, for apps that will not do with 127.0.0.1, 127.0.0.2 and so on")
 	set.StringArrayVar(&flags.inputs, "input", nil, "input of an action, name=JSON; repeat for more; made from the schema if not given")
 	set.StringSliceVar(&o.Only, "only", nil, "only these clauses or groups, such as cancel or feed.waits, with those they need")
 	set.StringVar(&flags.report, "json", "", `file for the machine-readable report; "-" writes it to standard output`)

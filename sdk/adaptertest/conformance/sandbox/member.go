@@ -192,10 +192,7 @@ func (m *member) residue() (adapter.Residue, error) {
 		return left, fmt.Errorf("residue of %s: %w", m.id, err)
 	}
 	for _, pid := range m.pids() {
-		left.Processes = append(left.Processes, struct {
-			PID     int    `json:"pid"`
-			Command string `json:"command"`
-		}{pid, commandOf(pid)})
+		left.Processes = append(left.Processes, adapter.ResidueProcess{PID: pid, Command: commandOf(pid)})
 	}
 	_, err = os.Stat(m.root)
 	left.Sandbox = err == nil

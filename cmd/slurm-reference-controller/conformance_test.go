@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/adaptertest"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
+)
+
+// slow are the clauses that are checked on real clusters: each brings up one of its own, so not all
+// hundred. What is left out rests on the adapter kit alone, and is checked on an app that is quick.
+func slow() []string {
+	return []string{
+		"dispatch.repeat", "attempt.token", "cancel.stops", "observe.honest", "action.output", "remove.completes", "decommission.clean",
+		"crash.once", "crash.instance", "secret",
+	}
+}
+
+func TestControllerConformsToTheContractOnRealClusters(t *testing.T) {
+	t.Parallel()
+	adaptertest.Require(t, "slurmctld", "slurmd", "munged", "srun")
+	if testing.Short() {
+		t.Skip("it brings up a dozen clusters")
+	}
+	program := filepath.Join(t.TempDir(), "controller")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	const name = "slurm-reference"
+	report := conformance.Test(t, conformance.Options{
+		Name: name, Address: adaptertest.Address(t), Runner: adaptertest.NewNodes(t, adaptertest.Namespaces()), Only: slow(),
+		Launcher: &conformance.Command{
+			Line: program + ` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
+			Name: name, StateDir: t.TempDir(),
+		},
+		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Operation: 3 * time.Minute, Clause: 6 * time.Minute},
+	})
+	require.Zero(t, report.Count(conformance.NotRun))
+}
