@@ -72,6 +72,11 @@ func TestConfigurationIsRenderedAsKept(t *testing.T) {
 	text, err := renderCgroupConf()
 	require.NoError(t, err)
 	golden(t, "cgroup.conf", text)
+	cluster, err := plan(Config{}, "1.2.3", controller, map[string]string{"mem_c1": "na"}, 21000, nil)
+	require.NoError(t, err)
+	text, err = renderSlurmdbdConf(cluster, "secret")
+	require.NoError(t, err)
+	golden(t, "slurmdbd.conf", text)
 }
 
 func TestWorkersKeepTheirSlotsAndNewOnesGetFreeOnes(t *testing.T) {
