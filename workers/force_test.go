@@ -277,3 +277,63 @@ func TestTaskThatComesAfterTheAgentsHaveLookedIsSeen(t *testing.T) {
 	require.NoError(t, json.Unmarshal(op.Evidence, &evidence))
 	require.Equal(t, 2, evidence.Rounds, "the first round's proof was not taken")
 }
+
+func TestAllocationThatNobodyAskedToKeepIsListedAndReleased(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	stop := l.work()
+	c := l.cluster("held")
+	stop()
+	failed := ids.New(ids.Operation)
+	l.operate(c.launched, failed, lifecycle.MembersAdd, time.Minute, `{}`)
+	_, err := l.pool().Exec(t.Context(), `UPDATE operation SET state = 'FAILED', ended_at = now() - interval '1 minute' WHERE id = $1`, failed)
+	require.NoError(t, err)
+	l.own.Allocation.UpdateOneID(c.free).SetCreatedByOperationID(failed).ExecX(t.Context())
+	l.work()
+	c.resolved()
+	left := c.orphans()[0]
+	require.Equal(t, []any{lifecycle.OrphanAllocation, c.free, failed, "platform", "its allocation is released"},
+		[]any{left.Kind, *left.AllocationID, *left.OperationID, left.Owner, left.Resolution})
+	require.Equal(t, "released", c.allocated(c.free))
+	c.once(c.launched, "apps.orphan.found", "apps.orphan.resolved", "apps.allocation.released")
+}
+
+func TestWhatIsSentAnewIsTheSameThoughTheInstanceHasGrownMeanwhile(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.pace.Grace = time.Minute
+	l.work()
+	c := l.cluster("grown")
+	drain := c.ask(asked{kind: lifecycle.MemberDrain, onDeadline: lifecycle.DeadlineForce, deadline: 4 * time.Second})
+	c.script.dispatched(string(drain))
+	c.ask(asked{kind: lifecycle.MembersAdd})
+	require.Len(t, c.script.dispatched(string(c.op))[0].Members, 3)
+	c.says(adapter.StateSucceeded, "", adapter.MemberActive)
+	require.Equal(t, lifecycle.OperationSucceeded, c.end().State, "operations on different members run side by side")
+	c.until("the drain is sent anew", func() bool { all := c.script.dispatched(string(drain)); return all[len(all)-1].Attempt == 2 })
+	all := c.script.dispatched(string(drain))
+	first, err := all[0].SpecHash()
+	require.NoError(t, err)
+	last, err := all[len(all)-1].SpecHash()
+	require.NoError(t, err)
+	require.Equal(t, first, last)
+	require.Len(t, all[len(all)-1].Members, 2)
+	c.op = drain
+	c.says(adapter.StateSucceeded, adapter.MemberDrained, "")
+	require.Equal(t, lifecycle.OperationSucceeded, c.end().State)
+}
+
+func TestTeardownTakesThePlaceOfAnAdditionAndLeavesNothingOfIt(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	c := l.cluster("replaced")
+	add := c.ask(asked{kind: lifecycle.MembersAdd})
+	c.script.dispatched(string(add))
+	c.op = l.teardown(c.launched)
+	require.Equal(t, "SUPERSEDED", l.op(add).ErrorCode)
+	c.says(adapter.StateSucceeded, "", "")
+	op := c.end()
+	require.Equal(t, "SUCCEEDED NORMAL | REMOVED REMOVED REMOVED | 0 of 3 | theirs ready free released | generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
+	c.script.with(func() { require.Contains(t, c.script.cancels, string(add)) })
+}
