@@ -35,6 +35,7 @@ function OperationView({ detail, refresh }: { detail: Detail; refresh: () => voi
   useEffect(() => { if (finished) refresh(); }, [finished, refresh]); // evidence comes with the end
   const { instance } = detail;
   const open = !hasEnded(now.state);
+  const asked = askedFor(detail.desiredChange);
   return (
     <div className="page" data-operation-page={detail.id} data-state={now.state}>
       <PageHead
@@ -52,7 +53,7 @@ function OperationView({ detail, refresh }: { detail: Detail; refresh: () => voi
           {open && detail.waitsFor.length > 0 && <Card title="Work that it waits for" label="Work that it waits for"><WorkTable work={detail.waitsFor} /></Card>}
           <Card title="Steps"><Steps steps={now.steps} over={now.state} evidence={evidenceOf(detail)} /></Card>
           {hasContent(detail.evidence) && <Card title="Evidence"><Json value={detail.evidence} label="Evidence" /></Card>}
-          {hasContent(detail.desiredChange) && <Card title="What was asked for"><Json value={detail.desiredChange} label="What was asked for" /></Card>}
+          {hasContent(asked) && <Card title="What was asked for"><Json value={asked} label="What was asked for" /></Card>}
         </div>
         <Facts detail={detail} now={now} />
       </div>
@@ -109,6 +110,12 @@ function Outcome({ outcome }: { outcome: string | null }) {
 /** The evidence of each step that has any, by the step's id. */
 function evidenceOf(detail: Detail): ReadonlyMap<string, unknown> {
   return new Map(detail.steps.flatMap((step) => (hasContent(step.evidence) ? [[step.id, step.evidence] as const] : [])));
+}
+
+/** The change as it was asked for, without the platform's own notes in it. */
+function askedFor(change: unknown): unknown {
+  if (typeof change !== 'object' || change === null || Array.isArray(change)) return change;
+  return Object.fromEntries(Object.entries(change).filter(([key]) => key !== 'platform'));
 }
 
 /** Whether there is anything to show of a JSON value. */

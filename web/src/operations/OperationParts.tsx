@@ -23,7 +23,7 @@ export function OperationProgress({ operation, told }: { operation: OperationVie
         <i style={{ width: `${hasEnded(operation.state) ? 100 : operation.percent}%` }} />
       </div>
       {operation.message !== '' && <p className="soft wrap-any said">{operation.message}</p>}
-      {operation.error?.message !== told && <FailureNotice operation={operation} />}
+      {operation.state !== 'CANCELED' && operation.error?.message !== told && <FailureNotice operation={operation} />}
     </div>
   );
 }
@@ -40,7 +40,7 @@ export function FailureNotice({ operation }: { operation: Pick<OperationView, 'e
   );
 }
 
-const stepIcons: Readonly<Record<string, IconName>> = { SUCCEEDED: 'check', FAILED: 'cross', RUNNING: 'clock', SKIPPED: 'minus', PENDING: 'circle' };
+const stepIcons: Readonly<Record<string, IconName>> = { SUCCEEDED: 'check', FAILED: 'cross', RUNNING: 'clock', SKIPPED: 'minus', PENDING: 'circle', UNDOING: 'clock', UNDONE: 'back' };
 
 /** The steps in order, each with how long it took and, where it is given, its evidence. */
 export function Steps({ steps, over, evidence }: { steps: readonly StepBitsFragment[]; over: OperationState; evidence?: ReadonlyMap<string, unknown> }) {
@@ -52,8 +52,8 @@ export function Steps({ steps, over, evidence }: { steps: readonly StepBitsFragm
         <li key={step.id} className={`tone-${toneOf(step.state, true)}`} data-step={step.name} data-state={step.state}>
           <Icon name={stepIcons[step.state] ?? 'circle'} size={15} />
           <span>
-            {words(step.name)}<span className="hidden-visually">, {words(step.state)}</span>{step.attempt > 1 && <span className="faint small"> · attempt {step.attempt}</span>}
-            {step.message !== '' && step.state !== 'SUCCEEDED' && <span className="msg said">{step.message}</span>}
+            {words(step.name)}{step.state === 'UNDONE' ? <span className="faint small"> · taken back</span> : step.state === 'UNDOING' ? <span className="small"> · being taken back</span> : <span className="hidden-visually">, {words(step.state)}</span>}{step.attempt > 1 && <span className="faint small"> · attempt {step.attempt}</span>}
+            {step.message !== '' && step.state !== 'SUCCEEDED' && step.state !== 'UNDONE' && <span className="msg said">{step.message}</span>}
             {evidence?.has(step.id) === true && <details className="fold"><summary>Evidence</summary><Json value={evidence.get(step.id)} label={`Evidence of ${words(step.name)}`} /></details>}
           </span>
           <span className="time num">{between(step.startedAt, step.endedAt, now)}</span>

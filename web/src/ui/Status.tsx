@@ -13,7 +13,7 @@ const tones: Readonly<Record<string, Tone>> = {
   PENDING: 'idle', JOINING: 'busy', ACTIVE: 'good', DRAINING: 'warn', DRAINED: 'idle', REMOVING: 'warn', REMOVED: 'idle',
   HEALTHY: 'good', DEGRADED: 'warn', UNHEALTHY: 'bad', UNKNOWN: 'idle',
   ONLINE: 'good', OFFLINE: 'bad', RETIRED: 'idle', DEPRECATED: 'warn', DRAFT: 'idle', STAGED: 'busy', CANARY: 'warn',
-  SUCCEEDED: 'good', CANCELING: 'warn', COMPENSATING: 'warn', CANCELED: 'idle', SKIPPED: 'idle', TIMED_OUT: 'bad',
+  SUCCEEDED: 'good', CANCELING: 'warn', COMPENSATING: 'warn', CANCELED: 'idle', SKIPPED: 'idle', UNDOING: 'warn', UNDONE: 'idle', TIMED_OUT: 'bad',
 };
 
 /** The tone of a state; `operation` because a running operation is under way while a running workload is well. */

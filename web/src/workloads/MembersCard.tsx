@@ -1,5 +1,5 @@
 // Who makes up a workload: a picture of members on their nodes, and the same as a table.
-import { Loader, SegmentedControl } from '@mantine/core';
+import { Loader, SegmentedControl, Switch } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { Suspense, lazy, useMemo, useState } from 'react';
 import { allocationName } from '../catalog/needs';
@@ -7,7 +7,7 @@ import { MemberDialog } from '../changes/MemberDialogs';
 import { labelsOf } from '../changes/labels';
 import type { MemberAct } from '../changes/rules';
 import type { MemberBitsFragment } from '../generated/graphql';
-import { shorten } from '../lib/format';
+import { plural, shorten } from '../lib/format';
 import { Status, HealthMark } from '../ui/Status';
 import { Card, DataTable } from '../ui/parts';
 import type { Column } from '../ui/parts';
@@ -20,7 +20,10 @@ const Topology = lazy(() => import('../topology/Topology'));
 
 /** Components with their counts, and the members as a picture or a table. */
 export function MembersCard({ workload, refresh }: { workload: Workload; refresh: () => void }) {
-  const { members, more } = useMembers(workload);
+  const { members: all, more } = useMembers(workload);
+  const [past, setPast] = useState(false);
+  const gone = all.filter((member) => member.status === 'REMOVED').length;
+  const members = useMemo(() => (past || gone === all.length ? all : all.filter((member) => member.status !== 'REMOVED')), [all, past, gone]);
   const phone = useMediaQuery('(max-width: 860px)', undefined, { getInitialValueInEffect: false });
   const [view, setView] = useState<string>();
   const [shown, setShown] = useState<string>();
@@ -32,7 +35,7 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
   const columns = useMemo(() => columnsOf(workload, drift, setShown, (member, act) => setAsked({ member, act })), [workload, drift]);
   const tall = members.length > 10;
   return (
-    <Card title="Members" pad={false} label="Members" aside={members.length > 0 && <SegmentedControl size="xs" aria-label="How members are shown" value={now} onChange={setView} data={[{ value: 'picture', label: 'Picture' }, { value: 'table', label: 'Table' }]} />}>
+    <Card title="Members" pad={false} label="Members" aside={members.length > 0 && gone < all.length && <SegmentedControl size="xs" aria-label="How members are shown" value={now} onChange={setView} data={[{ value: 'picture', label: 'Picture' }, { value: 'table', label: 'Table' }]} />}>
       <div className="roles">
         {workload.roles.map((role) => (
           <div key={role.componentKey} data-role={role.componentKey}>
@@ -43,14 +46,15 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
           </div>
         ))}
       </div>
-      {members.length > 0 && now === 'picture' && (
+      {gone < all.length && now === 'picture' && (
         <div className={`topology${tall ? ' tall' : ''}`} data-topology>
           <Suspense fallback={<div style={{ display: 'grid', placeItems: 'center', height: '100%' }}><Loader size="sm" aria-label="Loading the picture" /></div>}>
             <Topology components={workload.roles} members={members} drift={drift} onOpen={setShown} />
           </Suspense>
         </div>
       )}
-      {members.length > 0 && now === 'table' && <DataTable label="Members" rows={members} keyOf={(row) => row.id} columns={columns} />}
+      {members.length > 0 && (now === 'table' || gone === all.length) && <DataTable label="Members" rows={members} keyOf={(row) => row.id} columns={columns} />}
+      {now === 'table' && gone > 0 && gone < all.length && <div className="card-body tight"><Switch size="xs" label={`${plural(gone, 'removed member')} as well`} checked={past} onChange={(event) => setPast(event.currentTarget.checked)} /></div>}
       {more && <p className="card-body small faint">Only the first {members.length} members are shown.</p>}
       <MemberDrawer member={open} workload={workload} drift={open === undefined ? undefined : drift.get(open.id)} onClose={() => setShown(undefined)} onAct={ask} />
       {asked !== undefined && <MemberDialog act={asked.act} member={asked.member} instanceId={workload.id} onClose={() => setAsked(undefined)} onDone={() => { setAsked(undefined); setShown(undefined); refresh(); }} />}
