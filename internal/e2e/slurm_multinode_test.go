@@ -175,7 +175,7 @@ func (k *clusterUnderTest) grows(allocations ...string) {
 		InstanceId: k.instance, ComponentKey: "worker", Count: 2, AllocationIds: allocations, DeadlineSeconds: 120, IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(k.t, err)
-	k.succeeds(added.AddMembers.Operation)
+	k.survivesTheAdapter(added.AddMembers.Operation)
 	workers := k.workers()
 	require.Len(k.t, workers, 3)
 	nodes := make(map[string]bool)
@@ -187,6 +187,17 @@ func (k *clusterUnderTest) grows(allocations ...string) {
 	wide := k.submit("#!/bin/sh\n#SBATCH --nodes=3\nsrun -N3 -n3 hostname\n")
 	require.Equal(k.t, "w[0-2]", k.job(wide, "COMPLETED").NodeList)
 	k.untouched()
+}
+
+// survivesTheAdapter kills the adapter in the middle of an operation, which must succeed all the same.
+func (k *clusterUnderTest) survivesTheAdapter(operation gql.Operation) *gql.OperationDetail {
+	k.t.Helper()
+	awaitWork(k.t, k.ctx, k.c, operation.Id)
+	at := kill(k.t, shared.Controllers["slurm"])
+	ended := k.succeeds(operation)
+	require.True(k.t, ended.EndedAt.After(at), "the operation was over before the fault; nothing is shown")
+	require.Equal(k.t, 1, ended.DispatchAttempt)
+	return ended
 }
 
 func (k *clusterUnderTest) drainsWithAJob() {
@@ -241,7 +252,7 @@ func (k *clusterUnderTest) isUpgradedAndRolledBack() {
 		InstanceId: k.instance, Config: json.RawMessage(`{"maxJobMinutes":77}`), DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(k.t, err)
-	require.Contains(k.t, string(k.succeeds(upgraded.UpgradeInstance.Operation).Evidence), "01:17:00")
+	require.Contains(k.t, string(k.survivesTheAdapter(upgraded.UpgradeInstance.Operation).Evidence), "01:17:00")
 	k.untouched()
 	back, err := gql.RollbackInstance(k.ctx, k.c, gql.RollbackInstanceInput{
 		InstanceId: k.instance, DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
