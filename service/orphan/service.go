@@ -189,7 +189,6 @@ func (s *Service) Retry(ctx context.Context, id ids.ID) (*View, error) {
 		if _, err := t.Exec(ctx, `UPDATE orphan SET next_try_at = $2 WHERE id = $1`, id, t.Now); err != nil {
 			return fmt.Errorf("retry orphan %s: %w", id, err)
 		}
-		t.Wake(Topic)
 		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.OperationRetry, Object: object(row), ObjectID: id,
 			Before: map[string]any{"nextTryAt": row.NextTryAt, "attempts": row.Attempts}, After: map[string]any{"nextTryAt": t.Now}})
 	})
@@ -198,6 +197,3 @@ func (s *Service) Retry(ctx context.Context, id ids.ID) (*View, error) {
 	}
 	return s.Get(ctx, id)
 }
-
-// Topic is woken when an orphan became due.
-const Topic = "orphans"

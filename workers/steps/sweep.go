@@ -70,10 +70,7 @@ func (s sweep) forced(c *engine.Context) bool {
 	return forced && !s.undo
 }
 
-// lenient says that the sweep ends some time, whatever it has proved.
-func (s sweep) lenient(c *engine.Context) bool { return s.undo || s.forced(c) }
-
-// over says that a lenient sweep has tried for long enough.
+// over says that a sweep that need not prove everything has tried for long enough.
 func (s sweep) over(c *engine.Context) bool {
 	if s.undo {
 		return !c.Now().Before(c.UndoneBy())
@@ -215,7 +212,7 @@ func (s sweep) proof(ctx context.Context, c *engine.Context, round int, list []f
 	return engine.Done(evidence), nil
 }
 
-// giveUp is the evidence of a lenient sweep whose time is over.
+// giveUp is the evidence of a sweep whose time is over.
 func (s sweep) giveUp(ctx context.Context, c *engine.Context, state rounds) (engine.Result, error) {
 	list, err := findings(ctx, c, s.prefix(c, state.Round))
 	if err != nil {

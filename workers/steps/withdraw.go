@@ -6,6 +6,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/operation"
 	"github.com/gpuaas/app-platform/workers/engine"
@@ -88,7 +89,26 @@ func (w *work) stop(ctx context.Context, c *engine.Context) (engine.Answer, erro
 	case !result.Outcome.Valid():
 		return engine.Answer{Outcome: adapter.CancelUnknown, Message: "adapter " + s.target.Name + " gave no answer of the contract"}, nil
 	}
+	if result.Outcome == adapter.CancelDone {
+		if err := w.parting(ctx, c, s); err != nil {
+			return engine.Answer{}, err
+		}
+	}
 	return engine.Answer{Outcome: result.Outcome, Message: result.Message}, nil
+}
+
+// parting takes in the last that the adapter says of an operation that it has stopped: where its members
+// stand. One that says nothing more is not asked again.
+func (w *work) parting(ctx context.Context, c *engine.Context, s *snapshot) error {
+	status, err := w.Client.Status(ctx, s.target, string(c.Op.ID), adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+	if err != nil || status.Attempt < c.Op.DispatchAttempt {
+		c.Log.Info("nothing more was heard of a canceled operation", "error", err)
+		return nil
+	}
+	return c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
+		_, err := operation.Absorb(ctx, t, locked.Instance, locked.Op, status)
+		return err
+	})
 }
 
 // lastWord is what an adapter's end means for a request to stop.
