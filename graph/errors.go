@@ -10,10 +10,12 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/internal/tx"
 )
 
 // Present turns what a verb refused into the one error envelope. It is the only place that makes a
-// GraphQL error; whatever is not a fault is INTERNAL, with nothing of its text.
+// GraphQL error; whatever is not a fault is INTERNAL, with nothing of its text. A database that is away
+// is UNAVAILABLE: clients try again, and nobody is told that a credential is over which could not be looked at.
 func Present(ctx context.Context, err error) *gqlerror.Error {
 	var path ast.Path
 	if graphql.HasOperationContext(ctx) {
@@ -23,6 +25,9 @@ func Present(ctx context.Context, err error) *gqlerror.Error {
 		err = fault.New(fault.DeadlineExceeded, "the request took too long").Because(err)
 	}
 	refused, known := fault.As(err)
+	if !known && tx.Away(err) {
+		refused, known = fault.New(fault.Unavailable, "a part of the platform cannot be reached just now").Because(err), true
+	}
 	if !known {
 		return nil // the transport makes it INTERNAL and logs it
 	}
