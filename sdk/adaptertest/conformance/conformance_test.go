@@ -114,6 +114,17 @@ func TestARunThatIsCutShortSaysSoAndPassesNothing(t *testing.T) {
 	require.False(t, report.OK())
 }
 
+func TestACommandThatEndsByItselfIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	c := &Command{Line: `echo "flag provided but not defined" >&2; exit 2`, Name: "n", StateDir: t.TempDir()}
+	_, err := Run(t.Context(), Options{Name: "n", Launcher: c})
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.ErrorContains(t, err, "has ended")
+	require.ErrorContains(t, err, "flag provided but not defined")
+	require.Less(t, time.Since(began), 20*time.Second)
+}
+
 func TestACommandIsKilledWithAllItStarted(t *testing.T) {
 	t.Parallel()
 	c := &Command{Line: `echo "up as $ADAPTER_NAME at $ADAPTER_LISTEN"; sleep 600 & wait`, Name: "n", StateDir: t.TempDir()}

@@ -46,9 +46,10 @@ type Command struct {
 	// StateDir is its state directory, which must exist.
 	StateDir string
 
-	mu  sync.Mutex
-	cmd *exec.Cmd
-	log logTail
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when cmd has ended
+	log   logTail
 }
 
 // Start implements [Launcher].
@@ -73,8 +74,27 @@ func (c *Command) Start(_ context.Context, platform string) (string, error) {
 	if err := cmd.Start(); err != nil {
 		return "", fmt.Errorf("start the adapter: %w", err)
 	}
-	c.cmd = cmd
+	c.cmd, c.ended = cmd, make(chan struct{})
+	go func(ended chan struct{}) {
+		defer close(ended)
+		_ = cmd.Wait() // how it ended is in its output
+	}(c.ended)
 	return c.URL, nil
+}
+
+// Alive says whether the command runs: one that ended by itself will not answer.
+func (c *Command) Alive() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cmd == nil {
+		return false
+	}
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
 }
 
 // address is where the adapter shall listen; the first start chooses it.
@@ -120,7 +140,7 @@ func (c *Command) Kill() error {
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("kill the adapter: %w", err)
 	}
-	_ = cmd.Wait() // it was killed; that is what its state says
+	<-c.ended
 	return nil
 }
 

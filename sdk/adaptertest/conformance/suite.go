@@ -179,6 +179,12 @@ func (s *suite) meet() error {
 	return s.chooseApp()
 }
 
+// alive says whether an adapter that was started may still answer, as far as its launcher knows.
+func (s *suite) alive() bool {
+	known, ok := s.options.Launcher.(interface{ Alive() bool })
+	return !ok || known.Alive()
+}
+
 // lastWords is the end of what an adapter that was started has written.
 func (s *suite) lastWords() string {
 	if s.options.Launcher == nil {
@@ -201,6 +207,9 @@ func (s *suite) awaitAnswer() (reply, error) {
 		stranger := answer.status == http.StatusUnauthorized && time.Since(began) < keyPatience
 		if err == nil && answer.status < http.StatusInternalServerError && !stranger {
 			return answer, nil
+		}
+		if err != nil && !s.alive() {
+			return answer, errors.New("the command that starts it has ended")
 		}
 		if !pause(ctx, 20*time.Millisecond) {
 			return answer, errors.Join(err, ctx.Err())
