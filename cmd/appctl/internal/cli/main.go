@@ -39,9 +39,15 @@ func Process() Environment {
 	}
 }
 
+// isTerminal says whether somebody may be at the other end: a device of characters that is not the one
+// that programs without an input are given.
 func isTerminal(file *os.File) bool {
 	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && file.Name() != os.DevNull
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	nobody, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, nobody)
 }
 
 // configPath is $XDG_CONFIG_HOME/appctl/config.json, below ~/.config when that is not set.
