@@ -89,7 +89,7 @@ const claimSQL = `WITH RECURSIVE due AS MATERIALIZED (
 	SELECT id, round, next_run_at FROM by_tenant ORDER BY round, next_run_at, id LIMIT $2 * 4 -- others claim too
 ), picked AS (
 	SELECT o.id FROM first r JOIN operation o ON o.id = r.id
-	WHERE o.ended_at IS NULL AND o.claimed_by IS NULL AND o.next_run_at <= now()
+	WHERE coalesce(o.ended_at, 'infinity') = 'infinity' AND coalesce(o.claimed_by, '') = '' AND o.next_run_at <= now() -- by its id, see notEnded
 	ORDER BY r.round, r.next_run_at, r.id LIMIT $2 FOR UPDATE OF o SKIP LOCKED
 )
 UPDATE operation SET claimed_by = $1, claim_epoch = claim_epoch + 1, started_at = coalesce(started_at, now()),
@@ -107,7 +107,7 @@ const nextDueSQL = `SELECT extract(epoch FROM next_run_at - now())::float8 FROM 
 // that: a sort or a hash would read all that waits.
 const claimSettings = `SELECT set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
-	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true)`
 
 // Want says what a worker wants to claim.
 type Want struct {
@@ -150,8 +150,14 @@ func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, want Want) (h
 	return held, next, nil
 }
 
+// notEnded is true of operations that have not ended, for statements that name the operations: it is
+// written so that no index on what is open answers to it. PostgreSQL keeps a prepared statement's plan,
+// and one made while little was open may go by such an index to each operation, through all that is
+// open by then.
+const notEnded = `coalesce(ended_at, 'infinity') = 'infinity'`
+
 // fenceSQL is true of an operation that is still held.
-const fenceSQL = `id = $1 AND claim_epoch = $2 AND claimed_by = $3 AND ended_at IS NULL`
+const fenceSQL = `id = $1 AND claim_epoch = $2 AND coalesce(claimed_by, '') = $3 AND ` + notEnded
 
 // Locking is what Lock reads.
 type Locking struct {
@@ -178,10 +184,13 @@ func (h *Held) QueueLock(batch *pgx.Batch) *Locking {
 	return l
 }
 
+// OfAdapter is true of the operations $1 that are the adapter $2's and have not ended.
+const OfAdapter = `id = ANY ($1::text[]) AND adapter_name = $2 AND ` + notEnded
+
 // QueueOpen queues what locks those of an adapter's operations that have not ended, in the order of
 // their ids. Their instances, if anything is to be written to them, are locked before.
 func QueueOpen(batch *pgx.Batch, wanted []string, adapter string, each func(*db.Operation)) {
-	batch.Queue(`SELECT `+heldColumns+` FROM operation WHERE id = ANY ($1::text[]) AND adapter_name = $2 AND ended_at IS NULL ORDER BY id FOR UPDATE`,
+	batch.Queue(`SELECT `+heldColumns+` FROM operation WHERE `+OfAdapter+` ORDER BY id FOR UPDATE`,
 		wanted, adapter).Query(func(found pgx.Rows) error {
 		list, err := pgx.CollectRows(found, scanHeld)
 		for _, one := range list {
@@ -261,7 +270,7 @@ func Wake(ctx context.Context, t *tx.Tx, operations ...ids.ID) error {
 	if len(operations) == 0 {
 		return nil
 	}
-	_, err := t.Exec(ctx, `UPDATE operation SET next_run_at = $2 WHERE id = ANY ($1) AND ended_at IS NULL AND next_run_at > $2`, operations, t.Now)
+	_, err := t.Exec(ctx, `UPDATE operation SET next_run_at = $2 WHERE id = ANY ($1) AND `+notEnded+` AND next_run_at > $2`, operations, t.Now)
 	if err != nil {
 		return fmt.Errorf("wake operations: %w", err)
 	}

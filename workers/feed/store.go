@@ -118,8 +118,8 @@ func (l *locked) queue(batch *pgx.Batch, name string, statuses []adapter.Status)
 	for i, status := range statuses {
 		wanted[i] = status.OperationID
 	}
-	const open = `FROM operation WHERE id = ANY ($1::text[]) AND adapter_name = $2 AND ended_at IS NULL`
-	batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id IN (SELECT instance_id `+open+`) ORDER BY id FOR UPDATE`, wanted, name).
+	batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id IN (SELECT instance_id FROM operation WHERE `+operation.OfAdapter+`)
+		ORDER BY id FOR UPDATE`, wanted, name).
 		Query(func(found pgx.Rows) error {
 			list, err := pgx.CollectRows(found, rows.Instance)
 			for _, one := range list {

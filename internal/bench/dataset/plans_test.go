@@ -2,6 +2,7 @@ package dataset_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/bench/dataset"
 	"github.com/gpuaas/app-platform/internal/pgtest"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -99,6 +101,7 @@ func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEnd
 type rig struct {
 	*testing.T
 	dsn  string
+	set  *dataset.Set
 	db   *tx.DB
 	sent *statements
 	as   context.Context
@@ -129,11 +132,17 @@ func newRig(t *testing.T) *rig {
 	credential, err := tx.ParseCredential(callers[0].Token, ring, r.db.Now())
 	require.NoError(t, err)
 	r.as = tx.WithCredential(t.Context(), credential)
-	_, err = set.Backlog(t.Context(), 500, 0, planned.ProjectsInAll()) // some wait to be claimed, far fewer than there are
-	require.NoError(t, err)
-	_, err = admin.Exec(t.Context(), `ANALYZE`)
-	require.NoError(t, err)
+	r.set = set
 	return r
+}
+
+// backlog has some operations wait to be claimed, far fewer than there are, and lets statistics know.
+func (r *rig) backlog() {
+	r.Helper()
+	_, err := r.set.Backlog(r.Context(), 500, 0, planned.ProjectsInAll())
+	require.NoError(r, err)
+	_, err = r.set.Admin.Exec(r.Context(), `ANALYZE`)
+	require.NoError(r, err)
 }
 
 // explain is the plan that a login role's connections use for a statement once it is prepared: the one
@@ -176,6 +185,7 @@ func (r *rig) explain(role, sql string, settings []string) string {
 func TestNoQueryOfAListAClaimOrATimelineReadsATableWhole(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
+	r.backlog()
 	var text strings.Builder
 	for _, one := range r.calls() {
 		r.sent.take()
@@ -192,6 +202,46 @@ func TestNoQueryOfAListAClaimOrATimelineReadsATableWhole(t *testing.T) {
 		}
 	}
 	r.golden("plans.golden", text.String())
+}
+
+// TestStatementsOnOneOperationFindItByItsIDThoughNothingElseIsOpen asks for the plans that connections
+// make, and keep, while nothing is open, when every index on what is open looks like the shortest way.
+func TestStatementsOnOneOperationFindItByItsIDThoughNothingElseIsOpen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	held := &operation.Held{Operation: &db.Operation{ID: "op_1", ClaimEpoch: 1}, Worker: "wrk_1"}
+	require.NoError(t, r.db.As(t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
+		batch := &pgx.Batch{}
+		held.QueueLock(batch)
+		operation.QueueOpen(batch, []string{"op_1"}, dataset.AdapterName, func(*db.Operation) {})
+		batch.Queue(operation.ReleaseSQL, held.ID, held.ClaimEpoch, held.Worker, t.Now, 0)
+		return errors.Join(t.SendBatch(ctx, batch).Close(), operation.Wake(ctx, t, "op_1"))
+	}))
+	require.ErrorIs(t, held.Refresh(t.Context(), r.db.Worker()), operation.ErrFenced)
+	sent, _ := r.sent.take()
+	require.Len(t, sent, 5)
+	for _, sql := range sent {
+		plan := r.explain("app_worker", sql, nil)
+		require.Regexp(t, `using operation_(pkey|id_tenant_id) `, plan, sql)
+		require.NotRegexp(t, `operation_(due|open|claimed)|Seq Scan`, plan, sql)
+	}
+}
+
+// TestAClaimIsPlannedForABacklogThoughThereIsNone asks for the plan that connections make, and keep,
+// while nothing waits.
+func TestAClaimIsPlannedForABacklogThoughThereIsNone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	explained := func() string {
+		_, _, err := operation.Claim(t.Context(), r.db.Worker(), ids.New(ids.Worker), operation.Want{Limit: 16})
+		require.NoError(t, err)
+		sent, settings := r.sent.take()
+		require.Len(t, sent, 2)
+		return r.explain("app_worker", sent[0], settings) + "\n" + r.explain("app_worker", sent[1], settings)
+	}
+	idle := explained()
+	r.backlog()
+	require.Equal(t, explained(), idle)
 }
 
 // call is something that the product does, under the login role that it does it with.
