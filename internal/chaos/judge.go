@@ -3,9 +3,6 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,32 +12,9 @@ import (
 // maxFindings bounds what one rule reports.
 const maxFindings = 10
 
-// rule is something that must hold when all is over: a query that finds what breaks it.
-type rule struct{ name, query string }
-
-// rules are asked of the database itself, as its superuser.
-var rules = []rule{
-	{"every accepted operation has ended", `SELECT id || ' ' || kind || ' ' || state FROM operation WHERE ended_at IS NULL`},
-	{"every operation ended once on its timeline", `SELECT o.id || ' ' || o.kind || ' ' || o.state || ' ' || count(e.id) FROM operation o
-		LEFT JOIN app_instance_event e ON e.operation_id = o.id
-			AND e.type IN ('apps.operation.succeeded', 'apps.operation.failed', 'apps.operation.canceled')
-		WHERE o.instance_id IS NOT NULL GROUP BY o.id HAVING count(e.id) <> 1`},
-	{"its timeline says how it ended", `SELECT o.id || ' ' || o.state || ' ' || e.type FROM operation o JOIN app_instance_event e ON e.operation_id = o.id
-		AND e.type IN ('apps.operation.succeeded', 'apps.operation.failed', 'apps.operation.canceled')
-		WHERE e.type <> 'apps.operation.' || lower(o.state)`},
-	{"timelines have no gap", `SELECT instance_id || ' ' || count(*) || ' of ' || max(seq) FROM app_instance_event
-		GROUP BY instance_id HAVING count(*) <> max(seq) OR min(seq) <> 1`},
-	{"no step of an ended operation is open", `SELECT s.operation_id || ' ' || s.name || ' ' || s.state FROM operation_step s
-		JOIN operation o ON o.id = s.operation_id WHERE o.ended_at IS NOT NULL AND s.state IN ('PENDING', 'RUNNING', 'UNDOING')`},
-	{"nothing is held by a worker", `SELECT id || ' by ' || claimed_by FROM operation WHERE claimed_by IS NOT NULL`},
-	{"what was not proved gone is listed", `SELECT m.id || ' on ' || coalesce(m.node_id, '-') FROM member m
-		WHERE m.status = 'REMOVED' AND m.node_id IS NOT NULL
-		AND EXISTS (SELECT FROM node_task t WHERE t.member_id = m.id AND t.kind <> 'RESIDUE' AND t.started_at IS NOT NULL)
-		AND NOT EXISTS (SELECT FROM node_task t WHERE t.member_id = m.id AND t.kind = 'RESIDUE' AND t.state = 'SUCCEEDED')
-		AND NOT EXISTS (SELECT FROM orphan o WHERE o.member_id = m.id)`},
-	{"no allocation of a released instance is bound", `SELECT a.id || ' by ' || i.id FROM allocation a JOIN instance i ON i.id = a.instance_id
-		WHERE i.released_at IS NOT NULL AND NOT EXISTS (SELECT FROM orphan o WHERE o.allocation_id = a.id AND o.resolved_at IS NULL)`},
-	{"success was earned", `SELECT id || ' ' || kind FROM operation WHERE state = 'SUCCEEDED' AND (evidence IS NULL OR outcome IS NULL)`},
+// querier is a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
 // judge looks at what is left and answers everything that is wrong.
@@ -50,27 +24,90 @@ func (s *Suite) judge(ctx context.Context, watched []*watcher) ([]string, error)
 		return nil, fmt.Errorf("look into the database: %w", err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	var wrong []string
-	for _, one := range rules {
-		found, err := strangers(ctx, conn, one.query)
-		if err != nil {
-			return nil, fmt.Errorf("rule %q: %w", one.name, err)
-		}
-		wrong = append(wrong, report(one.name, found)...)
+	entries, err := adapter.ReadLedger(s.ledger)
+	if err != nil {
+		return nil, err
 	}
-	for _, look := range []func(context.Context, *pgx.Conn) ([]string, error){s.judgeAudit, s.judgeLedger} {
-		found, err := look(ctx, conn)
+	s.mu.Lock()
+	accepted, wrong := keys(s.accepted), report("on the way", s.found)
+	s.mu.Unlock()
+	for _, look := range []func() ([]string, error){
+		func() ([]string, error) { return judgeRules(ctx, conn, rules) },
+		func() ([]string, error) { return judgeAccepted(ctx, conn, accepted) },
+		func() ([]string, error) { return judgeLedger(ctx, conn, entries) },
+		func() ([]string, error) { return s.judgeFollowers(ctx, conn) },
+		func() ([]string, error) {
+			events, err := table(ctx, conn, s.stack.Demo.ProjectID, s.first)
+			return compare(ctx, watched, events), err
+		},
+	} {
+		found, err := look()
 		if err != nil {
 			return nil, err
 		}
 		wrong = append(wrong, found...)
 	}
-	found, err := s.judgeWatchers(ctx, conn, watched)
-	return append(wrong, found...), err
+	return wrong, s.explain(ctx, conn, wrong)
 }
 
-func strangers(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
-	found, err := conn.Query(ctx, query, args...)
+func keys(of map[string]string) []string {
+	out := make([]string, 0, len(of))
+	for key := range of {
+		out = append(out, key)
+	}
+	return out
+}
+
+// judgeRules asks each rule.
+func judgeRules(ctx context.Context, on querier, of []rule) ([]string, error) {
+	var wrong []string
+	for _, one := range of {
+		found, err := list(ctx, on, one.query)
+		if err != nil {
+			return nil, fmt.Errorf("rule %q: %w", one.name, err)
+		}
+		wrong = append(wrong, report(one.name, found)...)
+	}
+	return wrong, nil
+}
+
+// judgeAccepted finds what was accepted and is not in the table: an answer that a crash took back.
+func judgeAccepted(ctx context.Context, on querier, accepted []string) ([]string, error) {
+	found, err := list(ctx, on, `SELECT id FROM unnest($1::text[]) AS told (id) WHERE NOT EXISTS (SELECT FROM operation WHERE operation.id = told.id)`, accepted)
+	if err != nil {
+		return nil, fmt.Errorf("look for what was accepted: %w", err)
+	}
+	return report("what was accepted is in the table", found), nil
+}
+
+// judgeFollowers compares what those who followed an operation were told with how it ended.
+func (s *Suite) judgeFollowers(ctx context.Context, on querier) ([]string, error) {
+	found, err := on.Query(ctx, `SELECT id, state FROM operation`)
+	if err != nil {
+		return nil, fmt.Errorf("read the operations: %w", err)
+	}
+	states := make(map[string]string)
+	var id, state string
+	if _, err := pgx.ForEachRow(found, []any{&id, &state}, func() error {
+		states[id] = state
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("read the operations: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var wrong []string
+	for _, one := range s.followed {
+		if told := one.wrong(states[one.operation]); told != "" {
+			wrong = append(wrong, told)
+		}
+	}
+	return report("who follows an operation is told the truth", wrong), nil
+}
+
+// list is a query of one column of text.
+func list(ctx context.Context, on querier, query string, args ...any) ([]string, error) {
+	found, err := on.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -87,96 +124,4 @@ func report(name string, found []string) []string {
 		out = append(out, name+": "+one)
 	}
 	return out
-}
-
-// judgeAudit finds accepted operations without their one entry in the audit.
-func (s *Suite) judgeAudit(ctx context.Context, conn *pgx.Conn) ([]string, error) {
-	s.mu.Lock()
-	operations := make([]string, 0, len(s.accepted))
-	for id := range s.accepted {
-		operations = append(operations, id)
-	}
-	s.mu.Unlock()
-	found, err := strangers(ctx, conn, `SELECT o.id || ' ' || o.kind || ' has ' || count(a.id) FROM operation o
-		LEFT JOIN audit_entry a ON a.correlation_id = o.correlation_id AND a.allowed AND a.project_id = o.project_id
-		WHERE o.id = ANY ($1) GROUP BY o.id HAVING count(a.id) < 1`, operations)
-	if err != nil {
-		return nil, fmt.Errorf("look at the audit: %w", err)
-	}
-	return report("every accepted change is in the audit", found), nil
-}
-
-// judgeLedger finds what was done twice, and successes that did nothing.
-func (s *Suite) judgeLedger(ctx context.Context, conn *pgx.Conn) ([]string, error) {
-	entries, err := adapter.ReadLedger(s.ledger)
-	if err != nil {
-		return nil, err
-	}
-	if len(entries) == 0 {
-		return []string{"the adapter's ledger is empty: nothing is shown"}, nil
-	}
-	var twice, missing []string
-	for _, entry := range entries {
-		sorted := slices.Sorted(slices.Values(entry.Lines))
-		if len(slices.Compact(slices.Clone(sorted))) != len(sorted) {
-			twice = append(twice, entry.Member+": "+strings.Join(entry.Lines, ", "))
-		}
-		lost, err := strangers(ctx, conn, `SELECT $1 || ' lacks ' || o.id || ' ' || o.kind FROM operation o
-			WHERE o.state = 'SUCCEEDED' AND o.targets ? $1 AND o.kind IN ('MEMBER_DRAIN', 'MEMBER_CORDON', 'MEMBER_UNCORDON', 'MEMBER_LABEL', 'MEMBERS_ADD')
-			AND o.ended_at < (SELECT created_at FROM operation WHERE id = $2) AND NOT EXISTS (SELECT FROM unnest($3::text[]) line WHERE line LIKE o.id || ' %')`,
-			entry.Member, entry.Operation, entry.Lines)
-		if err != nil {
-			return nil, fmt.Errorf("look at the ledger: %w", err)
-		}
-		missing = append(missing, lost...)
-	}
-	return append(report("nothing was done twice", twice), report("what succeeded was done", missing)...), nil
-}
-
-// judgeWatchers compares what every subscriber was told with the table, once the last event has come.
-func (s *Suite) judgeWatchers(ctx context.Context, conn *pgx.Conn, watched []*watcher) ([]string, error) {
-	events, err := s.table(ctx, conn)
-	if err != nil {
-		return nil, err
-	}
-	var wrong []string
-	for _, w := range watched {
-		want := events[w.instance]
-		if !w.await(ctx, want) {
-			w.mu.Lock()
-			wrong = append(wrong, fmt.Sprintf("%s: %d events told of %d, first difference at %d, %v", w.name, len(w.seen), len(want), difference(w.seen, want), w.failed))
-			w.mu.Unlock()
-		}
-	}
-	return report("every subscriber saw the table", wrong), nil
-}
-
-// await waits a little for events that are on their way.
-func (w *watcher) await(ctx context.Context, want []string) bool {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		w.mu.Lock()
-		same, over := slices.Equal(w.seen, want), len(w.seen) > len(want) || w.failed != nil
-		w.mu.Unlock()
-		if same || over {
-			return same
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
-		}
-	}
-}
-
-func difference(a, b []string) int {
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return min(len(a), len(b))
 }

@@ -20,12 +20,14 @@ import (
 type Config struct {
 	// Seed decides what is asked and what is killed.
 	Seed uint64
-	// Instances are operated side by side, each with at most three members.
+	// Instances are operated side by side, each with at most three members. One more loses a node.
 	Instances int
-	// Changes are asked of each instance, one after the other or side by side.
+	// Changes are those that each instance must have accepted, one after the other or side by side.
 	Changes int
-	// Subscribers watch each instance; as many again watch the whole project.
+	// Subscribers follow each instance's timeline; as many follow the whole project.
 	Subscribers int
+	// Followed bounds the operations whose progress is followed.
+	Followed int
 	// Between is the time between two faults.
 	Between time.Duration
 	// Settle bounds the time that everything may take to end once the last fault is over.
@@ -40,15 +42,25 @@ type Suite struct {
 	stack  *stack.Stack
 	ledger string // the folder of the adapter's ledger
 
-	mu       sync.Mutex
-	accepted map[string]string // operation → what was asked
-	denied   map[string]int    // code → how often a change was refused
-	faults   []string
+	followers sync.WaitGroup
+
+	mu        sync.Mutex
+	accepted  map[string]string // operation → what was asked
+	denied    map[string]int    // code → how often a change was refused
+	followed  []*follower
+	first     string         // the event after which the project's subscribers begin
+	faults    map[string]int // name → how often it was done
+	lost      string         // the node that is cut off for long
+	found     []string       // what was seen to be wrong on the way
+	handovers []time.Duration
 }
 
 // New prepares a run on an installation whose apps include the chaos adapter.
 func New(config Config, on *stack.Stack, ledger string) *Suite {
-	return &Suite{Config: config, stack: on, ledger: ledger, accepted: make(map[string]string), denied: make(map[string]int)}
+	return &Suite{
+		Config: config, stack: on, ledger: ledger,
+		accepted: make(map[string]string), denied: make(map[string]int), faults: make(map[string]int),
+	}
 }
 
 // rng is the source of one part of the run: parts that run side by side must not take from one.
@@ -56,22 +68,30 @@ func (s *Suite) rng(part uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed
 
 // client is a patient client of one of the servers.
 func (s *Suite) client(number int) (*client.Client, error) {
-	url := s.stack.URL
-	if number %= 1 + len(s.stack.OtherURLs); number > 0 {
-		url = s.stack.OtherURLs[number-1]
-	}
-	return client.New(url, client.Options{Token: s.stack.Demo.ServiceAccountKey, MaxAttempts: 40})
+	return client.New(s.stack.APIURLs[number%len(s.stack.APIURLs)], client.Options{Token: s.stack.Demo.ServiceAccountKey, MaxAttempts: 40})
 }
 
 func (s *Suite) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.Out, format+"\n", args...)
 }
 
-// accept notes an accepted operation.
-func (s *Suite) accept(operation, what string) {
+// accept notes an accepted operation, and follows it unless enough are followed.
+func (s *Suite) accept(ctx context.Context, on *client.Client, operation, what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.accepted[operation] = what
+	if len(s.followed) < s.Followed {
+		one := &follower{operation: operation}
+		s.followed = append(s.followed, one)
+		s.followers.Go(func() { one.follow(ctx, on) })
+	}
+}
+
+// wrong notes what was seen to be wrong on the way.
+func (s *Suite) wrong(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.found = append(s.found, fmt.Sprintf(format, args...))
 }
 
 // Operations is how many operations were accepted.
@@ -83,29 +103,53 @@ func (s *Suite) Operations() int {
 
 // Run runs everything and answers what it found wrong; none is a pass.
 func (s *Suite) Run(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithCancel(ctx) // what still runs at the end goes with it
+	defer s.followers.Wait()
+	defer cancel()
 	s.say("seed %d: %d instances, %d changes each, %d servers", s.Seed, s.Instances, s.Changes, 1+len(s.stack.Others))
-	fleet, err := s.launch(ctx)
+	watched, fleet, err := s.launch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	watched := s.watch(ctx, fleet)
-	faults, stop := context.WithCancel(ctx)
-	var harm sync.WaitGroup
-	harm.Go(func() { s.harm(faults) })
+	if err := s.trouble(ctx, fleet); err != nil {
+		return nil, err
+	}
+	settled, stop := context.WithTimeout(ctx, s.Settle)
+	defer stop()
+	for _, step := range []func(context.Context) error{
+		s.settle, s.awaitOrphans, func(ctx context.Context) error { return s.clear(ctx, fleet) }, s.awaitOrphans,
+	} {
+		if err := step(settled); err != nil {
+			return nil, err
+		}
+	}
+	s.sum(len(watched))
+	return s.judge(settled, watched)
+}
+
+// trouble asks for changes while parts are killed, until both are through; then all parts are there.
+func (s *Suite) trouble(ctx context.Context, fleet []*ship) error {
+	harmful, stop := context.WithCancel(ctx)
+	defer stop()
+	var side sync.WaitGroup
+	side.Go(func() { s.harm(harmful) })
+	if wreck := fleet[len(fleet)-1]; wreck.wreck && s.stack.Network() != nil {
+		side.Go(func() {
+			if err := s.loseNode(ctx, wreck); err != nil {
+				s.wrong("a node that is lost: %v", err)
+			}
+		})
+	}
 	s.work(ctx, fleet)
 	stop()
-	harm.Wait()
-	if err := s.heal(ctx); err != nil {
-		return nil, err
-	}
-	settled, cancel := context.WithTimeout(ctx, s.Settle)
-	defer cancel()
-	if err := s.settle(settled); err != nil {
-		return nil, err
-	}
-	if err := s.clear(settled, fleet); err != nil {
-		return nil, err
-	}
-	s.say("%d operations accepted, refusals %v, faults %v", s.Operations(), s.denied, s.faults)
-	return s.judge(settled, watched)
+	side.Wait()
+	return s.heal(ctx)
+}
+
+// sum tells what there was.
+func (s *Suite) sum(feeds int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.say("%d operations accepted, %d subscribers, refusals %v", len(s.accepted), feeds+len(s.followed), s.denied)
+	s.say("faults %v; from the stop of a worker to the next claim of what it had: %v", s.faults, s.handovers)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -12,218 +11,186 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// ship is an instance under the suite's hands.
-type ship struct {
-	number      int
-	id          string
-	allocations []string
-	client      *client.Client
-	rng         *rand.Rand
+const (
+	deadline = 120              // seconds that an operation of a member or of a change may take
+	patience = 20 * time.Second // that the next change waits for the one before
+	tries    = 6                // asked at most for each change to be accepted
+)
+
+// ask is a change that may be asked for.
+type ask struct {
+	what   string
+	weight int
+	// fits says whether it makes sense for an instance with so many members; nil: always.
+	fits func(one *ship, members int) bool
+	send func(ctx context.Context, one *ship, target gql.Member, key string) (operation string, err error)
 }
 
-// launch rents capacity and launches the instances, before anything is killed.
-func (s *Suite) launch(ctx context.Context) ([]*ship, error) {
-	fleet := make([]*ship, s.Instances)
-	for i := range fleet {
-		c, err := s.client(i)
-		if err != nil {
-			return nil, err
-		}
-		rented, err := gql.RequestAllocation(ctx, c, gql.RequestAllocationInput{
-			ProjectId: s.stack.Demo.ProjectID, Shape: gql.CapacityShapeGpuSlice, Count: 2, GpuCount: 1, IdempotencyKey: client.NewKey(),
+// asks is the table of changes. The client sends each again under its key until it is answered.
+var asks = []ask{
+	{"addMembers", 22, func(_ *ship, members int) bool { return members < 3 }, func(ctx context.Context, one *ship, _ gql.Member, key string) (string, error) {
+		got, err := gql.AddMembers(ctx, one.client, gql.AddMembersInput{
+			InstanceId: one.id, ComponentKey: "unit", Count: 1, AllocationIds: one.allocations[one.rng.IntN(2):][:1], IdempotencyKey: key, DeadlineSeconds: deadline,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("rent for instance %d: %w", i, err)
+			return "", err
 		}
-		one := &ship{number: i, client: c, rng: s.rng(uint64(100 + i))}
-		for _, allocation := range rented.RequestAllocation.Allocations {
-			one.allocations = append(one.allocations, allocation.Id)
-		}
-		launched, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{
-			ProjectId: s.stack.Demo.ProjectID, AppSlug: "chaos", Name: fmt.Sprintf("chaos-%d", i),
-			AllocationIds: one.allocations[:1], IdempotencyKey: client.NewKey(),
+		return got.AddMembers.Operation.Id, nil
+	}},
+	{"removeMember", 14, func(_ *ship, members int) bool { return members > 1 }, func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
+		got, err := gql.RemoveMember(ctx, one.client, gql.RemoveMemberInput{
+			MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline, Force: one.rng.IntN(4) == 0,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("launch instance %d: %w", i, err)
+			return "", err
 		}
-		one.id = launched.LaunchInstance.Instance.Id
-		s.accept(launched.LaunchInstance.Operation.Id, "launchInstance")
-		fleet[i] = one
-	}
-	for operation := range s.accepted {
-		ended, err := fleet[0].client.WaitOperation(ctx, operation, nil)
+		return got.RemoveMember.Operation.Id, nil
+	}},
+	{"replaceMember", 8, nil, func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
+		got, err := gql.ReplaceMember(ctx, one.client, gql.ReplaceMemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline})
 		if err != nil {
-			return nil, fmt.Errorf("wait for the launch %s: %w", operation, err)
+			return "", err
 		}
-		if ended.State != gql.OperationStateSucceeded {
-			return nil, fmt.Errorf("the launch %s is %s: %s", operation, ended.State, ended.Message)
+		return got.ReplaceMember.Operation.Id, nil
+	}},
+	{"drainMember", 10, nil, func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
+		got, err := gql.DrainMember(ctx, one.client, gql.DrainMemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline})
+		if err != nil {
+			return "", err
 		}
-	}
-	return fleet, nil
+		return got.DrainMember.Operation.Id, nil
+	}},
+	{"uncordonMember", 12, nil, func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
+		got, err := gql.UncordonMember(ctx, one.client, gql.MemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline})
+		if err != nil {
+			return "", err
+		}
+		return got.UncordonMember.Operation.Id, nil
+	}},
+	{"cordonMember", 8, nil, func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
+		got, err := gql.CordonMember(ctx, one.client, gql.MemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline})
+		if err != nil {
+			return "", err
+		}
+		return got.CordonMember.Operation.Id, nil
+	}},
+	{"labelMember", 10, nil, func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
+		labels := json.RawMessage(fmt.Sprintf(`{"draw":"%d"}`, one.rng.IntN(1000)))
+		got, err := gql.LabelMember(ctx, one.client, gql.LabelMemberInput{MemberId: target.Id, Labels: labels, Reason: "chaos", IdempotencyKey: key})
+		if err != nil {
+			return "", err
+		}
+		return got.LabelMember.Operation.Id, nil
+	}},
+	{"upgradeInstance", 8, nil, func(ctx context.Context, one *ship, _ gql.Member, key string) (string, error) {
+		config := json.RawMessage(fmt.Sprintf(`{"mark":%d}`, one.rng.IntN(1000)))
+		got, err := gql.UpgradeInstance(ctx, one.client, gql.UpgradeInstanceInput{InstanceId: one.id, Config: config, IdempotencyKey: key, DeadlineSeconds: deadline})
+		if err != nil {
+			return "", err
+		}
+		return got.UpgradeInstance.Operation.Id, nil
+	}},
+	{"retryOperation", 14, func(one *ship, _ int) bool { return one.canceled != "" }, func(ctx context.Context, one *ship, _ gql.Member, key string) (string, error) {
+		got, err := gql.RetryOperation(ctx, one.client, gql.RetryOperationInput{OperationId: one.canceled, Reason: "chaos", IdempotencyKey: key})
+		one.canceled = ""
+		if err != nil {
+			return "", err
+		}
+		return got.RetryOperation.Operation.Id, nil
+	}},
 }
 
-// work asks each instance for its changes, while others are asked for theirs.
+// draw chooses an ask that fits, by weight.
+func (one *ship) draw(members int) ask {
+	var fit []ask
+	total := 0
+	for _, each := range asks {
+		if each.fits == nil || each.fits(one, members) {
+			fit, total = append(fit, each), total+each.weight
+		}
+	}
+	left := one.rng.IntN(total)
+	for _, each := range fit {
+		if left -= each.weight; left < 0 {
+			return each
+		}
+	}
+	return fit[len(fit)-1]
+}
+
+// work asks each instance for its changes, while others are asked for theirs, and goes on until each
+// fault was done. The first instance is torn down half-way, in the middle of what it does.
 func (s *Suite) work(ctx context.Context, fleet []*ship) {
 	var hands sync.WaitGroup
 	for _, one := range fleet {
+		if one.wreck {
+			continue
+		}
 		hands.Go(func() {
-			for range s.Changes {
-				s.change(ctx, one)
+			for done, asked := 0, 0; asked < tries*s.Changes && ctx.Err() == nil && (done < s.Changes || !s.harmed()); asked++ {
+				if s.change(ctx, one) {
+					done++
+				}
+				if one.number == 0 && 2*done >= s.Changes {
+					s.refused("decommissionInstance", s.tearDown(ctx, one))
+					return
+				}
 			}
 		})
 	}
 	hands.Wait()
 }
 
-// change asks for one thing at random, and mostly waits for its end.
-func (s *Suite) change(ctx context.Context, one *ship) {
+// change asks for one thing at random, mostly waits for its end, and says whether it was accepted.
+func (s *Suite) change(ctx context.Context, one *ship) bool {
 	members, err := one.members(ctx)
 	if err != nil || len(members) == 0 {
 		s.refused("members", err)
-		return
+		return false
 	}
 	target := members[one.rng.IntN(len(members))]
-	operation, what, err := one.ask(ctx, one.rng.IntN(100), target, len(members))
+	next := one.draw(len(members))
+	operation, err := next.send(ctx, one, target, client.NewKey())
 	if err != nil {
-		s.refused(what, err)
-		return
+		s.refused(next.what, err)
+		s.await(ctx, one)
+		return false
 	}
-	s.accept(operation, what)
+	one.last = operation
+	s.accept(ctx, one.client, operation, next.what)
 	switch draw := one.rng.IntN(10); {
 	case draw < 2: // the next change is asked while this one runs
-	case draw < 3:
-		stopped, err := gql.CancelOperation(ctx, one.client, gql.CancelOperationInput{OperationId: operation, Reason: "chaos"})
-		if err != nil || stopped == nil {
-			s.refused("cancelOperation", err)
-		}
+	case draw < 4:
+		_, err := gql.CancelOperation(ctx, one.client, gql.CancelOperationInput{OperationId: operation, Reason: "chaos"})
+		s.refused("cancelOperation", err)
+		one.canceled = operation
 	default:
-		s.await(ctx, one, operation)
+		s.await(ctx, one)
 	}
+	return true
 }
 
-// await waits for an operation for a while; what takes longer is looked at when all has settled.
-func (s *Suite) await(ctx context.Context, one *ship, operation string) {
-	bounded, cancel := context.WithTimeout(ctx, 20*time.Second)
+// await waits for the latest operation for a while; what takes longer is looked at when all has settled.
+func (s *Suite) await(ctx context.Context, one *ship) {
+	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_, _ = one.client.WaitOperation(bounded, operation, nil)
+	_, _ = one.client.WaitOperation(bounded, one.last, nil)
 }
 
-// ask sends a change. The client sends it again under the same key until it is answered.
-func (one *ship) ask(ctx context.Context, draw int, target gql.Member, count int) (operation, what string, err error) {
-	key := client.NewKey()
-	short := gql.MemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: 120}
-	switch {
-	case draw < 22 && count < 3:
-		got, err := gql.AddMembers(ctx, one.client, gql.AddMembersInput{
-			InstanceId: one.id, ComponentKey: "unit", Count: 1, AllocationIds: one.allocations, IdempotencyKey: key, DeadlineSeconds: 120,
-		})
-		return first(got, err, func() string { return got.AddMembers.Operation.Id }), "addMembers", err
-	case draw < 40 && count > 1:
-		got, err := gql.RemoveMember(ctx, one.client, gql.RemoveMemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: 120})
-		return first(got, err, func() string { return got.RemoveMember.Operation.Id }), "removeMember", err
-	case draw < 48:
-		got, err := gql.ReplaceMember(ctx, one.client, gql.ReplaceMemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: 120})
-		return first(got, err, func() string { return got.ReplaceMember.Operation.Id }), "replaceMember", err
-	case draw < 58:
-		got, err := gql.DrainMember(ctx, one.client, gql.DrainMemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: 120})
-		return first(got, err, func() string { return got.DrainMember.Operation.Id }), "drainMember", err
-	case draw < 70:
-		got, err := gql.UncordonMember(ctx, one.client, short)
-		return first(got, err, func() string { return got.UncordonMember.Operation.Id }), "uncordonMember", err
-	case draw < 78:
-		got, err := gql.CordonMember(ctx, one.client, short)
-		return first(got, err, func() string { return got.CordonMember.Operation.Id }), "cordonMember", err
-	case draw < 88:
-		labels := json.RawMessage(fmt.Sprintf(`{"draw":"%d"}`, draw))
-		got, err := gql.LabelMember(ctx, one.client, gql.LabelMemberInput{MemberId: target.Id, Labels: labels, Reason: "chaos", IdempotencyKey: key})
-		return first(got, err, func() string { return got.LabelMember.Operation.Id }), "labelMember", err
-	default:
-		config := json.RawMessage(fmt.Sprintf(`{"mark":%d}`, one.rng.IntN(1000)))
-		got, err := gql.UpgradeInstance(ctx, one.client, gql.UpgradeInstanceInput{InstanceId: one.id, Config: config, IdempotencyKey: key, DeadlineSeconds: 120})
-		return first(got, err, func() string { return got.UpgradeInstance.Operation.Id }), "upgradeInstance", err
-	}
-}
-
-func first(_ any, err error, id func() string) string {
-	if err != nil {
-		return ""
-	}
-	return id()
-}
-
-// members are those that are not gone.
-func (one *ship) members(ctx context.Context) ([]gql.Member, error) {
-	page, err := gql.ListMembers(ctx, one.client, one.id, 100, "")
-	if err != nil {
-		return nil, err
-	}
-	var present []gql.Member
-	for _, edge := range page.Instance.Members.Edges {
-		if edge.Node.Status != gql.MemberStatusRemoved {
-			present = append(present, edge.Node)
-		}
-	}
-	return present, nil
-}
-
-// refused counts a refusal by its code: a change that clashes with another is none of the suite's faults.
+// refused counts a refusal by its code, nil as none: a change that clashes with another is none of the
+// suite's faults.
 func (s *Suite) refused(what string, err error) {
-	code := "none"
+	if err == nil {
+		return
+	}
+	code := "unanswered"
 	if found, ok := client.AsError(err); ok {
 		code = found.Code
 		if code == client.CodeInvalidArgument || code == client.CodeInternal {
-			s.say("%s: %v", what, err) // the suite asks nothing that is malformed
+			s.wrong("%s: %v", what, err) // the suite asks nothing that is malformed
 		}
-	} else if err != nil {
-		code = "unanswered"
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.denied[what+" "+code]++
-}
-
-// clear tears everything down, and gives the capacity back.
-func (s *Suite) clear(ctx context.Context, fleet []*ship) error {
-	for _, one := range fleet {
-		got, err := gql.DecommissionInstance(ctx, one.client, gql.DecommissionInstanceInput{InstanceId: one.id, IdempotencyKey: client.NewKey()})
-		if err != nil {
-			return fmt.Errorf("tear instance %d down: %w", one.number, err)
-		}
-		s.accept(got.DecommissionInstance.Operation.Id, "decommissionInstance")
-	}
-	if err := s.settle(ctx); err != nil {
-		return err
-	}
-	for _, one := range fleet {
-		for _, allocation := range one.allocations {
-			got, err := gql.ReleaseAllocation(ctx, one.client, gql.ReleaseAllocationInput{AllocationId: allocation, IdempotencyKey: client.NewKey()})
-			if err != nil {
-				return fmt.Errorf("give allocation %s back: %w", allocation, err)
-			}
-			s.accept(got.ReleaseAllocation.Operation.Id, "releaseAllocation")
-		}
-	}
-	return s.settle(ctx)
-}
-
-// settle waits until every accepted operation has ended.
-func (s *Suite) settle(ctx context.Context) error {
-	s.mu.Lock()
-	open := make([]string, 0, len(s.accepted))
-	for operation := range s.accepted {
-		open = append(open, operation)
-	}
-	s.mu.Unlock()
-	c, err := s.client(0)
-	if err != nil {
-		return err
-	}
-	for _, operation := range open {
-		last := ""
-		_, err := c.WaitOperation(ctx, operation, func(op *gql.OperationDetail) { last = fmt.Sprintf("%s %s %q", op.Kind, op.State, op.Message) })
-		if err != nil {
-			return fmt.Errorf("operation %s (%s) does not end: %w", operation, last, err)
-		}
-	}
-	return nil
 }

@@ -7,11 +7,20 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gpuaas/app-platform/internal/rig"
 	"github.com/gpuaas/app-platform/internal/supervise"
 )
+
+// roles are what a server does, by its number from 1.
+func (s *Stack) roles(number int) string {
+	if number > len(s.config.Roles) || s.config.Roles[number-1] == "" {
+		return "api,worker"
+	}
+	return s.config.Roles[number-1]
+}
 
 // startServer starts the platform, listening on this machine and, through an inherited descriptor,
 // on the switch that only nodes see.
@@ -19,6 +28,7 @@ func (s *Stack) startServer(ctx context.Context) error {
 	command := []string{
 		s.program("app-platform"), "serve", "--listen", s.config.Listen, "--public-url", s.URL, "--dev",
 		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(),
+		"--roles", s.roles(1),
 	}
 	spec := supervise.Spec{Name: "server", Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN())}
 	if s.Network() != nil {
@@ -32,7 +42,7 @@ func (s *Stack) startServer(ctx context.Context) error {
 	} else {
 		s.nodeURL = s.URL
 	}
-	spec.Command = command
+	spec.Command, s.APIURLs = command, []string{s.URL}
 	var err error
 	if s.Server, err = s.Program(spec); err != nil {
 		return err
@@ -56,12 +66,16 @@ func (s *Stack) startOthers(ctx context.Context) error {
 			Command: []string{
 				s.program("app-platform"), "serve", "--listen", address, "--public-url", s.URL, "--dev",
 				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(),
+				"--roles", s.roles(i),
 			},
 		})
 		if err != nil {
 			return err
 		}
 		s.Others, s.OtherURLs = append(s.Others, child), append(s.OtherURLs, "http://"+address)
+		if strings.Contains(s.roles(i), "api") {
+			s.APIURLs = append(s.APIURLs, "http://"+address)
+		}
 		ready, cancel := context.WithTimeout(ctx, time.Minute)
 		err = rig.AwaitHTTP(ready, http.DefaultClient, "http://"+address+"/readyz")
 		cancel()

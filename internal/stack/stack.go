@@ -36,6 +36,9 @@ type Config struct {
 	// Servers is how many server processes share the database; 0 is one. Those beyond the first listen on addresses
 	// of their own.
 	Servers int
+	// Roles are what each server does, by number: "api", "worker" or "api,worker", which is what those left out do. The
+	// first serves the API in any case, as nodes reach the platform through it.
+	Roles []string
 	// Nodes is how many local nodes; without namespaces there is one.
 	Nodes int
 	// Plain makes the local node without namespaces, also as root.
@@ -78,6 +81,8 @@ type Stack struct {
 	// Others are further server processes, and OtherURLs their addresses.
 	Others    []*supervise.Child
 	OtherURLs []string
+	// APIURLs are the addresses of the servers that serve the API, the first server's first.
+	APIURLs []string
 	// Controllers are the adapters' processes, by app.
 	Controllers map[string]*supervise.Child
 	// Nodes are the local nodes with their agents.

@@ -55,7 +55,7 @@ func targets(run *adapter.Run) []adapter.Member {
 // effect does what must not be done twice. The agents and the kit promise that a step is one task.
 func effect(ctx context.Context, run *adapter.Run, member adapter.Member) error {
 	line := run.Dispatch().OperationID + " " + string(run.Dispatch().Kind)
-	script := fmt.Sprintf(`mkdir -p "$GPUAAS_MEMBER_ROOT/srv" && echo %q >> "$GPUAAS_MEMBER_ROOT/srv/ledger"`, line)
+	script := fmt.Sprintf(`mkdir -p "$GPUAAS_MEMBER_ROOT/srv" && echo "%s $(date +%%s%%3N)" >> "$GPUAAS_MEMBER_ROOT/srv/ledger"`, line)
 	_, err := run.Do(ctx, member, "effect", adapter.RunCommand{Command: []string{"sh", "-c", script}})
 	return err
 }

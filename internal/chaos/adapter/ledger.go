@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
+	"time"
 )
 
 // maxEntry bounds one line of the ledger, in bytes.
@@ -19,8 +22,29 @@ type Entry struct {
 	Operation string `json:"operation"`
 	// Member is the member.
 	Member string `json:"member"`
-	// Lines are "OPERATION KIND", one for each thing done to it.
+	// Lines are "OPERATION KIND MILLISECONDS", one for each thing done to it; see [ParseEffect].
 	Lines []string `json:"lines"`
+}
+
+// Effect is a thing that was done to a member.
+type Effect struct {
+	// Operation did it, and Kind is the operation's kind in the words of the contract.
+	Operation, Kind string
+	// At is when, by the node's clock.
+	At time.Time
+}
+
+// ParseEffect reads a line of an entry.
+func ParseEffect(line string) (Effect, error) {
+	parts := strings.Fields(line)
+	if len(parts) != 3 {
+		return Effect{}, fmt.Errorf("the line %q has not three words", line)
+	}
+	at, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil {
+		return Effect{}, fmt.Errorf("the time in the line %q: %w", line, err)
+	}
+	return Effect{Operation: parts[0], Kind: parts[1], At: time.UnixMilli(at)}, nil
 }
 
 // Ledger is a file of entries that outlives the adapter's process. An adapter that dies between
