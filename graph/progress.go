@@ -29,16 +29,24 @@ type Progress struct {
 
 // watchedOperation is one operation with those who watch it.
 type watchedOperation struct {
-	watchers map[chan *operation.View]struct{}
+	watchers map[chan reading]struct{}
+	again    chan struct{} // asks for a reading though nothing is known to have changed
 	stop     context.CancelFunc
+}
+
+// reading is the operation as it was at some moment after it was asked for.
+type reading struct {
+	view  *operation.View
+	asked time.Time
 }
 
 // Watch sends the operation as it is, then as it is after each change, and closes after its end. A
 // watcher that is slow misses what came in between, never the newest. end is called with the reason
 // when the caller of ctx may no more. It asks for operation.read.
 func (p *Progress) Watch(ctx context.Context, id ids.ID, end func(error)) (<-chan *operation.View, error) {
-	newest := p.join(id)
+	w, newest := p.join(id)
 	current, err := operation.Get(ctx, p.DB, id)
+	since := time.Now()
 	if err != nil {
 		p.leave(id, newest)
 		return nil, err
@@ -54,13 +62,14 @@ func (p *Progress) Watch(ctx context.Context, id ids.ID, end func(error)) (<-cha
 		defer close(out)
 		defer p.leave(id, newest)
 		defer forget()
-		follow(ctx, current, newest, out)
+		w.follow(ctx, current, since, newest, out)
 	}()
 	return out, nil
 }
 
-// follow passes on what differs from what was sent, until the operation has ended.
-func follow(ctx context.Context, current *operation.View, newest <-chan *operation.View, out chan<- *operation.View) {
+// follow passes on what differs from what was sent, until the operation has ended. A reading that was asked for before
+// the first one had come may be the older of the two: it is made again, so that nobody is told of an earlier state.
+func (w *watchedOperation) follow(ctx context.Context, current *operation.View, since time.Time, newest <-chan reading, out chan<- *operation.View) {
 	for {
 		select {
 		case out <- current:
@@ -72,7 +81,12 @@ func follow(ctx context.Context, current *operation.View, newest <-chan *operati
 				return
 			}
 			select {
-			case current = <-newest:
+			case next := <-newest:
+				if next.asked.Before(since) {
+					w.readAgain()
+				} else {
+					current = next.view
+				}
 			case <-ctx.Done():
 				return
 			}
@@ -80,9 +94,16 @@ func follow(ctx context.Context, current *operation.View, newest <-chan *operati
 	}
 }
 
+func (w *watchedOperation) readAgain() {
+	select {
+	case w.again <- struct{}{}:
+	default: // it is asked for already
+	}
+}
+
 // join registers a watcher before it reads, so that no change falls in between.
-func (p *Progress) join(id ids.ID) chan *operation.View {
-	newest := make(chan *operation.View, 1)
+func (p *Progress) join(id ids.ID) (*watchedOperation, chan reading) {
+	newest := make(chan reading, 1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.watched == nil {
@@ -91,15 +112,15 @@ func (p *Progress) join(id ids.ID) chan *operation.View {
 	w := p.watched[id]
 	if w == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		w = &watchedOperation{watchers: make(map[chan *operation.View]struct{}), stop: stop}
+		w = &watchedOperation{watchers: make(map[chan reading]struct{}), again: make(chan struct{}, 1), stop: stop}
 		p.watched[id] = w
 		go p.run(ctx, id, w, p.Hub.Wait(event.OperationTopic(id)))
 	}
 	w.watchers[newest] = struct{}{}
-	return newest
+	return w, newest
 }
 
-func (p *Progress) leave(id ids.ID, newest chan *operation.View) {
+func (p *Progress) leave(id ids.ID, newest chan reading) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.watched[id]
@@ -121,8 +142,10 @@ func (p *Progress) run(ctx context.Context, id ids.ID, w *watchedOperation, wait
 		case <-ctx.Done():
 			return
 		case <-waiter.C:
+		case <-w.again:
 		case <-look.C:
 		}
+		asked := time.Now()
 		view, err := operation.Latest(ctx, p.DB, id)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -130,13 +153,13 @@ func (p *Progress) run(ctx context.Context, id ids.ID, w *watchedOperation, wait
 			}
 			continue
 		}
-		p.tell(w, view)
+		p.tell(w, reading{view: view, asked: asked})
 	}
 }
 
 // tell gives every watcher of w the newest view, in place of one it has not taken yet. Those who came
 // after w had ended have another goroutine, whose word is newer.
-func (p *Progress) tell(w *watchedOperation, view *operation.View) {
+func (p *Progress) tell(w *watchedOperation, now reading) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for newest := range w.watchers {
@@ -144,6 +167,6 @@ func (p *Progress) tell(w *watchedOperation, view *operation.View) {
 		case <-newest:
 		default:
 		}
-		newest <- view // this goroutine alone sends, so there is room
+		newest <- now // this goroutine alone sends, so there is room
 	}
 }
