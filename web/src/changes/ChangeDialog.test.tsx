@@ -120,6 +120,17 @@ it('waits for a reason where one is needed', async () => {
   expect(sent).toEqual([{ planHash: 'one', reason: 'it is broken' }]);
 });
 
+it('waits for a reason when the plan says that one is needed', async () => {
+  const wanting: PlanBitsFragment = { ...plan, verdicts: [{ source: 'STATE', outcome: 'ALLOWED', reasons: [{ code: 'REQUIRED', message: 'a reason must be given', path: 'input.reason' }] }] };
+  const { made, sent } = change({}, [{ data: wanting }]);
+  await show(made);
+  await press('See the plan');
+  expect(button('Remove')?.disabled).toBe(true);
+  await write('it is broken');
+  await press('Remove');
+  expect(sent).toHaveLength(1);
+});
+
 it('asks once more before work is lost', async () => {
   const { made, sent } = change({}, [{ data: { ...plan, workLostTotal: null } }]);
   await show(made);

@@ -10,7 +10,7 @@ import { Icon } from '../ui/Icons';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { Loading } from '../ui/parts';
 import { PlanPreview } from './PlanPreview';
-import { needsSure, opening, proceed, staleCode } from './flow';
+import { needsSure, opening, planWantsReason, proceed, staleCode } from './flow';
 
 /** What a dialog asks, plans and sends. */
 export interface Change {
@@ -56,7 +56,7 @@ export function ChangeForm({ change, onClose, onDone }: { change: Change; onClos
       {flow.step !== 'planning' && previewing && <PlanPreview plan={flow.plan} />}
       {flow.step !== 'planning' && !previewing && <><div className="soft">{change.intro}</div>{change.form(way.errors)}</>}
       {flow.step !== 'planning' && (previewing || change.plan === undefined) && (flow.plan?.allowed !== false) && (
-        <Textarea label="Reason" description={change.reasonNeeded ? 'Needed for this, and kept in the audit' : 'Kept in the audit'} required={change.reasonNeeded} autosize minRows={2} maxRows={5} maxLength={maxReason} value={way.reason} onChange={(event) => way.setReason(event.currentTarget.value)} error={way.errors.get('reason')} />
+        <Textarea label="Reason" description={way.reasonNeeded ? 'Needed for this, and kept in the audit' : 'Kept in the audit'} required={way.reasonNeeded} autosize minRows={2} maxRows={5} maxLength={maxReason} value={way.reason} onChange={(event) => way.setReason(event.currentTarget.value)} error={way.errors.get('reason')} />
       )}
       {previewing && flow.plan.allowed && needsSure(flow.plan) && (
         <Checkbox label={flow.plan.reversible ? 'I know that work may be lost' : 'I know that this cannot be taken back'} checked={way.sure} onChange={(event) => way.setSure(event.currentTarget.checked)} />
@@ -103,7 +103,8 @@ function useChange(change: Change, onDone: () => void) {
   const errors = new Map([...placed.fields, ...(tried ? own : [])]);
   const given = reason.trim();
   const planned = flow.plan;
-  const ready = flow.step !== 'planning' && (!change.reasonNeeded || given !== '') && (planned === undefined || (planned.allowed && (!needsSure(planned) || sure)));
+  const reasonNeeded = change.reasonNeeded || planWantsReason(planned);
+  const ready = flow.step !== 'planning' && (!reasonNeeded || given !== '') && (planned === undefined || (planned.allowed && (!needsSure(planned) || sure)));
 
   const makePlan = async (plan: NonNullable<Change['plan']>) => {
     setSure(false);
@@ -132,5 +133,5 @@ function useChange(change: Change, onDone: () => void) {
     }
   };
   const back = () => dispatch({ kind: 'back' });
-  return { flow, reason, setReason, sure, setSure, errors, rest: placed.rest, ready, submit, back };
+  return { flow, reason, setReason, reasonNeeded, sure, setSure, errors, rest: placed.rest, ready, submit, back };
 }

@@ -67,6 +67,11 @@ export function needsReason({ force = false, onDeadline = 'FAIL', always = false
   return force || onDeadline === 'FORCE' || always;
 }
 
+/** Whether a plan says that the change needs a reason. */
+export function planWantsReason(plan: Pick<PlanBitsFragment, 'verdicts'> | undefined): boolean {
+  return plan?.verdicts.some((verdict) => verdict.reasons.some((reason) => reason.code === 'REQUIRED' && reason.path.endsWith('reason'))) ?? false;
+}
+
 /** The words of a plan's verdict on the whole. */
 export function planWord(plan: Pick<PlanBitsFragment, 'allowed' | 'verdicts' | 'workLostTotal'>): { text: string; tone: 'good' | 'warn' | 'bad' } {
   if (!plan.allowed) return { text: 'This would be refused', tone: 'bad' };
