@@ -37,7 +37,7 @@ import (
 // patience is how long a test waits for a state; the pace makes the waiting short.
 const patience = 30 * time.Second
 
-var pace = steps.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 50 * time.Millisecond, Grace: time.Second}
+var pace = steps.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 50 * time.Millisecond, Grace: 5 * time.Second}
 
 // hints hands wake-ups to a hub that is made after the database.
 type hints struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -231,4 +232,26 @@ func TestTeardownWaitsForWhatAnEarlierOperationLeft(t *testing.T) {
 	op := c.end()
 	require.Equal(t, "SUCCEEDED NORMAL | REMOVED REMOVED+cordoned | 0 of 1 | theirs ready free ready | generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
 	require.NotNil(t, c.own.Instance.GetX(t.Context(), c.instance).ReleasedAt)
+}
+
+func TestOfAnAdditionThatKeepsFailuresThoseThatJoinedServe(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	stop := l.work()
+	c := l.cluster("partly")
+	stop()
+	c.ask(asked{kind: lifecycle.MembersAdd, keep: true})
+	other := ids.New(ids.Member)
+	l.own.Member.Create().SetID(other).SetTenantID(c.tenant).SetProjectID(c.project).SetInstanceID(c.instance).SetComponentKey("peer").
+		SetOrdinal(3).SetStatus(lifecycle.MemberPending).SetAllocationID(c.free).SetNodeID(c.second).SaveX(t.Context())
+	l.own.Operation.UpdateOneID(c.op).SetTargets([]ids.ID{c.newcomer, other}).ExecX(t.Context())
+	c.want(4)
+	l.work()
+	c.script.dispatched(string(c.op))
+	c.script.say(adapter.Status{OperationID: string(c.op), Attempt: 1, State: adapter.StateSucceeded, Members: []adapter.MemberUpdate{
+		{ID: string(c.newcomer), Status: adapter.MemberFailed, Health: adapter.Unhealthy}, {ID: string(other), Status: adapter.MemberActive, Health: adapter.Healthy}}})
+	op := c.end()
+	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE FAILED ACTIVE | 3 of 4 | theirs ready bound free ready bound | generation 1 1.0.0 | orphans 0",
+		c.world(), op.ErrorMessage)
+	require.Equal(t, "the adapter calls failed: peer 2", op.ErrorMessage)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -184,22 +183,18 @@ func (w *work) standing(ctx context.Context, c *engine.Context, about subject, e
 	if err != nil {
 		return engine.Result{}, err
 	}
-	failure := failedOf(s.chosen(about(c.Op.Operation)))
+	members := s.chosen(about(c.Op.Operation))
+	failure := failedOf(members)
 	if failure == nil {
 		return engine.Done(evidence), nil
 	}
-	return engine.Fail(*failure), c.SetState(rounds{Proved: evidence.members()})
-}
-
-// members are those that a round proves.
-func (p proved) members() []ids.ID {
-	var out []ids.ID
-	for _, probe := range p.Probes {
-		if !slices.Contains(out, probe.Member) {
-			out = append(out, probe.Member)
+	var others []ids.ID
+	for _, member := range members {
+		if member.Status != lifecycle.MemberFailed {
+			others = append(others, member.ID)
 		}
 	}
-	return out
+	return engine.Fail(*failure), c.SetState(rounds{Proved: others})
 }
 
 func count(members []*db.Member, key string) (joined, failed int) {
