@@ -25,7 +25,7 @@ func Present(ctx context.Context, err error) *gqlerror.Error {
 		err = fault.New(fault.DeadlineExceeded, "the request took too long").Because(err)
 	}
 	refused, known := fault.As(err)
-	if !known && tx.Away(err) {
+	if !known && (tx.Away(err) || errors.Is(err, context.Canceled)) { // canceled by a server that stops; a caller who left reads nothing
 		refused, known = fault.New(fault.Unavailable, "a part of the platform cannot be reached just now").Because(err), true
 	}
 	if !known {

@@ -1,6 +1,7 @@
 package event_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
+	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/event"
 )
 
@@ -136,4 +139,25 @@ func TestAFeedsCursorIsReadBackRefusedOrExpired(t *testing.T) {
 	require.NoError(t, err)
 	_, err = again.Parse(cursor)
 	require.NoError(t, err)
+}
+
+func TestATransactionThatBeganEarlyDoesNotTurnATimelineRound(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	start, err := b.feeds.Now(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, b.DB.Write(b.ctx, func(ctx context.Context, early *tx.Tx) error {
+		_, err := early.Exec(ctx, `SELECT pg_current_xact_id()`) // as by any write before the instance is locked
+		require.NoError(t, err)
+		require.NoError(t, b.append(b.first, "meanwhile", nothing))
+		row, err := early.Instance.Query().Where(dbinstance.ID(b.first.ID)).ForUpdate().Only(ctx)
+		require.NoError(t, err)
+		read, _ := b.feed(start)
+		require.Empty(t, read, "what the early transaction may precede is held back")
+		return event.Append(ctx, early, row, event.Draft{Type: lifecycle.EventInstanceHealthy, Message: "then"})
+	}))
+	require.Eventually(t, func() bool {
+		read, _ := b.feed(start)
+		return len(read) == 2 && read[0] == "meanwhile" && read[1] == "then"
+	}, patience, tick)
 }
