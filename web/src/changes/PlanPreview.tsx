@@ -24,7 +24,7 @@ export function PlanPreview({ plan }: { plan: PlanBitsFragment }) {
         <ul className="plan-facts">
           <li>{plural(plan.members.length, 'member')} would be touched</li>
           <li>{lostWord(plan)}</li>
-          <li><span className="said">{plan.reversible ? 'It can be taken back' : 'It cannot be taken back'}{plan.reversal === '' ? '' : `: ${plan.reversal}`}</span></li>
+          <li>{plan.reversible ? 'It can be taken back' : 'It cannot be taken back'}{plan.reversal === '' ? '' : `: ${plan.reversal}`}</li>
           {plan.supersedes.map((each) => <li key={each.id}><Link to="/operations/$id" params={{ id: each.id }}>{operationName(each.kind)}</Link>, which is {words(each.state).toLowerCase()}, would make way</li>)}
         </ul>
       </Notice>
