@@ -21,11 +21,12 @@ const defaultConcurrency = 16
 // a word that comes at once.
 const lingerers = 4
 
-// The pause between two claims: so many times what the last one took, that claims take no more than a
-// fifth of the database's time however many operations become due one by one.
+// The pause between two claims: so many times what the last one took, so that claims do not take all of
+// the database's time when operations become due one by one; and at most so long, since whatever becomes
+// due meanwhile waits.
 const (
-	claimRest    = 4
-	claimRestMax = 50 * time.Millisecond
+	claimRest    = 2
+	claimRestMax = 10 * time.Millisecond
 )
 
 // lookBehind is how long a claim that looked behind a backlog, for others' operations, is good for.
