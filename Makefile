@@ -44,6 +44,11 @@ test: build ## Run every test; installs what the tests need
 	go test -timeout 20m -p 2 $$(go list ./... | grep -v -E '/internal/(e2e|chaos)$$')
 	go test -timeout 20m -p 1 ./internal/e2e ./internal/chaos # whole installations: one at a time, on a machine of their own
 
+.PHONY: chaos
+chaos: build ## Kill parts of an installation for long and judge what is left: make chaos SEED=7 repeats a run
+	bin/lab -prepare
+	go test ./internal/chaos -v -count=1 -timeout 30m -args -chaos.long $(if $(SEED),-chaos.seed=$(SEED))
+
 .PHONY: test-race
 test-race: ## Run the concurrent packages under the race detector
 	go test -race -timeout 20m -p 2 ./authz/... ./domain/... ./graph/... ./internal/tx/... ./sdk/... ./service/... ./workers/...

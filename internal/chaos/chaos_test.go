@@ -98,6 +98,6 @@ func keepLogs(t *testing.T, dir string) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.log"))
 	for _, file := range files {
 		content, _ := os.ReadFile(file)
-		fmt.Fprintf(os.Stderr, "---- %s\n%s\n", filepath.Base(file), content[max(0, len(content)-8_000):])
+		fmt.Fprintf(os.Stderr, "---- %s\n%s\n", filepath.Base(file), content[max(0, len(content)-40_000):])
 	}
 }
