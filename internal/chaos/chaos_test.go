@@ -60,14 +60,15 @@ func TestNothingIsLostOrDoneTwiceWhilePartsAreKilled(t *testing.T) {
 		t.Skip("it brings a whole installation up")
 	}
 	config := chaos.Config{
-		Seed: *seed, Instances: 4, Changes: 6, Subscribers: 4, Followed: 40, Between: 1500 * time.Millisecond, Settle: 4 * time.Minute, Out: os.Stderr,
+		Seed: *seed, Instances: 4, Changes: 6, Subscribers: 4, Followed: 40, Faults: 10,
+		Between: 1500 * time.Millisecond, Settle: 4 * time.Minute, Out: os.Stderr,
 	}
 	if config.Seed == 0 {
 		config.Seed = rand.Uint64N(1 << 32)
 	}
 	if *long {
 		config.Instances, config.Changes, config.Subscribers, config.Followed = 5, 50, 6, 200
-		config.Between, config.Settle = 3*time.Second, 10*time.Minute
+		config.Faults, config.Between, config.Settle = 0, 3*time.Second, 10*time.Minute
 	}
 	t.Logf("repeat with: go test ./internal/chaos -args -chaos.seed=%d -chaos.long=%v", config.Seed, *long)
 	dir := t.TempDir()

@@ -92,13 +92,13 @@ func (s *Suite) isLost(node *stack.Node) bool {
 	return s.lost == node.Name()
 }
 
-// harm does one fault after the other until ctx ends: each once in a random order, then any.
+// harm does one fault after the other until ctx ends or there were enough: each once in a random order, then any.
 func (s *Suite) harm(ctx context.Context) {
 	rng, table := s.rng(1), s.possible()
 	order := rng.Perm(len(table))
 	every := time.NewTicker(s.Between)
 	defer every.Stop()
-	for round := 0; ; round++ {
+	for round := 0; s.Faults == 0 || round < max(s.Faults, len(table)); round++ {
 		select {
 		case <-ctx.Done():
 			return

@@ -28,6 +28,8 @@ type Config struct {
 	Subscribers int
 	// Followed bounds the operations whose progress is followed.
 	Followed int
+	// Faults bounds how many there are, each kind at least once in the first few; 0 is as many as the changes last.
+	Faults int
 	// Between is the time between two faults.
 	Between time.Duration
 	// Settle bounds the time that everything may take to end once the last fault is over.
