@@ -153,7 +153,7 @@ func (t *tables) operationTable() *plain.Type {
 		"message":         text(func(o *o) string { return o.Message }),
 		"reason":          text(func(o *o) string { return o.Reason }),
 		"correlationId":   text(func(o *o) string { return o.CorrelationID }),
-		"desiredChange":   document(func(o *o) json.RawMessage { return o.DesiredChange }),
+		"desiredChange":   document(func(o *o) json.RawMessage { return o.PublicChange() }),
 		"evidence":        document(func(o *o) json.RawMessage { return o.Evidence }),
 		"dispatchAttempt": number(func(o *o) int { return o.DispatchAttempt }),
 		"claimEpoch":      number(func(o *o) int { return o.ClaimEpoch }),

@@ -28,7 +28,8 @@ const (
 	nodesSQL = `SELECT ` + rows.ComputeNodeColumns + ` FROM compute_node
 		WHERE id IN (SELECT node_id FROM member WHERE instance_id = $1) LIMIT 256`
 	allocationsSQL = `SELECT ` + rows.AllocationColumns + ` FROM allocation
-		WHERE id IN (SELECT allocation_id FROM member WHERE instance_id = $1) ORDER BY id LIMIT 256`
+		WHERE id IN (SELECT allocation_id FROM member WHERE instance_id = $1 AND (status <> 'REMOVED'
+			OR EXISTS (SELECT FROM instance WHERE id = $1 AND released_at IS NOT NULL))) ORDER BY id LIMIT 256`
 	manifestSQL = `SELECT ` + rows.ManifestColumns + ` FROM manifest
 		WHERE id = (SELECT manifest_id FROM instance WHERE id = $1)`
 )

@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,6 +47,23 @@ func PrivateOf(op *db.Operation) Private {
 		return Private{}
 	}
 	return change.Platform
+}
+
+// PublicChange is what the operation was asked to change, without the platform's own part.
+func (v *View) PublicChange() json.RawMessage {
+	if !bytes.Contains(v.DesiredChange, []byte(`"platform"`)) {
+		return v.DesiredChange
+	}
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(v.DesiredChange, &fields) != nil {
+		return v.DesiredChange
+	}
+	delete(fields, "platform")
+	public, err := json.Marshal(fields)
+	if err != nil {
+		return nil
+	}
+	return public
 }
 
 // WithPrivate is a contract's change with the platform's part: what is stored as the desired change.

@@ -583,7 +583,7 @@ func (ec *executionContext) _Operation_desiredChange(ctx context.Context, field 
 			return ec.fieldContext_Operation_desiredChange(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.DesiredChange, nil
+			return obj.PublicChange(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v json.RawMessage) graphql.Marshaler {
@@ -594,7 +594,7 @@ func (ec *executionContext) _Operation_desiredChange(ctx context.Context, field 
 	)
 }
 func (ec *executionContext) fieldContext_Operation_desiredChange(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Operation", field, false, false, errors.New("field of type JSON does not have child fields"))
+	return graphql.NewScalarFieldContext("Operation", field, true, false, errors.New("field of type JSON does not have child fields"))
 }
 
 func (ec *executionContext) _Operation_targetIds(ctx context.Context, field graphql.CollectedField, obj *operation.View) (ret graphql.Marshaler) {

@@ -584,7 +584,6 @@ type ComplexityRoot struct {
 		CorrelationID     func(childComplexity int) int
 		CreatedAt         func(childComplexity int) int
 		Deadline          func(childComplexity int) int
-		DesiredChange     func(childComplexity int) int
 		DispatchAttempt   func(childComplexity int) int
 		EndedAt           func(childComplexity int) int
 		Error             func(childComplexity int) int
@@ -601,6 +600,7 @@ type ComplexityRoot struct {
 		Percent           func(childComplexity int) int
 		Phase             func(childComplexity int) int
 		ProjectID         func(childComplexity int) int
+		PublicChange      func(childComplexity int) int
 		Reason            func(childComplexity int) int
 		Requester         func(childComplexity int) int
 		RetryOf           func(childComplexity int) int
@@ -3333,12 +3333,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Operation.Deadline(childComplexity), true
-	case "Operation.desiredChange":
-		if e.ComplexityRoot.Operation.DesiredChange == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Operation.DesiredChange(childComplexity), true
 	case "Operation.dispatchAttempt":
 		if e.ComplexityRoot.Operation.DispatchAttempt == nil {
 			break
@@ -3435,6 +3429,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Operation.ProjectID(childComplexity), true
+	case "Operation.desiredChange":
+		if e.ComplexityRoot.Operation.PublicChange == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.PublicChange(childComplexity), true
 	case "Operation.reason":
 		if e.ComplexityRoot.Operation.Reason == nil {
 			break
