@@ -21,12 +21,12 @@ const defaultConcurrency = 16
 // a word that comes at once.
 const lingerers = 4
 
-// The pause between two claims: so many times what the last one took, so that claims do not take all of
-// the database's time when operations become due one by one; and at most so long, since whatever becomes
-// due meanwhile waits.
+// The pause between two claims when room is made step by step: so many times what the last one took, so that
+// claims do not take all of the database's time, and at most so long. New operations wait for less.
 const (
 	claimRest    = 2
 	claimRestMax = 10 * time.Millisecond
+	wokenRestMax = 4 * time.Millisecond
 )
 
 // lookBehind is how long a claim that looked behind a backlog, for others' operations, is good for.
@@ -129,18 +129,18 @@ func (e *Engine) loop(ctx context.Context, woken *event.Waiter) {
 		}
 		began := time.Now()
 		next, err := e.claim(ctx)
-		e.rest(ctx, min(claimRest*time.Since(began), claimRestMax))
+		took := time.Since(began)
 		if err != nil && ctx.Err() == nil {
 			e.config.Log.Error("operations could not be claimed", "error", err)
 			next = time.Second
 		}
-		e.pause(ctx, woken, time.Now().Add(min(max(next, 0), pollMax)))
+		e.pause(ctx, woken, time.Now().Add(min(max(next, 0), pollMax)), min(claimRest*took, claimRestMax))
 	}
 }
 
-// rest pauses whatever becomes due meanwhile; a claim that found nothing to do costs as much.
-func (e *Engine) rest(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
+// rest pauses until a moment, whatever becomes due meanwhile.
+func (e *Engine) rest(ctx context.Context, until time.Time) {
+	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -162,18 +162,22 @@ func (e *Engine) sweep(ctx context.Context) {
 	}
 }
 
-// pause waits until there may be something to claim. A step that lets go of its operation for a
+// pause waits until there may be something to claim. The first of what is
+// accepted is claimed at once, and what follows with what comes in a short rest after that; room that a
+// step has made is filled after a longer one. A step that lets go of its operation for a
 // shorter while than the loop would sleep brings its end forward.
-func (e *Engine) pause(ctx context.Context, woken *event.Waiter, wake time.Time) {
-	timer := time.NewTimer(time.Until(wake))
+func (e *Engine) pause(ctx context.Context, woken *event.Waiter, wake time.Time, rest time.Duration) {
+	began, timer := time.Now(), time.NewTimer(time.Until(wake))
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-woken.C:
+			e.rest(ctx, began.Add(min(rest/claimRest, wokenRestMax)))
 			return
 		case <-e.poke:
+			e.rest(ctx, began.Add(rest))
 			return
 		case <-timer.C:
 			return
