@@ -41,7 +41,8 @@ run: build ## Bring a whole local installation up; Ctrl-C takes it down again
 test: build ## Run every test; installs what the tests need
 	bin/lab -prepare
 	cd web && npm test
-	go test -timeout 20m -p 2 $$(go list ./... | grep -v -E '/internal/(e2e|chaos)$$')
+	go test -timeout 20m -p 2 $$(go list ./... | grep -v -E '/internal/(e2e|chaos)$$|/workers')
+	go test -timeout 20m -p 1 -parallel 8 ./workers/... # they wait more than they work
 	go test -timeout 20m -p 1 ./internal/e2e ./internal/chaos # whole installations: one at a time, on a machine of their own
 
 .PHONY: chaos
