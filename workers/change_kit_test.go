@@ -62,7 +62,6 @@ func (c *cluster) furnish(name string) {
 // asked is an operation as its verb writes it.
 type asked struct {
 	kind       lifecycle.OperationKind
-	change     string
 	force      bool
 	onDeadline lifecycle.DeadlineOutcome
 	deadline   time.Duration

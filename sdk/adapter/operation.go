@@ -78,13 +78,7 @@ func load(j *journal, id string) (*operation, error) {
 	return op, nil
 }
 
-// record journals a change durably and applies it.
-func (k *Kit) record(op *operation, rec record) error {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	return k.recordLocked(op, rec, true)
-}
-
+// recordLocked journals a change, durably on request, and applies it.
 func (k *Kit) recordLocked(op *operation, rec record, durable bool) error {
 	rec.At = time.Now().UTC()
 	if err := k.journal.append(op.id, rec, durable); err != nil {
@@ -94,14 +88,8 @@ func (k *Kit) recordLocked(op *operation, rec record, durable bool) error {
 	return nil
 }
 
-// update changes an operation's status, journals it and publishes it. Progress alone is not
+// updateLocked changes an operation's status, journals it and publishes it. Progress alone is not
 // worth a write to disk; what a restart must not forget is.
-func (k *Kit) update(op *operation, durable bool, change func(*Status)) error {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	return k.updateLocked(op, durable, change)
-}
-
 func (k *Kit) updateLocked(op *operation, durable bool, change func(*Status)) error {
 	status := op.status
 	if status.State.Terminal() {

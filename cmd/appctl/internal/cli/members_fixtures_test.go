@@ -93,7 +93,9 @@ func addMemberFixtures(s *clienttest.Server) {
 		}
 		return operation("INSTANCE_CREATE", "RUNNING", 40), nil
 	})
-	changed := func(kind string) object { return object{"member": member(), "operation": operation(kind, "PENDING", 0)} }
+	changed := func(kind string) object {
+		return object{"member": member(), "operation": operation(kind, "PENDING", 0)}
+	}
 	for field, value := range map[string]any{
 		"member":                   member(),
 		"planAddMembers":           plan("MEMBERS_ADD", "ADD"),

@@ -55,11 +55,6 @@ func (c *cluster) grow(n int) []string {
 	return ids
 }
 
-// drop takes members off the list.
-func (c *cluster) drop(ids ...string) {
-	c.members = slices.DeleteFunc(c.members, func(m adapter.Member) bool { return slices.Contains(ids, m.ID) })
-}
-
 // op is a dispatch of this kind on these members, with an id of its own.
 func (c *cluster) op(kind adapter.Kind, targets ...string) adapter.Dispatch {
 	c.count++
