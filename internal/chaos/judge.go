@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -95,9 +96,13 @@ func (s *Suite) judgeFollowers(ctx context.Context, on querier) ([]string, error
 		return nil, fmt.Errorf("read the operations: %w", err)
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	followed := slices.Clone(s.followed)
+	s.mu.Unlock()
+	bounded, cancel := context.WithTimeout(ctx, lastEvent)
+	defer cancel()
 	var wrong []string
-	for _, one := range s.followed {
+	for _, one := range followed {
+		one.await(bounded)
 		if told := one.wrong(states[one.operation]); told != "" {
 			wrong = append(wrong, told)
 		}

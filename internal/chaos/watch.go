@@ -188,6 +188,25 @@ func (f *follower) follow(ctx context.Context, on *client.Client) {
 	f.ended = ctx.Err() == nil && f.failed == nil
 }
 
+// await waits for the feed's end: one whose server was killed or frozen comes back after its backoff.
+func (f *follower) await(ctx context.Context) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		f.mu.Lock()
+		over := f.ended || f.failed != nil
+		f.mu.Unlock()
+		if over {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // wrong says what the subscriber was told that is not so, given the operation's state in the table.
 func (f *follower) wrong(state string) string {
 	f.mu.Lock()
