@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
 // Kind is what sort of subject an actor is.
@@ -39,6 +40,18 @@ type Subject struct {
 	NodeID ids.ID
 	// ExpiresAt is when the credential ends; zero for never.
 	ExpiresAt time.Time
+	// Limits bind a service account further than its keys do.
+	Limits Limits
+}
+
+// Limits are what a service account is bound to beyond its keys; the zero Limits bind nothing.
+type Limits struct {
+	// Objects are the instances and allocations that it may touch; none for all of its project.
+	Objects []ids.ID `json:"objectIds,omitempty"`
+	// MaxRisk is the highest risk of an app action that it may ask for; empty for any.
+	MaxRisk lifecycle.ActionRisk `json:"maxRisk,omitempty"`
+	// OperationsPerHour is how many operations it may begin in an hour; 0 for no bound.
+	OperationsPerHour int `json:"operationsPerHour,omitempty"`
 }
 
 // Binding is a role held in a scope: the platform when both ids are empty, the tenant when only ProjectID is

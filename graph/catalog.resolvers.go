@@ -3,6 +3,8 @@ package graph
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"time"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/manifest"
@@ -107,12 +109,16 @@ func (r *mutationResolver) RegisterAdapter(ctx context.Context, input model.Regi
 	return r.Adapters.Register(ctx, adapter.RegisterInput{Name: input.Name, URL: input.URL})
 }
 
-func (r *mutationResolver) GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string) (*db.Entitlement, error) {
+func (r *mutationResolver) GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string, limits *catalog.EntitlementLimits, expiresAt *time.Time, reason *string) (*db.Entitlement, error) {
 	return r.Catalog.GrantEntitlement(ctx, projectID, appSlug)
 }
 
 func (r *mutationResolver) RevokeEntitlement(ctx context.Context, projectID ids.ID, appSlug string, reason *string) (*db.Entitlement, error) {
 	return r.Catalog.RevokeEntitlement(ctx, projectID, appSlug, value(reason))
+}
+
+func (r *queryResolver) Entitlements(ctx context.Context, projectID ids.ID, ended bool, first *int, after *string) (*model.EntitlementConnection, error) {
+	panic(fmt.Errorf("not implemented: Entitlements - entitlements"))
 }
 
 func (r *queryResolver) Apps(ctx context.Context, search *string, first *int, after *string) (*model.AppConnection, error) {

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -11,11 +12,32 @@ import (
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/operation"
 	"github.com/gpuaas/app-platform/service/page"
 )
 
 func (r *auditEntryResolver) Actor(ctx context.Context, obj *db.AuditEntry) (*authz.Ref, error) {
 	return &authz.Ref{Kind: obj.ActorKind, ID: string(obj.ActorID), Name: obj.ActorName}, nil
+}
+
+func (r *mutationResolver) BreakGlassEndOperation(ctx context.Context, input model.BreakGlassEndOperationInput) (*operation.View, error) {
+	panic(fmt.Errorf("not implemented: BreakGlassEndOperation - breakGlassEndOperation"))
+}
+
+func (r *mutationResolver) BreakGlassGrantRole(ctx context.Context, input model.BreakGlassGrantRoleInput) (*db.RoleBinding, error) {
+	panic(fmt.Errorf("not implemented: BreakGlassGrantRole - breakGlassGrantRole"))
+}
+
+func (r *queryResolver) SearchAudit(ctx context.Context, filter audit.Filter, first *int, after *string) (*model.AuditEntryConnection, error) {
+	panic(fmt.Errorf("not implemented: SearchAudit - searchAudit"))
+}
+
+func (r *queryResolver) AuditChain(ctx context.Context, afterSeq int, first int) ([]*audit.Link, error) {
+	panic(fmt.Errorf("not implemented: AuditChain - auditChain"))
+}
+
+func (r *queryResolver) AuditCheckpoints(ctx context.Context, afterSeq int) ([]*audit.Checkpoint, error) {
+	panic(fmt.Errorf("not implemented: AuditCheckpoints - auditCheckpoints"))
 }
 
 func (r *queryResolver) AuditEntries(ctx context.Context, projectID ids.ID, actorKinds []string, first *int, after *string) (*model.AuditEntryConnection, error) {

@@ -2,11 +2,13 @@ package graph
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/page"
 )
@@ -38,6 +40,42 @@ func (r *mutationResolver) RevokeRole(ctx context.Context, bindingID ids.ID, rea
 	return r.Identity.RevokeRole(ctx, bindingID, value(reason))
 }
 
+func (r *mutationResolver) UpdateTenant(ctx context.Context, input model.UpdateTenantInput) (*db.Tenant, error) {
+	panic(fmt.Errorf("not implemented: UpdateTenant - updateTenant"))
+}
+
+func (r *mutationResolver) UpdateProject(ctx context.Context, input model.UpdateProjectInput) (*db.Project, error) {
+	panic(fmt.Errorf("not implemented: UpdateProject - updateProject"))
+}
+
+func (r *mutationResolver) DeleteProject(ctx context.Context, projectID ids.ID, reason string) (*db.Project, error) {
+	panic(fmt.Errorf("not implemented: DeleteProject - deleteProject"))
+}
+
+func (r *mutationResolver) UpdateUser(ctx context.Context, input model.UpdateUserInput) (*db.User, error) {
+	panic(fmt.Errorf("not implemented: UpdateUser - updateUser"))
+}
+
+func (r *mutationResolver) EndSession(ctx context.Context, sessionID ids.ID) (*identity.SessionView, error) {
+	panic(fmt.Errorf("not implemented: EndSession - endSession"))
+}
+
+func (r *mutationResolver) LogoutEverywhere(ctx context.Context, userID *ids.ID, reason *string) (int, error) {
+	panic(fmt.Errorf("not implemented: LogoutEverywhere - logoutEverywhere"))
+}
+
+func (r *mutationResolver) UpdateServiceAccount(ctx context.Context, input model.UpdateServiceAccountInput) (*db.ServiceAccount, error) {
+	panic(fmt.Errorf("not implemented: UpdateServiceAccount - updateServiceAccount"))
+}
+
+func (r *mutationResolver) DeleteServiceAccount(ctx context.Context, serviceAccountID ids.ID, reason *string) (*db.ServiceAccount, error) {
+	panic(fmt.Errorf("not implemented: DeleteServiceAccount - deleteServiceAccount"))
+}
+
+func (r *mutationResolver) RotateServiceAccountKey(ctx context.Context, input model.RotateServiceAccountKeyInput) (*model.CreateServiceAccountKeyPayload, error) {
+	panic(fmt.Errorf("not implemented: RotateServiceAccountKey - rotateServiceAccountKey"))
+}
+
 func (r *mutationResolver) CreateServiceAccount(ctx context.Context, input model.CreateServiceAccountInput) (*db.ServiceAccount, error) {
 	return r.Identity.CreateServiceAccount(ctx, identity.CreateServiceAccountInput{
 		ProjectID: input.ProjectID, Name: input.Name, PermissionKeys: input.PermissionKeys, IdempotencyKey: input.IdempotencyKey,
@@ -66,6 +104,22 @@ func (r *mutationResolver) CreateLoginLink(ctx context.Context, userID ids.ID) (
 
 func (r *queryResolver) Viewer(ctx context.Context) (*identity.Viewer, error) {
 	return r.Identity.Viewer(ctx)
+}
+
+func (r *queryResolver) Roles(ctx context.Context) ([]*identity.RoleView, error) {
+	panic(fmt.Errorf("not implemented: Roles - roles"))
+}
+
+func (r *queryResolver) PermissionKeys(ctx context.Context) ([]*identity.PermissionKeyView, error) {
+	panic(fmt.Errorf("not implemented: PermissionKeys - permissionKeys"))
+}
+
+func (r *queryResolver) RoleBindings(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, ended bool, first *int, after *string) (*model.RoleBindingConnection, error) {
+	panic(fmt.Errorf("not implemented: RoleBindings - roleBindings"))
+}
+
+func (r *queryResolver) ExplainPermission(ctx context.Context, input model.ExplainPermissionInput) (*explain.Explanation, error) {
+	panic(fmt.Errorf("not implemented: ExplainPermission - explainPermission"))
 }
 
 func (r *queryResolver) Project(ctx context.Context, id ids.ID) (*db.Project, error) {
@@ -100,8 +154,16 @@ func (r *queryResolver) ServiceAccounts(ctx context.Context, projectID ids.ID, f
 	})}, nil
 }
 
+func (r *serviceAccountResolver) Limits(ctx context.Context, obj *db.ServiceAccount) (*identity.AccountLimits, error) {
+	panic(fmt.Errorf("not implemented: Limits - limits"))
+}
+
 func (r *serviceAccountResolver) Keys(ctx context.Context, obj *db.ServiceAccount) ([]*db.ServiceAccountKey, error) {
 	return some(loadersOf(ctx).catalog.keys.Load(ctx, obj.ID))
+}
+
+func (r *viewerResolver) Sessions(ctx context.Context, obj *identity.Viewer) ([]*identity.SessionView, error) {
+	panic(fmt.Errorf("not implemented: Sessions - sessions"))
 }
 
 func (r *viewerResolver) Projects(ctx context.Context, obj *identity.Viewer, first *int, after *string) (*model.ProjectConnection, error) {

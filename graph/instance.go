@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -138,8 +139,8 @@ func actionsOf(stored *db.Manifest) ([]*model.ActionSpec, error) {
 }
 
 // risks is the contract's word for each of the manifest's.
-var risks = map[string]model.ActionRisk{
-	"read": model.ActionRiskRead, "write": model.ActionRiskWrite, "destructive": model.ActionRiskDestructive,
+var risks = map[string]lifecycle.ActionRisk{
+	"read": lifecycle.RiskRead, "write": lifecycle.RiskWrite, "destructive": lifecycle.RiskDestructive,
 }
 
 func reportInput(in model.ReportOperationInput) operation.ReportInput {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -36,7 +37,7 @@ func actionSpecs(actions []manifest.Action) []*model.ActionSpec {
 	out := make([]*model.ActionSpec, len(actions))
 	for i, a := range actions {
 		out[i] = &model.ActionSpec{
-			Name: a.Name, DisplayName: a.DisplayName, PermissionKey: a.PermissionKey, Risk: model.ActionRisk(strings.ToUpper(a.Risk)),
+			Name: a.Name, DisplayName: a.DisplayName, PermissionKey: a.PermissionKey, Risk: lifecycle.ActionRisk(strings.ToUpper(a.Risk)),
 			InputSchema: a.InputSchema, OutputSchema: a.OutputSchema,
 		}
 	}

@@ -48,7 +48,7 @@ func (t *tables) leaves() {
 		"name":          text(func(a *model.ActionSpec) string { return a.Name }),
 		"displayName":   text(func(a *model.ActionSpec) string { return a.DisplayName }),
 		"permissionKey": text(func(a *model.ActionSpec) string { return a.PermissionKey }),
-		"risk":          text(func(a *model.ActionSpec) model.ActionRisk { return a.Risk }),
+		"risk":          text(func(a *model.ActionSpec) lifecycle.ActionRisk { return a.Risk }),
 		"inputSchema":   document(func(a *model.ActionSpec) json.RawMessage { return a.InputSchema }),
 		"outputSchema":  document(func(a *model.ActionSpec) json.RawMessage { return a.OutputSchema }),
 	}}

@@ -13,14 +13,19 @@ import (
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/orphan"
+	"github.com/gpuaas/app-platform/service/policy"
 	"github.com/gpuaas/app-platform/service/price"
 	"github.com/gpuaas/app-platform/service/retry"
+	"github.com/gpuaas/app-platform/service/secret"
+	"github.com/gpuaas/app-platform/service/share"
 	"github.com/gpuaas/app-platform/service/task"
+	"github.com/gpuaas/app-platform/service/webhook"
 )
 
 // Resolver is the root of all resolvers: the services they call.
@@ -53,6 +58,16 @@ type Resolver struct {
 	Orphans *orphan.Service
 	// Prices holds the verbs on list prices.
 	Prices *price.Service
+	// Explain says who may do what, and why.
+	Explain *explain.Service
+	// Policies holds the verbs on policy overlays.
+	Policies *policy.Service
+	// Shares holds the verbs on shared control planes.
+	Shares *share.Service
+	// Secrets holds the verbs on runtime secrets.
+	Secrets *secret.Service
+	// Webhooks holds the verbs on outbound webhooks.
+	Webhooks *webhook.Service
 	// Progress watches single operations.
 	Progress *Progress
 	// Keys signs operation tokens.

@@ -47,6 +47,11 @@ const (
 	ResidueLeft          Code = "RESIDUE_LEFT"
 	NodeUnreachable      Code = "NODE_UNREACHABLE"
 	TaskFailed           Code = "TASK_FAILED"
+	PolicyDenied         Code = "POLICY_DENIED"
+	PolicyWidens         Code = "POLICY_WIDENS"
+	ControlPlaneInUse    Code = "CONTROL_PLANE_IN_USE"
+	SecretSpent          Code = "SECRET_SPENT"
+	LoginRefused         Code = "LOGIN_REFUSED"
 	Internal             Code = "INTERNAL"
 )
 
@@ -71,6 +76,19 @@ const (
 	CapacityMissing        Code = "CAPACITY_MISSING"
 	OperationInTheWay      Code = "OPERATION_IN_THE_WAY"
 	PermissionMissing      Code = "PERMISSION_MISSING"
+	RegionDenied           Code = "REGION_DENIED"
+	SKUDenied              Code = "SKU_DENIED"
+	SourceDenied           Code = "SOURCE_DENIED"
+	AppDenied              Code = "APP_DENIED"
+	VersionDenied          Code = "VERSION_DENIED"
+	ModeDenied             Code = "MODE_DENIED"
+	PurposeDenied          Code = "PURPOSE_DENIED"
+	MembersCeiling         Code = "MEMBERS_CEILING"
+	GPUsCeiling            Code = "GPUS_CEILING"
+	SpendingCeiling        Code = "SPENDING_CEILING"
+	EntitlementLimit       Code = "ENTITLEMENT_LIMIT"
+	AccountLimit           Code = "ACCOUNT_LIMIT"
+	PlatformFinal          Code = "PLATFORM_FINAL"
 )
 
 // Entry is a code with what it means.
@@ -129,6 +147,11 @@ var catalogue = []Entry{
 	{ResidueLeft, 409, true, "The node agents still find processes, mounts or files of what was to be removed."},
 	{NodeUnreachable, 503, true, "The agent of a node that is needed is not connected."},
 	{TaskFailed, 422, false, "A node task ended without success; the message says how."},
+	{PolicyDenied, 403, false, "A policy overlay forbids this; each reason names the rule and the level that it stands on."},
+	{PolicyWidens, 422, false, "An overlay may only narrow what stands above it; each reason names the rule that would widen."},
+	{ControlPlaneInUse, 412, false, "Other projects are attached to this control plane: detach them, or force with a reason."},
+	{SecretSpent, 410, false, "The secret was delivered as often as it may be, has expired or was revoked."},
+	{LoginRefused, 403, false, "The identity provider knows the person, and this platform does not let them in; the message says why."},
 	{Internal, 500, false, "The platform failed; the correlation id finds the cause in its logs."},
 
 	{Required, 0, false, "The field must be given."},
@@ -150,6 +173,19 @@ var catalogue = []Entry{
 	{CapacityMissing, 0, false, "No allocation was given, or there are fewer of them than the app needs."},
 	{OperationInTheWay, 0, true, "Another operation holds the object; the message names it."},
 	{PermissionMissing, 0, false, "The caller lacks this permission key in this scope."},
+	{RegionDenied, 0, false, "Policy does not allow the region."},
+	{SKUDenied, 0, false, "Policy does not allow the SKU."},
+	{SourceDenied, 0, false, "Policy does not allow artifacts from this source."},
+	{AppDenied, 0, false, "Policy does not allow the app."},
+	{VersionDenied, 0, false, "Policy or entitlement does not allow this version of the app."},
+	{ModeDenied, 0, false, "Policy does not allow this operating mode or control-plane scope."},
+	{PurposeDenied, 0, false, "The manifest does not declare this secret purpose, or policy does not allow it."},
+	{MembersCeiling, 0, false, "Policy allows no more members."},
+	{GPUsCeiling, 0, false, "Policy allows no more GPUs."},
+	{SpendingCeiling, 0, false, "The list price of all allocations would pass what policy allows an hour."},
+	{EntitlementLimit, 0, false, "The project's entitlement to the app allows no more."},
+	{AccountLimit, 0, false, "The service account's own limits do not allow this."},
+	{PlatformFinal, 0, false, "The platform forbids this for everyone; no overlay can allow it."},
 }
 
 // Catalogue lists every code with its meaning, in the order of the documentation.

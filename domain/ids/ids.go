@@ -51,6 +51,14 @@ const (
 	OrphanedResource Kind = "orp"
 	Generation       Kind = "gen"
 	SKUPrice         Kind = "sku"
+	ExternalIdentity Kind = "xid"
+	LoginAttempt     Kind = "lat"
+	PolicyOverlay    Kind = "pol"
+	ControlPlane     Kind = "cps"
+	RuntimeSecret    Kind = "sec"
+	AuditCheckpoint  Kind = "chk"
+	Webhook          Kind = "whk"
+	WebhookDelivery  Kind = "whd"
 )
 
 // kindNames is the catalogue of kinds with the word an error message uses for each.
@@ -63,6 +71,9 @@ var kindNames = map[Kind]string{
 	LoginLink: "login link", NodeEnrolment: "node enrolment", NodeCredential: "node credential",
 	Worker: "worker process", OrphanedResource: "orphaned resource",
 	Generation: "generation", SKUPrice: "SKU price",
+	ExternalIdentity: "external identity", LoginAttempt: "login attempt", PolicyOverlay: "policy overlay",
+	ControlPlane: "control plane share", RuntimeSecret: "runtime secret", AuditCheckpoint: "audit checkpoint",
+	Webhook: "webhook", WebhookDelivery: "webhook delivery",
 }
 
 const (

@@ -75,7 +75,7 @@ func Transitions() []Transition {
 	return slices.Concat(
 		instanceMachine.rows(), allocationMachine.rows(), memberMachine.rows(),
 		artifactMachine.rows(), manifestMachine.rows(),
-		operationMachine.rows(), stepMachine.rows(), taskMachine.rows(), nodeMachine.rows(),
+		operationMachine.rows(), stepMachine.rows(), taskMachine.rows(), nodeMachine.rows(), shareMachine.rows(),
 	)
 }
 
@@ -91,6 +91,7 @@ func Machines() []Machine {
 		{stepMachine.name, string(stepMachine.initial)},
 		{taskMachine.name, string(taskMachine.initial)},
 		{nodeMachine.name, string(nodeMachine.initial)},
+		{shareMachine.name, string(shareMachine.initial)},
 	}
 }
 

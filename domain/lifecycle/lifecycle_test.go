@@ -116,7 +116,8 @@ func TestEveryMachineAllowsItsMovesAndRefusesAllOthers(t *testing.T) {
 	machine(t, "operation_step", StepState.CanMove)
 	machine(t, "node_task", NodeTaskState.CanMove)
 	machine(t, "node", NodeStatus.CanMove)
-	require.Len(t, Machines(), 9, "a new machine is checked here as well")
+	machine(t, "share", ShareStatus.CanMove)
+	require.Len(t, Machines(), 10, "a new machine is checked here as well")
 }
 
 func TestTerminalStatesAreTheDesigns(t *testing.T) {
@@ -205,6 +206,12 @@ func TestEveryListOfWordsReadsAndWritesItself(t *testing.T) {
 	list[NodeIsolation](t)
 	list[OutputStream](t)
 	list[ActionRisk](t)
+	list[PolicyScope](t)
+	list[ShareStatus](t)
+	list[SecretAudience](t)
+	list[SecretDelivery](t)
+	list[WebhookStatus](t)
+	list[DeliveryState](t)
 }
 
 func TestEveryKindHasItsEffects(t *testing.T) {

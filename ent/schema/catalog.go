@@ -152,6 +152,12 @@ func (Entitlement) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("app_slug").SchemaType(text).Comment("the app"),
 		str("granted_by", "who gave it"),
+		str("reason", "why it was given"),
+		field.Int("max_instances").Optional().Nillable().Comment("most live instances of the app; none for no bound"),
+		field.Int("max_members").Optional().Nillable().Comment("most members of one instance; none for no bound"),
+		field.Int("max_gpus").Optional().Nillable().Comment("most GPUs of one instance's allocations; none for no bound"),
+		field.Strings("versions").Optional().Comment("version constraints, any of which lets a version in; none for all"),
+		instant("expires_at", "when it ends"),
 		instant("revoked_at", "when it was taken away"),
 		created(),
 	}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
@@ -42,6 +43,7 @@ func (Project) Fields() []ent.Field {
 		str("display_name", "name for people"),
 		field.Int("max_members").Optional().Nillable().Comment("most members that its instances may have; none for no bound"),
 		field.Int("max_gpus").Optional().Nillable().Comment("most GPUs that its allocations may hold; none for no bound"),
+		instant("deleted_at", "when it was deleted; its credentials ended then"),
 		created(),
 	}
 }
@@ -69,6 +71,8 @@ func (User) Fields() []ent.Field {
 		optionalID("tenant_id", "the person's tenant; none for platform staff"),
 		field.String("email").SchemaType(text).Unique().Comment("names the person; no authority"),
 		str("display_name", "name for people"),
+		instant("disabled_at", "when the person was disabled; nobody logs in as them since"),
+		instant("last_login_at", "when the person last logged in"),
 		created(),
 	}
 }
@@ -92,6 +96,10 @@ func (Session) Fields() []ent.Field {
 		field.Bytes("secret_hash").Comment("SHA-256 of the token's secret"),
 		field.Time("expires_at").Comment("when it ends"),
 		instant("revoked_at", "when it was ended early"),
+		str("method", "how the login was proved: link or oidc"),
+		str("origin", "address it was begun from"),
+		str("agent", "what the client called itself, cut short"),
+		optionalID("replaced_by", "the session that took its place when it was rotated"),
 		created(),
 	}
 }
@@ -119,6 +127,59 @@ func (LoginCode) Fields() []ent.Field {
 	}
 }
 
+// ExternalIdentity ties a person to a subject of an identity provider: the issuer and its subject, and
+// never an email address, say who somebody is.
+type ExternalIdentity struct{ ent.Schema }
+
+// Annotations of the table.
+func (ExternalIdentity) Annotations() []schema.Annotation { return table("external_identity") }
+
+// Mixin of the table.
+func (ExternalIdentity) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (ExternalIdentity) Fields() []ent.Field {
+	return []ent.Field{
+		id("user_id", "the person"),
+		field.String("issuer").SchemaType(text).Comment("exact issuer"),
+		field.String("subject").SchemaType(text).Comment("the issuer's own id of the person"),
+		str("email", "what the issuer last called them; no authority"),
+		instant("last_login_at", "when it was last used"),
+		created(),
+	}
+}
+
+// Indexes of the table.
+func (ExternalIdentity) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("issuer", "subject").Unique(), index.Fields("user_id")}
+}
+
+// LoginAttempt is a login at an identity provider that has begun and not come back yet.
+type LoginAttempt struct{ ent.Schema }
+
+// Annotations of the table.
+func (LoginAttempt) Annotations() []schema.Annotation { return table("login_attempt") }
+
+// Mixin of the table.
+func (LoginAttempt) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (LoginAttempt) Fields() []ent.Field {
+	return []ent.Field{
+		field.Bytes("state_hash").Comment("SHA-256 of the state that comes back"),
+		field.Bytes("browser_hash").Comment("SHA-256 of the cookie that the same browser shows"),
+		str("nonce", "what the ID token must hold"),
+		str("verifier", "the PKCE code verifier"),
+		str("return_to", "the console's path to go on at"),
+		field.Time("expires_at").Comment("when it stops working"),
+		instant("used_at", "when it came back"),
+		created(),
+	}
+}
+
+// Indexes of the table: old attempts are forgotten by age.
+func (LoginAttempt) Indexes() []ent.Index { return []ent.Index{index.Fields("expires_at")} }
+
 // ServiceAccount is an automation identity of one project.
 type ServiceAccount struct{ ent.Schema }
 
@@ -133,13 +194,17 @@ func (ServiceAccount) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("name").SchemaType(text).Comment("unique in the project"),
 		field.Strings("permission_keys").Comment("the keys it may use"),
+		jsonb("limits", "objects, highest risk and operations an hour that it is bound to; missing for none"),
+		instant("deleted_at", "when it was deleted; its keys ended then"),
+		field.Time("updated_at").Default(now),
 		created(),
 	}
 }
 
 // Indexes of the table.
 func (ServiceAccount) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("project_id", "name").Unique()}
+	return []ent.Index{index.Fields("project_id", "name").Unique().StorageKey("service_account_name_live").
+		Annotations(entsql.IndexWhere("deleted_at IS NULL"))}
 }
 
 // ServiceAccountKey is a secret of a service account; only its hash is kept.
@@ -159,6 +224,7 @@ func (ServiceAccountKey) Fields() []ent.Field {
 		instant("expires_at", "when it stops working"),
 		instant("revoked_at", "when it was revoked"),
 		instant("last_used_at", "when it was last used, to the minute"),
+		optionalID("replaced_by", "the key that takes its place; both work until this one ends"),
 		created(),
 	}
 }
@@ -187,12 +253,16 @@ func (RoleBinding) Fields() []ent.Field {
 		instant("expires_at", "when it ends"),
 		instant("revoked_at", "when it was taken away"),
 		str("granted_by", "who gave it"),
+		str("reason", "why it was given"),
+		field.Bool("break_glass").Default(false).Comment("given by a break-glass mutation"),
 		created(),
 	}
 }
 
 // Indexes of the table.
-func (RoleBinding) Indexes() []ent.Index { return []ent.Index{index.Fields("user_id")} }
+func (RoleBinding) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("user_id"), index.Fields("tenant_id", "id"), index.Fields("project_id", "id")}
+}
 
 // Idempotency remembers what a key was used for: caller, project and verb make its scope.
 type Idempotency struct{ ent.Schema }

@@ -157,11 +157,15 @@ func (AuditEntry) Fields() []ent.Field {
 		field.Int("repeats").Default(1).Comment("how often the same refusal came while the row was open"),
 		field.String("correlation_id").SchemaType(text),
 		str("origin", "address it came from"),
+		field.Bool("break_glass").Default(false).Comment("a break-glass mutation"),
 		created(),
 	}
 }
 
 // Indexes of the table.
 func (AuditEntry) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("project_id", "id")}
+	return []ent.Index{
+		index.Fields("project_id", "id"), index.Fields("tenant_id", "id"), index.Fields("actor_id", "id"),
+		index.Fields("object_id", "id"), index.Fields("correlation_id"),
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/internal/contracttest"
 )
 
@@ -66,6 +67,7 @@ var bound = map[string]valued{
 	"CapacityShape":     lifecycle.CapacityShape(""),
 	"ControlPlaneScope": lifecycle.ControlPlaneScope(""),
 	"DeadlineOutcome":   lifecycle.DeadlineOutcome(""),
+	"DeliveryState":     lifecycle.DeliveryState(""),
 	"Health":            lifecycle.Health(""),
 	"InstanceStatus":    lifecycle.InstanceStatus(""),
 	"MemberStatus":      lifecycle.MemberStatus(""),
@@ -80,10 +82,16 @@ var bound = map[string]valued{
 	"OrphanKind":        lifecycle.OrphanKind(""),
 	"OutputStream":      lifecycle.OutputStream(""),
 	"PlanAction":        lifecycle.PlanAction(""),
+	"PolicyEffect":      policy.Effect(""),
+	"PolicyScope":       lifecycle.PolicyScope(""),
+	"SecretAudience":    lifecycle.SecretAudience(""),
+	"SecretDelivery":    lifecycle.SecretDelivery(""),
+	"ShareStatus":       lifecycle.ShareStatus(""),
 	"Stage":             lifecycle.Stage(""),
 	"StepState":         lifecycle.StepState(""),
 	"VerdictOutcome":    lifecycle.VerdictOutcome(""),
 	"VerdictSource":     lifecycle.VerdictSource(""),
+	"WebhookStatus":     lifecycle.WebhookStatus(""),
 }
 
 func TestEnumsHaveTheValuesOfTheDomain(t *testing.T) {

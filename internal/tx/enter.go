@@ -13,7 +13,7 @@ import (
 )
 
 // enterSQL learns who is calling and sets the scope that the policies read.
-const enterSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project, bindings, allow, expires
+const enterSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project, bindings, allow, expires, limits
 	FROM platform.enter($1, $2, $3)`
 
 // errUnknown is the one answer to a credential that is unknown, revoked or over.
@@ -24,12 +24,12 @@ func errUnknown() error {
 // entered is what platform.enter answers.
 type entered struct {
 	kind, id, name, tenant, project *string
-	bindings, allow                 []byte
+	bindings, allow, limits         []byte
 	expires                         *time.Time
 }
 
 func (e *entered) scan(row pgx.Row) error {
-	return row.Scan(&e.kind, &e.id, &e.name, &e.tenant, &e.project, &e.bindings, &e.allow, &e.expires)
+	return row.Scan(&e.kind, &e.id, &e.name, &e.tenant, &e.project, &e.bindings, &e.allow, &e.expires, &e.limits)
 }
 
 // actor is the caller with its rights; UNAUTHENTICATED when the credential named nobody, TOKEN_EXPIRED
@@ -55,6 +55,9 @@ func (e *entered) actor(credential Credential, cache *actorCache, now time.Time)
 			return nil, err
 		}
 	}
+	if err := e.limit(&subject); err != nil {
+		return nil, err
+	}
 	actor := authz.NewActor(subject, bindings, allow, now)
 	cache.put(credential, e, actor)
 	return actor, nil
@@ -76,6 +79,14 @@ func (e *entered) subject(credential Credential) authz.Subject {
 		subject.NodeID, subject.ProjectID = subject.ProjectID, ""
 	}
 	return subject
+}
+
+// limit notes what a service account is bound to beyond its keys.
+func (e *entered) limit(subject *authz.Subject) error {
+	if e.limits == nil {
+		return nil
+	}
+	return json.Unmarshal(e.limits, &subject.Limits)
 }
 
 // platform says whether the caller holds a role at platform scope.
@@ -124,15 +135,15 @@ type actorCache struct {
 }
 
 type cachedActor struct {
-	bindings, allow string
-	actor           *authz.Actor
+	bindings, allow, limits string
+	actor                   *authz.Actor
 }
 
 func (c *actorCache) get(credential Credential, e *entered, now time.Time) *authz.Actor {
 	c.mu.RLock()
 	entry, ok := c.entries[credential.ID()]
 	c.mu.RUnlock()
-	if !ok || entry.bindings != string(e.bindings) || entry.allow != string(e.allow) || entry.actor.Name != deref(e.name) {
+	if !ok || entry.bindings != string(e.bindings) || entry.allow != string(e.allow) || entry.limits != string(e.limits) || entry.actor.Name != deref(e.name) {
 		return nil
 	}
 	if at := entry.actor.RefreshAt(); !at.IsZero() && !now.Before(at) {
@@ -147,5 +158,5 @@ func (c *actorCache) put(credential Credential, e *entered, actor *authz.Actor) 
 	if c.entries == nil || len(c.entries) >= maxActors {
 		c.entries = make(map[string]cachedActor)
 	}
-	c.entries[credential.ID()] = cachedActor{bindings: string(e.bindings), allow: string(e.allow), actor: actor}
+	c.entries[credential.ID()] = cachedActor{bindings: string(e.bindings), allow: string(e.allow), limits: string(e.limits), actor: actor}
 }

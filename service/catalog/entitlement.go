@@ -158,3 +158,9 @@ func scanEntitlement(row pgx.CollectableRow) (*db.Entitlement, error) {
 	x := new(db.Entitlement)
 	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.AppSlug, &x.GrantedBy, &x.RevokedAt, &x.CreatedAt)
 }
+
+// EntitlementLimits are how far an entitlement goes; nil parts have no bound.
+type EntitlementLimits struct {
+	MaxInstances, MaxMembers, MaxGpus *int
+	Versions                          []string
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/impact"
 	"github.com/gpuaas/app-platform/service/operation"
 )
 
@@ -34,6 +35,7 @@ type Plan struct {
 	Reversible    bool
 	Reversal      string
 	SupersedesIDs []ids.ID
+	Impact        *impact.Impact
 	Change        json.RawMessage
 }
 

@@ -52,6 +52,8 @@ type AuditEntry struct {
 	CorrelationID string `json:"correlation_id,omitempty"`
 	// address it came from
 	Origin string `json:"origin,omitempty"`
+	// a break-glass mutation
+	BreakGlass bool `json:"break_glass,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -64,7 +66,7 @@ func (*AuditEntry) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case auditentry.FieldBefore, auditentry.FieldAfter:
 			values[i] = new([]byte)
-		case auditentry.FieldAllowed:
+		case auditentry.FieldAllowed, auditentry.FieldBreakGlass:
 			values[i] = new(sql.NullBool)
 		case auditentry.FieldRepeats:
 			values[i] = new(sql.NullInt64)
@@ -195,6 +197,12 @@ func (_m *AuditEntry) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Origin = value.String
 			}
+		case auditentry.FieldBreakGlass:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field break_glass", values[i])
+			} else if value.Valid {
+				_m.BreakGlass = value.Bool
+			}
 		case auditentry.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -288,6 +296,9 @@ func (_m *AuditEntry) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("origin=")
 	builder.WriteString(_m.Origin)
+	builder.WriteString(", ")
+	builder.WriteString("break_glass=")
+	builder.WriteString(fmt.Sprintf("%v", _m.BreakGlass))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

@@ -190,6 +190,20 @@ func (_c *AuditEntryCreate) SetNillableOrigin(v *string) *AuditEntryCreate {
 	return _c
 }
 
+// SetBreakGlass sets the "break_glass" field.
+func (_c *AuditEntryCreate) SetBreakGlass(v bool) *AuditEntryCreate {
+	_c.mutation.SetBreakGlass(v)
+	return _c
+}
+
+// SetNillableBreakGlass sets the "break_glass" field if the given value is not nil.
+func (_c *AuditEntryCreate) SetNillableBreakGlass(v *bool) *AuditEntryCreate {
+	if v != nil {
+		_c.SetBreakGlass(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *AuditEntryCreate) SetCreatedAt(v time.Time) *AuditEntryCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -273,6 +287,10 @@ func (_c *AuditEntryCreate) defaults() {
 		v := auditentry.DefaultOrigin
 		_c.mutation.SetOrigin(v)
 	}
+	if _, ok := _c.mutation.BreakGlass(); !ok {
+		v := auditentry.DefaultBreakGlass
+		_c.mutation.SetBreakGlass(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := auditentry.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -316,6 +334,9 @@ func (_c *AuditEntryCreate) check() error {
 	}
 	if _, ok := _c.mutation.Origin(); !ok {
 		return &ValidationError{Name: "origin", err: errors.New(`db: missing required field "AuditEntry.origin"`)}
+	}
+	if _, ok := _c.mutation.BreakGlass(); !ok {
+		return &ValidationError{Name: "break_glass", err: errors.New(`db: missing required field "AuditEntry.break_glass"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "AuditEntry.created_at"`)}
@@ -418,6 +439,10 @@ func (_c *AuditEntryCreate) createSpec() (*AuditEntry, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Origin(); ok {
 		_spec.SetField(auditentry.FieldOrigin, field.TypeString, value)
 		_node.Origin = value
+	}
+	if value, ok := _c.mutation.BreakGlass(); ok {
+		_spec.SetField(auditentry.FieldBreakGlass, field.TypeBool, value)
+		_node.BreakGlass = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(auditentry.FieldCreatedAt, field.TypeTime, value)

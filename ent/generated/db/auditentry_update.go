@@ -281,6 +281,20 @@ func (_u *AuditEntryUpdate) SetNillableOrigin(v *string) *AuditEntryUpdate {
 	return _u
 }
 
+// SetBreakGlass sets the "break_glass" field.
+func (_u *AuditEntryUpdate) SetBreakGlass(v bool) *AuditEntryUpdate {
+	_u.mutation.SetBreakGlass(v)
+	return _u
+}
+
+// SetNillableBreakGlass sets the "break_glass" field if the given value is not nil.
+func (_u *AuditEntryUpdate) SetNillableBreakGlass(v *bool) *AuditEntryUpdate {
+	if v != nil {
+		_u.SetBreakGlass(*v)
+	}
+	return _u
+}
+
 // Mutation returns the AuditEntryMutation object of the builder.
 func (_u *AuditEntryUpdate) Mutation() *AuditEntryMutation {
 	return _u.mutation
@@ -394,6 +408,9 @@ func (_u *AuditEntryUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	}
 	if value, ok := _u.mutation.Origin(); ok {
 		_spec.SetField(auditentry.FieldOrigin, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.BreakGlass(); ok {
+		_spec.SetField(auditentry.FieldBreakGlass, field.TypeBool, value)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -666,6 +683,20 @@ func (_u *AuditEntryUpdateOne) SetNillableOrigin(v *string) *AuditEntryUpdateOne
 	return _u
 }
 
+// SetBreakGlass sets the "break_glass" field.
+func (_u *AuditEntryUpdateOne) SetBreakGlass(v bool) *AuditEntryUpdateOne {
+	_u.mutation.SetBreakGlass(v)
+	return _u
+}
+
+// SetNillableBreakGlass sets the "break_glass" field if the given value is not nil.
+func (_u *AuditEntryUpdateOne) SetNillableBreakGlass(v *bool) *AuditEntryUpdateOne {
+	if v != nil {
+		_u.SetBreakGlass(*v)
+	}
+	return _u
+}
+
 // Mutation returns the AuditEntryMutation object of the builder.
 func (_u *AuditEntryUpdateOne) Mutation() *AuditEntryMutation {
 	return _u.mutation
@@ -809,6 +840,9 @@ func (_u *AuditEntryUpdateOne) sqlSave(ctx context.Context) (_node *AuditEntry, 
 	}
 	if value, ok := _u.mutation.Origin(); ok {
 		_spec.SetField(auditentry.FieldOrigin, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.BreakGlass(); ok {
+		_spec.SetField(auditentry.FieldBreakGlass, field.TypeBool, value)
 	}
 	_node = &AuditEntry{config: _u.config}
 	_spec.Assign = _node.assignValues

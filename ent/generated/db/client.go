@@ -19,13 +19,18 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifact"
+	"github.com/gpuaas/app-platform/ent/generated/db/auditcheckpoint"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditentry"
+	"github.com/gpuaas/app-platform/ent/generated/db/auditlink"
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
+	"github.com/gpuaas/app-platform/ent/generated/db/controlplaneshare"
 	"github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	"github.com/gpuaas/app-platform/ent/generated/db/event"
+	"github.com/gpuaas/app-platform/ent/generated/db/externalidentity"
 	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
 	"github.com/gpuaas/app-platform/ent/generated/db/instance"
+	"github.com/gpuaas/app-platform/ent/generated/db/loginattempt"
 	"github.com/gpuaas/app-platform/ent/generated/db/logincode"
 	"github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db/manifestartifact"
@@ -36,14 +41,18 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/ent/generated/db/operationstep"
 	"github.com/gpuaas/app-platform/ent/generated/db/orphan"
+	"github.com/gpuaas/app-platform/ent/generated/db/policyoverlay"
 	"github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
+	"github.com/gpuaas/app-platform/ent/generated/db/runtimesecret"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccountkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/session"
 	"github.com/gpuaas/app-platform/ent/generated/db/skuprice"
 	"github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	"github.com/gpuaas/app-platform/ent/generated/db/user"
+	"github.com/gpuaas/app-platform/ent/generated/db/webhook"
+	"github.com/gpuaas/app-platform/ent/generated/db/webhookdelivery"
 	"github.com/gpuaas/app-platform/ent/generated/db/workerprocess"
 )
 
@@ -60,20 +69,30 @@ type Client struct {
 	App *AppClient
 	// Artifact is the client for interacting with the Artifact builders.
 	Artifact *ArtifactClient
+	// AuditCheckpoint is the client for interacting with the AuditCheckpoint builders.
+	AuditCheckpoint *AuditCheckpointClient
 	// AuditEntry is the client for interacting with the AuditEntry builders.
 	AuditEntry *AuditEntryClient
+	// AuditLink is the client for interacting with the AuditLink builders.
+	AuditLink *AuditLinkClient
 	// ComputeNode is the client for interacting with the ComputeNode builders.
 	ComputeNode *ComputeNodeClient
+	// ControlPlaneShare is the client for interacting with the ControlPlaneShare builders.
+	ControlPlaneShare *ControlPlaneShareClient
 	// Entitlement is the client for interacting with the Entitlement builders.
 	Entitlement *EntitlementClient
 	// Event is the client for interacting with the Event builders.
 	Event *EventClient
+	// ExternalIdentity is the client for interacting with the ExternalIdentity builders.
+	ExternalIdentity *ExternalIdentityClient
 	// Generation is the client for interacting with the Generation builders.
 	Generation *GenerationClient
 	// Idempotency is the client for interacting with the Idempotency builders.
 	Idempotency *IdempotencyClient
 	// Instance is the client for interacting with the Instance builders.
 	Instance *InstanceClient
+	// LoginAttempt is the client for interacting with the LoginAttempt builders.
+	LoginAttempt *LoginAttemptClient
 	// LoginCode is the client for interacting with the LoginCode builders.
 	LoginCode *LoginCodeClient
 	// Manifest is the client for interacting with the Manifest builders.
@@ -94,10 +113,14 @@ type Client struct {
 	OperationStep *OperationStepClient
 	// Orphan is the client for interacting with the Orphan builders.
 	Orphan *OrphanClient
+	// PolicyOverlay is the client for interacting with the PolicyOverlay builders.
+	PolicyOverlay *PolicyOverlayClient
 	// Project is the client for interacting with the Project builders.
 	Project *ProjectClient
 	// RoleBinding is the client for interacting with the RoleBinding builders.
 	RoleBinding *RoleBindingClient
+	// RuntimeSecret is the client for interacting with the RuntimeSecret builders.
+	RuntimeSecret *RuntimeSecretClient
 	// SKUPrice is the client for interacting with the SKUPrice builders.
 	SKUPrice *SKUPriceClient
 	// ServiceAccount is the client for interacting with the ServiceAccount builders.
@@ -110,6 +133,10 @@ type Client struct {
 	Tenant *TenantClient
 	// User is the client for interacting with the User builders.
 	User *UserClient
+	// Webhook is the client for interacting with the Webhook builders.
+	Webhook *WebhookClient
+	// WebhookDelivery is the client for interacting with the WebhookDelivery builders.
+	WebhookDelivery *WebhookDeliveryClient
 	// WorkerProcess is the client for interacting with the WorkerProcess builders.
 	WorkerProcess *WorkerProcessClient
 }
@@ -127,13 +154,18 @@ func (c *Client) init() {
 	c.Allocation = NewAllocationClient(c.config)
 	c.App = NewAppClient(c.config)
 	c.Artifact = NewArtifactClient(c.config)
+	c.AuditCheckpoint = NewAuditCheckpointClient(c.config)
 	c.AuditEntry = NewAuditEntryClient(c.config)
+	c.AuditLink = NewAuditLinkClient(c.config)
 	c.ComputeNode = NewComputeNodeClient(c.config)
+	c.ControlPlaneShare = NewControlPlaneShareClient(c.config)
 	c.Entitlement = NewEntitlementClient(c.config)
 	c.Event = NewEventClient(c.config)
+	c.ExternalIdentity = NewExternalIdentityClient(c.config)
 	c.Generation = NewGenerationClient(c.config)
 	c.Idempotency = NewIdempotencyClient(c.config)
 	c.Instance = NewInstanceClient(c.config)
+	c.LoginAttempt = NewLoginAttemptClient(c.config)
 	c.LoginCode = NewLoginCodeClient(c.config)
 	c.Manifest = NewManifestClient(c.config)
 	c.ManifestArtifact = NewManifestArtifactClient(c.config)
@@ -144,14 +176,18 @@ func (c *Client) init() {
 	c.Operation = NewOperationClient(c.config)
 	c.OperationStep = NewOperationStepClient(c.config)
 	c.Orphan = NewOrphanClient(c.config)
+	c.PolicyOverlay = NewPolicyOverlayClient(c.config)
 	c.Project = NewProjectClient(c.config)
 	c.RoleBinding = NewRoleBindingClient(c.config)
+	c.RuntimeSecret = NewRuntimeSecretClient(c.config)
 	c.SKUPrice = NewSKUPriceClient(c.config)
 	c.ServiceAccount = NewServiceAccountClient(c.config)
 	c.ServiceAccountKey = NewServiceAccountKeyClient(c.config)
 	c.Session = NewSessionClient(c.config)
 	c.Tenant = NewTenantClient(c.config)
 	c.User = NewUserClient(c.config)
+	c.Webhook = NewWebhookClient(c.config)
+	c.WebhookDelivery = NewWebhookDeliveryClient(c.config)
 	c.WorkerProcess = NewWorkerProcessClient(c.config)
 }
 
@@ -249,13 +285,18 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Allocation:        NewAllocationClient(cfg),
 		App:               NewAppClient(cfg),
 		Artifact:          NewArtifactClient(cfg),
+		AuditCheckpoint:   NewAuditCheckpointClient(cfg),
 		AuditEntry:        NewAuditEntryClient(cfg),
+		AuditLink:         NewAuditLinkClient(cfg),
 		ComputeNode:       NewComputeNodeClient(cfg),
+		ControlPlaneShare: NewControlPlaneShareClient(cfg),
 		Entitlement:       NewEntitlementClient(cfg),
 		Event:             NewEventClient(cfg),
+		ExternalIdentity:  NewExternalIdentityClient(cfg),
 		Generation:        NewGenerationClient(cfg),
 		Idempotency:       NewIdempotencyClient(cfg),
 		Instance:          NewInstanceClient(cfg),
+		LoginAttempt:      NewLoginAttemptClient(cfg),
 		LoginCode:         NewLoginCodeClient(cfg),
 		Manifest:          NewManifestClient(cfg),
 		ManifestArtifact:  NewManifestArtifactClient(cfg),
@@ -266,14 +307,18 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Operation:         NewOperationClient(cfg),
 		OperationStep:     NewOperationStepClient(cfg),
 		Orphan:            NewOrphanClient(cfg),
+		PolicyOverlay:     NewPolicyOverlayClient(cfg),
 		Project:           NewProjectClient(cfg),
 		RoleBinding:       NewRoleBindingClient(cfg),
+		RuntimeSecret:     NewRuntimeSecretClient(cfg),
 		SKUPrice:          NewSKUPriceClient(cfg),
 		ServiceAccount:    NewServiceAccountClient(cfg),
 		ServiceAccountKey: NewServiceAccountKeyClient(cfg),
 		Session:           NewSessionClient(cfg),
 		Tenant:            NewTenantClient(cfg),
 		User:              NewUserClient(cfg),
+		Webhook:           NewWebhookClient(cfg),
+		WebhookDelivery:   NewWebhookDeliveryClient(cfg),
 		WorkerProcess:     NewWorkerProcessClient(cfg),
 	}, nil
 }
@@ -298,13 +343,18 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Allocation:        NewAllocationClient(cfg),
 		App:               NewAppClient(cfg),
 		Artifact:          NewArtifactClient(cfg),
+		AuditCheckpoint:   NewAuditCheckpointClient(cfg),
 		AuditEntry:        NewAuditEntryClient(cfg),
+		AuditLink:         NewAuditLinkClient(cfg),
 		ComputeNode:       NewComputeNodeClient(cfg),
+		ControlPlaneShare: NewControlPlaneShareClient(cfg),
 		Entitlement:       NewEntitlementClient(cfg),
 		Event:             NewEventClient(cfg),
+		ExternalIdentity:  NewExternalIdentityClient(cfg),
 		Generation:        NewGenerationClient(cfg),
 		Idempotency:       NewIdempotencyClient(cfg),
 		Instance:          NewInstanceClient(cfg),
+		LoginAttempt:      NewLoginAttemptClient(cfg),
 		LoginCode:         NewLoginCodeClient(cfg),
 		Manifest:          NewManifestClient(cfg),
 		ManifestArtifact:  NewManifestArtifactClient(cfg),
@@ -315,14 +365,18 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Operation:         NewOperationClient(cfg),
 		OperationStep:     NewOperationStepClient(cfg),
 		Orphan:            NewOrphanClient(cfg),
+		PolicyOverlay:     NewPolicyOverlayClient(cfg),
 		Project:           NewProjectClient(cfg),
 		RoleBinding:       NewRoleBindingClient(cfg),
+		RuntimeSecret:     NewRuntimeSecretClient(cfg),
 		SKUPrice:          NewSKUPriceClient(cfg),
 		ServiceAccount:    NewServiceAccountClient(cfg),
 		ServiceAccountKey: NewServiceAccountKeyClient(cfg),
 		Session:           NewSessionClient(cfg),
 		Tenant:            NewTenantClient(cfg),
 		User:              NewUserClient(cfg),
+		Webhook:           NewWebhookClient(cfg),
+		WebhookDelivery:   NewWebhookDeliveryClient(cfg),
 		WorkerProcess:     NewWorkerProcessClient(cfg),
 	}, nil
 }
@@ -353,12 +407,14 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.Adapter, c.Allocation, c.App, c.Artifact, c.AuditEntry, c.ComputeNode,
-		c.Entitlement, c.Event, c.Generation, c.Idempotency, c.Instance, c.LoginCode,
-		c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment,
-		c.NodeTask, c.Operation, c.OperationStep, c.Orphan, c.Project, c.RoleBinding,
-		c.SKUPrice, c.ServiceAccount, c.ServiceAccountKey, c.Session, c.Tenant, c.User,
-		c.WorkerProcess,
+		c.Adapter, c.Allocation, c.App, c.Artifact, c.AuditCheckpoint, c.AuditEntry,
+		c.AuditLink, c.ComputeNode, c.ControlPlaneShare, c.Entitlement, c.Event,
+		c.ExternalIdentity, c.Generation, c.Idempotency, c.Instance, c.LoginAttempt,
+		c.LoginCode, c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential,
+		c.NodeEnrolment, c.NodeTask, c.Operation, c.OperationStep, c.Orphan,
+		c.PolicyOverlay, c.Project, c.RoleBinding, c.RuntimeSecret, c.SKUPrice,
+		c.ServiceAccount, c.ServiceAccountKey, c.Session, c.Tenant, c.User, c.Webhook,
+		c.WebhookDelivery, c.WorkerProcess,
 	} {
 		n.Use(hooks...)
 	}
@@ -368,12 +424,14 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.Adapter, c.Allocation, c.App, c.Artifact, c.AuditEntry, c.ComputeNode,
-		c.Entitlement, c.Event, c.Generation, c.Idempotency, c.Instance, c.LoginCode,
-		c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment,
-		c.NodeTask, c.Operation, c.OperationStep, c.Orphan, c.Project, c.RoleBinding,
-		c.SKUPrice, c.ServiceAccount, c.ServiceAccountKey, c.Session, c.Tenant, c.User,
-		c.WorkerProcess,
+		c.Adapter, c.Allocation, c.App, c.Artifact, c.AuditCheckpoint, c.AuditEntry,
+		c.AuditLink, c.ComputeNode, c.ControlPlaneShare, c.Entitlement, c.Event,
+		c.ExternalIdentity, c.Generation, c.Idempotency, c.Instance, c.LoginAttempt,
+		c.LoginCode, c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential,
+		c.NodeEnrolment, c.NodeTask, c.Operation, c.OperationStep, c.Orphan,
+		c.PolicyOverlay, c.Project, c.RoleBinding, c.RuntimeSecret, c.SKUPrice,
+		c.ServiceAccount, c.ServiceAccountKey, c.Session, c.Tenant, c.User, c.Webhook,
+		c.WebhookDelivery, c.WorkerProcess,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -390,20 +448,30 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.App.mutate(ctx, m)
 	case *ArtifactMutation:
 		return c.Artifact.mutate(ctx, m)
+	case *AuditCheckpointMutation:
+		return c.AuditCheckpoint.mutate(ctx, m)
 	case *AuditEntryMutation:
 		return c.AuditEntry.mutate(ctx, m)
+	case *AuditLinkMutation:
+		return c.AuditLink.mutate(ctx, m)
 	case *ComputeNodeMutation:
 		return c.ComputeNode.mutate(ctx, m)
+	case *ControlPlaneShareMutation:
+		return c.ControlPlaneShare.mutate(ctx, m)
 	case *EntitlementMutation:
 		return c.Entitlement.mutate(ctx, m)
 	case *EventMutation:
 		return c.Event.mutate(ctx, m)
+	case *ExternalIdentityMutation:
+		return c.ExternalIdentity.mutate(ctx, m)
 	case *GenerationMutation:
 		return c.Generation.mutate(ctx, m)
 	case *IdempotencyMutation:
 		return c.Idempotency.mutate(ctx, m)
 	case *InstanceMutation:
 		return c.Instance.mutate(ctx, m)
+	case *LoginAttemptMutation:
+		return c.LoginAttempt.mutate(ctx, m)
 	case *LoginCodeMutation:
 		return c.LoginCode.mutate(ctx, m)
 	case *ManifestMutation:
@@ -424,10 +492,14 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.OperationStep.mutate(ctx, m)
 	case *OrphanMutation:
 		return c.Orphan.mutate(ctx, m)
+	case *PolicyOverlayMutation:
+		return c.PolicyOverlay.mutate(ctx, m)
 	case *ProjectMutation:
 		return c.Project.mutate(ctx, m)
 	case *RoleBindingMutation:
 		return c.RoleBinding.mutate(ctx, m)
+	case *RuntimeSecretMutation:
+		return c.RuntimeSecret.mutate(ctx, m)
 	case *SKUPriceMutation:
 		return c.SKUPrice.mutate(ctx, m)
 	case *ServiceAccountMutation:
@@ -440,6 +512,10 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Tenant.mutate(ctx, m)
 	case *UserMutation:
 		return c.User.mutate(ctx, m)
+	case *WebhookMutation:
+		return c.Webhook.mutate(ctx, m)
+	case *WebhookDeliveryMutation:
+		return c.WebhookDelivery.mutate(ctx, m)
 	case *WorkerProcessMutation:
 		return c.WorkerProcess.mutate(ctx, m)
 	default:
@@ -979,6 +1055,139 @@ func (c *ArtifactClient) mutate(ctx context.Context, m *ArtifactMutation) (Value
 	}
 }
 
+// AuditCheckpointClient is a client for the AuditCheckpoint schema.
+type AuditCheckpointClient struct {
+	config
+}
+
+// NewAuditCheckpointClient returns a client for the AuditCheckpoint from the given config.
+func NewAuditCheckpointClient(c config) *AuditCheckpointClient {
+	return &AuditCheckpointClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `auditcheckpoint.Hooks(f(g(h())))`.
+func (c *AuditCheckpointClient) Use(hooks ...Hook) {
+	c.hooks.AuditCheckpoint = append(c.hooks.AuditCheckpoint, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `auditcheckpoint.Intercept(f(g(h())))`.
+func (c *AuditCheckpointClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AuditCheckpoint = append(c.inters.AuditCheckpoint, interceptors...)
+}
+
+// Create returns a builder for creating a AuditCheckpoint entity.
+func (c *AuditCheckpointClient) Create() *AuditCheckpointCreate {
+	mutation := newAuditCheckpointMutation(c.config, OpCreate)
+	return &AuditCheckpointCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AuditCheckpoint entities.
+func (c *AuditCheckpointClient) CreateBulk(builders ...*AuditCheckpointCreate) *AuditCheckpointCreateBulk {
+	return &AuditCheckpointCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AuditCheckpointClient) MapCreateBulk(slice any, setFunc func(*AuditCheckpointCreate, int)) *AuditCheckpointCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AuditCheckpointCreateBulk{err: fmt.Errorf("calling to AuditCheckpointClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AuditCheckpointCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AuditCheckpointCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AuditCheckpoint.
+func (c *AuditCheckpointClient) Update() *AuditCheckpointUpdate {
+	mutation := newAuditCheckpointMutation(c.config, OpUpdate)
+	return &AuditCheckpointUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AuditCheckpointClient) UpdateOne(_m *AuditCheckpoint) *AuditCheckpointUpdateOne {
+	mutation := newAuditCheckpointMutation(c.config, OpUpdateOne, withAuditCheckpoint(_m))
+	return &AuditCheckpointUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AuditCheckpointClient) UpdateOneID(id ids.ID) *AuditCheckpointUpdateOne {
+	mutation := newAuditCheckpointMutation(c.config, OpUpdateOne, withAuditCheckpointID(id))
+	return &AuditCheckpointUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AuditCheckpoint.
+func (c *AuditCheckpointClient) Delete() *AuditCheckpointDelete {
+	mutation := newAuditCheckpointMutation(c.config, OpDelete)
+	return &AuditCheckpointDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AuditCheckpointClient) DeleteOne(_m *AuditCheckpoint) *AuditCheckpointDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AuditCheckpointClient) DeleteOneID(id ids.ID) *AuditCheckpointDeleteOne {
+	builder := c.Delete().Where(auditcheckpoint.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AuditCheckpointDeleteOne{builder}
+}
+
+// Query returns a query builder for AuditCheckpoint.
+func (c *AuditCheckpointClient) Query() *AuditCheckpointQuery {
+	return &AuditCheckpointQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAuditCheckpoint},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AuditCheckpoint entity by its id.
+func (c *AuditCheckpointClient) Get(ctx context.Context, id ids.ID) (*AuditCheckpoint, error) {
+	return c.Query().Where(auditcheckpoint.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AuditCheckpointClient) GetX(ctx context.Context, id ids.ID) *AuditCheckpoint {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AuditCheckpointClient) Hooks() []Hook {
+	return c.hooks.AuditCheckpoint
+}
+
+// Interceptors returns the client interceptors.
+func (c *AuditCheckpointClient) Interceptors() []Interceptor {
+	return c.inters.AuditCheckpoint
+}
+
+func (c *AuditCheckpointClient) mutate(ctx context.Context, m *AuditCheckpointMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AuditCheckpointCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AuditCheckpointUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AuditCheckpointUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AuditCheckpointDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown AuditCheckpoint mutation op: %q", m.Op())
+	}
+}
+
 // AuditEntryClient is a client for the AuditEntry schema.
 type AuditEntryClient struct {
 	config
@@ -1112,6 +1321,139 @@ func (c *AuditEntryClient) mutate(ctx context.Context, m *AuditEntryMutation) (V
 	}
 }
 
+// AuditLinkClient is a client for the AuditLink schema.
+type AuditLinkClient struct {
+	config
+}
+
+// NewAuditLinkClient returns a client for the AuditLink from the given config.
+func NewAuditLinkClient(c config) *AuditLinkClient {
+	return &AuditLinkClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `auditlink.Hooks(f(g(h())))`.
+func (c *AuditLinkClient) Use(hooks ...Hook) {
+	c.hooks.AuditLink = append(c.hooks.AuditLink, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `auditlink.Intercept(f(g(h())))`.
+func (c *AuditLinkClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AuditLink = append(c.inters.AuditLink, interceptors...)
+}
+
+// Create returns a builder for creating a AuditLink entity.
+func (c *AuditLinkClient) Create() *AuditLinkCreate {
+	mutation := newAuditLinkMutation(c.config, OpCreate)
+	return &AuditLinkCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AuditLink entities.
+func (c *AuditLinkClient) CreateBulk(builders ...*AuditLinkCreate) *AuditLinkCreateBulk {
+	return &AuditLinkCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AuditLinkClient) MapCreateBulk(slice any, setFunc func(*AuditLinkCreate, int)) *AuditLinkCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AuditLinkCreateBulk{err: fmt.Errorf("calling to AuditLinkClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AuditLinkCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AuditLinkCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AuditLink.
+func (c *AuditLinkClient) Update() *AuditLinkUpdate {
+	mutation := newAuditLinkMutation(c.config, OpUpdate)
+	return &AuditLinkUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AuditLinkClient) UpdateOne(_m *AuditLink) *AuditLinkUpdateOne {
+	mutation := newAuditLinkMutation(c.config, OpUpdateOne, withAuditLink(_m))
+	return &AuditLinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AuditLinkClient) UpdateOneID(id int) *AuditLinkUpdateOne {
+	mutation := newAuditLinkMutation(c.config, OpUpdateOne, withAuditLinkID(id))
+	return &AuditLinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AuditLink.
+func (c *AuditLinkClient) Delete() *AuditLinkDelete {
+	mutation := newAuditLinkMutation(c.config, OpDelete)
+	return &AuditLinkDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AuditLinkClient) DeleteOne(_m *AuditLink) *AuditLinkDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AuditLinkClient) DeleteOneID(id int) *AuditLinkDeleteOne {
+	builder := c.Delete().Where(auditlink.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AuditLinkDeleteOne{builder}
+}
+
+// Query returns a query builder for AuditLink.
+func (c *AuditLinkClient) Query() *AuditLinkQuery {
+	return &AuditLinkQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAuditLink},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AuditLink entity by its id.
+func (c *AuditLinkClient) Get(ctx context.Context, id int) (*AuditLink, error) {
+	return c.Query().Where(auditlink.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AuditLinkClient) GetX(ctx context.Context, id int) *AuditLink {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AuditLinkClient) Hooks() []Hook {
+	return c.hooks.AuditLink
+}
+
+// Interceptors returns the client interceptors.
+func (c *AuditLinkClient) Interceptors() []Interceptor {
+	return c.inters.AuditLink
+}
+
+func (c *AuditLinkClient) mutate(ctx context.Context, m *AuditLinkMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AuditLinkCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AuditLinkUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AuditLinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AuditLinkDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown AuditLink mutation op: %q", m.Op())
+	}
+}
+
 // ComputeNodeClient is a client for the ComputeNode schema.
 type ComputeNodeClient struct {
 	config
@@ -1242,6 +1584,139 @@ func (c *ComputeNodeClient) mutate(ctx context.Context, m *ComputeNodeMutation) 
 		return (&ComputeNodeDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("db: unknown ComputeNode mutation op: %q", m.Op())
+	}
+}
+
+// ControlPlaneShareClient is a client for the ControlPlaneShare schema.
+type ControlPlaneShareClient struct {
+	config
+}
+
+// NewControlPlaneShareClient returns a client for the ControlPlaneShare from the given config.
+func NewControlPlaneShareClient(c config) *ControlPlaneShareClient {
+	return &ControlPlaneShareClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `controlplaneshare.Hooks(f(g(h())))`.
+func (c *ControlPlaneShareClient) Use(hooks ...Hook) {
+	c.hooks.ControlPlaneShare = append(c.hooks.ControlPlaneShare, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `controlplaneshare.Intercept(f(g(h())))`.
+func (c *ControlPlaneShareClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ControlPlaneShare = append(c.inters.ControlPlaneShare, interceptors...)
+}
+
+// Create returns a builder for creating a ControlPlaneShare entity.
+func (c *ControlPlaneShareClient) Create() *ControlPlaneShareCreate {
+	mutation := newControlPlaneShareMutation(c.config, OpCreate)
+	return &ControlPlaneShareCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ControlPlaneShare entities.
+func (c *ControlPlaneShareClient) CreateBulk(builders ...*ControlPlaneShareCreate) *ControlPlaneShareCreateBulk {
+	return &ControlPlaneShareCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ControlPlaneShareClient) MapCreateBulk(slice any, setFunc func(*ControlPlaneShareCreate, int)) *ControlPlaneShareCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ControlPlaneShareCreateBulk{err: fmt.Errorf("calling to ControlPlaneShareClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ControlPlaneShareCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ControlPlaneShareCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ControlPlaneShare.
+func (c *ControlPlaneShareClient) Update() *ControlPlaneShareUpdate {
+	mutation := newControlPlaneShareMutation(c.config, OpUpdate)
+	return &ControlPlaneShareUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ControlPlaneShareClient) UpdateOne(_m *ControlPlaneShare) *ControlPlaneShareUpdateOne {
+	mutation := newControlPlaneShareMutation(c.config, OpUpdateOne, withControlPlaneShare(_m))
+	return &ControlPlaneShareUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ControlPlaneShareClient) UpdateOneID(id ids.ID) *ControlPlaneShareUpdateOne {
+	mutation := newControlPlaneShareMutation(c.config, OpUpdateOne, withControlPlaneShareID(id))
+	return &ControlPlaneShareUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ControlPlaneShare.
+func (c *ControlPlaneShareClient) Delete() *ControlPlaneShareDelete {
+	mutation := newControlPlaneShareMutation(c.config, OpDelete)
+	return &ControlPlaneShareDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ControlPlaneShareClient) DeleteOne(_m *ControlPlaneShare) *ControlPlaneShareDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ControlPlaneShareClient) DeleteOneID(id ids.ID) *ControlPlaneShareDeleteOne {
+	builder := c.Delete().Where(controlplaneshare.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ControlPlaneShareDeleteOne{builder}
+}
+
+// Query returns a query builder for ControlPlaneShare.
+func (c *ControlPlaneShareClient) Query() *ControlPlaneShareQuery {
+	return &ControlPlaneShareQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeControlPlaneShare},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ControlPlaneShare entity by its id.
+func (c *ControlPlaneShareClient) Get(ctx context.Context, id ids.ID) (*ControlPlaneShare, error) {
+	return c.Query().Where(controlplaneshare.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ControlPlaneShareClient) GetX(ctx context.Context, id ids.ID) *ControlPlaneShare {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ControlPlaneShareClient) Hooks() []Hook {
+	return c.hooks.ControlPlaneShare
+}
+
+// Interceptors returns the client interceptors.
+func (c *ControlPlaneShareClient) Interceptors() []Interceptor {
+	return c.inters.ControlPlaneShare
+}
+
+func (c *ControlPlaneShareClient) mutate(ctx context.Context, m *ControlPlaneShareMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ControlPlaneShareCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ControlPlaneShareUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ControlPlaneShareUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ControlPlaneShareDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown ControlPlaneShare mutation op: %q", m.Op())
 	}
 }
 
@@ -1508,6 +1983,139 @@ func (c *EventClient) mutate(ctx context.Context, m *EventMutation) (Value, erro
 		return (&EventDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("db: unknown Event mutation op: %q", m.Op())
+	}
+}
+
+// ExternalIdentityClient is a client for the ExternalIdentity schema.
+type ExternalIdentityClient struct {
+	config
+}
+
+// NewExternalIdentityClient returns a client for the ExternalIdentity from the given config.
+func NewExternalIdentityClient(c config) *ExternalIdentityClient {
+	return &ExternalIdentityClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `externalidentity.Hooks(f(g(h())))`.
+func (c *ExternalIdentityClient) Use(hooks ...Hook) {
+	c.hooks.ExternalIdentity = append(c.hooks.ExternalIdentity, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `externalidentity.Intercept(f(g(h())))`.
+func (c *ExternalIdentityClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ExternalIdentity = append(c.inters.ExternalIdentity, interceptors...)
+}
+
+// Create returns a builder for creating a ExternalIdentity entity.
+func (c *ExternalIdentityClient) Create() *ExternalIdentityCreate {
+	mutation := newExternalIdentityMutation(c.config, OpCreate)
+	return &ExternalIdentityCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ExternalIdentity entities.
+func (c *ExternalIdentityClient) CreateBulk(builders ...*ExternalIdentityCreate) *ExternalIdentityCreateBulk {
+	return &ExternalIdentityCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ExternalIdentityClient) MapCreateBulk(slice any, setFunc func(*ExternalIdentityCreate, int)) *ExternalIdentityCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ExternalIdentityCreateBulk{err: fmt.Errorf("calling to ExternalIdentityClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ExternalIdentityCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ExternalIdentityCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ExternalIdentity.
+func (c *ExternalIdentityClient) Update() *ExternalIdentityUpdate {
+	mutation := newExternalIdentityMutation(c.config, OpUpdate)
+	return &ExternalIdentityUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ExternalIdentityClient) UpdateOne(_m *ExternalIdentity) *ExternalIdentityUpdateOne {
+	mutation := newExternalIdentityMutation(c.config, OpUpdateOne, withExternalIdentity(_m))
+	return &ExternalIdentityUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ExternalIdentityClient) UpdateOneID(id ids.ID) *ExternalIdentityUpdateOne {
+	mutation := newExternalIdentityMutation(c.config, OpUpdateOne, withExternalIdentityID(id))
+	return &ExternalIdentityUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ExternalIdentity.
+func (c *ExternalIdentityClient) Delete() *ExternalIdentityDelete {
+	mutation := newExternalIdentityMutation(c.config, OpDelete)
+	return &ExternalIdentityDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ExternalIdentityClient) DeleteOne(_m *ExternalIdentity) *ExternalIdentityDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ExternalIdentityClient) DeleteOneID(id ids.ID) *ExternalIdentityDeleteOne {
+	builder := c.Delete().Where(externalidentity.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ExternalIdentityDeleteOne{builder}
+}
+
+// Query returns a query builder for ExternalIdentity.
+func (c *ExternalIdentityClient) Query() *ExternalIdentityQuery {
+	return &ExternalIdentityQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeExternalIdentity},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ExternalIdentity entity by its id.
+func (c *ExternalIdentityClient) Get(ctx context.Context, id ids.ID) (*ExternalIdentity, error) {
+	return c.Query().Where(externalidentity.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ExternalIdentityClient) GetX(ctx context.Context, id ids.ID) *ExternalIdentity {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ExternalIdentityClient) Hooks() []Hook {
+	return c.hooks.ExternalIdentity
+}
+
+// Interceptors returns the client interceptors.
+func (c *ExternalIdentityClient) Interceptors() []Interceptor {
+	return c.inters.ExternalIdentity
+}
+
+func (c *ExternalIdentityClient) mutate(ctx context.Context, m *ExternalIdentityMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ExternalIdentityCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ExternalIdentityUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ExternalIdentityUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ExternalIdentityDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown ExternalIdentity mutation op: %q", m.Op())
 	}
 }
 
@@ -1907,6 +2515,139 @@ func (c *InstanceClient) mutate(ctx context.Context, m *InstanceMutation) (Value
 		return (&InstanceDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("db: unknown Instance mutation op: %q", m.Op())
+	}
+}
+
+// LoginAttemptClient is a client for the LoginAttempt schema.
+type LoginAttemptClient struct {
+	config
+}
+
+// NewLoginAttemptClient returns a client for the LoginAttempt from the given config.
+func NewLoginAttemptClient(c config) *LoginAttemptClient {
+	return &LoginAttemptClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `loginattempt.Hooks(f(g(h())))`.
+func (c *LoginAttemptClient) Use(hooks ...Hook) {
+	c.hooks.LoginAttempt = append(c.hooks.LoginAttempt, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `loginattempt.Intercept(f(g(h())))`.
+func (c *LoginAttemptClient) Intercept(interceptors ...Interceptor) {
+	c.inters.LoginAttempt = append(c.inters.LoginAttempt, interceptors...)
+}
+
+// Create returns a builder for creating a LoginAttempt entity.
+func (c *LoginAttemptClient) Create() *LoginAttemptCreate {
+	mutation := newLoginAttemptMutation(c.config, OpCreate)
+	return &LoginAttemptCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of LoginAttempt entities.
+func (c *LoginAttemptClient) CreateBulk(builders ...*LoginAttemptCreate) *LoginAttemptCreateBulk {
+	return &LoginAttemptCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *LoginAttemptClient) MapCreateBulk(slice any, setFunc func(*LoginAttemptCreate, int)) *LoginAttemptCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &LoginAttemptCreateBulk{err: fmt.Errorf("calling to LoginAttemptClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*LoginAttemptCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &LoginAttemptCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for LoginAttempt.
+func (c *LoginAttemptClient) Update() *LoginAttemptUpdate {
+	mutation := newLoginAttemptMutation(c.config, OpUpdate)
+	return &LoginAttemptUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *LoginAttemptClient) UpdateOne(_m *LoginAttempt) *LoginAttemptUpdateOne {
+	mutation := newLoginAttemptMutation(c.config, OpUpdateOne, withLoginAttempt(_m))
+	return &LoginAttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *LoginAttemptClient) UpdateOneID(id ids.ID) *LoginAttemptUpdateOne {
+	mutation := newLoginAttemptMutation(c.config, OpUpdateOne, withLoginAttemptID(id))
+	return &LoginAttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for LoginAttempt.
+func (c *LoginAttemptClient) Delete() *LoginAttemptDelete {
+	mutation := newLoginAttemptMutation(c.config, OpDelete)
+	return &LoginAttemptDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *LoginAttemptClient) DeleteOne(_m *LoginAttempt) *LoginAttemptDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *LoginAttemptClient) DeleteOneID(id ids.ID) *LoginAttemptDeleteOne {
+	builder := c.Delete().Where(loginattempt.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &LoginAttemptDeleteOne{builder}
+}
+
+// Query returns a query builder for LoginAttempt.
+func (c *LoginAttemptClient) Query() *LoginAttemptQuery {
+	return &LoginAttemptQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeLoginAttempt},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a LoginAttempt entity by its id.
+func (c *LoginAttemptClient) Get(ctx context.Context, id ids.ID) (*LoginAttempt, error) {
+	return c.Query().Where(loginattempt.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *LoginAttemptClient) GetX(ctx context.Context, id ids.ID) *LoginAttempt {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *LoginAttemptClient) Hooks() []Hook {
+	return c.hooks.LoginAttempt
+}
+
+// Interceptors returns the client interceptors.
+func (c *LoginAttemptClient) Interceptors() []Interceptor {
+	return c.inters.LoginAttempt
+}
+
+func (c *LoginAttemptClient) mutate(ctx context.Context, m *LoginAttemptMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&LoginAttemptCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&LoginAttemptUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&LoginAttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&LoginAttemptDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown LoginAttempt mutation op: %q", m.Op())
 	}
 }
 
@@ -3240,6 +3981,139 @@ func (c *OrphanClient) mutate(ctx context.Context, m *OrphanMutation) (Value, er
 	}
 }
 
+// PolicyOverlayClient is a client for the PolicyOverlay schema.
+type PolicyOverlayClient struct {
+	config
+}
+
+// NewPolicyOverlayClient returns a client for the PolicyOverlay from the given config.
+func NewPolicyOverlayClient(c config) *PolicyOverlayClient {
+	return &PolicyOverlayClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `policyoverlay.Hooks(f(g(h())))`.
+func (c *PolicyOverlayClient) Use(hooks ...Hook) {
+	c.hooks.PolicyOverlay = append(c.hooks.PolicyOverlay, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `policyoverlay.Intercept(f(g(h())))`.
+func (c *PolicyOverlayClient) Intercept(interceptors ...Interceptor) {
+	c.inters.PolicyOverlay = append(c.inters.PolicyOverlay, interceptors...)
+}
+
+// Create returns a builder for creating a PolicyOverlay entity.
+func (c *PolicyOverlayClient) Create() *PolicyOverlayCreate {
+	mutation := newPolicyOverlayMutation(c.config, OpCreate)
+	return &PolicyOverlayCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of PolicyOverlay entities.
+func (c *PolicyOverlayClient) CreateBulk(builders ...*PolicyOverlayCreate) *PolicyOverlayCreateBulk {
+	return &PolicyOverlayCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *PolicyOverlayClient) MapCreateBulk(slice any, setFunc func(*PolicyOverlayCreate, int)) *PolicyOverlayCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &PolicyOverlayCreateBulk{err: fmt.Errorf("calling to PolicyOverlayClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*PolicyOverlayCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &PolicyOverlayCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for PolicyOverlay.
+func (c *PolicyOverlayClient) Update() *PolicyOverlayUpdate {
+	mutation := newPolicyOverlayMutation(c.config, OpUpdate)
+	return &PolicyOverlayUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *PolicyOverlayClient) UpdateOne(_m *PolicyOverlay) *PolicyOverlayUpdateOne {
+	mutation := newPolicyOverlayMutation(c.config, OpUpdateOne, withPolicyOverlay(_m))
+	return &PolicyOverlayUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *PolicyOverlayClient) UpdateOneID(id ids.ID) *PolicyOverlayUpdateOne {
+	mutation := newPolicyOverlayMutation(c.config, OpUpdateOne, withPolicyOverlayID(id))
+	return &PolicyOverlayUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for PolicyOverlay.
+func (c *PolicyOverlayClient) Delete() *PolicyOverlayDelete {
+	mutation := newPolicyOverlayMutation(c.config, OpDelete)
+	return &PolicyOverlayDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *PolicyOverlayClient) DeleteOne(_m *PolicyOverlay) *PolicyOverlayDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *PolicyOverlayClient) DeleteOneID(id ids.ID) *PolicyOverlayDeleteOne {
+	builder := c.Delete().Where(policyoverlay.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &PolicyOverlayDeleteOne{builder}
+}
+
+// Query returns a query builder for PolicyOverlay.
+func (c *PolicyOverlayClient) Query() *PolicyOverlayQuery {
+	return &PolicyOverlayQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypePolicyOverlay},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a PolicyOverlay entity by its id.
+func (c *PolicyOverlayClient) Get(ctx context.Context, id ids.ID) (*PolicyOverlay, error) {
+	return c.Query().Where(policyoverlay.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *PolicyOverlayClient) GetX(ctx context.Context, id ids.ID) *PolicyOverlay {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *PolicyOverlayClient) Hooks() []Hook {
+	return c.hooks.PolicyOverlay
+}
+
+// Interceptors returns the client interceptors.
+func (c *PolicyOverlayClient) Interceptors() []Interceptor {
+	return c.inters.PolicyOverlay
+}
+
+func (c *PolicyOverlayClient) mutate(ctx context.Context, m *PolicyOverlayMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&PolicyOverlayCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&PolicyOverlayUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&PolicyOverlayUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&PolicyOverlayDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown PolicyOverlay mutation op: %q", m.Op())
+	}
+}
+
 // ProjectClient is a client for the Project schema.
 type ProjectClient struct {
 	config
@@ -3503,6 +4377,139 @@ func (c *RoleBindingClient) mutate(ctx context.Context, m *RoleBindingMutation) 
 		return (&RoleBindingDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("db: unknown RoleBinding mutation op: %q", m.Op())
+	}
+}
+
+// RuntimeSecretClient is a client for the RuntimeSecret schema.
+type RuntimeSecretClient struct {
+	config
+}
+
+// NewRuntimeSecretClient returns a client for the RuntimeSecret from the given config.
+func NewRuntimeSecretClient(c config) *RuntimeSecretClient {
+	return &RuntimeSecretClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `runtimesecret.Hooks(f(g(h())))`.
+func (c *RuntimeSecretClient) Use(hooks ...Hook) {
+	c.hooks.RuntimeSecret = append(c.hooks.RuntimeSecret, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `runtimesecret.Intercept(f(g(h())))`.
+func (c *RuntimeSecretClient) Intercept(interceptors ...Interceptor) {
+	c.inters.RuntimeSecret = append(c.inters.RuntimeSecret, interceptors...)
+}
+
+// Create returns a builder for creating a RuntimeSecret entity.
+func (c *RuntimeSecretClient) Create() *RuntimeSecretCreate {
+	mutation := newRuntimeSecretMutation(c.config, OpCreate)
+	return &RuntimeSecretCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of RuntimeSecret entities.
+func (c *RuntimeSecretClient) CreateBulk(builders ...*RuntimeSecretCreate) *RuntimeSecretCreateBulk {
+	return &RuntimeSecretCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RuntimeSecretClient) MapCreateBulk(slice any, setFunc func(*RuntimeSecretCreate, int)) *RuntimeSecretCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RuntimeSecretCreateBulk{err: fmt.Errorf("calling to RuntimeSecretClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RuntimeSecretCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RuntimeSecretCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for RuntimeSecret.
+func (c *RuntimeSecretClient) Update() *RuntimeSecretUpdate {
+	mutation := newRuntimeSecretMutation(c.config, OpUpdate)
+	return &RuntimeSecretUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RuntimeSecretClient) UpdateOne(_m *RuntimeSecret) *RuntimeSecretUpdateOne {
+	mutation := newRuntimeSecretMutation(c.config, OpUpdateOne, withRuntimeSecret(_m))
+	return &RuntimeSecretUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RuntimeSecretClient) UpdateOneID(id ids.ID) *RuntimeSecretUpdateOne {
+	mutation := newRuntimeSecretMutation(c.config, OpUpdateOne, withRuntimeSecretID(id))
+	return &RuntimeSecretUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for RuntimeSecret.
+func (c *RuntimeSecretClient) Delete() *RuntimeSecretDelete {
+	mutation := newRuntimeSecretMutation(c.config, OpDelete)
+	return &RuntimeSecretDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RuntimeSecretClient) DeleteOne(_m *RuntimeSecret) *RuntimeSecretDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RuntimeSecretClient) DeleteOneID(id ids.ID) *RuntimeSecretDeleteOne {
+	builder := c.Delete().Where(runtimesecret.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RuntimeSecretDeleteOne{builder}
+}
+
+// Query returns a query builder for RuntimeSecret.
+func (c *RuntimeSecretClient) Query() *RuntimeSecretQuery {
+	return &RuntimeSecretQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRuntimeSecret},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a RuntimeSecret entity by its id.
+func (c *RuntimeSecretClient) Get(ctx context.Context, id ids.ID) (*RuntimeSecret, error) {
+	return c.Query().Where(runtimesecret.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RuntimeSecretClient) GetX(ctx context.Context, id ids.ID) *RuntimeSecret {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *RuntimeSecretClient) Hooks() []Hook {
+	return c.hooks.RuntimeSecret
+}
+
+// Interceptors returns the client interceptors.
+func (c *RuntimeSecretClient) Interceptors() []Interceptor {
+	return c.inters.RuntimeSecret
+}
+
+func (c *RuntimeSecretClient) mutate(ctx context.Context, m *RuntimeSecretMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RuntimeSecretCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RuntimeSecretUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RuntimeSecretUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RuntimeSecretDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown RuntimeSecret mutation op: %q", m.Op())
 	}
 }
 
@@ -4304,6 +5311,272 @@ func (c *UserClient) mutate(ctx context.Context, m *UserMutation) (Value, error)
 	}
 }
 
+// WebhookClient is a client for the Webhook schema.
+type WebhookClient struct {
+	config
+}
+
+// NewWebhookClient returns a client for the Webhook from the given config.
+func NewWebhookClient(c config) *WebhookClient {
+	return &WebhookClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `webhook.Hooks(f(g(h())))`.
+func (c *WebhookClient) Use(hooks ...Hook) {
+	c.hooks.Webhook = append(c.hooks.Webhook, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `webhook.Intercept(f(g(h())))`.
+func (c *WebhookClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Webhook = append(c.inters.Webhook, interceptors...)
+}
+
+// Create returns a builder for creating a Webhook entity.
+func (c *WebhookClient) Create() *WebhookCreate {
+	mutation := newWebhookMutation(c.config, OpCreate)
+	return &WebhookCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Webhook entities.
+func (c *WebhookClient) CreateBulk(builders ...*WebhookCreate) *WebhookCreateBulk {
+	return &WebhookCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *WebhookClient) MapCreateBulk(slice any, setFunc func(*WebhookCreate, int)) *WebhookCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &WebhookCreateBulk{err: fmt.Errorf("calling to WebhookClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*WebhookCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &WebhookCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Webhook.
+func (c *WebhookClient) Update() *WebhookUpdate {
+	mutation := newWebhookMutation(c.config, OpUpdate)
+	return &WebhookUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *WebhookClient) UpdateOne(_m *Webhook) *WebhookUpdateOne {
+	mutation := newWebhookMutation(c.config, OpUpdateOne, withWebhook(_m))
+	return &WebhookUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *WebhookClient) UpdateOneID(id ids.ID) *WebhookUpdateOne {
+	mutation := newWebhookMutation(c.config, OpUpdateOne, withWebhookID(id))
+	return &WebhookUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Webhook.
+func (c *WebhookClient) Delete() *WebhookDelete {
+	mutation := newWebhookMutation(c.config, OpDelete)
+	return &WebhookDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *WebhookClient) DeleteOne(_m *Webhook) *WebhookDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *WebhookClient) DeleteOneID(id ids.ID) *WebhookDeleteOne {
+	builder := c.Delete().Where(webhook.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &WebhookDeleteOne{builder}
+}
+
+// Query returns a query builder for Webhook.
+func (c *WebhookClient) Query() *WebhookQuery {
+	return &WebhookQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeWebhook},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Webhook entity by its id.
+func (c *WebhookClient) Get(ctx context.Context, id ids.ID) (*Webhook, error) {
+	return c.Query().Where(webhook.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *WebhookClient) GetX(ctx context.Context, id ids.ID) *Webhook {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *WebhookClient) Hooks() []Hook {
+	return c.hooks.Webhook
+}
+
+// Interceptors returns the client interceptors.
+func (c *WebhookClient) Interceptors() []Interceptor {
+	return c.inters.Webhook
+}
+
+func (c *WebhookClient) mutate(ctx context.Context, m *WebhookMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&WebhookCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&WebhookUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&WebhookUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&WebhookDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown Webhook mutation op: %q", m.Op())
+	}
+}
+
+// WebhookDeliveryClient is a client for the WebhookDelivery schema.
+type WebhookDeliveryClient struct {
+	config
+}
+
+// NewWebhookDeliveryClient returns a client for the WebhookDelivery from the given config.
+func NewWebhookDeliveryClient(c config) *WebhookDeliveryClient {
+	return &WebhookDeliveryClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `webhookdelivery.Hooks(f(g(h())))`.
+func (c *WebhookDeliveryClient) Use(hooks ...Hook) {
+	c.hooks.WebhookDelivery = append(c.hooks.WebhookDelivery, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `webhookdelivery.Intercept(f(g(h())))`.
+func (c *WebhookDeliveryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.WebhookDelivery = append(c.inters.WebhookDelivery, interceptors...)
+}
+
+// Create returns a builder for creating a WebhookDelivery entity.
+func (c *WebhookDeliveryClient) Create() *WebhookDeliveryCreate {
+	mutation := newWebhookDeliveryMutation(c.config, OpCreate)
+	return &WebhookDeliveryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of WebhookDelivery entities.
+func (c *WebhookDeliveryClient) CreateBulk(builders ...*WebhookDeliveryCreate) *WebhookDeliveryCreateBulk {
+	return &WebhookDeliveryCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *WebhookDeliveryClient) MapCreateBulk(slice any, setFunc func(*WebhookDeliveryCreate, int)) *WebhookDeliveryCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &WebhookDeliveryCreateBulk{err: fmt.Errorf("calling to WebhookDeliveryClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*WebhookDeliveryCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &WebhookDeliveryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for WebhookDelivery.
+func (c *WebhookDeliveryClient) Update() *WebhookDeliveryUpdate {
+	mutation := newWebhookDeliveryMutation(c.config, OpUpdate)
+	return &WebhookDeliveryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *WebhookDeliveryClient) UpdateOne(_m *WebhookDelivery) *WebhookDeliveryUpdateOne {
+	mutation := newWebhookDeliveryMutation(c.config, OpUpdateOne, withWebhookDelivery(_m))
+	return &WebhookDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *WebhookDeliveryClient) UpdateOneID(id ids.ID) *WebhookDeliveryUpdateOne {
+	mutation := newWebhookDeliveryMutation(c.config, OpUpdateOne, withWebhookDeliveryID(id))
+	return &WebhookDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for WebhookDelivery.
+func (c *WebhookDeliveryClient) Delete() *WebhookDeliveryDelete {
+	mutation := newWebhookDeliveryMutation(c.config, OpDelete)
+	return &WebhookDeliveryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *WebhookDeliveryClient) DeleteOne(_m *WebhookDelivery) *WebhookDeliveryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *WebhookDeliveryClient) DeleteOneID(id ids.ID) *WebhookDeliveryDeleteOne {
+	builder := c.Delete().Where(webhookdelivery.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &WebhookDeliveryDeleteOne{builder}
+}
+
+// Query returns a query builder for WebhookDelivery.
+func (c *WebhookDeliveryClient) Query() *WebhookDeliveryQuery {
+	return &WebhookDeliveryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeWebhookDelivery},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a WebhookDelivery entity by its id.
+func (c *WebhookDeliveryClient) Get(ctx context.Context, id ids.ID) (*WebhookDelivery, error) {
+	return c.Query().Where(webhookdelivery.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *WebhookDeliveryClient) GetX(ctx context.Context, id ids.ID) *WebhookDelivery {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *WebhookDeliveryClient) Hooks() []Hook {
+	return c.hooks.WebhookDelivery
+}
+
+// Interceptors returns the client interceptors.
+func (c *WebhookDeliveryClient) Interceptors() []Interceptor {
+	return c.inters.WebhookDelivery
+}
+
+func (c *WebhookDeliveryClient) mutate(ctx context.Context, m *WebhookDeliveryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&WebhookDeliveryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&WebhookDeliveryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&WebhookDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&WebhookDeliveryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown WebhookDelivery mutation op: %q", m.Op())
+	}
+}
+
 // WorkerProcessClient is a client for the WorkerProcess schema.
 type WorkerProcessClient struct {
 	config
@@ -4440,17 +5713,21 @@ func (c *WorkerProcessClient) mutate(ctx context.Context, m *WorkerProcessMutati
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		Adapter, Allocation, App, Artifact, AuditEntry, ComputeNode, Entitlement, Event,
-		Generation, Idempotency, Instance, LoginCode, Manifest, ManifestArtifact,
-		Member, NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep,
-		Orphan, Project, RoleBinding, SKUPrice, ServiceAccount, ServiceAccountKey,
-		Session, Tenant, User, WorkerProcess []ent.Hook
+		Adapter, Allocation, App, Artifact, AuditCheckpoint, AuditEntry, AuditLink,
+		ComputeNode, ControlPlaneShare, Entitlement, Event, ExternalIdentity,
+		Generation, Idempotency, Instance, LoginAttempt, LoginCode, Manifest,
+		ManifestArtifact, Member, NodeCredential, NodeEnrolment, NodeTask, Operation,
+		OperationStep, Orphan, PolicyOverlay, Project, RoleBinding, RuntimeSecret,
+		SKUPrice, ServiceAccount, ServiceAccountKey, Session, Tenant, User, Webhook,
+		WebhookDelivery, WorkerProcess []ent.Hook
 	}
 	inters struct {
-		Adapter, Allocation, App, Artifact, AuditEntry, ComputeNode, Entitlement, Event,
-		Generation, Idempotency, Instance, LoginCode, Manifest, ManifestArtifact,
-		Member, NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep,
-		Orphan, Project, RoleBinding, SKUPrice, ServiceAccount, ServiceAccountKey,
-		Session, Tenant, User, WorkerProcess []ent.Interceptor
+		Adapter, Allocation, App, Artifact, AuditCheckpoint, AuditEntry, AuditLink,
+		ComputeNode, ControlPlaneShare, Entitlement, Event, ExternalIdentity,
+		Generation, Idempotency, Instance, LoginAttempt, LoginCode, Manifest,
+		ManifestArtifact, Member, NodeCredential, NodeEnrolment, NodeTask, Operation,
+		OperationStep, Orphan, PolicyOverlay, Project, RoleBinding, RuntimeSecret,
+		SKUPrice, ServiceAccount, ServiceAccountKey, Session, Tenant, User, Webhook,
+		WebhookDelivery, WorkerProcess []ent.Interceptor
 	}
 )

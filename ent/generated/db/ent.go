@@ -16,13 +16,18 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifact"
+	"github.com/gpuaas/app-platform/ent/generated/db/auditcheckpoint"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditentry"
+	"github.com/gpuaas/app-platform/ent/generated/db/auditlink"
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
+	"github.com/gpuaas/app-platform/ent/generated/db/controlplaneshare"
 	"github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	"github.com/gpuaas/app-platform/ent/generated/db/event"
+	"github.com/gpuaas/app-platform/ent/generated/db/externalidentity"
 	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
 	"github.com/gpuaas/app-platform/ent/generated/db/instance"
+	"github.com/gpuaas/app-platform/ent/generated/db/loginattempt"
 	"github.com/gpuaas/app-platform/ent/generated/db/logincode"
 	"github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db/manifestartifact"
@@ -33,14 +38,18 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/ent/generated/db/operationstep"
 	"github.com/gpuaas/app-platform/ent/generated/db/orphan"
+	"github.com/gpuaas/app-platform/ent/generated/db/policyoverlay"
 	"github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
+	"github.com/gpuaas/app-platform/ent/generated/db/runtimesecret"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccountkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/session"
 	"github.com/gpuaas/app-platform/ent/generated/db/skuprice"
 	"github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	"github.com/gpuaas/app-platform/ent/generated/db/user"
+	"github.com/gpuaas/app-platform/ent/generated/db/webhook"
+	"github.com/gpuaas/app-platform/ent/generated/db/webhookdelivery"
 	"github.com/gpuaas/app-platform/ent/generated/db/workerprocess"
 )
 
@@ -106,13 +115,18 @@ func checkColumn(t, c string) error {
 			allocation.Table:        allocation.ValidColumn,
 			app.Table:               app.ValidColumn,
 			artifact.Table:          artifact.ValidColumn,
+			auditcheckpoint.Table:   auditcheckpoint.ValidColumn,
 			auditentry.Table:        auditentry.ValidColumn,
+			auditlink.Table:         auditlink.ValidColumn,
 			computenode.Table:       computenode.ValidColumn,
+			controlplaneshare.Table: controlplaneshare.ValidColumn,
 			entitlement.Table:       entitlement.ValidColumn,
 			event.Table:             event.ValidColumn,
+			externalidentity.Table:  externalidentity.ValidColumn,
 			generation.Table:        generation.ValidColumn,
 			idempotency.Table:       idempotency.ValidColumn,
 			instance.Table:          instance.ValidColumn,
+			loginattempt.Table:      loginattempt.ValidColumn,
 			logincode.Table:         logincode.ValidColumn,
 			manifest.Table:          manifest.ValidColumn,
 			manifestartifact.Table:  manifestartifact.ValidColumn,
@@ -123,14 +137,18 @@ func checkColumn(t, c string) error {
 			operation.Table:         operation.ValidColumn,
 			operationstep.Table:     operationstep.ValidColumn,
 			orphan.Table:            orphan.ValidColumn,
+			policyoverlay.Table:     policyoverlay.ValidColumn,
 			project.Table:           project.ValidColumn,
 			rolebinding.Table:       rolebinding.ValidColumn,
+			runtimesecret.Table:     runtimesecret.ValidColumn,
 			skuprice.Table:          skuprice.ValidColumn,
 			serviceaccount.Table:    serviceaccount.ValidColumn,
 			serviceaccountkey.Table: serviceaccountkey.ValidColumn,
 			session.Table:           session.ValidColumn,
 			tenant.Table:            tenant.ValidColumn,
 			user.Table:              user.ValidColumn,
+			webhook.Table:           webhook.ValidColumn,
+			webhookdelivery.Table:   webhookdelivery.ValidColumn,
 			workerprocess.Table:     workerprocess.ValidColumn,
 		})
 	})

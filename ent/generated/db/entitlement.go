@@ -3,6 +3,7 @@
 package db
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -27,6 +28,18 @@ type Entitlement struct {
 	AppSlug string `json:"app_slug,omitempty"`
 	// who gave it
 	GrantedBy string `json:"granted_by,omitempty"`
+	// why it was given
+	Reason string `json:"reason,omitempty"`
+	// most live instances of the app; none for no bound
+	MaxInstances *int `json:"max_instances,omitempty"`
+	// most members of one instance; none for no bound
+	MaxMembers *int `json:"max_members,omitempty"`
+	// most GPUs of one instance's allocations; none for no bound
+	MaxGpus *int `json:"max_gpus,omitempty"`
+	// version constraints, any of which lets a version in; none for all
+	Versions []string `json:"versions,omitempty"`
+	// when it ends
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	// when it was taken away
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 	// when the row was made
@@ -39,9 +52,13 @@ func (*Entitlement) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case entitlement.FieldID, entitlement.FieldTenantID, entitlement.FieldProjectID, entitlement.FieldAppSlug, entitlement.FieldGrantedBy:
+		case entitlement.FieldVersions:
+			values[i] = new([]byte)
+		case entitlement.FieldMaxInstances, entitlement.FieldMaxMembers, entitlement.FieldMaxGpus:
+			values[i] = new(sql.NullInt64)
+		case entitlement.FieldID, entitlement.FieldTenantID, entitlement.FieldProjectID, entitlement.FieldAppSlug, entitlement.FieldGrantedBy, entitlement.FieldReason:
 			values[i] = new(sql.NullString)
-		case entitlement.FieldRevokedAt, entitlement.FieldCreatedAt:
+		case entitlement.FieldExpiresAt, entitlement.FieldRevokedAt, entitlement.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -87,6 +104,48 @@ func (_m *Entitlement) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field granted_by", values[i])
 			} else if value.Valid {
 				_m.GrantedBy = value.String
+			}
+		case entitlement.FieldReason:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field reason", values[i])
+			} else if value.Valid {
+				_m.Reason = value.String
+			}
+		case entitlement.FieldMaxInstances:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field max_instances", values[i])
+			} else if value.Valid {
+				_m.MaxInstances = new(int)
+				*_m.MaxInstances = int(value.Int64)
+			}
+		case entitlement.FieldMaxMembers:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field max_members", values[i])
+			} else if value.Valid {
+				_m.MaxMembers = new(int)
+				*_m.MaxMembers = int(value.Int64)
+			}
+		case entitlement.FieldMaxGpus:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field max_gpus", values[i])
+			} else if value.Valid {
+				_m.MaxGpus = new(int)
+				*_m.MaxGpus = int(value.Int64)
+			}
+		case entitlement.FieldVersions:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field versions", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Versions); err != nil {
+					return fmt.Errorf("unmarshal field versions: %w", err)
+				}
+			}
+		case entitlement.FieldExpiresAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field expires_at", values[i])
+			} else if value.Valid {
+				_m.ExpiresAt = new(time.Time)
+				*_m.ExpiresAt = value.Time
 			}
 		case entitlement.FieldRevokedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -148,6 +207,32 @@ func (_m *Entitlement) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("granted_by=")
 	builder.WriteString(_m.GrantedBy)
+	builder.WriteString(", ")
+	builder.WriteString("reason=")
+	builder.WriteString(_m.Reason)
+	builder.WriteString(", ")
+	if v := _m.MaxInstances; v != nil {
+		builder.WriteString("max_instances=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.MaxMembers; v != nil {
+		builder.WriteString("max_members=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.MaxGpus; v != nil {
+		builder.WriteString("max_gpus=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("versions=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Versions))
+	builder.WriteString(", ")
+	if v := _m.ExpiresAt; v != nil {
+		builder.WriteString("expires_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
 	builder.WriteString(", ")
 	if v := _m.RevokedAt; v != nil {
 		builder.WriteString("revoked_at=")

@@ -53,6 +53,82 @@ func (_c *EntitlementCreate) SetNillableGrantedBy(v *string) *EntitlementCreate 
 	return _c
 }
 
+// SetReason sets the "reason" field.
+func (_c *EntitlementCreate) SetReason(v string) *EntitlementCreate {
+	_c.mutation.SetReason(v)
+	return _c
+}
+
+// SetNillableReason sets the "reason" field if the given value is not nil.
+func (_c *EntitlementCreate) SetNillableReason(v *string) *EntitlementCreate {
+	if v != nil {
+		_c.SetReason(*v)
+	}
+	return _c
+}
+
+// SetMaxInstances sets the "max_instances" field.
+func (_c *EntitlementCreate) SetMaxInstances(v int) *EntitlementCreate {
+	_c.mutation.SetMaxInstances(v)
+	return _c
+}
+
+// SetNillableMaxInstances sets the "max_instances" field if the given value is not nil.
+func (_c *EntitlementCreate) SetNillableMaxInstances(v *int) *EntitlementCreate {
+	if v != nil {
+		_c.SetMaxInstances(*v)
+	}
+	return _c
+}
+
+// SetMaxMembers sets the "max_members" field.
+func (_c *EntitlementCreate) SetMaxMembers(v int) *EntitlementCreate {
+	_c.mutation.SetMaxMembers(v)
+	return _c
+}
+
+// SetNillableMaxMembers sets the "max_members" field if the given value is not nil.
+func (_c *EntitlementCreate) SetNillableMaxMembers(v *int) *EntitlementCreate {
+	if v != nil {
+		_c.SetMaxMembers(*v)
+	}
+	return _c
+}
+
+// SetMaxGpus sets the "max_gpus" field.
+func (_c *EntitlementCreate) SetMaxGpus(v int) *EntitlementCreate {
+	_c.mutation.SetMaxGpus(v)
+	return _c
+}
+
+// SetNillableMaxGpus sets the "max_gpus" field if the given value is not nil.
+func (_c *EntitlementCreate) SetNillableMaxGpus(v *int) *EntitlementCreate {
+	if v != nil {
+		_c.SetMaxGpus(*v)
+	}
+	return _c
+}
+
+// SetVersions sets the "versions" field.
+func (_c *EntitlementCreate) SetVersions(v []string) *EntitlementCreate {
+	_c.mutation.SetVersions(v)
+	return _c
+}
+
+// SetExpiresAt sets the "expires_at" field.
+func (_c *EntitlementCreate) SetExpiresAt(v time.Time) *EntitlementCreate {
+	_c.mutation.SetExpiresAt(v)
+	return _c
+}
+
+// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
+func (_c *EntitlementCreate) SetNillableExpiresAt(v *time.Time) *EntitlementCreate {
+	if v != nil {
+		_c.SetExpiresAt(*v)
+	}
+	return _c
+}
+
 // SetRevokedAt sets the "revoked_at" field.
 func (_c *EntitlementCreate) SetRevokedAt(v time.Time) *EntitlementCreate {
 	_c.mutation.SetRevokedAt(v)
@@ -126,6 +202,10 @@ func (_c *EntitlementCreate) defaults() {
 		v := entitlement.DefaultGrantedBy
 		_c.mutation.SetGrantedBy(v)
 	}
+	if _, ok := _c.mutation.Reason(); !ok {
+		v := entitlement.DefaultReason
+		_c.mutation.SetReason(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := entitlement.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -145,6 +225,9 @@ func (_c *EntitlementCreate) check() error {
 	}
 	if _, ok := _c.mutation.GrantedBy(); !ok {
 		return &ValidationError{Name: "granted_by", err: errors.New(`db: missing required field "Entitlement.granted_by"`)}
+	}
+	if _, ok := _c.mutation.Reason(); !ok {
+		return &ValidationError{Name: "reason", err: errors.New(`db: missing required field "Entitlement.reason"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "Entitlement.created_at"`)}
@@ -199,6 +282,30 @@ func (_c *EntitlementCreate) createSpec() (*Entitlement, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.GrantedBy(); ok {
 		_spec.SetField(entitlement.FieldGrantedBy, field.TypeString, value)
 		_node.GrantedBy = value
+	}
+	if value, ok := _c.mutation.Reason(); ok {
+		_spec.SetField(entitlement.FieldReason, field.TypeString, value)
+		_node.Reason = value
+	}
+	if value, ok := _c.mutation.MaxInstances(); ok {
+		_spec.SetField(entitlement.FieldMaxInstances, field.TypeInt, value)
+		_node.MaxInstances = &value
+	}
+	if value, ok := _c.mutation.MaxMembers(); ok {
+		_spec.SetField(entitlement.FieldMaxMembers, field.TypeInt, value)
+		_node.MaxMembers = &value
+	}
+	if value, ok := _c.mutation.MaxGpus(); ok {
+		_spec.SetField(entitlement.FieldMaxGpus, field.TypeInt, value)
+		_node.MaxGpus = &value
+	}
+	if value, ok := _c.mutation.Versions(); ok {
+		_spec.SetField(entitlement.FieldVersions, field.TypeJSON, value)
+		_node.Versions = value
+	}
+	if value, ok := _c.mutation.ExpiresAt(); ok {
+		_spec.SetField(entitlement.FieldExpiresAt, field.TypeTime, value)
+		_node.ExpiresAt = &value
 	}
 	if value, ok := _c.mutation.RevokedAt(); ok {
 		_spec.SetField(entitlement.FieldRevokedAt, field.TypeTime, value)

@@ -10,6 +10,7 @@ import (
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
+	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
@@ -53,6 +54,139 @@ func (_u *EntitlementUpdate) SetNillableGrantedBy(v *string) *EntitlementUpdate 
 	if v != nil {
 		_u.SetGrantedBy(*v)
 	}
+	return _u
+}
+
+// SetReason sets the "reason" field.
+func (_u *EntitlementUpdate) SetReason(v string) *EntitlementUpdate {
+	_u.mutation.SetReason(v)
+	return _u
+}
+
+// SetNillableReason sets the "reason" field if the given value is not nil.
+func (_u *EntitlementUpdate) SetNillableReason(v *string) *EntitlementUpdate {
+	if v != nil {
+		_u.SetReason(*v)
+	}
+	return _u
+}
+
+// SetMaxInstances sets the "max_instances" field.
+func (_u *EntitlementUpdate) SetMaxInstances(v int) *EntitlementUpdate {
+	_u.mutation.ResetMaxInstances()
+	_u.mutation.SetMaxInstances(v)
+	return _u
+}
+
+// SetNillableMaxInstances sets the "max_instances" field if the given value is not nil.
+func (_u *EntitlementUpdate) SetNillableMaxInstances(v *int) *EntitlementUpdate {
+	if v != nil {
+		_u.SetMaxInstances(*v)
+	}
+	return _u
+}
+
+// AddMaxInstances adds value to the "max_instances" field.
+func (_u *EntitlementUpdate) AddMaxInstances(v int) *EntitlementUpdate {
+	_u.mutation.AddMaxInstances(v)
+	return _u
+}
+
+// ClearMaxInstances clears the value of the "max_instances" field.
+func (_u *EntitlementUpdate) ClearMaxInstances() *EntitlementUpdate {
+	_u.mutation.ClearMaxInstances()
+	return _u
+}
+
+// SetMaxMembers sets the "max_members" field.
+func (_u *EntitlementUpdate) SetMaxMembers(v int) *EntitlementUpdate {
+	_u.mutation.ResetMaxMembers()
+	_u.mutation.SetMaxMembers(v)
+	return _u
+}
+
+// SetNillableMaxMembers sets the "max_members" field if the given value is not nil.
+func (_u *EntitlementUpdate) SetNillableMaxMembers(v *int) *EntitlementUpdate {
+	if v != nil {
+		_u.SetMaxMembers(*v)
+	}
+	return _u
+}
+
+// AddMaxMembers adds value to the "max_members" field.
+func (_u *EntitlementUpdate) AddMaxMembers(v int) *EntitlementUpdate {
+	_u.mutation.AddMaxMembers(v)
+	return _u
+}
+
+// ClearMaxMembers clears the value of the "max_members" field.
+func (_u *EntitlementUpdate) ClearMaxMembers() *EntitlementUpdate {
+	_u.mutation.ClearMaxMembers()
+	return _u
+}
+
+// SetMaxGpus sets the "max_gpus" field.
+func (_u *EntitlementUpdate) SetMaxGpus(v int) *EntitlementUpdate {
+	_u.mutation.ResetMaxGpus()
+	_u.mutation.SetMaxGpus(v)
+	return _u
+}
+
+// SetNillableMaxGpus sets the "max_gpus" field if the given value is not nil.
+func (_u *EntitlementUpdate) SetNillableMaxGpus(v *int) *EntitlementUpdate {
+	if v != nil {
+		_u.SetMaxGpus(*v)
+	}
+	return _u
+}
+
+// AddMaxGpus adds value to the "max_gpus" field.
+func (_u *EntitlementUpdate) AddMaxGpus(v int) *EntitlementUpdate {
+	_u.mutation.AddMaxGpus(v)
+	return _u
+}
+
+// ClearMaxGpus clears the value of the "max_gpus" field.
+func (_u *EntitlementUpdate) ClearMaxGpus() *EntitlementUpdate {
+	_u.mutation.ClearMaxGpus()
+	return _u
+}
+
+// SetVersions sets the "versions" field.
+func (_u *EntitlementUpdate) SetVersions(v []string) *EntitlementUpdate {
+	_u.mutation.SetVersions(v)
+	return _u
+}
+
+// AppendVersions appends value to the "versions" field.
+func (_u *EntitlementUpdate) AppendVersions(v []string) *EntitlementUpdate {
+	_u.mutation.AppendVersions(v)
+	return _u
+}
+
+// ClearVersions clears the value of the "versions" field.
+func (_u *EntitlementUpdate) ClearVersions() *EntitlementUpdate {
+	_u.mutation.ClearVersions()
+	return _u
+}
+
+// SetExpiresAt sets the "expires_at" field.
+func (_u *EntitlementUpdate) SetExpiresAt(v time.Time) *EntitlementUpdate {
+	_u.mutation.SetExpiresAt(v)
+	return _u
+}
+
+// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
+func (_u *EntitlementUpdate) SetNillableExpiresAt(v *time.Time) *EntitlementUpdate {
+	if v != nil {
+		_u.SetExpiresAt(*v)
+	}
+	return _u
+}
+
+// ClearExpiresAt clears the value of the "expires_at" field.
+func (_u *EntitlementUpdate) ClearExpiresAt() *EntitlementUpdate {
+	_u.mutation.ClearExpiresAt()
 	return _u
 }
 
@@ -123,6 +257,53 @@ func (_u *EntitlementUpdate) sqlSave(ctx context.Context) (_node int, err error)
 	if value, ok := _u.mutation.GrantedBy(); ok {
 		_spec.SetField(entitlement.FieldGrantedBy, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.Reason(); ok {
+		_spec.SetField(entitlement.FieldReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.MaxInstances(); ok {
+		_spec.SetField(entitlement.FieldMaxInstances, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxInstances(); ok {
+		_spec.AddField(entitlement.FieldMaxInstances, field.TypeInt, value)
+	}
+	if _u.mutation.MaxInstancesCleared() {
+		_spec.ClearField(entitlement.FieldMaxInstances, field.TypeInt)
+	}
+	if value, ok := _u.mutation.MaxMembers(); ok {
+		_spec.SetField(entitlement.FieldMaxMembers, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxMembers(); ok {
+		_spec.AddField(entitlement.FieldMaxMembers, field.TypeInt, value)
+	}
+	if _u.mutation.MaxMembersCleared() {
+		_spec.ClearField(entitlement.FieldMaxMembers, field.TypeInt)
+	}
+	if value, ok := _u.mutation.MaxGpus(); ok {
+		_spec.SetField(entitlement.FieldMaxGpus, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxGpus(); ok {
+		_spec.AddField(entitlement.FieldMaxGpus, field.TypeInt, value)
+	}
+	if _u.mutation.MaxGpusCleared() {
+		_spec.ClearField(entitlement.FieldMaxGpus, field.TypeInt)
+	}
+	if value, ok := _u.mutation.Versions(); ok {
+		_spec.SetField(entitlement.FieldVersions, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedVersions(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, entitlement.FieldVersions, value)
+		})
+	}
+	if _u.mutation.VersionsCleared() {
+		_spec.ClearField(entitlement.FieldVersions, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.ExpiresAt(); ok {
+		_spec.SetField(entitlement.FieldExpiresAt, field.TypeTime, value)
+	}
+	if _u.mutation.ExpiresAtCleared() {
+		_spec.ClearField(entitlement.FieldExpiresAt, field.TypeTime)
+	}
 	if value, ok := _u.mutation.RevokedAt(); ok {
 		_spec.SetField(entitlement.FieldRevokedAt, field.TypeTime, value)
 	}
@@ -174,6 +355,139 @@ func (_u *EntitlementUpdateOne) SetNillableGrantedBy(v *string) *EntitlementUpda
 	if v != nil {
 		_u.SetGrantedBy(*v)
 	}
+	return _u
+}
+
+// SetReason sets the "reason" field.
+func (_u *EntitlementUpdateOne) SetReason(v string) *EntitlementUpdateOne {
+	_u.mutation.SetReason(v)
+	return _u
+}
+
+// SetNillableReason sets the "reason" field if the given value is not nil.
+func (_u *EntitlementUpdateOne) SetNillableReason(v *string) *EntitlementUpdateOne {
+	if v != nil {
+		_u.SetReason(*v)
+	}
+	return _u
+}
+
+// SetMaxInstances sets the "max_instances" field.
+func (_u *EntitlementUpdateOne) SetMaxInstances(v int) *EntitlementUpdateOne {
+	_u.mutation.ResetMaxInstances()
+	_u.mutation.SetMaxInstances(v)
+	return _u
+}
+
+// SetNillableMaxInstances sets the "max_instances" field if the given value is not nil.
+func (_u *EntitlementUpdateOne) SetNillableMaxInstances(v *int) *EntitlementUpdateOne {
+	if v != nil {
+		_u.SetMaxInstances(*v)
+	}
+	return _u
+}
+
+// AddMaxInstances adds value to the "max_instances" field.
+func (_u *EntitlementUpdateOne) AddMaxInstances(v int) *EntitlementUpdateOne {
+	_u.mutation.AddMaxInstances(v)
+	return _u
+}
+
+// ClearMaxInstances clears the value of the "max_instances" field.
+func (_u *EntitlementUpdateOne) ClearMaxInstances() *EntitlementUpdateOne {
+	_u.mutation.ClearMaxInstances()
+	return _u
+}
+
+// SetMaxMembers sets the "max_members" field.
+func (_u *EntitlementUpdateOne) SetMaxMembers(v int) *EntitlementUpdateOne {
+	_u.mutation.ResetMaxMembers()
+	_u.mutation.SetMaxMembers(v)
+	return _u
+}
+
+// SetNillableMaxMembers sets the "max_members" field if the given value is not nil.
+func (_u *EntitlementUpdateOne) SetNillableMaxMembers(v *int) *EntitlementUpdateOne {
+	if v != nil {
+		_u.SetMaxMembers(*v)
+	}
+	return _u
+}
+
+// AddMaxMembers adds value to the "max_members" field.
+func (_u *EntitlementUpdateOne) AddMaxMembers(v int) *EntitlementUpdateOne {
+	_u.mutation.AddMaxMembers(v)
+	return _u
+}
+
+// ClearMaxMembers clears the value of the "max_members" field.
+func (_u *EntitlementUpdateOne) ClearMaxMembers() *EntitlementUpdateOne {
+	_u.mutation.ClearMaxMembers()
+	return _u
+}
+
+// SetMaxGpus sets the "max_gpus" field.
+func (_u *EntitlementUpdateOne) SetMaxGpus(v int) *EntitlementUpdateOne {
+	_u.mutation.ResetMaxGpus()
+	_u.mutation.SetMaxGpus(v)
+	return _u
+}
+
+// SetNillableMaxGpus sets the "max_gpus" field if the given value is not nil.
+func (_u *EntitlementUpdateOne) SetNillableMaxGpus(v *int) *EntitlementUpdateOne {
+	if v != nil {
+		_u.SetMaxGpus(*v)
+	}
+	return _u
+}
+
+// AddMaxGpus adds value to the "max_gpus" field.
+func (_u *EntitlementUpdateOne) AddMaxGpus(v int) *EntitlementUpdateOne {
+	_u.mutation.AddMaxGpus(v)
+	return _u
+}
+
+// ClearMaxGpus clears the value of the "max_gpus" field.
+func (_u *EntitlementUpdateOne) ClearMaxGpus() *EntitlementUpdateOne {
+	_u.mutation.ClearMaxGpus()
+	return _u
+}
+
+// SetVersions sets the "versions" field.
+func (_u *EntitlementUpdateOne) SetVersions(v []string) *EntitlementUpdateOne {
+	_u.mutation.SetVersions(v)
+	return _u
+}
+
+// AppendVersions appends value to the "versions" field.
+func (_u *EntitlementUpdateOne) AppendVersions(v []string) *EntitlementUpdateOne {
+	_u.mutation.AppendVersions(v)
+	return _u
+}
+
+// ClearVersions clears the value of the "versions" field.
+func (_u *EntitlementUpdateOne) ClearVersions() *EntitlementUpdateOne {
+	_u.mutation.ClearVersions()
+	return _u
+}
+
+// SetExpiresAt sets the "expires_at" field.
+func (_u *EntitlementUpdateOne) SetExpiresAt(v time.Time) *EntitlementUpdateOne {
+	_u.mutation.SetExpiresAt(v)
+	return _u
+}
+
+// SetNillableExpiresAt sets the "expires_at" field if the given value is not nil.
+func (_u *EntitlementUpdateOne) SetNillableExpiresAt(v *time.Time) *EntitlementUpdateOne {
+	if v != nil {
+		_u.SetExpiresAt(*v)
+	}
+	return _u
+}
+
+// ClearExpiresAt clears the value of the "expires_at" field.
+func (_u *EntitlementUpdateOne) ClearExpiresAt() *EntitlementUpdateOne {
+	_u.mutation.ClearExpiresAt()
 	return _u
 }
 
@@ -273,6 +587,53 @@ func (_u *EntitlementUpdateOne) sqlSave(ctx context.Context) (_node *Entitlement
 	}
 	if value, ok := _u.mutation.GrantedBy(); ok {
 		_spec.SetField(entitlement.FieldGrantedBy, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Reason(); ok {
+		_spec.SetField(entitlement.FieldReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.MaxInstances(); ok {
+		_spec.SetField(entitlement.FieldMaxInstances, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxInstances(); ok {
+		_spec.AddField(entitlement.FieldMaxInstances, field.TypeInt, value)
+	}
+	if _u.mutation.MaxInstancesCleared() {
+		_spec.ClearField(entitlement.FieldMaxInstances, field.TypeInt)
+	}
+	if value, ok := _u.mutation.MaxMembers(); ok {
+		_spec.SetField(entitlement.FieldMaxMembers, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxMembers(); ok {
+		_spec.AddField(entitlement.FieldMaxMembers, field.TypeInt, value)
+	}
+	if _u.mutation.MaxMembersCleared() {
+		_spec.ClearField(entitlement.FieldMaxMembers, field.TypeInt)
+	}
+	if value, ok := _u.mutation.MaxGpus(); ok {
+		_spec.SetField(entitlement.FieldMaxGpus, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxGpus(); ok {
+		_spec.AddField(entitlement.FieldMaxGpus, field.TypeInt, value)
+	}
+	if _u.mutation.MaxGpusCleared() {
+		_spec.ClearField(entitlement.FieldMaxGpus, field.TypeInt)
+	}
+	if value, ok := _u.mutation.Versions(); ok {
+		_spec.SetField(entitlement.FieldVersions, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedVersions(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, entitlement.FieldVersions, value)
+		})
+	}
+	if _u.mutation.VersionsCleared() {
+		_spec.ClearField(entitlement.FieldVersions, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.ExpiresAt(); ok {
+		_spec.SetField(entitlement.FieldExpiresAt, field.TypeTime, value)
+	}
+	if _u.mutation.ExpiresAtCleared() {
+		_spec.ClearField(entitlement.FieldExpiresAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.RevokedAt(); ok {
 		_spec.SetField(entitlement.FieldRevokedAt, field.TypeTime, value)

@@ -18,13 +18,18 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifact"
+	"github.com/gpuaas/app-platform/ent/generated/db/auditcheckpoint"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditentry"
+	"github.com/gpuaas/app-platform/ent/generated/db/auditlink"
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
+	"github.com/gpuaas/app-platform/ent/generated/db/controlplaneshare"
 	"github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	"github.com/gpuaas/app-platform/ent/generated/db/event"
+	"github.com/gpuaas/app-platform/ent/generated/db/externalidentity"
 	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
 	"github.com/gpuaas/app-platform/ent/generated/db/instance"
+	"github.com/gpuaas/app-platform/ent/generated/db/loginattempt"
 	"github.com/gpuaas/app-platform/ent/generated/db/logincode"
 	"github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db/manifestartifact"
@@ -35,15 +40,19 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/ent/generated/db/operationstep"
 	"github.com/gpuaas/app-platform/ent/generated/db/orphan"
+	"github.com/gpuaas/app-platform/ent/generated/db/policyoverlay"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 	"github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
+	"github.com/gpuaas/app-platform/ent/generated/db/runtimesecret"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccountkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/session"
 	"github.com/gpuaas/app-platform/ent/generated/db/skuprice"
 	"github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	"github.com/gpuaas/app-platform/ent/generated/db/user"
+	"github.com/gpuaas/app-platform/ent/generated/db/webhook"
+	"github.com/gpuaas/app-platform/ent/generated/db/webhookdelivery"
 	"github.com/gpuaas/app-platform/ent/generated/db/workerprocess"
 )
 
@@ -60,13 +69,18 @@ const (
 	TypeAllocation        = "Allocation"
 	TypeApp               = "App"
 	TypeArtifact          = "Artifact"
+	TypeAuditCheckpoint   = "AuditCheckpoint"
 	TypeAuditEntry        = "AuditEntry"
+	TypeAuditLink         = "AuditLink"
 	TypeComputeNode       = "ComputeNode"
+	TypeControlPlaneShare = "ControlPlaneShare"
 	TypeEntitlement       = "Entitlement"
 	TypeEvent             = "Event"
+	TypeExternalIdentity  = "ExternalIdentity"
 	TypeGeneration        = "Generation"
 	TypeIdempotency       = "Idempotency"
 	TypeInstance          = "Instance"
+	TypeLoginAttempt      = "LoginAttempt"
 	TypeLoginCode         = "LoginCode"
 	TypeManifest          = "Manifest"
 	TypeManifestArtifact  = "ManifestArtifact"
@@ -77,14 +91,18 @@ const (
 	TypeOperation         = "Operation"
 	TypeOperationStep     = "OperationStep"
 	TypeOrphan            = "Orphan"
+	TypePolicyOverlay     = "PolicyOverlay"
 	TypeProject           = "Project"
 	TypeRoleBinding       = "RoleBinding"
+	TypeRuntimeSecret     = "RuntimeSecret"
 	TypeSKUPrice          = "SKUPrice"
 	TypeServiceAccount    = "ServiceAccount"
 	TypeServiceAccountKey = "ServiceAccountKey"
 	TypeSession           = "Session"
 	TypeTenant            = "Tenant"
 	TypeUser              = "User"
+	TypeWebhook           = "Webhook"
+	TypeWebhookDelivery   = "WebhookDelivery"
 	TypeWorkerProcess     = "WorkerProcess"
 )
 
@@ -3574,6 +3592,536 @@ func (m *ArtifactMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Artifact edge %s", name)
 }
 
+// AuditCheckpointMutation represents an operation that mutates the AuditCheckpoint nodes in the graph.
+type AuditCheckpointMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *ids.ID
+	seq           *int
+	addseq        *int
+	link          *[]byte
+	signature     *string
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*AuditCheckpoint, error)
+	predicates    []predicate.AuditCheckpoint
+}
+
+var _ ent.Mutation = (*AuditCheckpointMutation)(nil)
+
+// auditcheckpointOption allows management of the mutation configuration using functional options.
+type auditcheckpointOption func(*AuditCheckpointMutation)
+
+// newAuditCheckpointMutation creates new mutation for the AuditCheckpoint entity.
+func newAuditCheckpointMutation(c config, op Op, opts ...auditcheckpointOption) *AuditCheckpointMutation {
+	m := &AuditCheckpointMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAuditCheckpoint,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAuditCheckpointID sets the ID field of the mutation.
+func withAuditCheckpointID(id ids.ID) auditcheckpointOption {
+	return func(m *AuditCheckpointMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AuditCheckpoint
+		)
+		m.oldValue = func(ctx context.Context) (*AuditCheckpoint, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AuditCheckpoint.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAuditCheckpoint sets the old AuditCheckpoint of the mutation.
+func withAuditCheckpoint(node *AuditCheckpoint) auditcheckpointOption {
+	return func(m *AuditCheckpointMutation) {
+		m.oldValue = func(context.Context) (*AuditCheckpoint, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AuditCheckpointMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AuditCheckpointMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AuditCheckpoint entities.
+func (m *AuditCheckpointMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AuditCheckpointMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AuditCheckpointMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AuditCheckpoint.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetSeq sets the "seq" field.
+func (m *AuditCheckpointMutation) SetSeq(i int) {
+	m.seq = &i
+	m.addseq = nil
+}
+
+// Seq returns the value of the "seq" field in the mutation.
+func (m *AuditCheckpointMutation) Seq() (r int, exists bool) {
+	v := m.seq
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSeq returns the old "seq" field's value of the AuditCheckpoint entity.
+// If the AuditCheckpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditCheckpointMutation) OldSeq(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSeq is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSeq requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSeq: %w", err)
+	}
+	return oldValue.Seq, nil
+}
+
+// AddSeq adds i to the "seq" field.
+func (m *AuditCheckpointMutation) AddSeq(i int) {
+	if m.addseq != nil {
+		*m.addseq += i
+	} else {
+		m.addseq = &i
+	}
+}
+
+// AddedSeq returns the value that was added to the "seq" field in this mutation.
+func (m *AuditCheckpointMutation) AddedSeq() (r int, exists bool) {
+	v := m.addseq
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSeq resets all changes to the "seq" field.
+func (m *AuditCheckpointMutation) ResetSeq() {
+	m.seq = nil
+	m.addseq = nil
+}
+
+// SetLink sets the "link" field.
+func (m *AuditCheckpointMutation) SetLink(b []byte) {
+	m.link = &b
+}
+
+// Link returns the value of the "link" field in the mutation.
+func (m *AuditCheckpointMutation) Link() (r []byte, exists bool) {
+	v := m.link
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLink returns the old "link" field's value of the AuditCheckpoint entity.
+// If the AuditCheckpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditCheckpointMutation) OldLink(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLink is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLink requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLink: %w", err)
+	}
+	return oldValue.Link, nil
+}
+
+// ResetLink resets all changes to the "link" field.
+func (m *AuditCheckpointMutation) ResetLink() {
+	m.link = nil
+}
+
+// SetSignature sets the "signature" field.
+func (m *AuditCheckpointMutation) SetSignature(s string) {
+	m.signature = &s
+}
+
+// Signature returns the value of the "signature" field in the mutation.
+func (m *AuditCheckpointMutation) Signature() (r string, exists bool) {
+	v := m.signature
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSignature returns the old "signature" field's value of the AuditCheckpoint entity.
+// If the AuditCheckpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditCheckpointMutation) OldSignature(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSignature is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSignature requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSignature: %w", err)
+	}
+	return oldValue.Signature, nil
+}
+
+// ResetSignature resets all changes to the "signature" field.
+func (m *AuditCheckpointMutation) ResetSignature() {
+	m.signature = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *AuditCheckpointMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *AuditCheckpointMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the AuditCheckpoint entity.
+// If the AuditCheckpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditCheckpointMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *AuditCheckpointMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the AuditCheckpointMutation builder.
+func (m *AuditCheckpointMutation) Where(ps ...predicate.AuditCheckpoint) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AuditCheckpointMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AuditCheckpointMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AuditCheckpoint, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AuditCheckpointMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AuditCheckpointMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AuditCheckpoint).
+func (m *AuditCheckpointMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AuditCheckpointMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.seq != nil {
+		fields = append(fields, auditcheckpoint.FieldSeq)
+	}
+	if m.link != nil {
+		fields = append(fields, auditcheckpoint.FieldLink)
+	}
+	if m.signature != nil {
+		fields = append(fields, auditcheckpoint.FieldSignature)
+	}
+	if m.created_at != nil {
+		fields = append(fields, auditcheckpoint.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AuditCheckpointMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case auditcheckpoint.FieldSeq:
+		return m.Seq()
+	case auditcheckpoint.FieldLink:
+		return m.Link()
+	case auditcheckpoint.FieldSignature:
+		return m.Signature()
+	case auditcheckpoint.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AuditCheckpointMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case auditcheckpoint.FieldSeq:
+		return m.OldSeq(ctx)
+	case auditcheckpoint.FieldLink:
+		return m.OldLink(ctx)
+	case auditcheckpoint.FieldSignature:
+		return m.OldSignature(ctx)
+	case auditcheckpoint.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown AuditCheckpoint field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditCheckpointMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case auditcheckpoint.FieldSeq:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSeq(v)
+		return nil
+	case auditcheckpoint.FieldLink:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLink(v)
+		return nil
+	case auditcheckpoint.FieldSignature:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSignature(v)
+		return nil
+	case auditcheckpoint.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AuditCheckpoint field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AuditCheckpointMutation) AddedFields() []string {
+	var fields []string
+	if m.addseq != nil {
+		fields = append(fields, auditcheckpoint.FieldSeq)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AuditCheckpointMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case auditcheckpoint.FieldSeq:
+		return m.AddedSeq()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditCheckpointMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case auditcheckpoint.FieldSeq:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSeq(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AuditCheckpoint numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AuditCheckpointMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AuditCheckpointMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AuditCheckpointMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AuditCheckpoint nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AuditCheckpointMutation) ResetField(name string) error {
+	switch name {
+	case auditcheckpoint.FieldSeq:
+		m.ResetSeq()
+		return nil
+	case auditcheckpoint.FieldLink:
+		m.ResetLink()
+		return nil
+	case auditcheckpoint.FieldSignature:
+		m.ResetSignature()
+		return nil
+	case auditcheckpoint.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AuditCheckpoint field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AuditCheckpointMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AuditCheckpointMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AuditCheckpointMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AuditCheckpointMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AuditCheckpointMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AuditCheckpointMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AuditCheckpointMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AuditCheckpoint unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AuditCheckpointMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AuditCheckpoint edge %s", name)
+}
+
 // AuditEntryMutation represents an operation that mutates the AuditEntry nodes in the graph.
 type AuditEntryMutation struct {
 	config
@@ -3599,6 +4147,7 @@ type AuditEntryMutation struct {
 	addrepeats     *int
 	correlation_id *string
 	origin         *string
+	break_glass    *bool
 	created_at     *time.Time
 	clearedFields  map[string]struct{}
 	done           bool
@@ -4390,6 +4939,42 @@ func (m *AuditEntryMutation) ResetOrigin() {
 	m.origin = nil
 }
 
+// SetBreakGlass sets the "break_glass" field.
+func (m *AuditEntryMutation) SetBreakGlass(b bool) {
+	m.break_glass = &b
+}
+
+// BreakGlass returns the value of the "break_glass" field in the mutation.
+func (m *AuditEntryMutation) BreakGlass() (r bool, exists bool) {
+	v := m.break_glass
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBreakGlass returns the old "break_glass" field's value of the AuditEntry entity.
+// If the AuditEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditEntryMutation) OldBreakGlass(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBreakGlass is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBreakGlass requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBreakGlass: %w", err)
+	}
+	return oldValue.BreakGlass, nil
+}
+
+// ResetBreakGlass resets all changes to the "break_glass" field.
+func (m *AuditEntryMutation) ResetBreakGlass() {
+	m.break_glass = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *AuditEntryMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -4460,7 +5045,7 @@ func (m *AuditEntryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AuditEntryMutation) Fields() []string {
-	fields := make([]string, 0, 17)
+	fields := make([]string, 0, 18)
 	if m.tenant_id != nil {
 		fields = append(fields, auditentry.FieldTenantID)
 	}
@@ -4509,6 +5094,9 @@ func (m *AuditEntryMutation) Fields() []string {
 	if m.origin != nil {
 		fields = append(fields, auditentry.FieldOrigin)
 	}
+	if m.break_glass != nil {
+		fields = append(fields, auditentry.FieldBreakGlass)
+	}
 	if m.created_at != nil {
 		fields = append(fields, auditentry.FieldCreatedAt)
 	}
@@ -4552,6 +5140,8 @@ func (m *AuditEntryMutation) Field(name string) (ent.Value, bool) {
 		return m.CorrelationID()
 	case auditentry.FieldOrigin:
 		return m.Origin()
+	case auditentry.FieldBreakGlass:
+		return m.BreakGlass()
 	case auditentry.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -4595,6 +5185,8 @@ func (m *AuditEntryMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldCorrelationID(ctx)
 	case auditentry.FieldOrigin:
 		return m.OldOrigin(ctx)
+	case auditentry.FieldBreakGlass:
+		return m.OldBreakGlass(ctx)
 	case auditentry.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -4717,6 +5309,13 @@ func (m *AuditEntryMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetOrigin(v)
+		return nil
+	case auditentry.FieldBreakGlass:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBreakGlass(v)
 		return nil
 	case auditentry.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -4864,6 +5463,9 @@ func (m *AuditEntryMutation) ResetField(name string) error {
 	case auditentry.FieldOrigin:
 		m.ResetOrigin()
 		return nil
+	case auditentry.FieldBreakGlass:
+		m.ResetBreakGlass()
+		return nil
 	case auditentry.FieldCreatedAt:
 		m.ResetCreatedAt()
 		return nil
@@ -4917,6 +5519,500 @@ func (m *AuditEntryMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *AuditEntryMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown AuditEntry edge %s", name)
+}
+
+// AuditLinkMutation represents an operation that mutates the AuditLink nodes in the graph.
+type AuditLinkMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *int
+	entry_id      *ids.ID
+	leaf          *[]byte
+	link          *[]byte
+	sealed_at     *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*AuditLink, error)
+	predicates    []predicate.AuditLink
+}
+
+var _ ent.Mutation = (*AuditLinkMutation)(nil)
+
+// auditlinkOption allows management of the mutation configuration using functional options.
+type auditlinkOption func(*AuditLinkMutation)
+
+// newAuditLinkMutation creates new mutation for the AuditLink entity.
+func newAuditLinkMutation(c config, op Op, opts ...auditlinkOption) *AuditLinkMutation {
+	m := &AuditLinkMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAuditLink,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAuditLinkID sets the ID field of the mutation.
+func withAuditLinkID(id int) auditlinkOption {
+	return func(m *AuditLinkMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AuditLink
+		)
+		m.oldValue = func(ctx context.Context) (*AuditLink, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AuditLink.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAuditLink sets the old AuditLink of the mutation.
+func withAuditLink(node *AuditLink) auditlinkOption {
+	return func(m *AuditLinkMutation) {
+		m.oldValue = func(context.Context) (*AuditLink, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AuditLinkMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AuditLinkMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AuditLink entities.
+func (m *AuditLinkMutation) SetID(id int) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AuditLinkMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AuditLinkMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AuditLink.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetEntryID sets the "entry_id" field.
+func (m *AuditLinkMutation) SetEntryID(i ids.ID) {
+	m.entry_id = &i
+}
+
+// EntryID returns the value of the "entry_id" field in the mutation.
+func (m *AuditLinkMutation) EntryID() (r ids.ID, exists bool) {
+	v := m.entry_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEntryID returns the old "entry_id" field's value of the AuditLink entity.
+// If the AuditLink object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditLinkMutation) OldEntryID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEntryID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEntryID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEntryID: %w", err)
+	}
+	return oldValue.EntryID, nil
+}
+
+// ResetEntryID resets all changes to the "entry_id" field.
+func (m *AuditLinkMutation) ResetEntryID() {
+	m.entry_id = nil
+}
+
+// SetLeaf sets the "leaf" field.
+func (m *AuditLinkMutation) SetLeaf(b []byte) {
+	m.leaf = &b
+}
+
+// Leaf returns the value of the "leaf" field in the mutation.
+func (m *AuditLinkMutation) Leaf() (r []byte, exists bool) {
+	v := m.leaf
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLeaf returns the old "leaf" field's value of the AuditLink entity.
+// If the AuditLink object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditLinkMutation) OldLeaf(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLeaf is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLeaf requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLeaf: %w", err)
+	}
+	return oldValue.Leaf, nil
+}
+
+// ResetLeaf resets all changes to the "leaf" field.
+func (m *AuditLinkMutation) ResetLeaf() {
+	m.leaf = nil
+}
+
+// SetLink sets the "link" field.
+func (m *AuditLinkMutation) SetLink(b []byte) {
+	m.link = &b
+}
+
+// Link returns the value of the "link" field in the mutation.
+func (m *AuditLinkMutation) Link() (r []byte, exists bool) {
+	v := m.link
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLink returns the old "link" field's value of the AuditLink entity.
+// If the AuditLink object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditLinkMutation) OldLink(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLink is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLink requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLink: %w", err)
+	}
+	return oldValue.Link, nil
+}
+
+// ResetLink resets all changes to the "link" field.
+func (m *AuditLinkMutation) ResetLink() {
+	m.link = nil
+}
+
+// SetSealedAt sets the "sealed_at" field.
+func (m *AuditLinkMutation) SetSealedAt(t time.Time) {
+	m.sealed_at = &t
+}
+
+// SealedAt returns the value of the "sealed_at" field in the mutation.
+func (m *AuditLinkMutation) SealedAt() (r time.Time, exists bool) {
+	v := m.sealed_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSealedAt returns the old "sealed_at" field's value of the AuditLink entity.
+// If the AuditLink object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditLinkMutation) OldSealedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSealedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSealedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSealedAt: %w", err)
+	}
+	return oldValue.SealedAt, nil
+}
+
+// ResetSealedAt resets all changes to the "sealed_at" field.
+func (m *AuditLinkMutation) ResetSealedAt() {
+	m.sealed_at = nil
+}
+
+// Where appends a list predicates to the AuditLinkMutation builder.
+func (m *AuditLinkMutation) Where(ps ...predicate.AuditLink) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AuditLinkMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AuditLinkMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AuditLink, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AuditLinkMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AuditLinkMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AuditLink).
+func (m *AuditLinkMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AuditLinkMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.entry_id != nil {
+		fields = append(fields, auditlink.FieldEntryID)
+	}
+	if m.leaf != nil {
+		fields = append(fields, auditlink.FieldLeaf)
+	}
+	if m.link != nil {
+		fields = append(fields, auditlink.FieldLink)
+	}
+	if m.sealed_at != nil {
+		fields = append(fields, auditlink.FieldSealedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AuditLinkMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case auditlink.FieldEntryID:
+		return m.EntryID()
+	case auditlink.FieldLeaf:
+		return m.Leaf()
+	case auditlink.FieldLink:
+		return m.Link()
+	case auditlink.FieldSealedAt:
+		return m.SealedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AuditLinkMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case auditlink.FieldEntryID:
+		return m.OldEntryID(ctx)
+	case auditlink.FieldLeaf:
+		return m.OldLeaf(ctx)
+	case auditlink.FieldLink:
+		return m.OldLink(ctx)
+	case auditlink.FieldSealedAt:
+		return m.OldSealedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown AuditLink field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditLinkMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case auditlink.FieldEntryID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEntryID(v)
+		return nil
+	case auditlink.FieldLeaf:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLeaf(v)
+		return nil
+	case auditlink.FieldLink:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLink(v)
+		return nil
+	case auditlink.FieldSealedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSealedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AuditLink field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AuditLinkMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AuditLinkMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AuditLinkMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown AuditLink numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AuditLinkMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AuditLinkMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AuditLinkMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AuditLink nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AuditLinkMutation) ResetField(name string) error {
+	switch name {
+	case auditlink.FieldEntryID:
+		m.ResetEntryID()
+		return nil
+	case auditlink.FieldLeaf:
+		m.ResetLeaf()
+		return nil
+	case auditlink.FieldLink:
+		m.ResetLink()
+		return nil
+	case auditlink.FieldSealedAt:
+		m.ResetSealedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AuditLink field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AuditLinkMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AuditLinkMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AuditLinkMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AuditLinkMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AuditLinkMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AuditLinkMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AuditLinkMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AuditLink unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AuditLinkMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AuditLink edge %s", name)
 }
 
 // ComputeNodeMutation represents an operation that mutates the ComputeNode nodes in the graph.
@@ -6329,22 +7425,1053 @@ func (m *ComputeNodeMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown ComputeNode edge %s", name)
 }
 
+// ControlPlaneShareMutation represents an operation that mutates the ControlPlaneShare nodes in the graph.
+type ControlPlaneShareMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *ids.ID
+	tenant_id        *ids.ID
+	project_id       *ids.ID
+	instance_id      *ids.ID
+	owner_project_id *ids.ID
+	status           *lifecycle.ShareStatus
+	reason           *string
+	offered_by       *string
+	answered_by      *string
+	ended_by         *string
+	end_reason       *string
+	answered_at      *time.Time
+	ended_at         *time.Time
+	created_at       *time.Time
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*ControlPlaneShare, error)
+	predicates       []predicate.ControlPlaneShare
+}
+
+var _ ent.Mutation = (*ControlPlaneShareMutation)(nil)
+
+// controlplaneshareOption allows management of the mutation configuration using functional options.
+type controlplaneshareOption func(*ControlPlaneShareMutation)
+
+// newControlPlaneShareMutation creates new mutation for the ControlPlaneShare entity.
+func newControlPlaneShareMutation(c config, op Op, opts ...controlplaneshareOption) *ControlPlaneShareMutation {
+	m := &ControlPlaneShareMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeControlPlaneShare,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withControlPlaneShareID sets the ID field of the mutation.
+func withControlPlaneShareID(id ids.ID) controlplaneshareOption {
+	return func(m *ControlPlaneShareMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ControlPlaneShare
+		)
+		m.oldValue = func(ctx context.Context) (*ControlPlaneShare, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ControlPlaneShare.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withControlPlaneShare sets the old ControlPlaneShare of the mutation.
+func withControlPlaneShare(node *ControlPlaneShare) controlplaneshareOption {
+	return func(m *ControlPlaneShareMutation) {
+		m.oldValue = func(context.Context) (*ControlPlaneShare, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ControlPlaneShareMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ControlPlaneShareMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ControlPlaneShare entities.
+func (m *ControlPlaneShareMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ControlPlaneShareMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ControlPlaneShareMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ControlPlaneShare.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *ControlPlaneShareMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *ControlPlaneShareMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the ControlPlaneShare entity.
+// If the ControlPlaneShare object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ControlPlaneShareMutation) OldTenantID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *ControlPlaneShareMutation) ResetTenantID() {
+	m.tenant_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *ControlPlaneShareMutation) SetProjectID(i ids.ID) {
+	m.project_id = &i
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *ControlPlaneShareMutation) ProjectID() (r ids.ID, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the ControlPlaneShare entity.
+// If the ControlPlaneShare object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ControlPlaneShareMutation) OldProjectID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *ControlPlaneShareMutation) ResetProjectID() {
+	m.project_id = nil
+}
+
+// SetInstanceID sets the "instance_id" field.
+func (m *ControlPlaneShareMutation) SetInstanceID(i ids.ID) {
+	m.instance_id = &i
+}
+
+// InstanceID returns the value of the "instance_id" field in the mutation.
+func (m *ControlPlaneShareMutation) InstanceID() (r ids.ID, exists bool) {
+	v := m.instance_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInstanceID returns the old "instance_id" field's value of the ControlPlaneShare entity.
+// If the ControlPlaneShare object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ControlPlaneShareMutation) OldInstanceID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInstanceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInstanceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInstanceID: %w", err)
+	}
+	return oldValue.InstanceID, nil
+}
+
+// ResetInstanceID resets all changes to the "instance_id" field.
+func (m *ControlPlaneShareMutation) ResetInstanceID() {
+	m.instance_id = nil
+}
+
+// SetOwnerProjectID sets the "owner_project_id" field.
+func (m *ControlPlaneShareMutation) SetOwnerProjectID(i ids.ID) {
+	m.owner_project_id = &i
+}
+
+// OwnerProjectID returns the value of the "owner_project_id" field in the mutation.
+func (m *ControlPlaneShareMutation) OwnerProjectID() (r ids.ID, exists bool) {
+	v := m.owner_project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOwnerProjectID returns the old "owner_project_id" field's value of the ControlPlaneShare entity.
+// If the ControlPlaneShare object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ControlPlaneShareMutation) OldOwnerProjectID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOwnerProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOwnerProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOwnerProjectID: %w", err)
+	}
+	return oldValue.OwnerProjectID, nil
+}
+
+// ResetOwnerProjectID resets all changes to the "owner_project_id" field.
+func (m *ControlPlaneShareMutation) ResetOwnerProjectID() {
+	m.owner_project_id = nil
+}
+
+// SetStatus sets the "status" field.
+func (m *ControlPlaneShareMutation) SetStatus(ls lifecycle.ShareStatus) {
+	m.status = &ls
+}
+
+// Status returns the value of the "status" field in the mutation.
+func (m *ControlPlaneShareMutation) Status() (r lifecycle.ShareStatus, exists bool) {
+	v := m.status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatus returns the old "status" field's value of the ControlPlaneShare entity.
+// If the ControlPlaneShare object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ControlPlaneShareMutation) OldStatus(ctx context.Context) (v lifecycle.ShareStatus, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatus: %w", err)
+	}
+	return oldValue.Status, nil
+}
+
+// ResetStatus resets all changes to the "status" field.
+func (m *ControlPlaneShareMutation) ResetStatus() {
+	m.status = nil
+}
+
+// SetReason sets the "reason" field.
+func (m *ControlPlaneShareMutation) SetReason(s string) {
+	m.reason = &s
+}
+
+// Reason returns the value of the "reason" field in the mutation.
+func (m *ControlPlaneShareMutation) Reason() (r string, exists bool) {
+	v := m.reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReason returns the old "reason" field's value of the ControlPlaneShare entity.
+// If the ControlPlaneShare object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ControlPlaneShareMutation) OldReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReason: %w", err)
+	}
+	return oldValue.Reason, nil
+}
+
+// ResetReason resets all changes to the "reason" field.
+func (m *ControlPlaneShareMutation) ResetReason() {
+	m.reason = nil
+}
+
+// SetOfferedBy sets the "offered_by" field.
+func (m *ControlPlaneShareMutation) SetOfferedBy(s string) {
+	m.offered_by = &s
+}
+
+// OfferedBy returns the value of the "offered_by" field in the mutation.
+func (m *ControlPlaneShareMutation) OfferedBy() (r string, exists bool) {
+	v := m.offered_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOfferedBy returns the old "offered_by" field's value of the ControlPlaneShare entity.
+// If the ControlPlaneShare object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ControlPlaneShareMutation) OldOfferedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOfferedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOfferedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOfferedBy: %w", err)
+	}
+	return oldValue.OfferedBy, nil
+}
+
+// ResetOfferedBy resets all changes to the "offered_by" field.
+func (m *ControlPlaneShareMutation) ResetOfferedBy() {
+	m.offered_by = nil
+}
+
+// SetAnsweredBy sets the "answered_by" field.
+func (m *ControlPlaneShareMutation) SetAnsweredBy(s string) {
+	m.answered_by = &s
+}
+
+// AnsweredBy returns the value of the "answered_by" field in the mutation.
+func (m *ControlPlaneShareMutation) AnsweredBy() (r string, exists bool) {
+	v := m.answered_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAnsweredBy returns the old "answered_by" field's value of the ControlPlaneShare entity.
+// If the ControlPlaneShare object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ControlPlaneShareMutation) OldAnsweredBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAnsweredBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAnsweredBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAnsweredBy: %w", err)
+	}
+	return oldValue.AnsweredBy, nil
+}
+
+// ResetAnsweredBy resets all changes to the "answered_by" field.
+func (m *ControlPlaneShareMutation) ResetAnsweredBy() {
+	m.answered_by = nil
+}
+
+// SetEndedBy sets the "ended_by" field.
+func (m *ControlPlaneShareMutation) SetEndedBy(s string) {
+	m.ended_by = &s
+}
+
+// EndedBy returns the value of the "ended_by" field in the mutation.
+func (m *ControlPlaneShareMutation) EndedBy() (r string, exists bool) {
+	v := m.ended_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndedBy returns the old "ended_by" field's value of the ControlPlaneShare entity.
+// If the ControlPlaneShare object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ControlPlaneShareMutation) OldEndedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndedBy: %w", err)
+	}
+	return oldValue.EndedBy, nil
+}
+
+// ResetEndedBy resets all changes to the "ended_by" field.
+func (m *ControlPlaneShareMutation) ResetEndedBy() {
+	m.ended_by = nil
+}
+
+// SetEndReason sets the "end_reason" field.
+func (m *ControlPlaneShareMutation) SetEndReason(s string) {
+	m.end_reason = &s
+}
+
+// EndReason returns the value of the "end_reason" field in the mutation.
+func (m *ControlPlaneShareMutation) EndReason() (r string, exists bool) {
+	v := m.end_reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndReason returns the old "end_reason" field's value of the ControlPlaneShare entity.
+// If the ControlPlaneShare object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ControlPlaneShareMutation) OldEndReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndReason: %w", err)
+	}
+	return oldValue.EndReason, nil
+}
+
+// ResetEndReason resets all changes to the "end_reason" field.
+func (m *ControlPlaneShareMutation) ResetEndReason() {
+	m.end_reason = nil
+}
+
+// SetAnsweredAt sets the "answered_at" field.
+func (m *ControlPlaneShareMutation) SetAnsweredAt(t time.Time) {
+	m.answered_at = &t
+}
+
+// AnsweredAt returns the value of the "answered_at" field in the mutation.
+func (m *ControlPlaneShareMutation) AnsweredAt() (r time.Time, exists bool) {
+	v := m.answered_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAnsweredAt returns the old "answered_at" field's value of the ControlPlaneShare entity.
+// If the ControlPlaneShare object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ControlPlaneShareMutation) OldAnsweredAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAnsweredAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAnsweredAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAnsweredAt: %w", err)
+	}
+	return oldValue.AnsweredAt, nil
+}
+
+// ClearAnsweredAt clears the value of the "answered_at" field.
+func (m *ControlPlaneShareMutation) ClearAnsweredAt() {
+	m.answered_at = nil
+	m.clearedFields[controlplaneshare.FieldAnsweredAt] = struct{}{}
+}
+
+// AnsweredAtCleared returns if the "answered_at" field was cleared in this mutation.
+func (m *ControlPlaneShareMutation) AnsweredAtCleared() bool {
+	_, ok := m.clearedFields[controlplaneshare.FieldAnsweredAt]
+	return ok
+}
+
+// ResetAnsweredAt resets all changes to the "answered_at" field.
+func (m *ControlPlaneShareMutation) ResetAnsweredAt() {
+	m.answered_at = nil
+	delete(m.clearedFields, controlplaneshare.FieldAnsweredAt)
+}
+
+// SetEndedAt sets the "ended_at" field.
+func (m *ControlPlaneShareMutation) SetEndedAt(t time.Time) {
+	m.ended_at = &t
+}
+
+// EndedAt returns the value of the "ended_at" field in the mutation.
+func (m *ControlPlaneShareMutation) EndedAt() (r time.Time, exists bool) {
+	v := m.ended_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndedAt returns the old "ended_at" field's value of the ControlPlaneShare entity.
+// If the ControlPlaneShare object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ControlPlaneShareMutation) OldEndedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndedAt: %w", err)
+	}
+	return oldValue.EndedAt, nil
+}
+
+// ClearEndedAt clears the value of the "ended_at" field.
+func (m *ControlPlaneShareMutation) ClearEndedAt() {
+	m.ended_at = nil
+	m.clearedFields[controlplaneshare.FieldEndedAt] = struct{}{}
+}
+
+// EndedAtCleared returns if the "ended_at" field was cleared in this mutation.
+func (m *ControlPlaneShareMutation) EndedAtCleared() bool {
+	_, ok := m.clearedFields[controlplaneshare.FieldEndedAt]
+	return ok
+}
+
+// ResetEndedAt resets all changes to the "ended_at" field.
+func (m *ControlPlaneShareMutation) ResetEndedAt() {
+	m.ended_at = nil
+	delete(m.clearedFields, controlplaneshare.FieldEndedAt)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ControlPlaneShareMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ControlPlaneShareMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the ControlPlaneShare entity.
+// If the ControlPlaneShare object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ControlPlaneShareMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ControlPlaneShareMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the ControlPlaneShareMutation builder.
+func (m *ControlPlaneShareMutation) Where(ps ...predicate.ControlPlaneShare) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ControlPlaneShareMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ControlPlaneShareMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ControlPlaneShare, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ControlPlaneShareMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ControlPlaneShareMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ControlPlaneShare).
+func (m *ControlPlaneShareMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ControlPlaneShareMutation) Fields() []string {
+	fields := make([]string, 0, 13)
+	if m.tenant_id != nil {
+		fields = append(fields, controlplaneshare.FieldTenantID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, controlplaneshare.FieldProjectID)
+	}
+	if m.instance_id != nil {
+		fields = append(fields, controlplaneshare.FieldInstanceID)
+	}
+	if m.owner_project_id != nil {
+		fields = append(fields, controlplaneshare.FieldOwnerProjectID)
+	}
+	if m.status != nil {
+		fields = append(fields, controlplaneshare.FieldStatus)
+	}
+	if m.reason != nil {
+		fields = append(fields, controlplaneshare.FieldReason)
+	}
+	if m.offered_by != nil {
+		fields = append(fields, controlplaneshare.FieldOfferedBy)
+	}
+	if m.answered_by != nil {
+		fields = append(fields, controlplaneshare.FieldAnsweredBy)
+	}
+	if m.ended_by != nil {
+		fields = append(fields, controlplaneshare.FieldEndedBy)
+	}
+	if m.end_reason != nil {
+		fields = append(fields, controlplaneshare.FieldEndReason)
+	}
+	if m.answered_at != nil {
+		fields = append(fields, controlplaneshare.FieldAnsweredAt)
+	}
+	if m.ended_at != nil {
+		fields = append(fields, controlplaneshare.FieldEndedAt)
+	}
+	if m.created_at != nil {
+		fields = append(fields, controlplaneshare.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ControlPlaneShareMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case controlplaneshare.FieldTenantID:
+		return m.TenantID()
+	case controlplaneshare.FieldProjectID:
+		return m.ProjectID()
+	case controlplaneshare.FieldInstanceID:
+		return m.InstanceID()
+	case controlplaneshare.FieldOwnerProjectID:
+		return m.OwnerProjectID()
+	case controlplaneshare.FieldStatus:
+		return m.Status()
+	case controlplaneshare.FieldReason:
+		return m.Reason()
+	case controlplaneshare.FieldOfferedBy:
+		return m.OfferedBy()
+	case controlplaneshare.FieldAnsweredBy:
+		return m.AnsweredBy()
+	case controlplaneshare.FieldEndedBy:
+		return m.EndedBy()
+	case controlplaneshare.FieldEndReason:
+		return m.EndReason()
+	case controlplaneshare.FieldAnsweredAt:
+		return m.AnsweredAt()
+	case controlplaneshare.FieldEndedAt:
+		return m.EndedAt()
+	case controlplaneshare.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ControlPlaneShareMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case controlplaneshare.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case controlplaneshare.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case controlplaneshare.FieldInstanceID:
+		return m.OldInstanceID(ctx)
+	case controlplaneshare.FieldOwnerProjectID:
+		return m.OldOwnerProjectID(ctx)
+	case controlplaneshare.FieldStatus:
+		return m.OldStatus(ctx)
+	case controlplaneshare.FieldReason:
+		return m.OldReason(ctx)
+	case controlplaneshare.FieldOfferedBy:
+		return m.OldOfferedBy(ctx)
+	case controlplaneshare.FieldAnsweredBy:
+		return m.OldAnsweredBy(ctx)
+	case controlplaneshare.FieldEndedBy:
+		return m.OldEndedBy(ctx)
+	case controlplaneshare.FieldEndReason:
+		return m.OldEndReason(ctx)
+	case controlplaneshare.FieldAnsweredAt:
+		return m.OldAnsweredAt(ctx)
+	case controlplaneshare.FieldEndedAt:
+		return m.OldEndedAt(ctx)
+	case controlplaneshare.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ControlPlaneShare field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ControlPlaneShareMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case controlplaneshare.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case controlplaneshare.FieldProjectID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case controlplaneshare.FieldInstanceID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInstanceID(v)
+		return nil
+	case controlplaneshare.FieldOwnerProjectID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOwnerProjectID(v)
+		return nil
+	case controlplaneshare.FieldStatus:
+		v, ok := value.(lifecycle.ShareStatus)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatus(v)
+		return nil
+	case controlplaneshare.FieldReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReason(v)
+		return nil
+	case controlplaneshare.FieldOfferedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOfferedBy(v)
+		return nil
+	case controlplaneshare.FieldAnsweredBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAnsweredBy(v)
+		return nil
+	case controlplaneshare.FieldEndedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndedBy(v)
+		return nil
+	case controlplaneshare.FieldEndReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndReason(v)
+		return nil
+	case controlplaneshare.FieldAnsweredAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAnsweredAt(v)
+		return nil
+	case controlplaneshare.FieldEndedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndedAt(v)
+		return nil
+	case controlplaneshare.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ControlPlaneShare field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ControlPlaneShareMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ControlPlaneShareMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ControlPlaneShareMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown ControlPlaneShare numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ControlPlaneShareMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(controlplaneshare.FieldAnsweredAt) {
+		fields = append(fields, controlplaneshare.FieldAnsweredAt)
+	}
+	if m.FieldCleared(controlplaneshare.FieldEndedAt) {
+		fields = append(fields, controlplaneshare.FieldEndedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ControlPlaneShareMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ControlPlaneShareMutation) ClearField(name string) error {
+	switch name {
+	case controlplaneshare.FieldAnsweredAt:
+		m.ClearAnsweredAt()
+		return nil
+	case controlplaneshare.FieldEndedAt:
+		m.ClearEndedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ControlPlaneShare nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ControlPlaneShareMutation) ResetField(name string) error {
+	switch name {
+	case controlplaneshare.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case controlplaneshare.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case controlplaneshare.FieldInstanceID:
+		m.ResetInstanceID()
+		return nil
+	case controlplaneshare.FieldOwnerProjectID:
+		m.ResetOwnerProjectID()
+		return nil
+	case controlplaneshare.FieldStatus:
+		m.ResetStatus()
+		return nil
+	case controlplaneshare.FieldReason:
+		m.ResetReason()
+		return nil
+	case controlplaneshare.FieldOfferedBy:
+		m.ResetOfferedBy()
+		return nil
+	case controlplaneshare.FieldAnsweredBy:
+		m.ResetAnsweredBy()
+		return nil
+	case controlplaneshare.FieldEndedBy:
+		m.ResetEndedBy()
+		return nil
+	case controlplaneshare.FieldEndReason:
+		m.ResetEndReason()
+		return nil
+	case controlplaneshare.FieldAnsweredAt:
+		m.ResetAnsweredAt()
+		return nil
+	case controlplaneshare.FieldEndedAt:
+		m.ResetEndedAt()
+		return nil
+	case controlplaneshare.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ControlPlaneShare field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ControlPlaneShareMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ControlPlaneShareMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ControlPlaneShareMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ControlPlaneShareMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ControlPlaneShareMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ControlPlaneShareMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ControlPlaneShareMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ControlPlaneShare unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ControlPlaneShareMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ControlPlaneShare edge %s", name)
+}
+
 // EntitlementMutation represents an operation that mutates the Entitlement nodes in the graph.
 type EntitlementMutation struct {
 	config
-	op            Op
-	typ           string
-	id            *ids.ID
-	tenant_id     *ids.ID
-	project_id    *ids.ID
-	app_slug      *string
-	granted_by    *string
-	revoked_at    *time.Time
-	created_at    *time.Time
-	clearedFields map[string]struct{}
-	done          bool
-	oldValue      func(context.Context) (*Entitlement, error)
-	predicates    []predicate.Entitlement
+	op               Op
+	typ              string
+	id               *ids.ID
+	tenant_id        *ids.ID
+	project_id       *ids.ID
+	app_slug         *string
+	granted_by       *string
+	reason           *string
+	max_instances    *int
+	addmax_instances *int
+	max_members      *int
+	addmax_members   *int
+	max_gpus         *int
+	addmax_gpus      *int
+	versions         *[]string
+	appendversions   []string
+	expires_at       *time.Time
+	revoked_at       *time.Time
+	created_at       *time.Time
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*Entitlement, error)
+	predicates       []predicate.Entitlement
 }
 
 var _ ent.Mutation = (*EntitlementMutation)(nil)
@@ -6595,6 +8722,366 @@ func (m *EntitlementMutation) ResetGrantedBy() {
 	m.granted_by = nil
 }
 
+// SetReason sets the "reason" field.
+func (m *EntitlementMutation) SetReason(s string) {
+	m.reason = &s
+}
+
+// Reason returns the value of the "reason" field in the mutation.
+func (m *EntitlementMutation) Reason() (r string, exists bool) {
+	v := m.reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReason returns the old "reason" field's value of the Entitlement entity.
+// If the Entitlement object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EntitlementMutation) OldReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReason: %w", err)
+	}
+	return oldValue.Reason, nil
+}
+
+// ResetReason resets all changes to the "reason" field.
+func (m *EntitlementMutation) ResetReason() {
+	m.reason = nil
+}
+
+// SetMaxInstances sets the "max_instances" field.
+func (m *EntitlementMutation) SetMaxInstances(i int) {
+	m.max_instances = &i
+	m.addmax_instances = nil
+}
+
+// MaxInstances returns the value of the "max_instances" field in the mutation.
+func (m *EntitlementMutation) MaxInstances() (r int, exists bool) {
+	v := m.max_instances
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMaxInstances returns the old "max_instances" field's value of the Entitlement entity.
+// If the Entitlement object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EntitlementMutation) OldMaxInstances(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMaxInstances is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMaxInstances requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMaxInstances: %w", err)
+	}
+	return oldValue.MaxInstances, nil
+}
+
+// AddMaxInstances adds i to the "max_instances" field.
+func (m *EntitlementMutation) AddMaxInstances(i int) {
+	if m.addmax_instances != nil {
+		*m.addmax_instances += i
+	} else {
+		m.addmax_instances = &i
+	}
+}
+
+// AddedMaxInstances returns the value that was added to the "max_instances" field in this mutation.
+func (m *EntitlementMutation) AddedMaxInstances() (r int, exists bool) {
+	v := m.addmax_instances
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearMaxInstances clears the value of the "max_instances" field.
+func (m *EntitlementMutation) ClearMaxInstances() {
+	m.max_instances = nil
+	m.addmax_instances = nil
+	m.clearedFields[entitlement.FieldMaxInstances] = struct{}{}
+}
+
+// MaxInstancesCleared returns if the "max_instances" field was cleared in this mutation.
+func (m *EntitlementMutation) MaxInstancesCleared() bool {
+	_, ok := m.clearedFields[entitlement.FieldMaxInstances]
+	return ok
+}
+
+// ResetMaxInstances resets all changes to the "max_instances" field.
+func (m *EntitlementMutation) ResetMaxInstances() {
+	m.max_instances = nil
+	m.addmax_instances = nil
+	delete(m.clearedFields, entitlement.FieldMaxInstances)
+}
+
+// SetMaxMembers sets the "max_members" field.
+func (m *EntitlementMutation) SetMaxMembers(i int) {
+	m.max_members = &i
+	m.addmax_members = nil
+}
+
+// MaxMembers returns the value of the "max_members" field in the mutation.
+func (m *EntitlementMutation) MaxMembers() (r int, exists bool) {
+	v := m.max_members
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMaxMembers returns the old "max_members" field's value of the Entitlement entity.
+// If the Entitlement object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EntitlementMutation) OldMaxMembers(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMaxMembers is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMaxMembers requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMaxMembers: %w", err)
+	}
+	return oldValue.MaxMembers, nil
+}
+
+// AddMaxMembers adds i to the "max_members" field.
+func (m *EntitlementMutation) AddMaxMembers(i int) {
+	if m.addmax_members != nil {
+		*m.addmax_members += i
+	} else {
+		m.addmax_members = &i
+	}
+}
+
+// AddedMaxMembers returns the value that was added to the "max_members" field in this mutation.
+func (m *EntitlementMutation) AddedMaxMembers() (r int, exists bool) {
+	v := m.addmax_members
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearMaxMembers clears the value of the "max_members" field.
+func (m *EntitlementMutation) ClearMaxMembers() {
+	m.max_members = nil
+	m.addmax_members = nil
+	m.clearedFields[entitlement.FieldMaxMembers] = struct{}{}
+}
+
+// MaxMembersCleared returns if the "max_members" field was cleared in this mutation.
+func (m *EntitlementMutation) MaxMembersCleared() bool {
+	_, ok := m.clearedFields[entitlement.FieldMaxMembers]
+	return ok
+}
+
+// ResetMaxMembers resets all changes to the "max_members" field.
+func (m *EntitlementMutation) ResetMaxMembers() {
+	m.max_members = nil
+	m.addmax_members = nil
+	delete(m.clearedFields, entitlement.FieldMaxMembers)
+}
+
+// SetMaxGpus sets the "max_gpus" field.
+func (m *EntitlementMutation) SetMaxGpus(i int) {
+	m.max_gpus = &i
+	m.addmax_gpus = nil
+}
+
+// MaxGpus returns the value of the "max_gpus" field in the mutation.
+func (m *EntitlementMutation) MaxGpus() (r int, exists bool) {
+	v := m.max_gpus
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMaxGpus returns the old "max_gpus" field's value of the Entitlement entity.
+// If the Entitlement object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EntitlementMutation) OldMaxGpus(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMaxGpus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMaxGpus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMaxGpus: %w", err)
+	}
+	return oldValue.MaxGpus, nil
+}
+
+// AddMaxGpus adds i to the "max_gpus" field.
+func (m *EntitlementMutation) AddMaxGpus(i int) {
+	if m.addmax_gpus != nil {
+		*m.addmax_gpus += i
+	} else {
+		m.addmax_gpus = &i
+	}
+}
+
+// AddedMaxGpus returns the value that was added to the "max_gpus" field in this mutation.
+func (m *EntitlementMutation) AddedMaxGpus() (r int, exists bool) {
+	v := m.addmax_gpus
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearMaxGpus clears the value of the "max_gpus" field.
+func (m *EntitlementMutation) ClearMaxGpus() {
+	m.max_gpus = nil
+	m.addmax_gpus = nil
+	m.clearedFields[entitlement.FieldMaxGpus] = struct{}{}
+}
+
+// MaxGpusCleared returns if the "max_gpus" field was cleared in this mutation.
+func (m *EntitlementMutation) MaxGpusCleared() bool {
+	_, ok := m.clearedFields[entitlement.FieldMaxGpus]
+	return ok
+}
+
+// ResetMaxGpus resets all changes to the "max_gpus" field.
+func (m *EntitlementMutation) ResetMaxGpus() {
+	m.max_gpus = nil
+	m.addmax_gpus = nil
+	delete(m.clearedFields, entitlement.FieldMaxGpus)
+}
+
+// SetVersions sets the "versions" field.
+func (m *EntitlementMutation) SetVersions(s []string) {
+	m.versions = &s
+	m.appendversions = nil
+}
+
+// Versions returns the value of the "versions" field in the mutation.
+func (m *EntitlementMutation) Versions() (r []string, exists bool) {
+	v := m.versions
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVersions returns the old "versions" field's value of the Entitlement entity.
+// If the Entitlement object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EntitlementMutation) OldVersions(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVersions is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVersions requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVersions: %w", err)
+	}
+	return oldValue.Versions, nil
+}
+
+// AppendVersions adds s to the "versions" field.
+func (m *EntitlementMutation) AppendVersions(s []string) {
+	m.appendversions = append(m.appendversions, s...)
+}
+
+// AppendedVersions returns the list of values that were appended to the "versions" field in this mutation.
+func (m *EntitlementMutation) AppendedVersions() ([]string, bool) {
+	if len(m.appendversions) == 0 {
+		return nil, false
+	}
+	return m.appendversions, true
+}
+
+// ClearVersions clears the value of the "versions" field.
+func (m *EntitlementMutation) ClearVersions() {
+	m.versions = nil
+	m.appendversions = nil
+	m.clearedFields[entitlement.FieldVersions] = struct{}{}
+}
+
+// VersionsCleared returns if the "versions" field was cleared in this mutation.
+func (m *EntitlementMutation) VersionsCleared() bool {
+	_, ok := m.clearedFields[entitlement.FieldVersions]
+	return ok
+}
+
+// ResetVersions resets all changes to the "versions" field.
+func (m *EntitlementMutation) ResetVersions() {
+	m.versions = nil
+	m.appendversions = nil
+	delete(m.clearedFields, entitlement.FieldVersions)
+}
+
+// SetExpiresAt sets the "expires_at" field.
+func (m *EntitlementMutation) SetExpiresAt(t time.Time) {
+	m.expires_at = &t
+}
+
+// ExpiresAt returns the value of the "expires_at" field in the mutation.
+func (m *EntitlementMutation) ExpiresAt() (r time.Time, exists bool) {
+	v := m.expires_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExpiresAt returns the old "expires_at" field's value of the Entitlement entity.
+// If the Entitlement object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EntitlementMutation) OldExpiresAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExpiresAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExpiresAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExpiresAt: %w", err)
+	}
+	return oldValue.ExpiresAt, nil
+}
+
+// ClearExpiresAt clears the value of the "expires_at" field.
+func (m *EntitlementMutation) ClearExpiresAt() {
+	m.expires_at = nil
+	m.clearedFields[entitlement.FieldExpiresAt] = struct{}{}
+}
+
+// ExpiresAtCleared returns if the "expires_at" field was cleared in this mutation.
+func (m *EntitlementMutation) ExpiresAtCleared() bool {
+	_, ok := m.clearedFields[entitlement.FieldExpiresAt]
+	return ok
+}
+
+// ResetExpiresAt resets all changes to the "expires_at" field.
+func (m *EntitlementMutation) ResetExpiresAt() {
+	m.expires_at = nil
+	delete(m.clearedFields, entitlement.FieldExpiresAt)
+}
+
 // SetRevokedAt sets the "revoked_at" field.
 func (m *EntitlementMutation) SetRevokedAt(t time.Time) {
 	m.revoked_at = &t
@@ -6714,7 +9201,7 @@ func (m *EntitlementMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *EntitlementMutation) Fields() []string {
-	fields := make([]string, 0, 6)
+	fields := make([]string, 0, 12)
 	if m.tenant_id != nil {
 		fields = append(fields, entitlement.FieldTenantID)
 	}
@@ -6726,6 +9213,24 @@ func (m *EntitlementMutation) Fields() []string {
 	}
 	if m.granted_by != nil {
 		fields = append(fields, entitlement.FieldGrantedBy)
+	}
+	if m.reason != nil {
+		fields = append(fields, entitlement.FieldReason)
+	}
+	if m.max_instances != nil {
+		fields = append(fields, entitlement.FieldMaxInstances)
+	}
+	if m.max_members != nil {
+		fields = append(fields, entitlement.FieldMaxMembers)
+	}
+	if m.max_gpus != nil {
+		fields = append(fields, entitlement.FieldMaxGpus)
+	}
+	if m.versions != nil {
+		fields = append(fields, entitlement.FieldVersions)
+	}
+	if m.expires_at != nil {
+		fields = append(fields, entitlement.FieldExpiresAt)
 	}
 	if m.revoked_at != nil {
 		fields = append(fields, entitlement.FieldRevokedAt)
@@ -6749,6 +9254,18 @@ func (m *EntitlementMutation) Field(name string) (ent.Value, bool) {
 		return m.AppSlug()
 	case entitlement.FieldGrantedBy:
 		return m.GrantedBy()
+	case entitlement.FieldReason:
+		return m.Reason()
+	case entitlement.FieldMaxInstances:
+		return m.MaxInstances()
+	case entitlement.FieldMaxMembers:
+		return m.MaxMembers()
+	case entitlement.FieldMaxGpus:
+		return m.MaxGpus()
+	case entitlement.FieldVersions:
+		return m.Versions()
+	case entitlement.FieldExpiresAt:
+		return m.ExpiresAt()
 	case entitlement.FieldRevokedAt:
 		return m.RevokedAt()
 	case entitlement.FieldCreatedAt:
@@ -6770,6 +9287,18 @@ func (m *EntitlementMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldAppSlug(ctx)
 	case entitlement.FieldGrantedBy:
 		return m.OldGrantedBy(ctx)
+	case entitlement.FieldReason:
+		return m.OldReason(ctx)
+	case entitlement.FieldMaxInstances:
+		return m.OldMaxInstances(ctx)
+	case entitlement.FieldMaxMembers:
+		return m.OldMaxMembers(ctx)
+	case entitlement.FieldMaxGpus:
+		return m.OldMaxGpus(ctx)
+	case entitlement.FieldVersions:
+		return m.OldVersions(ctx)
+	case entitlement.FieldExpiresAt:
+		return m.OldExpiresAt(ctx)
 	case entitlement.FieldRevokedAt:
 		return m.OldRevokedAt(ctx)
 	case entitlement.FieldCreatedAt:
@@ -6811,6 +9340,48 @@ func (m *EntitlementMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetGrantedBy(v)
 		return nil
+	case entitlement.FieldReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReason(v)
+		return nil
+	case entitlement.FieldMaxInstances:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMaxInstances(v)
+		return nil
+	case entitlement.FieldMaxMembers:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMaxMembers(v)
+		return nil
+	case entitlement.FieldMaxGpus:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMaxGpus(v)
+		return nil
+	case entitlement.FieldVersions:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVersions(v)
+		return nil
+	case entitlement.FieldExpiresAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExpiresAt(v)
+		return nil
 	case entitlement.FieldRevokedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -6832,13 +9403,31 @@ func (m *EntitlementMutation) SetField(name string, value ent.Value) error {
 // AddedFields returns all numeric fields that were incremented/decremented during
 // this mutation.
 func (m *EntitlementMutation) AddedFields() []string {
-	return nil
+	var fields []string
+	if m.addmax_instances != nil {
+		fields = append(fields, entitlement.FieldMaxInstances)
+	}
+	if m.addmax_members != nil {
+		fields = append(fields, entitlement.FieldMaxMembers)
+	}
+	if m.addmax_gpus != nil {
+		fields = append(fields, entitlement.FieldMaxGpus)
+	}
+	return fields
 }
 
 // AddedField returns the numeric value that was incremented/decremented on a field
 // with the given name. The second boolean return value indicates that this field
 // was not set, or was not defined in the schema.
 func (m *EntitlementMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case entitlement.FieldMaxInstances:
+		return m.AddedMaxInstances()
+	case entitlement.FieldMaxMembers:
+		return m.AddedMaxMembers()
+	case entitlement.FieldMaxGpus:
+		return m.AddedMaxGpus()
+	}
 	return nil, false
 }
 
@@ -6847,6 +9436,27 @@ func (m *EntitlementMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *EntitlementMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case entitlement.FieldMaxInstances:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMaxInstances(v)
+		return nil
+	case entitlement.FieldMaxMembers:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMaxMembers(v)
+		return nil
+	case entitlement.FieldMaxGpus:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMaxGpus(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Entitlement numeric field %s", name)
 }
@@ -6855,6 +9465,21 @@ func (m *EntitlementMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *EntitlementMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(entitlement.FieldMaxInstances) {
+		fields = append(fields, entitlement.FieldMaxInstances)
+	}
+	if m.FieldCleared(entitlement.FieldMaxMembers) {
+		fields = append(fields, entitlement.FieldMaxMembers)
+	}
+	if m.FieldCleared(entitlement.FieldMaxGpus) {
+		fields = append(fields, entitlement.FieldMaxGpus)
+	}
+	if m.FieldCleared(entitlement.FieldVersions) {
+		fields = append(fields, entitlement.FieldVersions)
+	}
+	if m.FieldCleared(entitlement.FieldExpiresAt) {
+		fields = append(fields, entitlement.FieldExpiresAt)
+	}
 	if m.FieldCleared(entitlement.FieldRevokedAt) {
 		fields = append(fields, entitlement.FieldRevokedAt)
 	}
@@ -6872,6 +9497,21 @@ func (m *EntitlementMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *EntitlementMutation) ClearField(name string) error {
 	switch name {
+	case entitlement.FieldMaxInstances:
+		m.ClearMaxInstances()
+		return nil
+	case entitlement.FieldMaxMembers:
+		m.ClearMaxMembers()
+		return nil
+	case entitlement.FieldMaxGpus:
+		m.ClearMaxGpus()
+		return nil
+	case entitlement.FieldVersions:
+		m.ClearVersions()
+		return nil
+	case entitlement.FieldExpiresAt:
+		m.ClearExpiresAt()
+		return nil
 	case entitlement.FieldRevokedAt:
 		m.ClearRevokedAt()
 		return nil
@@ -6894,6 +9534,24 @@ func (m *EntitlementMutation) ResetField(name string) error {
 		return nil
 	case entitlement.FieldGrantedBy:
 		m.ResetGrantedBy()
+		return nil
+	case entitlement.FieldReason:
+		m.ResetReason()
+		return nil
+	case entitlement.FieldMaxInstances:
+		m.ResetMaxInstances()
+		return nil
+	case entitlement.FieldMaxMembers:
+		m.ResetMaxMembers()
+		return nil
+	case entitlement.FieldMaxGpus:
+		m.ResetMaxGpus()
+		return nil
+	case entitlement.FieldVersions:
+		m.ResetVersions()
+		return nil
+	case entitlement.FieldExpiresAt:
+		m.ResetExpiresAt()
 		return nil
 	case entitlement.FieldRevokedAt:
 		m.ResetRevokedAt()
@@ -8218,6 +10876,630 @@ func (m *EventMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *EventMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Event edge %s", name)
+}
+
+// ExternalIdentityMutation represents an operation that mutates the ExternalIdentity nodes in the graph.
+type ExternalIdentityMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *ids.ID
+	user_id       *ids.ID
+	issuer        *string
+	subject       *string
+	email         *string
+	last_login_at *time.Time
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*ExternalIdentity, error)
+	predicates    []predicate.ExternalIdentity
+}
+
+var _ ent.Mutation = (*ExternalIdentityMutation)(nil)
+
+// externalidentityOption allows management of the mutation configuration using functional options.
+type externalidentityOption func(*ExternalIdentityMutation)
+
+// newExternalIdentityMutation creates new mutation for the ExternalIdentity entity.
+func newExternalIdentityMutation(c config, op Op, opts ...externalidentityOption) *ExternalIdentityMutation {
+	m := &ExternalIdentityMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeExternalIdentity,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withExternalIdentityID sets the ID field of the mutation.
+func withExternalIdentityID(id ids.ID) externalidentityOption {
+	return func(m *ExternalIdentityMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ExternalIdentity
+		)
+		m.oldValue = func(ctx context.Context) (*ExternalIdentity, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ExternalIdentity.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withExternalIdentity sets the old ExternalIdentity of the mutation.
+func withExternalIdentity(node *ExternalIdentity) externalidentityOption {
+	return func(m *ExternalIdentityMutation) {
+		m.oldValue = func(context.Context) (*ExternalIdentity, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ExternalIdentityMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ExternalIdentityMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ExternalIdentity entities.
+func (m *ExternalIdentityMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ExternalIdentityMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ExternalIdentityMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ExternalIdentity.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetUserID sets the "user_id" field.
+func (m *ExternalIdentityMutation) SetUserID(i ids.ID) {
+	m.user_id = &i
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *ExternalIdentityMutation) UserID() (r ids.ID, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the ExternalIdentity entity.
+// If the ExternalIdentity object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExternalIdentityMutation) OldUserID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *ExternalIdentityMutation) ResetUserID() {
+	m.user_id = nil
+}
+
+// SetIssuer sets the "issuer" field.
+func (m *ExternalIdentityMutation) SetIssuer(s string) {
+	m.issuer = &s
+}
+
+// Issuer returns the value of the "issuer" field in the mutation.
+func (m *ExternalIdentityMutation) Issuer() (r string, exists bool) {
+	v := m.issuer
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIssuer returns the old "issuer" field's value of the ExternalIdentity entity.
+// If the ExternalIdentity object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExternalIdentityMutation) OldIssuer(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIssuer is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIssuer requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIssuer: %w", err)
+	}
+	return oldValue.Issuer, nil
+}
+
+// ResetIssuer resets all changes to the "issuer" field.
+func (m *ExternalIdentityMutation) ResetIssuer() {
+	m.issuer = nil
+}
+
+// SetSubject sets the "subject" field.
+func (m *ExternalIdentityMutation) SetSubject(s string) {
+	m.subject = &s
+}
+
+// Subject returns the value of the "subject" field in the mutation.
+func (m *ExternalIdentityMutation) Subject() (r string, exists bool) {
+	v := m.subject
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubject returns the old "subject" field's value of the ExternalIdentity entity.
+// If the ExternalIdentity object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExternalIdentityMutation) OldSubject(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubject is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubject requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubject: %w", err)
+	}
+	return oldValue.Subject, nil
+}
+
+// ResetSubject resets all changes to the "subject" field.
+func (m *ExternalIdentityMutation) ResetSubject() {
+	m.subject = nil
+}
+
+// SetEmail sets the "email" field.
+func (m *ExternalIdentityMutation) SetEmail(s string) {
+	m.email = &s
+}
+
+// Email returns the value of the "email" field in the mutation.
+func (m *ExternalIdentityMutation) Email() (r string, exists bool) {
+	v := m.email
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEmail returns the old "email" field's value of the ExternalIdentity entity.
+// If the ExternalIdentity object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExternalIdentityMutation) OldEmail(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEmail is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEmail requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEmail: %w", err)
+	}
+	return oldValue.Email, nil
+}
+
+// ResetEmail resets all changes to the "email" field.
+func (m *ExternalIdentityMutation) ResetEmail() {
+	m.email = nil
+}
+
+// SetLastLoginAt sets the "last_login_at" field.
+func (m *ExternalIdentityMutation) SetLastLoginAt(t time.Time) {
+	m.last_login_at = &t
+}
+
+// LastLoginAt returns the value of the "last_login_at" field in the mutation.
+func (m *ExternalIdentityMutation) LastLoginAt() (r time.Time, exists bool) {
+	v := m.last_login_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastLoginAt returns the old "last_login_at" field's value of the ExternalIdentity entity.
+// If the ExternalIdentity object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExternalIdentityMutation) OldLastLoginAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastLoginAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastLoginAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastLoginAt: %w", err)
+	}
+	return oldValue.LastLoginAt, nil
+}
+
+// ClearLastLoginAt clears the value of the "last_login_at" field.
+func (m *ExternalIdentityMutation) ClearLastLoginAt() {
+	m.last_login_at = nil
+	m.clearedFields[externalidentity.FieldLastLoginAt] = struct{}{}
+}
+
+// LastLoginAtCleared returns if the "last_login_at" field was cleared in this mutation.
+func (m *ExternalIdentityMutation) LastLoginAtCleared() bool {
+	_, ok := m.clearedFields[externalidentity.FieldLastLoginAt]
+	return ok
+}
+
+// ResetLastLoginAt resets all changes to the "last_login_at" field.
+func (m *ExternalIdentityMutation) ResetLastLoginAt() {
+	m.last_login_at = nil
+	delete(m.clearedFields, externalidentity.FieldLastLoginAt)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ExternalIdentityMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ExternalIdentityMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the ExternalIdentity entity.
+// If the ExternalIdentity object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExternalIdentityMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ExternalIdentityMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the ExternalIdentityMutation builder.
+func (m *ExternalIdentityMutation) Where(ps ...predicate.ExternalIdentity) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ExternalIdentityMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ExternalIdentityMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ExternalIdentity, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ExternalIdentityMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ExternalIdentityMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ExternalIdentity).
+func (m *ExternalIdentityMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ExternalIdentityMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.user_id != nil {
+		fields = append(fields, externalidentity.FieldUserID)
+	}
+	if m.issuer != nil {
+		fields = append(fields, externalidentity.FieldIssuer)
+	}
+	if m.subject != nil {
+		fields = append(fields, externalidentity.FieldSubject)
+	}
+	if m.email != nil {
+		fields = append(fields, externalidentity.FieldEmail)
+	}
+	if m.last_login_at != nil {
+		fields = append(fields, externalidentity.FieldLastLoginAt)
+	}
+	if m.created_at != nil {
+		fields = append(fields, externalidentity.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ExternalIdentityMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case externalidentity.FieldUserID:
+		return m.UserID()
+	case externalidentity.FieldIssuer:
+		return m.Issuer()
+	case externalidentity.FieldSubject:
+		return m.Subject()
+	case externalidentity.FieldEmail:
+		return m.Email()
+	case externalidentity.FieldLastLoginAt:
+		return m.LastLoginAt()
+	case externalidentity.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ExternalIdentityMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case externalidentity.FieldUserID:
+		return m.OldUserID(ctx)
+	case externalidentity.FieldIssuer:
+		return m.OldIssuer(ctx)
+	case externalidentity.FieldSubject:
+		return m.OldSubject(ctx)
+	case externalidentity.FieldEmail:
+		return m.OldEmail(ctx)
+	case externalidentity.FieldLastLoginAt:
+		return m.OldLastLoginAt(ctx)
+	case externalidentity.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ExternalIdentity field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ExternalIdentityMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case externalidentity.FieldUserID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case externalidentity.FieldIssuer:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIssuer(v)
+		return nil
+	case externalidentity.FieldSubject:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubject(v)
+		return nil
+	case externalidentity.FieldEmail:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEmail(v)
+		return nil
+	case externalidentity.FieldLastLoginAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastLoginAt(v)
+		return nil
+	case externalidentity.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ExternalIdentity field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ExternalIdentityMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ExternalIdentityMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ExternalIdentityMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown ExternalIdentity numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ExternalIdentityMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(externalidentity.FieldLastLoginAt) {
+		fields = append(fields, externalidentity.FieldLastLoginAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ExternalIdentityMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ExternalIdentityMutation) ClearField(name string) error {
+	switch name {
+	case externalidentity.FieldLastLoginAt:
+		m.ClearLastLoginAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ExternalIdentity nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ExternalIdentityMutation) ResetField(name string) error {
+	switch name {
+	case externalidentity.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case externalidentity.FieldIssuer:
+		m.ResetIssuer()
+		return nil
+	case externalidentity.FieldSubject:
+		m.ResetSubject()
+		return nil
+	case externalidentity.FieldEmail:
+		m.ResetEmail()
+		return nil
+	case externalidentity.FieldLastLoginAt:
+		m.ResetLastLoginAt()
+		return nil
+	case externalidentity.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ExternalIdentity field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ExternalIdentityMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ExternalIdentityMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ExternalIdentityMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ExternalIdentityMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ExternalIdentityMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ExternalIdentityMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ExternalIdentityMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ExternalIdentity unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ExternalIdentityMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ExternalIdentity edge %s", name)
 }
 
 // GenerationMutation represents an operation that mutates the Generation nodes in the graph.
@@ -11836,6 +15118,738 @@ func (m *InstanceMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *InstanceMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Instance edge %s", name)
+}
+
+// LoginAttemptMutation represents an operation that mutates the LoginAttempt nodes in the graph.
+type LoginAttemptMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *ids.ID
+	state_hash    *[]byte
+	browser_hash  *[]byte
+	nonce         *string
+	verifier      *string
+	return_to     *string
+	expires_at    *time.Time
+	used_at       *time.Time
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*LoginAttempt, error)
+	predicates    []predicate.LoginAttempt
+}
+
+var _ ent.Mutation = (*LoginAttemptMutation)(nil)
+
+// loginattemptOption allows management of the mutation configuration using functional options.
+type loginattemptOption func(*LoginAttemptMutation)
+
+// newLoginAttemptMutation creates new mutation for the LoginAttempt entity.
+func newLoginAttemptMutation(c config, op Op, opts ...loginattemptOption) *LoginAttemptMutation {
+	m := &LoginAttemptMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeLoginAttempt,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withLoginAttemptID sets the ID field of the mutation.
+func withLoginAttemptID(id ids.ID) loginattemptOption {
+	return func(m *LoginAttemptMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *LoginAttempt
+		)
+		m.oldValue = func(ctx context.Context) (*LoginAttempt, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().LoginAttempt.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withLoginAttempt sets the old LoginAttempt of the mutation.
+func withLoginAttempt(node *LoginAttempt) loginattemptOption {
+	return func(m *LoginAttemptMutation) {
+		m.oldValue = func(context.Context) (*LoginAttempt, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m LoginAttemptMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m LoginAttemptMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of LoginAttempt entities.
+func (m *LoginAttemptMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *LoginAttemptMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *LoginAttemptMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().LoginAttempt.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetStateHash sets the "state_hash" field.
+func (m *LoginAttemptMutation) SetStateHash(b []byte) {
+	m.state_hash = &b
+}
+
+// StateHash returns the value of the "state_hash" field in the mutation.
+func (m *LoginAttemptMutation) StateHash() (r []byte, exists bool) {
+	v := m.state_hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStateHash returns the old "state_hash" field's value of the LoginAttempt entity.
+// If the LoginAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LoginAttemptMutation) OldStateHash(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStateHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStateHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStateHash: %w", err)
+	}
+	return oldValue.StateHash, nil
+}
+
+// ResetStateHash resets all changes to the "state_hash" field.
+func (m *LoginAttemptMutation) ResetStateHash() {
+	m.state_hash = nil
+}
+
+// SetBrowserHash sets the "browser_hash" field.
+func (m *LoginAttemptMutation) SetBrowserHash(b []byte) {
+	m.browser_hash = &b
+}
+
+// BrowserHash returns the value of the "browser_hash" field in the mutation.
+func (m *LoginAttemptMutation) BrowserHash() (r []byte, exists bool) {
+	v := m.browser_hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBrowserHash returns the old "browser_hash" field's value of the LoginAttempt entity.
+// If the LoginAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LoginAttemptMutation) OldBrowserHash(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBrowserHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBrowserHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBrowserHash: %w", err)
+	}
+	return oldValue.BrowserHash, nil
+}
+
+// ResetBrowserHash resets all changes to the "browser_hash" field.
+func (m *LoginAttemptMutation) ResetBrowserHash() {
+	m.browser_hash = nil
+}
+
+// SetNonce sets the "nonce" field.
+func (m *LoginAttemptMutation) SetNonce(s string) {
+	m.nonce = &s
+}
+
+// Nonce returns the value of the "nonce" field in the mutation.
+func (m *LoginAttemptMutation) Nonce() (r string, exists bool) {
+	v := m.nonce
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNonce returns the old "nonce" field's value of the LoginAttempt entity.
+// If the LoginAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LoginAttemptMutation) OldNonce(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNonce is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNonce requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNonce: %w", err)
+	}
+	return oldValue.Nonce, nil
+}
+
+// ResetNonce resets all changes to the "nonce" field.
+func (m *LoginAttemptMutation) ResetNonce() {
+	m.nonce = nil
+}
+
+// SetVerifier sets the "verifier" field.
+func (m *LoginAttemptMutation) SetVerifier(s string) {
+	m.verifier = &s
+}
+
+// Verifier returns the value of the "verifier" field in the mutation.
+func (m *LoginAttemptMutation) Verifier() (r string, exists bool) {
+	v := m.verifier
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVerifier returns the old "verifier" field's value of the LoginAttempt entity.
+// If the LoginAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LoginAttemptMutation) OldVerifier(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVerifier is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVerifier requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVerifier: %w", err)
+	}
+	return oldValue.Verifier, nil
+}
+
+// ResetVerifier resets all changes to the "verifier" field.
+func (m *LoginAttemptMutation) ResetVerifier() {
+	m.verifier = nil
+}
+
+// SetReturnTo sets the "return_to" field.
+func (m *LoginAttemptMutation) SetReturnTo(s string) {
+	m.return_to = &s
+}
+
+// ReturnTo returns the value of the "return_to" field in the mutation.
+func (m *LoginAttemptMutation) ReturnTo() (r string, exists bool) {
+	v := m.return_to
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReturnTo returns the old "return_to" field's value of the LoginAttempt entity.
+// If the LoginAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LoginAttemptMutation) OldReturnTo(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReturnTo is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReturnTo requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReturnTo: %w", err)
+	}
+	return oldValue.ReturnTo, nil
+}
+
+// ResetReturnTo resets all changes to the "return_to" field.
+func (m *LoginAttemptMutation) ResetReturnTo() {
+	m.return_to = nil
+}
+
+// SetExpiresAt sets the "expires_at" field.
+func (m *LoginAttemptMutation) SetExpiresAt(t time.Time) {
+	m.expires_at = &t
+}
+
+// ExpiresAt returns the value of the "expires_at" field in the mutation.
+func (m *LoginAttemptMutation) ExpiresAt() (r time.Time, exists bool) {
+	v := m.expires_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExpiresAt returns the old "expires_at" field's value of the LoginAttempt entity.
+// If the LoginAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LoginAttemptMutation) OldExpiresAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExpiresAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExpiresAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExpiresAt: %w", err)
+	}
+	return oldValue.ExpiresAt, nil
+}
+
+// ResetExpiresAt resets all changes to the "expires_at" field.
+func (m *LoginAttemptMutation) ResetExpiresAt() {
+	m.expires_at = nil
+}
+
+// SetUsedAt sets the "used_at" field.
+func (m *LoginAttemptMutation) SetUsedAt(t time.Time) {
+	m.used_at = &t
+}
+
+// UsedAt returns the value of the "used_at" field in the mutation.
+func (m *LoginAttemptMutation) UsedAt() (r time.Time, exists bool) {
+	v := m.used_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUsedAt returns the old "used_at" field's value of the LoginAttempt entity.
+// If the LoginAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LoginAttemptMutation) OldUsedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUsedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUsedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUsedAt: %w", err)
+	}
+	return oldValue.UsedAt, nil
+}
+
+// ClearUsedAt clears the value of the "used_at" field.
+func (m *LoginAttemptMutation) ClearUsedAt() {
+	m.used_at = nil
+	m.clearedFields[loginattempt.FieldUsedAt] = struct{}{}
+}
+
+// UsedAtCleared returns if the "used_at" field was cleared in this mutation.
+func (m *LoginAttemptMutation) UsedAtCleared() bool {
+	_, ok := m.clearedFields[loginattempt.FieldUsedAt]
+	return ok
+}
+
+// ResetUsedAt resets all changes to the "used_at" field.
+func (m *LoginAttemptMutation) ResetUsedAt() {
+	m.used_at = nil
+	delete(m.clearedFields, loginattempt.FieldUsedAt)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *LoginAttemptMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *LoginAttemptMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the LoginAttempt entity.
+// If the LoginAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LoginAttemptMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *LoginAttemptMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the LoginAttemptMutation builder.
+func (m *LoginAttemptMutation) Where(ps ...predicate.LoginAttempt) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the LoginAttemptMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *LoginAttemptMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.LoginAttempt, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *LoginAttemptMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *LoginAttemptMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (LoginAttempt).
+func (m *LoginAttemptMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *LoginAttemptMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.state_hash != nil {
+		fields = append(fields, loginattempt.FieldStateHash)
+	}
+	if m.browser_hash != nil {
+		fields = append(fields, loginattempt.FieldBrowserHash)
+	}
+	if m.nonce != nil {
+		fields = append(fields, loginattempt.FieldNonce)
+	}
+	if m.verifier != nil {
+		fields = append(fields, loginattempt.FieldVerifier)
+	}
+	if m.return_to != nil {
+		fields = append(fields, loginattempt.FieldReturnTo)
+	}
+	if m.expires_at != nil {
+		fields = append(fields, loginattempt.FieldExpiresAt)
+	}
+	if m.used_at != nil {
+		fields = append(fields, loginattempt.FieldUsedAt)
+	}
+	if m.created_at != nil {
+		fields = append(fields, loginattempt.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *LoginAttemptMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case loginattempt.FieldStateHash:
+		return m.StateHash()
+	case loginattempt.FieldBrowserHash:
+		return m.BrowserHash()
+	case loginattempt.FieldNonce:
+		return m.Nonce()
+	case loginattempt.FieldVerifier:
+		return m.Verifier()
+	case loginattempt.FieldReturnTo:
+		return m.ReturnTo()
+	case loginattempt.FieldExpiresAt:
+		return m.ExpiresAt()
+	case loginattempt.FieldUsedAt:
+		return m.UsedAt()
+	case loginattempt.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *LoginAttemptMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case loginattempt.FieldStateHash:
+		return m.OldStateHash(ctx)
+	case loginattempt.FieldBrowserHash:
+		return m.OldBrowserHash(ctx)
+	case loginattempt.FieldNonce:
+		return m.OldNonce(ctx)
+	case loginattempt.FieldVerifier:
+		return m.OldVerifier(ctx)
+	case loginattempt.FieldReturnTo:
+		return m.OldReturnTo(ctx)
+	case loginattempt.FieldExpiresAt:
+		return m.OldExpiresAt(ctx)
+	case loginattempt.FieldUsedAt:
+		return m.OldUsedAt(ctx)
+	case loginattempt.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown LoginAttempt field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *LoginAttemptMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case loginattempt.FieldStateHash:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStateHash(v)
+		return nil
+	case loginattempt.FieldBrowserHash:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBrowserHash(v)
+		return nil
+	case loginattempt.FieldNonce:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNonce(v)
+		return nil
+	case loginattempt.FieldVerifier:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVerifier(v)
+		return nil
+	case loginattempt.FieldReturnTo:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReturnTo(v)
+		return nil
+	case loginattempt.FieldExpiresAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExpiresAt(v)
+		return nil
+	case loginattempt.FieldUsedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUsedAt(v)
+		return nil
+	case loginattempt.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown LoginAttempt field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *LoginAttemptMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *LoginAttemptMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *LoginAttemptMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown LoginAttempt numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *LoginAttemptMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(loginattempt.FieldUsedAt) {
+		fields = append(fields, loginattempt.FieldUsedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *LoginAttemptMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *LoginAttemptMutation) ClearField(name string) error {
+	switch name {
+	case loginattempt.FieldUsedAt:
+		m.ClearUsedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown LoginAttempt nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *LoginAttemptMutation) ResetField(name string) error {
+	switch name {
+	case loginattempt.FieldStateHash:
+		m.ResetStateHash()
+		return nil
+	case loginattempt.FieldBrowserHash:
+		m.ResetBrowserHash()
+		return nil
+	case loginattempt.FieldNonce:
+		m.ResetNonce()
+		return nil
+	case loginattempt.FieldVerifier:
+		m.ResetVerifier()
+		return nil
+	case loginattempt.FieldReturnTo:
+		m.ResetReturnTo()
+		return nil
+	case loginattempt.FieldExpiresAt:
+		m.ResetExpiresAt()
+		return nil
+	case loginattempt.FieldUsedAt:
+		m.ResetUsedAt()
+		return nil
+	case loginattempt.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown LoginAttempt field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *LoginAttemptMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *LoginAttemptMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *LoginAttemptMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *LoginAttemptMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *LoginAttemptMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *LoginAttemptMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *LoginAttemptMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown LoginAttempt unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *LoginAttemptMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown LoginAttempt edge %s", name)
 }
 
 // LoginCodeMutation represents an operation that mutates the LoginCode nodes in the graph.
@@ -23314,6 +27328,902 @@ func (m *OrphanMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Orphan edge %s", name)
 }
 
+// PolicyOverlayMutation represents an operation that mutates the PolicyOverlay nodes in the graph.
+type PolicyOverlayMutation struct {
+	config
+	op             Op
+	typ            string
+	id             *ids.ID
+	scope          *lifecycle.PolicyScope
+	tenant_id      *ids.ID
+	project_id     *ids.ID
+	revision       *int
+	addrevision    *int
+	document       *json.RawMessage
+	appenddocument json.RawMessage
+	reason         *string
+	updated_by     *string
+	superseded_at  *time.Time
+	created_at     *time.Time
+	clearedFields  map[string]struct{}
+	done           bool
+	oldValue       func(context.Context) (*PolicyOverlay, error)
+	predicates     []predicate.PolicyOverlay
+}
+
+var _ ent.Mutation = (*PolicyOverlayMutation)(nil)
+
+// policyoverlayOption allows management of the mutation configuration using functional options.
+type policyoverlayOption func(*PolicyOverlayMutation)
+
+// newPolicyOverlayMutation creates new mutation for the PolicyOverlay entity.
+func newPolicyOverlayMutation(c config, op Op, opts ...policyoverlayOption) *PolicyOverlayMutation {
+	m := &PolicyOverlayMutation{
+		config:        c,
+		op:            op,
+		typ:           TypePolicyOverlay,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withPolicyOverlayID sets the ID field of the mutation.
+func withPolicyOverlayID(id ids.ID) policyoverlayOption {
+	return func(m *PolicyOverlayMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *PolicyOverlay
+		)
+		m.oldValue = func(ctx context.Context) (*PolicyOverlay, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().PolicyOverlay.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withPolicyOverlay sets the old PolicyOverlay of the mutation.
+func withPolicyOverlay(node *PolicyOverlay) policyoverlayOption {
+	return func(m *PolicyOverlayMutation) {
+		m.oldValue = func(context.Context) (*PolicyOverlay, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m PolicyOverlayMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m PolicyOverlayMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of PolicyOverlay entities.
+func (m *PolicyOverlayMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *PolicyOverlayMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *PolicyOverlayMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().PolicyOverlay.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetScope sets the "scope" field.
+func (m *PolicyOverlayMutation) SetScope(ls lifecycle.PolicyScope) {
+	m.scope = &ls
+}
+
+// Scope returns the value of the "scope" field in the mutation.
+func (m *PolicyOverlayMutation) Scope() (r lifecycle.PolicyScope, exists bool) {
+	v := m.scope
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScope returns the old "scope" field's value of the PolicyOverlay entity.
+// If the PolicyOverlay object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyOverlayMutation) OldScope(ctx context.Context) (v lifecycle.PolicyScope, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScope is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScope requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScope: %w", err)
+	}
+	return oldValue.Scope, nil
+}
+
+// ResetScope resets all changes to the "scope" field.
+func (m *PolicyOverlayMutation) ResetScope() {
+	m.scope = nil
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *PolicyOverlayMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *PolicyOverlayMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the PolicyOverlay entity.
+// If the PolicyOverlay object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyOverlayMutation) OldTenantID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ClearTenantID clears the value of the "tenant_id" field.
+func (m *PolicyOverlayMutation) ClearTenantID() {
+	m.tenant_id = nil
+	m.clearedFields[policyoverlay.FieldTenantID] = struct{}{}
+}
+
+// TenantIDCleared returns if the "tenant_id" field was cleared in this mutation.
+func (m *PolicyOverlayMutation) TenantIDCleared() bool {
+	_, ok := m.clearedFields[policyoverlay.FieldTenantID]
+	return ok
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *PolicyOverlayMutation) ResetTenantID() {
+	m.tenant_id = nil
+	delete(m.clearedFields, policyoverlay.FieldTenantID)
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *PolicyOverlayMutation) SetProjectID(i ids.ID) {
+	m.project_id = &i
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *PolicyOverlayMutation) ProjectID() (r ids.ID, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the PolicyOverlay entity.
+// If the PolicyOverlay object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyOverlayMutation) OldProjectID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// ClearProjectID clears the value of the "project_id" field.
+func (m *PolicyOverlayMutation) ClearProjectID() {
+	m.project_id = nil
+	m.clearedFields[policyoverlay.FieldProjectID] = struct{}{}
+}
+
+// ProjectIDCleared returns if the "project_id" field was cleared in this mutation.
+func (m *PolicyOverlayMutation) ProjectIDCleared() bool {
+	_, ok := m.clearedFields[policyoverlay.FieldProjectID]
+	return ok
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *PolicyOverlayMutation) ResetProjectID() {
+	m.project_id = nil
+	delete(m.clearedFields, policyoverlay.FieldProjectID)
+}
+
+// SetRevision sets the "revision" field.
+func (m *PolicyOverlayMutation) SetRevision(i int) {
+	m.revision = &i
+	m.addrevision = nil
+}
+
+// Revision returns the value of the "revision" field in the mutation.
+func (m *PolicyOverlayMutation) Revision() (r int, exists bool) {
+	v := m.revision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRevision returns the old "revision" field's value of the PolicyOverlay entity.
+// If the PolicyOverlay object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyOverlayMutation) OldRevision(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRevision is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRevision requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRevision: %w", err)
+	}
+	return oldValue.Revision, nil
+}
+
+// AddRevision adds i to the "revision" field.
+func (m *PolicyOverlayMutation) AddRevision(i int) {
+	if m.addrevision != nil {
+		*m.addrevision += i
+	} else {
+		m.addrevision = &i
+	}
+}
+
+// AddedRevision returns the value that was added to the "revision" field in this mutation.
+func (m *PolicyOverlayMutation) AddedRevision() (r int, exists bool) {
+	v := m.addrevision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRevision resets all changes to the "revision" field.
+func (m *PolicyOverlayMutation) ResetRevision() {
+	m.revision = nil
+	m.addrevision = nil
+}
+
+// SetDocument sets the "document" field.
+func (m *PolicyOverlayMutation) SetDocument(jm json.RawMessage) {
+	m.document = &jm
+	m.appenddocument = nil
+}
+
+// Document returns the value of the "document" field in the mutation.
+func (m *PolicyOverlayMutation) Document() (r json.RawMessage, exists bool) {
+	v := m.document
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDocument returns the old "document" field's value of the PolicyOverlay entity.
+// If the PolicyOverlay object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyOverlayMutation) OldDocument(ctx context.Context) (v json.RawMessage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDocument is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDocument requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDocument: %w", err)
+	}
+	return oldValue.Document, nil
+}
+
+// AppendDocument adds jm to the "document" field.
+func (m *PolicyOverlayMutation) AppendDocument(jm json.RawMessage) {
+	m.appenddocument = append(m.appenddocument, jm...)
+}
+
+// AppendedDocument returns the list of values that were appended to the "document" field in this mutation.
+func (m *PolicyOverlayMutation) AppendedDocument() (json.RawMessage, bool) {
+	if len(m.appenddocument) == 0 {
+		return nil, false
+	}
+	return m.appenddocument, true
+}
+
+// ClearDocument clears the value of the "document" field.
+func (m *PolicyOverlayMutation) ClearDocument() {
+	m.document = nil
+	m.appenddocument = nil
+	m.clearedFields[policyoverlay.FieldDocument] = struct{}{}
+}
+
+// DocumentCleared returns if the "document" field was cleared in this mutation.
+func (m *PolicyOverlayMutation) DocumentCleared() bool {
+	_, ok := m.clearedFields[policyoverlay.FieldDocument]
+	return ok
+}
+
+// ResetDocument resets all changes to the "document" field.
+func (m *PolicyOverlayMutation) ResetDocument() {
+	m.document = nil
+	m.appenddocument = nil
+	delete(m.clearedFields, policyoverlay.FieldDocument)
+}
+
+// SetReason sets the "reason" field.
+func (m *PolicyOverlayMutation) SetReason(s string) {
+	m.reason = &s
+}
+
+// Reason returns the value of the "reason" field in the mutation.
+func (m *PolicyOverlayMutation) Reason() (r string, exists bool) {
+	v := m.reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReason returns the old "reason" field's value of the PolicyOverlay entity.
+// If the PolicyOverlay object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyOverlayMutation) OldReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReason: %w", err)
+	}
+	return oldValue.Reason, nil
+}
+
+// ResetReason resets all changes to the "reason" field.
+func (m *PolicyOverlayMutation) ResetReason() {
+	m.reason = nil
+}
+
+// SetUpdatedBy sets the "updated_by" field.
+func (m *PolicyOverlayMutation) SetUpdatedBy(s string) {
+	m.updated_by = &s
+}
+
+// UpdatedBy returns the value of the "updated_by" field in the mutation.
+func (m *PolicyOverlayMutation) UpdatedBy() (r string, exists bool) {
+	v := m.updated_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedBy returns the old "updated_by" field's value of the PolicyOverlay entity.
+// If the PolicyOverlay object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyOverlayMutation) OldUpdatedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedBy: %w", err)
+	}
+	return oldValue.UpdatedBy, nil
+}
+
+// ResetUpdatedBy resets all changes to the "updated_by" field.
+func (m *PolicyOverlayMutation) ResetUpdatedBy() {
+	m.updated_by = nil
+}
+
+// SetSupersededAt sets the "superseded_at" field.
+func (m *PolicyOverlayMutation) SetSupersededAt(t time.Time) {
+	m.superseded_at = &t
+}
+
+// SupersededAt returns the value of the "superseded_at" field in the mutation.
+func (m *PolicyOverlayMutation) SupersededAt() (r time.Time, exists bool) {
+	v := m.superseded_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSupersededAt returns the old "superseded_at" field's value of the PolicyOverlay entity.
+// If the PolicyOverlay object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyOverlayMutation) OldSupersededAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSupersededAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSupersededAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSupersededAt: %w", err)
+	}
+	return oldValue.SupersededAt, nil
+}
+
+// ClearSupersededAt clears the value of the "superseded_at" field.
+func (m *PolicyOverlayMutation) ClearSupersededAt() {
+	m.superseded_at = nil
+	m.clearedFields[policyoverlay.FieldSupersededAt] = struct{}{}
+}
+
+// SupersededAtCleared returns if the "superseded_at" field was cleared in this mutation.
+func (m *PolicyOverlayMutation) SupersededAtCleared() bool {
+	_, ok := m.clearedFields[policyoverlay.FieldSupersededAt]
+	return ok
+}
+
+// ResetSupersededAt resets all changes to the "superseded_at" field.
+func (m *PolicyOverlayMutation) ResetSupersededAt() {
+	m.superseded_at = nil
+	delete(m.clearedFields, policyoverlay.FieldSupersededAt)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *PolicyOverlayMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *PolicyOverlayMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the PolicyOverlay entity.
+// If the PolicyOverlay object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyOverlayMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *PolicyOverlayMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the PolicyOverlayMutation builder.
+func (m *PolicyOverlayMutation) Where(ps ...predicate.PolicyOverlay) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the PolicyOverlayMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *PolicyOverlayMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.PolicyOverlay, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *PolicyOverlayMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *PolicyOverlayMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (PolicyOverlay).
+func (m *PolicyOverlayMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *PolicyOverlayMutation) Fields() []string {
+	fields := make([]string, 0, 9)
+	if m.scope != nil {
+		fields = append(fields, policyoverlay.FieldScope)
+	}
+	if m.tenant_id != nil {
+		fields = append(fields, policyoverlay.FieldTenantID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, policyoverlay.FieldProjectID)
+	}
+	if m.revision != nil {
+		fields = append(fields, policyoverlay.FieldRevision)
+	}
+	if m.document != nil {
+		fields = append(fields, policyoverlay.FieldDocument)
+	}
+	if m.reason != nil {
+		fields = append(fields, policyoverlay.FieldReason)
+	}
+	if m.updated_by != nil {
+		fields = append(fields, policyoverlay.FieldUpdatedBy)
+	}
+	if m.superseded_at != nil {
+		fields = append(fields, policyoverlay.FieldSupersededAt)
+	}
+	if m.created_at != nil {
+		fields = append(fields, policyoverlay.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *PolicyOverlayMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case policyoverlay.FieldScope:
+		return m.Scope()
+	case policyoverlay.FieldTenantID:
+		return m.TenantID()
+	case policyoverlay.FieldProjectID:
+		return m.ProjectID()
+	case policyoverlay.FieldRevision:
+		return m.Revision()
+	case policyoverlay.FieldDocument:
+		return m.Document()
+	case policyoverlay.FieldReason:
+		return m.Reason()
+	case policyoverlay.FieldUpdatedBy:
+		return m.UpdatedBy()
+	case policyoverlay.FieldSupersededAt:
+		return m.SupersededAt()
+	case policyoverlay.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *PolicyOverlayMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case policyoverlay.FieldScope:
+		return m.OldScope(ctx)
+	case policyoverlay.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case policyoverlay.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case policyoverlay.FieldRevision:
+		return m.OldRevision(ctx)
+	case policyoverlay.FieldDocument:
+		return m.OldDocument(ctx)
+	case policyoverlay.FieldReason:
+		return m.OldReason(ctx)
+	case policyoverlay.FieldUpdatedBy:
+		return m.OldUpdatedBy(ctx)
+	case policyoverlay.FieldSupersededAt:
+		return m.OldSupersededAt(ctx)
+	case policyoverlay.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown PolicyOverlay field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PolicyOverlayMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case policyoverlay.FieldScope:
+		v, ok := value.(lifecycle.PolicyScope)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScope(v)
+		return nil
+	case policyoverlay.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case policyoverlay.FieldProjectID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case policyoverlay.FieldRevision:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRevision(v)
+		return nil
+	case policyoverlay.FieldDocument:
+		v, ok := value.(json.RawMessage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDocument(v)
+		return nil
+	case policyoverlay.FieldReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReason(v)
+		return nil
+	case policyoverlay.FieldUpdatedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedBy(v)
+		return nil
+	case policyoverlay.FieldSupersededAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSupersededAt(v)
+		return nil
+	case policyoverlay.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PolicyOverlay field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *PolicyOverlayMutation) AddedFields() []string {
+	var fields []string
+	if m.addrevision != nil {
+		fields = append(fields, policyoverlay.FieldRevision)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *PolicyOverlayMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case policyoverlay.FieldRevision:
+		return m.AddedRevision()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PolicyOverlayMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case policyoverlay.FieldRevision:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRevision(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PolicyOverlay numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *PolicyOverlayMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(policyoverlay.FieldTenantID) {
+		fields = append(fields, policyoverlay.FieldTenantID)
+	}
+	if m.FieldCleared(policyoverlay.FieldProjectID) {
+		fields = append(fields, policyoverlay.FieldProjectID)
+	}
+	if m.FieldCleared(policyoverlay.FieldDocument) {
+		fields = append(fields, policyoverlay.FieldDocument)
+	}
+	if m.FieldCleared(policyoverlay.FieldSupersededAt) {
+		fields = append(fields, policyoverlay.FieldSupersededAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *PolicyOverlayMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *PolicyOverlayMutation) ClearField(name string) error {
+	switch name {
+	case policyoverlay.FieldTenantID:
+		m.ClearTenantID()
+		return nil
+	case policyoverlay.FieldProjectID:
+		m.ClearProjectID()
+		return nil
+	case policyoverlay.FieldDocument:
+		m.ClearDocument()
+		return nil
+	case policyoverlay.FieldSupersededAt:
+		m.ClearSupersededAt()
+		return nil
+	}
+	return fmt.Errorf("unknown PolicyOverlay nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *PolicyOverlayMutation) ResetField(name string) error {
+	switch name {
+	case policyoverlay.FieldScope:
+		m.ResetScope()
+		return nil
+	case policyoverlay.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case policyoverlay.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case policyoverlay.FieldRevision:
+		m.ResetRevision()
+		return nil
+	case policyoverlay.FieldDocument:
+		m.ResetDocument()
+		return nil
+	case policyoverlay.FieldReason:
+		m.ResetReason()
+		return nil
+	case policyoverlay.FieldUpdatedBy:
+		m.ResetUpdatedBy()
+		return nil
+	case policyoverlay.FieldSupersededAt:
+		m.ResetSupersededAt()
+		return nil
+	case policyoverlay.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown PolicyOverlay field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *PolicyOverlayMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *PolicyOverlayMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *PolicyOverlayMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *PolicyOverlayMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *PolicyOverlayMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *PolicyOverlayMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *PolicyOverlayMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown PolicyOverlay unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *PolicyOverlayMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown PolicyOverlay edge %s", name)
+}
+
 // ProjectMutation represents an operation that mutates the Project nodes in the graph.
 type ProjectMutation struct {
 	config
@@ -23327,6 +28237,7 @@ type ProjectMutation struct {
 	addmax_members *int
 	max_gpus       *int
 	addmax_gpus    *int
+	deleted_at     *time.Time
 	created_at     *time.Time
 	clearedFields  map[string]struct{}
 	done           bool
@@ -23686,6 +28597,55 @@ func (m *ProjectMutation) ResetMaxGpus() {
 	delete(m.clearedFields, project.FieldMaxGpus)
 }
 
+// SetDeletedAt sets the "deleted_at" field.
+func (m *ProjectMutation) SetDeletedAt(t time.Time) {
+	m.deleted_at = &t
+}
+
+// DeletedAt returns the value of the "deleted_at" field in the mutation.
+func (m *ProjectMutation) DeletedAt() (r time.Time, exists bool) {
+	v := m.deleted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeletedAt returns the old "deleted_at" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldDeletedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeletedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeletedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeletedAt: %w", err)
+	}
+	return oldValue.DeletedAt, nil
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (m *ProjectMutation) ClearDeletedAt() {
+	m.deleted_at = nil
+	m.clearedFields[project.FieldDeletedAt] = struct{}{}
+}
+
+// DeletedAtCleared returns if the "deleted_at" field was cleared in this mutation.
+func (m *ProjectMutation) DeletedAtCleared() bool {
+	_, ok := m.clearedFields[project.FieldDeletedAt]
+	return ok
+}
+
+// ResetDeletedAt resets all changes to the "deleted_at" field.
+func (m *ProjectMutation) ResetDeletedAt() {
+	m.deleted_at = nil
+	delete(m.clearedFields, project.FieldDeletedAt)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *ProjectMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -23756,7 +28716,7 @@ func (m *ProjectMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ProjectMutation) Fields() []string {
-	fields := make([]string, 0, 6)
+	fields := make([]string, 0, 7)
 	if m.tenant_id != nil {
 		fields = append(fields, project.FieldTenantID)
 	}
@@ -23771,6 +28731,9 @@ func (m *ProjectMutation) Fields() []string {
 	}
 	if m.max_gpus != nil {
 		fields = append(fields, project.FieldMaxGpus)
+	}
+	if m.deleted_at != nil {
+		fields = append(fields, project.FieldDeletedAt)
 	}
 	if m.created_at != nil {
 		fields = append(fields, project.FieldCreatedAt)
@@ -23793,6 +28756,8 @@ func (m *ProjectMutation) Field(name string) (ent.Value, bool) {
 		return m.MaxMembers()
 	case project.FieldMaxGpus:
 		return m.MaxGpus()
+	case project.FieldDeletedAt:
+		return m.DeletedAt()
 	case project.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -23814,6 +28779,8 @@ func (m *ProjectMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldMaxMembers(ctx)
 	case project.FieldMaxGpus:
 		return m.OldMaxGpus(ctx)
+	case project.FieldDeletedAt:
+		return m.OldDeletedAt(ctx)
 	case project.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -23859,6 +28826,13 @@ func (m *ProjectMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetMaxGpus(v)
+		return nil
+	case project.FieldDeletedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeletedAt(v)
 		return nil
 	case project.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -23930,6 +28904,9 @@ func (m *ProjectMutation) ClearedFields() []string {
 	if m.FieldCleared(project.FieldMaxGpus) {
 		fields = append(fields, project.FieldMaxGpus)
 	}
+	if m.FieldCleared(project.FieldDeletedAt) {
+		fields = append(fields, project.FieldDeletedAt)
+	}
 	return fields
 }
 
@@ -23949,6 +28926,9 @@ func (m *ProjectMutation) ClearField(name string) error {
 		return nil
 	case project.FieldMaxGpus:
 		m.ClearMaxGpus()
+		return nil
+	case project.FieldDeletedAt:
+		m.ClearDeletedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown Project nullable field %s", name)
@@ -23972,6 +28952,9 @@ func (m *ProjectMutation) ResetField(name string) error {
 		return nil
 	case project.FieldMaxGpus:
 		m.ResetMaxGpus()
+		return nil
+	case project.FieldDeletedAt:
+		m.ResetDeletedAt()
 		return nil
 	case project.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -24041,6 +29024,8 @@ type RoleBindingMutation struct {
 	expires_at    *time.Time
 	revoked_at    *time.Time
 	granted_by    *string
+	reason        *string
+	break_glass   *bool
 	created_at    *time.Time
 	clearedFields map[string]struct{}
 	done          bool
@@ -24456,6 +29441,78 @@ func (m *RoleBindingMutation) ResetGrantedBy() {
 	m.granted_by = nil
 }
 
+// SetReason sets the "reason" field.
+func (m *RoleBindingMutation) SetReason(s string) {
+	m.reason = &s
+}
+
+// Reason returns the value of the "reason" field in the mutation.
+func (m *RoleBindingMutation) Reason() (r string, exists bool) {
+	v := m.reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReason returns the old "reason" field's value of the RoleBinding entity.
+// If the RoleBinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoleBindingMutation) OldReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReason: %w", err)
+	}
+	return oldValue.Reason, nil
+}
+
+// ResetReason resets all changes to the "reason" field.
+func (m *RoleBindingMutation) ResetReason() {
+	m.reason = nil
+}
+
+// SetBreakGlass sets the "break_glass" field.
+func (m *RoleBindingMutation) SetBreakGlass(b bool) {
+	m.break_glass = &b
+}
+
+// BreakGlass returns the value of the "break_glass" field in the mutation.
+func (m *RoleBindingMutation) BreakGlass() (r bool, exists bool) {
+	v := m.break_glass
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBreakGlass returns the old "break_glass" field's value of the RoleBinding entity.
+// If the RoleBinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoleBindingMutation) OldBreakGlass(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBreakGlass is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBreakGlass requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBreakGlass: %w", err)
+	}
+	return oldValue.BreakGlass, nil
+}
+
+// ResetBreakGlass resets all changes to the "break_glass" field.
+func (m *RoleBindingMutation) ResetBreakGlass() {
+	m.break_glass = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *RoleBindingMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -24526,7 +29583,7 @@ func (m *RoleBindingMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RoleBindingMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 10)
 	if m.user_id != nil {
 		fields = append(fields, rolebinding.FieldUserID)
 	}
@@ -24547,6 +29604,12 @@ func (m *RoleBindingMutation) Fields() []string {
 	}
 	if m.granted_by != nil {
 		fields = append(fields, rolebinding.FieldGrantedBy)
+	}
+	if m.reason != nil {
+		fields = append(fields, rolebinding.FieldReason)
+	}
+	if m.break_glass != nil {
+		fields = append(fields, rolebinding.FieldBreakGlass)
 	}
 	if m.created_at != nil {
 		fields = append(fields, rolebinding.FieldCreatedAt)
@@ -24573,6 +29636,10 @@ func (m *RoleBindingMutation) Field(name string) (ent.Value, bool) {
 		return m.RevokedAt()
 	case rolebinding.FieldGrantedBy:
 		return m.GrantedBy()
+	case rolebinding.FieldReason:
+		return m.Reason()
+	case rolebinding.FieldBreakGlass:
+		return m.BreakGlass()
 	case rolebinding.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -24598,6 +29665,10 @@ func (m *RoleBindingMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldRevokedAt(ctx)
 	case rolebinding.FieldGrantedBy:
 		return m.OldGrantedBy(ctx)
+	case rolebinding.FieldReason:
+		return m.OldReason(ctx)
+	case rolebinding.FieldBreakGlass:
+		return m.OldBreakGlass(ctx)
 	case rolebinding.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -24657,6 +29728,20 @@ func (m *RoleBindingMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetGrantedBy(v)
+		return nil
+	case rolebinding.FieldReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReason(v)
+		return nil
+	case rolebinding.FieldBreakGlass:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBreakGlass(v)
 		return nil
 	case rolebinding.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -24762,6 +29847,12 @@ func (m *RoleBindingMutation) ResetField(name string) error {
 	case rolebinding.FieldGrantedBy:
 		m.ResetGrantedBy()
 		return nil
+	case rolebinding.FieldReason:
+		m.ResetReason()
+		return nil
+	case rolebinding.FieldBreakGlass:
+		m.ResetBreakGlass()
+		return nil
 	case rolebinding.FieldCreatedAt:
 		m.ResetCreatedAt()
 		return nil
@@ -24815,6 +29906,1786 @@ func (m *RoleBindingMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *RoleBindingMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown RoleBinding edge %s", name)
+}
+
+// RuntimeSecretMutation represents an operation that mutates the RuntimeSecret nodes in the graph.
+type RuntimeSecretMutation struct {
+	config
+	op             Op
+	typ            string
+	id             *ids.ID
+	tenant_id      *ids.ID
+	project_id     *ids.ID
+	instance_id    *ids.ID
+	member_id      *ids.ID
+	node_id        *ids.ID
+	purpose        *string
+	audience       *lifecycle.SecretAudience
+	delivery       *lifecycle.SecretDelivery
+	spec           *json.RawMessage
+	appendspec     json.RawMessage
+	version        *int
+	addversion     *int
+	sealed         *[]byte
+	keeper         *string
+	previous       *[]byte
+	previous_until *time.Time
+	deliveries     *int
+	adddeliveries  *int
+	delivered_at   *time.Time
+	expires_at     *time.Time
+	rotated_at     *time.Time
+	revoked_at     *time.Time
+	actor_kind     *string
+	actor_id       *string
+	actor_name     *string
+	created_at     *time.Time
+	clearedFields  map[string]struct{}
+	done           bool
+	oldValue       func(context.Context) (*RuntimeSecret, error)
+	predicates     []predicate.RuntimeSecret
+}
+
+var _ ent.Mutation = (*RuntimeSecretMutation)(nil)
+
+// runtimesecretOption allows management of the mutation configuration using functional options.
+type runtimesecretOption func(*RuntimeSecretMutation)
+
+// newRuntimeSecretMutation creates new mutation for the RuntimeSecret entity.
+func newRuntimeSecretMutation(c config, op Op, opts ...runtimesecretOption) *RuntimeSecretMutation {
+	m := &RuntimeSecretMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRuntimeSecret,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRuntimeSecretID sets the ID field of the mutation.
+func withRuntimeSecretID(id ids.ID) runtimesecretOption {
+	return func(m *RuntimeSecretMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *RuntimeSecret
+		)
+		m.oldValue = func(ctx context.Context) (*RuntimeSecret, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().RuntimeSecret.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRuntimeSecret sets the old RuntimeSecret of the mutation.
+func withRuntimeSecret(node *RuntimeSecret) runtimesecretOption {
+	return func(m *RuntimeSecretMutation) {
+		m.oldValue = func(context.Context) (*RuntimeSecret, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RuntimeSecretMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RuntimeSecretMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of RuntimeSecret entities.
+func (m *RuntimeSecretMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RuntimeSecretMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RuntimeSecretMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().RuntimeSecret.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *RuntimeSecretMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *RuntimeSecretMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldTenantID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *RuntimeSecretMutation) ResetTenantID() {
+	m.tenant_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *RuntimeSecretMutation) SetProjectID(i ids.ID) {
+	m.project_id = &i
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *RuntimeSecretMutation) ProjectID() (r ids.ID, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldProjectID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *RuntimeSecretMutation) ResetProjectID() {
+	m.project_id = nil
+}
+
+// SetInstanceID sets the "instance_id" field.
+func (m *RuntimeSecretMutation) SetInstanceID(i ids.ID) {
+	m.instance_id = &i
+}
+
+// InstanceID returns the value of the "instance_id" field in the mutation.
+func (m *RuntimeSecretMutation) InstanceID() (r ids.ID, exists bool) {
+	v := m.instance_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInstanceID returns the old "instance_id" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldInstanceID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInstanceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInstanceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInstanceID: %w", err)
+	}
+	return oldValue.InstanceID, nil
+}
+
+// ResetInstanceID resets all changes to the "instance_id" field.
+func (m *RuntimeSecretMutation) ResetInstanceID() {
+	m.instance_id = nil
+}
+
+// SetMemberID sets the "member_id" field.
+func (m *RuntimeSecretMutation) SetMemberID(i ids.ID) {
+	m.member_id = &i
+}
+
+// MemberID returns the value of the "member_id" field in the mutation.
+func (m *RuntimeSecretMutation) MemberID() (r ids.ID, exists bool) {
+	v := m.member_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMemberID returns the old "member_id" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldMemberID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMemberID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMemberID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMemberID: %w", err)
+	}
+	return oldValue.MemberID, nil
+}
+
+// ClearMemberID clears the value of the "member_id" field.
+func (m *RuntimeSecretMutation) ClearMemberID() {
+	m.member_id = nil
+	m.clearedFields[runtimesecret.FieldMemberID] = struct{}{}
+}
+
+// MemberIDCleared returns if the "member_id" field was cleared in this mutation.
+func (m *RuntimeSecretMutation) MemberIDCleared() bool {
+	_, ok := m.clearedFields[runtimesecret.FieldMemberID]
+	return ok
+}
+
+// ResetMemberID resets all changes to the "member_id" field.
+func (m *RuntimeSecretMutation) ResetMemberID() {
+	m.member_id = nil
+	delete(m.clearedFields, runtimesecret.FieldMemberID)
+}
+
+// SetNodeID sets the "node_id" field.
+func (m *RuntimeSecretMutation) SetNodeID(i ids.ID) {
+	m.node_id = &i
+}
+
+// NodeID returns the value of the "node_id" field in the mutation.
+func (m *RuntimeSecretMutation) NodeID() (r ids.ID, exists bool) {
+	v := m.node_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNodeID returns the old "node_id" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldNodeID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNodeID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNodeID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNodeID: %w", err)
+	}
+	return oldValue.NodeID, nil
+}
+
+// ClearNodeID clears the value of the "node_id" field.
+func (m *RuntimeSecretMutation) ClearNodeID() {
+	m.node_id = nil
+	m.clearedFields[runtimesecret.FieldNodeID] = struct{}{}
+}
+
+// NodeIDCleared returns if the "node_id" field was cleared in this mutation.
+func (m *RuntimeSecretMutation) NodeIDCleared() bool {
+	_, ok := m.clearedFields[runtimesecret.FieldNodeID]
+	return ok
+}
+
+// ResetNodeID resets all changes to the "node_id" field.
+func (m *RuntimeSecretMutation) ResetNodeID() {
+	m.node_id = nil
+	delete(m.clearedFields, runtimesecret.FieldNodeID)
+}
+
+// SetPurpose sets the "purpose" field.
+func (m *RuntimeSecretMutation) SetPurpose(s string) {
+	m.purpose = &s
+}
+
+// Purpose returns the value of the "purpose" field in the mutation.
+func (m *RuntimeSecretMutation) Purpose() (r string, exists bool) {
+	v := m.purpose
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPurpose returns the old "purpose" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldPurpose(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPurpose is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPurpose requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPurpose: %w", err)
+	}
+	return oldValue.Purpose, nil
+}
+
+// ResetPurpose resets all changes to the "purpose" field.
+func (m *RuntimeSecretMutation) ResetPurpose() {
+	m.purpose = nil
+}
+
+// SetAudience sets the "audience" field.
+func (m *RuntimeSecretMutation) SetAudience(la lifecycle.SecretAudience) {
+	m.audience = &la
+}
+
+// Audience returns the value of the "audience" field in the mutation.
+func (m *RuntimeSecretMutation) Audience() (r lifecycle.SecretAudience, exists bool) {
+	v := m.audience
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAudience returns the old "audience" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldAudience(ctx context.Context) (v lifecycle.SecretAudience, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAudience is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAudience requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAudience: %w", err)
+	}
+	return oldValue.Audience, nil
+}
+
+// ResetAudience resets all changes to the "audience" field.
+func (m *RuntimeSecretMutation) ResetAudience() {
+	m.audience = nil
+}
+
+// SetDelivery sets the "delivery" field.
+func (m *RuntimeSecretMutation) SetDelivery(ld lifecycle.SecretDelivery) {
+	m.delivery = &ld
+}
+
+// Delivery returns the value of the "delivery" field in the mutation.
+func (m *RuntimeSecretMutation) Delivery() (r lifecycle.SecretDelivery, exists bool) {
+	v := m.delivery
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDelivery returns the old "delivery" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldDelivery(ctx context.Context) (v lifecycle.SecretDelivery, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDelivery is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDelivery requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDelivery: %w", err)
+	}
+	return oldValue.Delivery, nil
+}
+
+// ResetDelivery resets all changes to the "delivery" field.
+func (m *RuntimeSecretMutation) ResetDelivery() {
+	m.delivery = nil
+}
+
+// SetSpec sets the "spec" field.
+func (m *RuntimeSecretMutation) SetSpec(jm json.RawMessage) {
+	m.spec = &jm
+	m.appendspec = nil
+}
+
+// Spec returns the value of the "spec" field in the mutation.
+func (m *RuntimeSecretMutation) Spec() (r json.RawMessage, exists bool) {
+	v := m.spec
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSpec returns the old "spec" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldSpec(ctx context.Context) (v json.RawMessage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSpec is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSpec requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSpec: %w", err)
+	}
+	return oldValue.Spec, nil
+}
+
+// AppendSpec adds jm to the "spec" field.
+func (m *RuntimeSecretMutation) AppendSpec(jm json.RawMessage) {
+	m.appendspec = append(m.appendspec, jm...)
+}
+
+// AppendedSpec returns the list of values that were appended to the "spec" field in this mutation.
+func (m *RuntimeSecretMutation) AppendedSpec() (json.RawMessage, bool) {
+	if len(m.appendspec) == 0 {
+		return nil, false
+	}
+	return m.appendspec, true
+}
+
+// ClearSpec clears the value of the "spec" field.
+func (m *RuntimeSecretMutation) ClearSpec() {
+	m.spec = nil
+	m.appendspec = nil
+	m.clearedFields[runtimesecret.FieldSpec] = struct{}{}
+}
+
+// SpecCleared returns if the "spec" field was cleared in this mutation.
+func (m *RuntimeSecretMutation) SpecCleared() bool {
+	_, ok := m.clearedFields[runtimesecret.FieldSpec]
+	return ok
+}
+
+// ResetSpec resets all changes to the "spec" field.
+func (m *RuntimeSecretMutation) ResetSpec() {
+	m.spec = nil
+	m.appendspec = nil
+	delete(m.clearedFields, runtimesecret.FieldSpec)
+}
+
+// SetVersion sets the "version" field.
+func (m *RuntimeSecretMutation) SetVersion(i int) {
+	m.version = &i
+	m.addversion = nil
+}
+
+// Version returns the value of the "version" field in the mutation.
+func (m *RuntimeSecretMutation) Version() (r int, exists bool) {
+	v := m.version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVersion returns the old "version" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldVersion(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVersion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVersion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVersion: %w", err)
+	}
+	return oldValue.Version, nil
+}
+
+// AddVersion adds i to the "version" field.
+func (m *RuntimeSecretMutation) AddVersion(i int) {
+	if m.addversion != nil {
+		*m.addversion += i
+	} else {
+		m.addversion = &i
+	}
+}
+
+// AddedVersion returns the value that was added to the "version" field in this mutation.
+func (m *RuntimeSecretMutation) AddedVersion() (r int, exists bool) {
+	v := m.addversion
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetVersion resets all changes to the "version" field.
+func (m *RuntimeSecretMutation) ResetVersion() {
+	m.version = nil
+	m.addversion = nil
+}
+
+// SetSealed sets the "sealed" field.
+func (m *RuntimeSecretMutation) SetSealed(b []byte) {
+	m.sealed = &b
+}
+
+// Sealed returns the value of the "sealed" field in the mutation.
+func (m *RuntimeSecretMutation) Sealed() (r []byte, exists bool) {
+	v := m.sealed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSealed returns the old "sealed" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldSealed(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSealed is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSealed requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSealed: %w", err)
+	}
+	return oldValue.Sealed, nil
+}
+
+// ClearSealed clears the value of the "sealed" field.
+func (m *RuntimeSecretMutation) ClearSealed() {
+	m.sealed = nil
+	m.clearedFields[runtimesecret.FieldSealed] = struct{}{}
+}
+
+// SealedCleared returns if the "sealed" field was cleared in this mutation.
+func (m *RuntimeSecretMutation) SealedCleared() bool {
+	_, ok := m.clearedFields[runtimesecret.FieldSealed]
+	return ok
+}
+
+// ResetSealed resets all changes to the "sealed" field.
+func (m *RuntimeSecretMutation) ResetSealed() {
+	m.sealed = nil
+	delete(m.clearedFields, runtimesecret.FieldSealed)
+}
+
+// SetKeeper sets the "keeper" field.
+func (m *RuntimeSecretMutation) SetKeeper(s string) {
+	m.keeper = &s
+}
+
+// Keeper returns the value of the "keeper" field in the mutation.
+func (m *RuntimeSecretMutation) Keeper() (r string, exists bool) {
+	v := m.keeper
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKeeper returns the old "keeper" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldKeeper(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKeeper is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKeeper requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKeeper: %w", err)
+	}
+	return oldValue.Keeper, nil
+}
+
+// ResetKeeper resets all changes to the "keeper" field.
+func (m *RuntimeSecretMutation) ResetKeeper() {
+	m.keeper = nil
+}
+
+// SetPrevious sets the "previous" field.
+func (m *RuntimeSecretMutation) SetPrevious(b []byte) {
+	m.previous = &b
+}
+
+// Previous returns the value of the "previous" field in the mutation.
+func (m *RuntimeSecretMutation) Previous() (r []byte, exists bool) {
+	v := m.previous
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPrevious returns the old "previous" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldPrevious(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPrevious is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPrevious requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPrevious: %w", err)
+	}
+	return oldValue.Previous, nil
+}
+
+// ClearPrevious clears the value of the "previous" field.
+func (m *RuntimeSecretMutation) ClearPrevious() {
+	m.previous = nil
+	m.clearedFields[runtimesecret.FieldPrevious] = struct{}{}
+}
+
+// PreviousCleared returns if the "previous" field was cleared in this mutation.
+func (m *RuntimeSecretMutation) PreviousCleared() bool {
+	_, ok := m.clearedFields[runtimesecret.FieldPrevious]
+	return ok
+}
+
+// ResetPrevious resets all changes to the "previous" field.
+func (m *RuntimeSecretMutation) ResetPrevious() {
+	m.previous = nil
+	delete(m.clearedFields, runtimesecret.FieldPrevious)
+}
+
+// SetPreviousUntil sets the "previous_until" field.
+func (m *RuntimeSecretMutation) SetPreviousUntil(t time.Time) {
+	m.previous_until = &t
+}
+
+// PreviousUntil returns the value of the "previous_until" field in the mutation.
+func (m *RuntimeSecretMutation) PreviousUntil() (r time.Time, exists bool) {
+	v := m.previous_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPreviousUntil returns the old "previous_until" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldPreviousUntil(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPreviousUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPreviousUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPreviousUntil: %w", err)
+	}
+	return oldValue.PreviousUntil, nil
+}
+
+// ClearPreviousUntil clears the value of the "previous_until" field.
+func (m *RuntimeSecretMutation) ClearPreviousUntil() {
+	m.previous_until = nil
+	m.clearedFields[runtimesecret.FieldPreviousUntil] = struct{}{}
+}
+
+// PreviousUntilCleared returns if the "previous_until" field was cleared in this mutation.
+func (m *RuntimeSecretMutation) PreviousUntilCleared() bool {
+	_, ok := m.clearedFields[runtimesecret.FieldPreviousUntil]
+	return ok
+}
+
+// ResetPreviousUntil resets all changes to the "previous_until" field.
+func (m *RuntimeSecretMutation) ResetPreviousUntil() {
+	m.previous_until = nil
+	delete(m.clearedFields, runtimesecret.FieldPreviousUntil)
+}
+
+// SetDeliveries sets the "deliveries" field.
+func (m *RuntimeSecretMutation) SetDeliveries(i int) {
+	m.deliveries = &i
+	m.adddeliveries = nil
+}
+
+// Deliveries returns the value of the "deliveries" field in the mutation.
+func (m *RuntimeSecretMutation) Deliveries() (r int, exists bool) {
+	v := m.deliveries
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeliveries returns the old "deliveries" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldDeliveries(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeliveries is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeliveries requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeliveries: %w", err)
+	}
+	return oldValue.Deliveries, nil
+}
+
+// AddDeliveries adds i to the "deliveries" field.
+func (m *RuntimeSecretMutation) AddDeliveries(i int) {
+	if m.adddeliveries != nil {
+		*m.adddeliveries += i
+	} else {
+		m.adddeliveries = &i
+	}
+}
+
+// AddedDeliveries returns the value that was added to the "deliveries" field in this mutation.
+func (m *RuntimeSecretMutation) AddedDeliveries() (r int, exists bool) {
+	v := m.adddeliveries
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeliveries resets all changes to the "deliveries" field.
+func (m *RuntimeSecretMutation) ResetDeliveries() {
+	m.deliveries = nil
+	m.adddeliveries = nil
+}
+
+// SetDeliveredAt sets the "delivered_at" field.
+func (m *RuntimeSecretMutation) SetDeliveredAt(t time.Time) {
+	m.delivered_at = &t
+}
+
+// DeliveredAt returns the value of the "delivered_at" field in the mutation.
+func (m *RuntimeSecretMutation) DeliveredAt() (r time.Time, exists bool) {
+	v := m.delivered_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeliveredAt returns the old "delivered_at" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldDeliveredAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeliveredAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeliveredAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeliveredAt: %w", err)
+	}
+	return oldValue.DeliveredAt, nil
+}
+
+// ClearDeliveredAt clears the value of the "delivered_at" field.
+func (m *RuntimeSecretMutation) ClearDeliveredAt() {
+	m.delivered_at = nil
+	m.clearedFields[runtimesecret.FieldDeliveredAt] = struct{}{}
+}
+
+// DeliveredAtCleared returns if the "delivered_at" field was cleared in this mutation.
+func (m *RuntimeSecretMutation) DeliveredAtCleared() bool {
+	_, ok := m.clearedFields[runtimesecret.FieldDeliveredAt]
+	return ok
+}
+
+// ResetDeliveredAt resets all changes to the "delivered_at" field.
+func (m *RuntimeSecretMutation) ResetDeliveredAt() {
+	m.delivered_at = nil
+	delete(m.clearedFields, runtimesecret.FieldDeliveredAt)
+}
+
+// SetExpiresAt sets the "expires_at" field.
+func (m *RuntimeSecretMutation) SetExpiresAt(t time.Time) {
+	m.expires_at = &t
+}
+
+// ExpiresAt returns the value of the "expires_at" field in the mutation.
+func (m *RuntimeSecretMutation) ExpiresAt() (r time.Time, exists bool) {
+	v := m.expires_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExpiresAt returns the old "expires_at" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldExpiresAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExpiresAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExpiresAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExpiresAt: %w", err)
+	}
+	return oldValue.ExpiresAt, nil
+}
+
+// ResetExpiresAt resets all changes to the "expires_at" field.
+func (m *RuntimeSecretMutation) ResetExpiresAt() {
+	m.expires_at = nil
+}
+
+// SetRotatedAt sets the "rotated_at" field.
+func (m *RuntimeSecretMutation) SetRotatedAt(t time.Time) {
+	m.rotated_at = &t
+}
+
+// RotatedAt returns the value of the "rotated_at" field in the mutation.
+func (m *RuntimeSecretMutation) RotatedAt() (r time.Time, exists bool) {
+	v := m.rotated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRotatedAt returns the old "rotated_at" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldRotatedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRotatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRotatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRotatedAt: %w", err)
+	}
+	return oldValue.RotatedAt, nil
+}
+
+// ClearRotatedAt clears the value of the "rotated_at" field.
+func (m *RuntimeSecretMutation) ClearRotatedAt() {
+	m.rotated_at = nil
+	m.clearedFields[runtimesecret.FieldRotatedAt] = struct{}{}
+}
+
+// RotatedAtCleared returns if the "rotated_at" field was cleared in this mutation.
+func (m *RuntimeSecretMutation) RotatedAtCleared() bool {
+	_, ok := m.clearedFields[runtimesecret.FieldRotatedAt]
+	return ok
+}
+
+// ResetRotatedAt resets all changes to the "rotated_at" field.
+func (m *RuntimeSecretMutation) ResetRotatedAt() {
+	m.rotated_at = nil
+	delete(m.clearedFields, runtimesecret.FieldRotatedAt)
+}
+
+// SetRevokedAt sets the "revoked_at" field.
+func (m *RuntimeSecretMutation) SetRevokedAt(t time.Time) {
+	m.revoked_at = &t
+}
+
+// RevokedAt returns the value of the "revoked_at" field in the mutation.
+func (m *RuntimeSecretMutation) RevokedAt() (r time.Time, exists bool) {
+	v := m.revoked_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRevokedAt returns the old "revoked_at" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldRevokedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRevokedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRevokedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRevokedAt: %w", err)
+	}
+	return oldValue.RevokedAt, nil
+}
+
+// ClearRevokedAt clears the value of the "revoked_at" field.
+func (m *RuntimeSecretMutation) ClearRevokedAt() {
+	m.revoked_at = nil
+	m.clearedFields[runtimesecret.FieldRevokedAt] = struct{}{}
+}
+
+// RevokedAtCleared returns if the "revoked_at" field was cleared in this mutation.
+func (m *RuntimeSecretMutation) RevokedAtCleared() bool {
+	_, ok := m.clearedFields[runtimesecret.FieldRevokedAt]
+	return ok
+}
+
+// ResetRevokedAt resets all changes to the "revoked_at" field.
+func (m *RuntimeSecretMutation) ResetRevokedAt() {
+	m.revoked_at = nil
+	delete(m.clearedFields, runtimesecret.FieldRevokedAt)
+}
+
+// SetActorKind sets the "actor_kind" field.
+func (m *RuntimeSecretMutation) SetActorKind(s string) {
+	m.actor_kind = &s
+}
+
+// ActorKind returns the value of the "actor_kind" field in the mutation.
+func (m *RuntimeSecretMutation) ActorKind() (r string, exists bool) {
+	v := m.actor_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorKind returns the old "actor_kind" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldActorKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorKind: %w", err)
+	}
+	return oldValue.ActorKind, nil
+}
+
+// ResetActorKind resets all changes to the "actor_kind" field.
+func (m *RuntimeSecretMutation) ResetActorKind() {
+	m.actor_kind = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *RuntimeSecretMutation) SetActorID(s string) {
+	m.actor_id = &s
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *RuntimeSecretMutation) ActorID() (r string, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldActorID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *RuntimeSecretMutation) ResetActorID() {
+	m.actor_id = nil
+}
+
+// SetActorName sets the "actor_name" field.
+func (m *RuntimeSecretMutation) SetActorName(s string) {
+	m.actor_name = &s
+}
+
+// ActorName returns the value of the "actor_name" field in the mutation.
+func (m *RuntimeSecretMutation) ActorName() (r string, exists bool) {
+	v := m.actor_name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorName returns the old "actor_name" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldActorName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorName: %w", err)
+	}
+	return oldValue.ActorName, nil
+}
+
+// ResetActorName resets all changes to the "actor_name" field.
+func (m *RuntimeSecretMutation) ResetActorName() {
+	m.actor_name = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *RuntimeSecretMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *RuntimeSecretMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the RuntimeSecret entity.
+// If the RuntimeSecret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuntimeSecretMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *RuntimeSecretMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the RuntimeSecretMutation builder.
+func (m *RuntimeSecretMutation) Where(ps ...predicate.RuntimeSecret) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RuntimeSecretMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RuntimeSecretMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.RuntimeSecret, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RuntimeSecretMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RuntimeSecretMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (RuntimeSecret).
+func (m *RuntimeSecretMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RuntimeSecretMutation) Fields() []string {
+	fields := make([]string, 0, 23)
+	if m.tenant_id != nil {
+		fields = append(fields, runtimesecret.FieldTenantID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, runtimesecret.FieldProjectID)
+	}
+	if m.instance_id != nil {
+		fields = append(fields, runtimesecret.FieldInstanceID)
+	}
+	if m.member_id != nil {
+		fields = append(fields, runtimesecret.FieldMemberID)
+	}
+	if m.node_id != nil {
+		fields = append(fields, runtimesecret.FieldNodeID)
+	}
+	if m.purpose != nil {
+		fields = append(fields, runtimesecret.FieldPurpose)
+	}
+	if m.audience != nil {
+		fields = append(fields, runtimesecret.FieldAudience)
+	}
+	if m.delivery != nil {
+		fields = append(fields, runtimesecret.FieldDelivery)
+	}
+	if m.spec != nil {
+		fields = append(fields, runtimesecret.FieldSpec)
+	}
+	if m.version != nil {
+		fields = append(fields, runtimesecret.FieldVersion)
+	}
+	if m.sealed != nil {
+		fields = append(fields, runtimesecret.FieldSealed)
+	}
+	if m.keeper != nil {
+		fields = append(fields, runtimesecret.FieldKeeper)
+	}
+	if m.previous != nil {
+		fields = append(fields, runtimesecret.FieldPrevious)
+	}
+	if m.previous_until != nil {
+		fields = append(fields, runtimesecret.FieldPreviousUntil)
+	}
+	if m.deliveries != nil {
+		fields = append(fields, runtimesecret.FieldDeliveries)
+	}
+	if m.delivered_at != nil {
+		fields = append(fields, runtimesecret.FieldDeliveredAt)
+	}
+	if m.expires_at != nil {
+		fields = append(fields, runtimesecret.FieldExpiresAt)
+	}
+	if m.rotated_at != nil {
+		fields = append(fields, runtimesecret.FieldRotatedAt)
+	}
+	if m.revoked_at != nil {
+		fields = append(fields, runtimesecret.FieldRevokedAt)
+	}
+	if m.actor_kind != nil {
+		fields = append(fields, runtimesecret.FieldActorKind)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, runtimesecret.FieldActorID)
+	}
+	if m.actor_name != nil {
+		fields = append(fields, runtimesecret.FieldActorName)
+	}
+	if m.created_at != nil {
+		fields = append(fields, runtimesecret.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RuntimeSecretMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case runtimesecret.FieldTenantID:
+		return m.TenantID()
+	case runtimesecret.FieldProjectID:
+		return m.ProjectID()
+	case runtimesecret.FieldInstanceID:
+		return m.InstanceID()
+	case runtimesecret.FieldMemberID:
+		return m.MemberID()
+	case runtimesecret.FieldNodeID:
+		return m.NodeID()
+	case runtimesecret.FieldPurpose:
+		return m.Purpose()
+	case runtimesecret.FieldAudience:
+		return m.Audience()
+	case runtimesecret.FieldDelivery:
+		return m.Delivery()
+	case runtimesecret.FieldSpec:
+		return m.Spec()
+	case runtimesecret.FieldVersion:
+		return m.Version()
+	case runtimesecret.FieldSealed:
+		return m.Sealed()
+	case runtimesecret.FieldKeeper:
+		return m.Keeper()
+	case runtimesecret.FieldPrevious:
+		return m.Previous()
+	case runtimesecret.FieldPreviousUntil:
+		return m.PreviousUntil()
+	case runtimesecret.FieldDeliveries:
+		return m.Deliveries()
+	case runtimesecret.FieldDeliveredAt:
+		return m.DeliveredAt()
+	case runtimesecret.FieldExpiresAt:
+		return m.ExpiresAt()
+	case runtimesecret.FieldRotatedAt:
+		return m.RotatedAt()
+	case runtimesecret.FieldRevokedAt:
+		return m.RevokedAt()
+	case runtimesecret.FieldActorKind:
+		return m.ActorKind()
+	case runtimesecret.FieldActorID:
+		return m.ActorID()
+	case runtimesecret.FieldActorName:
+		return m.ActorName()
+	case runtimesecret.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RuntimeSecretMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case runtimesecret.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case runtimesecret.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case runtimesecret.FieldInstanceID:
+		return m.OldInstanceID(ctx)
+	case runtimesecret.FieldMemberID:
+		return m.OldMemberID(ctx)
+	case runtimesecret.FieldNodeID:
+		return m.OldNodeID(ctx)
+	case runtimesecret.FieldPurpose:
+		return m.OldPurpose(ctx)
+	case runtimesecret.FieldAudience:
+		return m.OldAudience(ctx)
+	case runtimesecret.FieldDelivery:
+		return m.OldDelivery(ctx)
+	case runtimesecret.FieldSpec:
+		return m.OldSpec(ctx)
+	case runtimesecret.FieldVersion:
+		return m.OldVersion(ctx)
+	case runtimesecret.FieldSealed:
+		return m.OldSealed(ctx)
+	case runtimesecret.FieldKeeper:
+		return m.OldKeeper(ctx)
+	case runtimesecret.FieldPrevious:
+		return m.OldPrevious(ctx)
+	case runtimesecret.FieldPreviousUntil:
+		return m.OldPreviousUntil(ctx)
+	case runtimesecret.FieldDeliveries:
+		return m.OldDeliveries(ctx)
+	case runtimesecret.FieldDeliveredAt:
+		return m.OldDeliveredAt(ctx)
+	case runtimesecret.FieldExpiresAt:
+		return m.OldExpiresAt(ctx)
+	case runtimesecret.FieldRotatedAt:
+		return m.OldRotatedAt(ctx)
+	case runtimesecret.FieldRevokedAt:
+		return m.OldRevokedAt(ctx)
+	case runtimesecret.FieldActorKind:
+		return m.OldActorKind(ctx)
+	case runtimesecret.FieldActorID:
+		return m.OldActorID(ctx)
+	case runtimesecret.FieldActorName:
+		return m.OldActorName(ctx)
+	case runtimesecret.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown RuntimeSecret field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuntimeSecretMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case runtimesecret.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case runtimesecret.FieldProjectID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case runtimesecret.FieldInstanceID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInstanceID(v)
+		return nil
+	case runtimesecret.FieldMemberID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMemberID(v)
+		return nil
+	case runtimesecret.FieldNodeID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNodeID(v)
+		return nil
+	case runtimesecret.FieldPurpose:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPurpose(v)
+		return nil
+	case runtimesecret.FieldAudience:
+		v, ok := value.(lifecycle.SecretAudience)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAudience(v)
+		return nil
+	case runtimesecret.FieldDelivery:
+		v, ok := value.(lifecycle.SecretDelivery)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDelivery(v)
+		return nil
+	case runtimesecret.FieldSpec:
+		v, ok := value.(json.RawMessage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSpec(v)
+		return nil
+	case runtimesecret.FieldVersion:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVersion(v)
+		return nil
+	case runtimesecret.FieldSealed:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSealed(v)
+		return nil
+	case runtimesecret.FieldKeeper:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKeeper(v)
+		return nil
+	case runtimesecret.FieldPrevious:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPrevious(v)
+		return nil
+	case runtimesecret.FieldPreviousUntil:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPreviousUntil(v)
+		return nil
+	case runtimesecret.FieldDeliveries:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeliveries(v)
+		return nil
+	case runtimesecret.FieldDeliveredAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeliveredAt(v)
+		return nil
+	case runtimesecret.FieldExpiresAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExpiresAt(v)
+		return nil
+	case runtimesecret.FieldRotatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRotatedAt(v)
+		return nil
+	case runtimesecret.FieldRevokedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRevokedAt(v)
+		return nil
+	case runtimesecret.FieldActorKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorKind(v)
+		return nil
+	case runtimesecret.FieldActorID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case runtimesecret.FieldActorName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorName(v)
+		return nil
+	case runtimesecret.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RuntimeSecret field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RuntimeSecretMutation) AddedFields() []string {
+	var fields []string
+	if m.addversion != nil {
+		fields = append(fields, runtimesecret.FieldVersion)
+	}
+	if m.adddeliveries != nil {
+		fields = append(fields, runtimesecret.FieldDeliveries)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RuntimeSecretMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case runtimesecret.FieldVersion:
+		return m.AddedVersion()
+	case runtimesecret.FieldDeliveries:
+		return m.AddedDeliveries()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuntimeSecretMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case runtimesecret.FieldVersion:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddVersion(v)
+		return nil
+	case runtimesecret.FieldDeliveries:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeliveries(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RuntimeSecret numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RuntimeSecretMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(runtimesecret.FieldMemberID) {
+		fields = append(fields, runtimesecret.FieldMemberID)
+	}
+	if m.FieldCleared(runtimesecret.FieldNodeID) {
+		fields = append(fields, runtimesecret.FieldNodeID)
+	}
+	if m.FieldCleared(runtimesecret.FieldSpec) {
+		fields = append(fields, runtimesecret.FieldSpec)
+	}
+	if m.FieldCleared(runtimesecret.FieldSealed) {
+		fields = append(fields, runtimesecret.FieldSealed)
+	}
+	if m.FieldCleared(runtimesecret.FieldPrevious) {
+		fields = append(fields, runtimesecret.FieldPrevious)
+	}
+	if m.FieldCleared(runtimesecret.FieldPreviousUntil) {
+		fields = append(fields, runtimesecret.FieldPreviousUntil)
+	}
+	if m.FieldCleared(runtimesecret.FieldDeliveredAt) {
+		fields = append(fields, runtimesecret.FieldDeliveredAt)
+	}
+	if m.FieldCleared(runtimesecret.FieldRotatedAt) {
+		fields = append(fields, runtimesecret.FieldRotatedAt)
+	}
+	if m.FieldCleared(runtimesecret.FieldRevokedAt) {
+		fields = append(fields, runtimesecret.FieldRevokedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RuntimeSecretMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RuntimeSecretMutation) ClearField(name string) error {
+	switch name {
+	case runtimesecret.FieldMemberID:
+		m.ClearMemberID()
+		return nil
+	case runtimesecret.FieldNodeID:
+		m.ClearNodeID()
+		return nil
+	case runtimesecret.FieldSpec:
+		m.ClearSpec()
+		return nil
+	case runtimesecret.FieldSealed:
+		m.ClearSealed()
+		return nil
+	case runtimesecret.FieldPrevious:
+		m.ClearPrevious()
+		return nil
+	case runtimesecret.FieldPreviousUntil:
+		m.ClearPreviousUntil()
+		return nil
+	case runtimesecret.FieldDeliveredAt:
+		m.ClearDeliveredAt()
+		return nil
+	case runtimesecret.FieldRotatedAt:
+		m.ClearRotatedAt()
+		return nil
+	case runtimesecret.FieldRevokedAt:
+		m.ClearRevokedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown RuntimeSecret nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RuntimeSecretMutation) ResetField(name string) error {
+	switch name {
+	case runtimesecret.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case runtimesecret.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case runtimesecret.FieldInstanceID:
+		m.ResetInstanceID()
+		return nil
+	case runtimesecret.FieldMemberID:
+		m.ResetMemberID()
+		return nil
+	case runtimesecret.FieldNodeID:
+		m.ResetNodeID()
+		return nil
+	case runtimesecret.FieldPurpose:
+		m.ResetPurpose()
+		return nil
+	case runtimesecret.FieldAudience:
+		m.ResetAudience()
+		return nil
+	case runtimesecret.FieldDelivery:
+		m.ResetDelivery()
+		return nil
+	case runtimesecret.FieldSpec:
+		m.ResetSpec()
+		return nil
+	case runtimesecret.FieldVersion:
+		m.ResetVersion()
+		return nil
+	case runtimesecret.FieldSealed:
+		m.ResetSealed()
+		return nil
+	case runtimesecret.FieldKeeper:
+		m.ResetKeeper()
+		return nil
+	case runtimesecret.FieldPrevious:
+		m.ResetPrevious()
+		return nil
+	case runtimesecret.FieldPreviousUntil:
+		m.ResetPreviousUntil()
+		return nil
+	case runtimesecret.FieldDeliveries:
+		m.ResetDeliveries()
+		return nil
+	case runtimesecret.FieldDeliveredAt:
+		m.ResetDeliveredAt()
+		return nil
+	case runtimesecret.FieldExpiresAt:
+		m.ResetExpiresAt()
+		return nil
+	case runtimesecret.FieldRotatedAt:
+		m.ResetRotatedAt()
+		return nil
+	case runtimesecret.FieldRevokedAt:
+		m.ResetRevokedAt()
+		return nil
+	case runtimesecret.FieldActorKind:
+		m.ResetActorKind()
+		return nil
+	case runtimesecret.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case runtimesecret.FieldActorName:
+		m.ResetActorName()
+		return nil
+	case runtimesecret.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown RuntimeSecret field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RuntimeSecretMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RuntimeSecretMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RuntimeSecretMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RuntimeSecretMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RuntimeSecretMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RuntimeSecretMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RuntimeSecretMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown RuntimeSecret unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RuntimeSecretMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown RuntimeSecret edge %s", name)
 }
 
 // SKUPriceMutation represents an operation that mutates the SKUPrice nodes in the graph.
@@ -25358,6 +32229,10 @@ type ServiceAccountMutation struct {
 	name                  *string
 	permission_keys       *[]string
 	appendpermission_keys []string
+	limits                *json.RawMessage
+	appendlimits          json.RawMessage
+	deleted_at            *time.Time
+	updated_at            *time.Time
 	created_at            *time.Time
 	clearedFields         map[string]struct{}
 	done                  bool
@@ -25628,6 +32503,156 @@ func (m *ServiceAccountMutation) ResetPermissionKeys() {
 	m.appendpermission_keys = nil
 }
 
+// SetLimits sets the "limits" field.
+func (m *ServiceAccountMutation) SetLimits(jm json.RawMessage) {
+	m.limits = &jm
+	m.appendlimits = nil
+}
+
+// Limits returns the value of the "limits" field in the mutation.
+func (m *ServiceAccountMutation) Limits() (r json.RawMessage, exists bool) {
+	v := m.limits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLimits returns the old "limits" field's value of the ServiceAccount entity.
+// If the ServiceAccount object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ServiceAccountMutation) OldLimits(ctx context.Context) (v json.RawMessage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLimits is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLimits requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLimits: %w", err)
+	}
+	return oldValue.Limits, nil
+}
+
+// AppendLimits adds jm to the "limits" field.
+func (m *ServiceAccountMutation) AppendLimits(jm json.RawMessage) {
+	m.appendlimits = append(m.appendlimits, jm...)
+}
+
+// AppendedLimits returns the list of values that were appended to the "limits" field in this mutation.
+func (m *ServiceAccountMutation) AppendedLimits() (json.RawMessage, bool) {
+	if len(m.appendlimits) == 0 {
+		return nil, false
+	}
+	return m.appendlimits, true
+}
+
+// ClearLimits clears the value of the "limits" field.
+func (m *ServiceAccountMutation) ClearLimits() {
+	m.limits = nil
+	m.appendlimits = nil
+	m.clearedFields[serviceaccount.FieldLimits] = struct{}{}
+}
+
+// LimitsCleared returns if the "limits" field was cleared in this mutation.
+func (m *ServiceAccountMutation) LimitsCleared() bool {
+	_, ok := m.clearedFields[serviceaccount.FieldLimits]
+	return ok
+}
+
+// ResetLimits resets all changes to the "limits" field.
+func (m *ServiceAccountMutation) ResetLimits() {
+	m.limits = nil
+	m.appendlimits = nil
+	delete(m.clearedFields, serviceaccount.FieldLimits)
+}
+
+// SetDeletedAt sets the "deleted_at" field.
+func (m *ServiceAccountMutation) SetDeletedAt(t time.Time) {
+	m.deleted_at = &t
+}
+
+// DeletedAt returns the value of the "deleted_at" field in the mutation.
+func (m *ServiceAccountMutation) DeletedAt() (r time.Time, exists bool) {
+	v := m.deleted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeletedAt returns the old "deleted_at" field's value of the ServiceAccount entity.
+// If the ServiceAccount object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ServiceAccountMutation) OldDeletedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeletedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeletedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeletedAt: %w", err)
+	}
+	return oldValue.DeletedAt, nil
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (m *ServiceAccountMutation) ClearDeletedAt() {
+	m.deleted_at = nil
+	m.clearedFields[serviceaccount.FieldDeletedAt] = struct{}{}
+}
+
+// DeletedAtCleared returns if the "deleted_at" field was cleared in this mutation.
+func (m *ServiceAccountMutation) DeletedAtCleared() bool {
+	_, ok := m.clearedFields[serviceaccount.FieldDeletedAt]
+	return ok
+}
+
+// ResetDeletedAt resets all changes to the "deleted_at" field.
+func (m *ServiceAccountMutation) ResetDeletedAt() {
+	m.deleted_at = nil
+	delete(m.clearedFields, serviceaccount.FieldDeletedAt)
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *ServiceAccountMutation) SetUpdatedAt(t time.Time) {
+	m.updated_at = &t
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *ServiceAccountMutation) UpdatedAt() (r time.Time, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the ServiceAccount entity.
+// If the ServiceAccount object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ServiceAccountMutation) OldUpdatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *ServiceAccountMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *ServiceAccountMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -25698,7 +32723,7 @@ func (m *ServiceAccountMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ServiceAccountMutation) Fields() []string {
-	fields := make([]string, 0, 5)
+	fields := make([]string, 0, 8)
 	if m.tenant_id != nil {
 		fields = append(fields, serviceaccount.FieldTenantID)
 	}
@@ -25710,6 +32735,15 @@ func (m *ServiceAccountMutation) Fields() []string {
 	}
 	if m.permission_keys != nil {
 		fields = append(fields, serviceaccount.FieldPermissionKeys)
+	}
+	if m.limits != nil {
+		fields = append(fields, serviceaccount.FieldLimits)
+	}
+	if m.deleted_at != nil {
+		fields = append(fields, serviceaccount.FieldDeletedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, serviceaccount.FieldUpdatedAt)
 	}
 	if m.created_at != nil {
 		fields = append(fields, serviceaccount.FieldCreatedAt)
@@ -25730,6 +32764,12 @@ func (m *ServiceAccountMutation) Field(name string) (ent.Value, bool) {
 		return m.Name()
 	case serviceaccount.FieldPermissionKeys:
 		return m.PermissionKeys()
+	case serviceaccount.FieldLimits:
+		return m.Limits()
+	case serviceaccount.FieldDeletedAt:
+		return m.DeletedAt()
+	case serviceaccount.FieldUpdatedAt:
+		return m.UpdatedAt()
 	case serviceaccount.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -25749,6 +32789,12 @@ func (m *ServiceAccountMutation) OldField(ctx context.Context, name string) (ent
 		return m.OldName(ctx)
 	case serviceaccount.FieldPermissionKeys:
 		return m.OldPermissionKeys(ctx)
+	case serviceaccount.FieldLimits:
+		return m.OldLimits(ctx)
+	case serviceaccount.FieldDeletedAt:
+		return m.OldDeletedAt(ctx)
+	case serviceaccount.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
 	case serviceaccount.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -25788,6 +32834,27 @@ func (m *ServiceAccountMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetPermissionKeys(v)
 		return nil
+	case serviceaccount.FieldLimits:
+		v, ok := value.(json.RawMessage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLimits(v)
+		return nil
+	case serviceaccount.FieldDeletedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeletedAt(v)
+		return nil
+	case serviceaccount.FieldUpdatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
 	case serviceaccount.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -25824,7 +32891,14 @@ func (m *ServiceAccountMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *ServiceAccountMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(serviceaccount.FieldLimits) {
+		fields = append(fields, serviceaccount.FieldLimits)
+	}
+	if m.FieldCleared(serviceaccount.FieldDeletedAt) {
+		fields = append(fields, serviceaccount.FieldDeletedAt)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -25837,6 +32911,14 @@ func (m *ServiceAccountMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *ServiceAccountMutation) ClearField(name string) error {
+	switch name {
+	case serviceaccount.FieldLimits:
+		m.ClearLimits()
+		return nil
+	case serviceaccount.FieldDeletedAt:
+		m.ClearDeletedAt()
+		return nil
+	}
 	return fmt.Errorf("unknown ServiceAccount nullable field %s", name)
 }
 
@@ -25855,6 +32937,15 @@ func (m *ServiceAccountMutation) ResetField(name string) error {
 		return nil
 	case serviceaccount.FieldPermissionKeys:
 		m.ResetPermissionKeys()
+		return nil
+	case serviceaccount.FieldLimits:
+		m.ResetLimits()
+		return nil
+	case serviceaccount.FieldDeletedAt:
+		m.ResetDeletedAt()
+		return nil
+	case serviceaccount.FieldUpdatedAt:
+		m.ResetUpdatedAt()
 		return nil
 	case serviceaccount.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -25924,6 +33015,7 @@ type ServiceAccountKeyMutation struct {
 	expires_at         *time.Time
 	revoked_at         *time.Time
 	last_used_at       *time.Time
+	replaced_by        *ids.ID
 	created_at         *time.Time
 	clearedFields      map[string]struct{}
 	done               bool
@@ -26326,6 +33418,55 @@ func (m *ServiceAccountKeyMutation) ResetLastUsedAt() {
 	delete(m.clearedFields, serviceaccountkey.FieldLastUsedAt)
 }
 
+// SetReplacedBy sets the "replaced_by" field.
+func (m *ServiceAccountKeyMutation) SetReplacedBy(i ids.ID) {
+	m.replaced_by = &i
+}
+
+// ReplacedBy returns the value of the "replaced_by" field in the mutation.
+func (m *ServiceAccountKeyMutation) ReplacedBy() (r ids.ID, exists bool) {
+	v := m.replaced_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReplacedBy returns the old "replaced_by" field's value of the ServiceAccountKey entity.
+// If the ServiceAccountKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ServiceAccountKeyMutation) OldReplacedBy(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReplacedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReplacedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReplacedBy: %w", err)
+	}
+	return oldValue.ReplacedBy, nil
+}
+
+// ClearReplacedBy clears the value of the "replaced_by" field.
+func (m *ServiceAccountKeyMutation) ClearReplacedBy() {
+	m.replaced_by = nil
+	m.clearedFields[serviceaccountkey.FieldReplacedBy] = struct{}{}
+}
+
+// ReplacedByCleared returns if the "replaced_by" field was cleared in this mutation.
+func (m *ServiceAccountKeyMutation) ReplacedByCleared() bool {
+	_, ok := m.clearedFields[serviceaccountkey.FieldReplacedBy]
+	return ok
+}
+
+// ResetReplacedBy resets all changes to the "replaced_by" field.
+func (m *ServiceAccountKeyMutation) ResetReplacedBy() {
+	m.replaced_by = nil
+	delete(m.clearedFields, serviceaccountkey.FieldReplacedBy)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *ServiceAccountKeyMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -26396,7 +33537,7 @@ func (m *ServiceAccountKeyMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ServiceAccountKeyMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 9)
 	if m.tenant_id != nil {
 		fields = append(fields, serviceaccountkey.FieldTenantID)
 	}
@@ -26417,6 +33558,9 @@ func (m *ServiceAccountKeyMutation) Fields() []string {
 	}
 	if m.last_used_at != nil {
 		fields = append(fields, serviceaccountkey.FieldLastUsedAt)
+	}
+	if m.replaced_by != nil {
+		fields = append(fields, serviceaccountkey.FieldReplacedBy)
 	}
 	if m.created_at != nil {
 		fields = append(fields, serviceaccountkey.FieldCreatedAt)
@@ -26443,6 +33587,8 @@ func (m *ServiceAccountKeyMutation) Field(name string) (ent.Value, bool) {
 		return m.RevokedAt()
 	case serviceaccountkey.FieldLastUsedAt:
 		return m.LastUsedAt()
+	case serviceaccountkey.FieldReplacedBy:
+		return m.ReplacedBy()
 	case serviceaccountkey.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -26468,6 +33614,8 @@ func (m *ServiceAccountKeyMutation) OldField(ctx context.Context, name string) (
 		return m.OldRevokedAt(ctx)
 	case serviceaccountkey.FieldLastUsedAt:
 		return m.OldLastUsedAt(ctx)
+	case serviceaccountkey.FieldReplacedBy:
+		return m.OldReplacedBy(ctx)
 	case serviceaccountkey.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -26528,6 +33676,13 @@ func (m *ServiceAccountKeyMutation) SetField(name string, value ent.Value) error
 		}
 		m.SetLastUsedAt(v)
 		return nil
+	case serviceaccountkey.FieldReplacedBy:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReplacedBy(v)
+		return nil
 	case serviceaccountkey.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -26574,6 +33729,9 @@ func (m *ServiceAccountKeyMutation) ClearedFields() []string {
 	if m.FieldCleared(serviceaccountkey.FieldLastUsedAt) {
 		fields = append(fields, serviceaccountkey.FieldLastUsedAt)
 	}
+	if m.FieldCleared(serviceaccountkey.FieldReplacedBy) {
+		fields = append(fields, serviceaccountkey.FieldReplacedBy)
+	}
 	return fields
 }
 
@@ -26596,6 +33754,9 @@ func (m *ServiceAccountKeyMutation) ClearField(name string) error {
 		return nil
 	case serviceaccountkey.FieldLastUsedAt:
 		m.ClearLastUsedAt()
+		return nil
+	case serviceaccountkey.FieldReplacedBy:
+		m.ClearReplacedBy()
 		return nil
 	}
 	return fmt.Errorf("unknown ServiceAccountKey nullable field %s", name)
@@ -26625,6 +33786,9 @@ func (m *ServiceAccountKeyMutation) ResetField(name string) error {
 		return nil
 	case serviceaccountkey.FieldLastUsedAt:
 		m.ResetLastUsedAt()
+		return nil
+	case serviceaccountkey.FieldReplacedBy:
+		m.ResetReplacedBy()
 		return nil
 	case serviceaccountkey.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -26691,6 +33855,10 @@ type SessionMutation struct {
 	secret_hash   *[]byte
 	expires_at    *time.Time
 	revoked_at    *time.Time
+	method        *string
+	origin        *string
+	agent         *string
+	replaced_by   *ids.ID
 	created_at    *time.Time
 	clearedFields map[string]struct{}
 	done          bool
@@ -26959,6 +34127,163 @@ func (m *SessionMutation) ResetRevokedAt() {
 	delete(m.clearedFields, session.FieldRevokedAt)
 }
 
+// SetMethod sets the "method" field.
+func (m *SessionMutation) SetMethod(s string) {
+	m.method = &s
+}
+
+// Method returns the value of the "method" field in the mutation.
+func (m *SessionMutation) Method() (r string, exists bool) {
+	v := m.method
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMethod returns the old "method" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldMethod(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMethod is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMethod requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMethod: %w", err)
+	}
+	return oldValue.Method, nil
+}
+
+// ResetMethod resets all changes to the "method" field.
+func (m *SessionMutation) ResetMethod() {
+	m.method = nil
+}
+
+// SetOrigin sets the "origin" field.
+func (m *SessionMutation) SetOrigin(s string) {
+	m.origin = &s
+}
+
+// Origin returns the value of the "origin" field in the mutation.
+func (m *SessionMutation) Origin() (r string, exists bool) {
+	v := m.origin
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOrigin returns the old "origin" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldOrigin(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOrigin is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOrigin requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOrigin: %w", err)
+	}
+	return oldValue.Origin, nil
+}
+
+// ResetOrigin resets all changes to the "origin" field.
+func (m *SessionMutation) ResetOrigin() {
+	m.origin = nil
+}
+
+// SetAgent sets the "agent" field.
+func (m *SessionMutation) SetAgent(s string) {
+	m.agent = &s
+}
+
+// Agent returns the value of the "agent" field in the mutation.
+func (m *SessionMutation) Agent() (r string, exists bool) {
+	v := m.agent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAgent returns the old "agent" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldAgent(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAgent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAgent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAgent: %w", err)
+	}
+	return oldValue.Agent, nil
+}
+
+// ResetAgent resets all changes to the "agent" field.
+func (m *SessionMutation) ResetAgent() {
+	m.agent = nil
+}
+
+// SetReplacedBy sets the "replaced_by" field.
+func (m *SessionMutation) SetReplacedBy(i ids.ID) {
+	m.replaced_by = &i
+}
+
+// ReplacedBy returns the value of the "replaced_by" field in the mutation.
+func (m *SessionMutation) ReplacedBy() (r ids.ID, exists bool) {
+	v := m.replaced_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReplacedBy returns the old "replaced_by" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldReplacedBy(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReplacedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReplacedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReplacedBy: %w", err)
+	}
+	return oldValue.ReplacedBy, nil
+}
+
+// ClearReplacedBy clears the value of the "replaced_by" field.
+func (m *SessionMutation) ClearReplacedBy() {
+	m.replaced_by = nil
+	m.clearedFields[session.FieldReplacedBy] = struct{}{}
+}
+
+// ReplacedByCleared returns if the "replaced_by" field was cleared in this mutation.
+func (m *SessionMutation) ReplacedByCleared() bool {
+	_, ok := m.clearedFields[session.FieldReplacedBy]
+	return ok
+}
+
+// ResetReplacedBy resets all changes to the "replaced_by" field.
+func (m *SessionMutation) ResetReplacedBy() {
+	m.replaced_by = nil
+	delete(m.clearedFields, session.FieldReplacedBy)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *SessionMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -27029,7 +34354,7 @@ func (m *SessionMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SessionMutation) Fields() []string {
-	fields := make([]string, 0, 5)
+	fields := make([]string, 0, 9)
 	if m.user_id != nil {
 		fields = append(fields, session.FieldUserID)
 	}
@@ -27041,6 +34366,18 @@ func (m *SessionMutation) Fields() []string {
 	}
 	if m.revoked_at != nil {
 		fields = append(fields, session.FieldRevokedAt)
+	}
+	if m.method != nil {
+		fields = append(fields, session.FieldMethod)
+	}
+	if m.origin != nil {
+		fields = append(fields, session.FieldOrigin)
+	}
+	if m.agent != nil {
+		fields = append(fields, session.FieldAgent)
+	}
+	if m.replaced_by != nil {
+		fields = append(fields, session.FieldReplacedBy)
 	}
 	if m.created_at != nil {
 		fields = append(fields, session.FieldCreatedAt)
@@ -27061,6 +34398,14 @@ func (m *SessionMutation) Field(name string) (ent.Value, bool) {
 		return m.ExpiresAt()
 	case session.FieldRevokedAt:
 		return m.RevokedAt()
+	case session.FieldMethod:
+		return m.Method()
+	case session.FieldOrigin:
+		return m.Origin()
+	case session.FieldAgent:
+		return m.Agent()
+	case session.FieldReplacedBy:
+		return m.ReplacedBy()
 	case session.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -27080,6 +34425,14 @@ func (m *SessionMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldExpiresAt(ctx)
 	case session.FieldRevokedAt:
 		return m.OldRevokedAt(ctx)
+	case session.FieldMethod:
+		return m.OldMethod(ctx)
+	case session.FieldOrigin:
+		return m.OldOrigin(ctx)
+	case session.FieldAgent:
+		return m.OldAgent(ctx)
+	case session.FieldReplacedBy:
+		return m.OldReplacedBy(ctx)
 	case session.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -27118,6 +34471,34 @@ func (m *SessionMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetRevokedAt(v)
+		return nil
+	case session.FieldMethod:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMethod(v)
+		return nil
+	case session.FieldOrigin:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOrigin(v)
+		return nil
+	case session.FieldAgent:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAgent(v)
+		return nil
+	case session.FieldReplacedBy:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReplacedBy(v)
 		return nil
 	case session.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -27159,6 +34540,9 @@ func (m *SessionMutation) ClearedFields() []string {
 	if m.FieldCleared(session.FieldRevokedAt) {
 		fields = append(fields, session.FieldRevokedAt)
 	}
+	if m.FieldCleared(session.FieldReplacedBy) {
+		fields = append(fields, session.FieldReplacedBy)
+	}
 	return fields
 }
 
@@ -27175,6 +34559,9 @@ func (m *SessionMutation) ClearField(name string) error {
 	switch name {
 	case session.FieldRevokedAt:
 		m.ClearRevokedAt()
+		return nil
+	case session.FieldReplacedBy:
+		m.ClearReplacedBy()
 		return nil
 	}
 	return fmt.Errorf("unknown Session nullable field %s", name)
@@ -27195,6 +34582,18 @@ func (m *SessionMutation) ResetField(name string) error {
 		return nil
 	case session.FieldRevokedAt:
 		m.ResetRevokedAt()
+		return nil
+	case session.FieldMethod:
+		m.ResetMethod()
+		return nil
+	case session.FieldOrigin:
+		m.ResetOrigin()
+		return nil
+	case session.FieldAgent:
+		m.ResetAgent()
+		return nil
+	case session.FieldReplacedBy:
+		m.ResetReplacedBy()
 		return nil
 	case session.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -27700,6 +35099,8 @@ type UserMutation struct {
 	tenant_id     *ids.ID
 	email         *string
 	display_name  *string
+	disabled_at   *time.Time
+	last_login_at *time.Time
 	created_at    *time.Time
 	clearedFields map[string]struct{}
 	done          bool
@@ -27932,6 +35333,104 @@ func (m *UserMutation) ResetDisplayName() {
 	m.display_name = nil
 }
 
+// SetDisabledAt sets the "disabled_at" field.
+func (m *UserMutation) SetDisabledAt(t time.Time) {
+	m.disabled_at = &t
+}
+
+// DisabledAt returns the value of the "disabled_at" field in the mutation.
+func (m *UserMutation) DisabledAt() (r time.Time, exists bool) {
+	v := m.disabled_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDisabledAt returns the old "disabled_at" field's value of the User entity.
+// If the User object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *UserMutation) OldDisabledAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDisabledAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDisabledAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDisabledAt: %w", err)
+	}
+	return oldValue.DisabledAt, nil
+}
+
+// ClearDisabledAt clears the value of the "disabled_at" field.
+func (m *UserMutation) ClearDisabledAt() {
+	m.disabled_at = nil
+	m.clearedFields[user.FieldDisabledAt] = struct{}{}
+}
+
+// DisabledAtCleared returns if the "disabled_at" field was cleared in this mutation.
+func (m *UserMutation) DisabledAtCleared() bool {
+	_, ok := m.clearedFields[user.FieldDisabledAt]
+	return ok
+}
+
+// ResetDisabledAt resets all changes to the "disabled_at" field.
+func (m *UserMutation) ResetDisabledAt() {
+	m.disabled_at = nil
+	delete(m.clearedFields, user.FieldDisabledAt)
+}
+
+// SetLastLoginAt sets the "last_login_at" field.
+func (m *UserMutation) SetLastLoginAt(t time.Time) {
+	m.last_login_at = &t
+}
+
+// LastLoginAt returns the value of the "last_login_at" field in the mutation.
+func (m *UserMutation) LastLoginAt() (r time.Time, exists bool) {
+	v := m.last_login_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastLoginAt returns the old "last_login_at" field's value of the User entity.
+// If the User object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *UserMutation) OldLastLoginAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastLoginAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastLoginAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastLoginAt: %w", err)
+	}
+	return oldValue.LastLoginAt, nil
+}
+
+// ClearLastLoginAt clears the value of the "last_login_at" field.
+func (m *UserMutation) ClearLastLoginAt() {
+	m.last_login_at = nil
+	m.clearedFields[user.FieldLastLoginAt] = struct{}{}
+}
+
+// LastLoginAtCleared returns if the "last_login_at" field was cleared in this mutation.
+func (m *UserMutation) LastLoginAtCleared() bool {
+	_, ok := m.clearedFields[user.FieldLastLoginAt]
+	return ok
+}
+
+// ResetLastLoginAt resets all changes to the "last_login_at" field.
+func (m *UserMutation) ResetLastLoginAt() {
+	m.last_login_at = nil
+	delete(m.clearedFields, user.FieldLastLoginAt)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *UserMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -28002,7 +35501,7 @@ func (m *UserMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *UserMutation) Fields() []string {
-	fields := make([]string, 0, 4)
+	fields := make([]string, 0, 6)
 	if m.tenant_id != nil {
 		fields = append(fields, user.FieldTenantID)
 	}
@@ -28011,6 +35510,12 @@ func (m *UserMutation) Fields() []string {
 	}
 	if m.display_name != nil {
 		fields = append(fields, user.FieldDisplayName)
+	}
+	if m.disabled_at != nil {
+		fields = append(fields, user.FieldDisabledAt)
+	}
+	if m.last_login_at != nil {
+		fields = append(fields, user.FieldLastLoginAt)
 	}
 	if m.created_at != nil {
 		fields = append(fields, user.FieldCreatedAt)
@@ -28029,6 +35534,10 @@ func (m *UserMutation) Field(name string) (ent.Value, bool) {
 		return m.Email()
 	case user.FieldDisplayName:
 		return m.DisplayName()
+	case user.FieldDisabledAt:
+		return m.DisabledAt()
+	case user.FieldLastLoginAt:
+		return m.LastLoginAt()
 	case user.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -28046,6 +35555,10 @@ func (m *UserMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldEmail(ctx)
 	case user.FieldDisplayName:
 		return m.OldDisplayName(ctx)
+	case user.FieldDisabledAt:
+		return m.OldDisabledAt(ctx)
+	case user.FieldLastLoginAt:
+		return m.OldLastLoginAt(ctx)
 	case user.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -28077,6 +35590,20 @@ func (m *UserMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetDisplayName(v)
+		return nil
+	case user.FieldDisabledAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDisabledAt(v)
+		return nil
+	case user.FieldLastLoginAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastLoginAt(v)
 		return nil
 	case user.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -28118,6 +35645,12 @@ func (m *UserMutation) ClearedFields() []string {
 	if m.FieldCleared(user.FieldTenantID) {
 		fields = append(fields, user.FieldTenantID)
 	}
+	if m.FieldCleared(user.FieldDisabledAt) {
+		fields = append(fields, user.FieldDisabledAt)
+	}
+	if m.FieldCleared(user.FieldLastLoginAt) {
+		fields = append(fields, user.FieldLastLoginAt)
+	}
 	return fields
 }
 
@@ -28135,6 +35668,12 @@ func (m *UserMutation) ClearField(name string) error {
 	case user.FieldTenantID:
 		m.ClearTenantID()
 		return nil
+	case user.FieldDisabledAt:
+		m.ClearDisabledAt()
+		return nil
+	case user.FieldLastLoginAt:
+		m.ClearLastLoginAt()
+		return nil
 	}
 	return fmt.Errorf("unknown User nullable field %s", name)
 }
@@ -28151,6 +35690,12 @@ func (m *UserMutation) ResetField(name string) error {
 		return nil
 	case user.FieldDisplayName:
 		m.ResetDisplayName()
+		return nil
+	case user.FieldDisabledAt:
+		m.ResetDisabledAt()
+		return nil
+	case user.FieldLastLoginAt:
+		m.ResetLastLoginAt()
 		return nil
 	case user.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -28205,6 +35750,2518 @@ func (m *UserMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *UserMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown User edge %s", name)
+}
+
+// WebhookMutation represents an operation that mutates the Webhook nodes in the graph.
+type WebhookMutation struct {
+	config
+	op                Op
+	typ               string
+	id                *ids.ID
+	tenant_id         *ids.ID
+	project_id        *ids.ID
+	url               *string
+	description       *string
+	event_types       *[]string
+	appendevent_types []string
+	status            *lifecycle.WebhookStatus
+	cursor            *string
+	secret            *[]byte
+	previous_secret   *[]byte
+	previous_until    *time.Time
+	secret_rotated_at *time.Time
+	last_delivered_at *time.Time
+	failing_since     *time.Time
+	last_error        *string
+	created_by        *string
+	created_at        *time.Time
+	updated_at        *time.Time
+	deleted_at        *time.Time
+	clearedFields     map[string]struct{}
+	done              bool
+	oldValue          func(context.Context) (*Webhook, error)
+	predicates        []predicate.Webhook
+}
+
+var _ ent.Mutation = (*WebhookMutation)(nil)
+
+// webhookOption allows management of the mutation configuration using functional options.
+type webhookOption func(*WebhookMutation)
+
+// newWebhookMutation creates new mutation for the Webhook entity.
+func newWebhookMutation(c config, op Op, opts ...webhookOption) *WebhookMutation {
+	m := &WebhookMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeWebhook,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withWebhookID sets the ID field of the mutation.
+func withWebhookID(id ids.ID) webhookOption {
+	return func(m *WebhookMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Webhook
+		)
+		m.oldValue = func(ctx context.Context) (*Webhook, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Webhook.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withWebhook sets the old Webhook of the mutation.
+func withWebhook(node *Webhook) webhookOption {
+	return func(m *WebhookMutation) {
+		m.oldValue = func(context.Context) (*Webhook, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m WebhookMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m WebhookMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Webhook entities.
+func (m *WebhookMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *WebhookMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *WebhookMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Webhook.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *WebhookMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *WebhookMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldTenantID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *WebhookMutation) ResetTenantID() {
+	m.tenant_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *WebhookMutation) SetProjectID(i ids.ID) {
+	m.project_id = &i
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *WebhookMutation) ProjectID() (r ids.ID, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldProjectID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *WebhookMutation) ResetProjectID() {
+	m.project_id = nil
+}
+
+// SetURL sets the "url" field.
+func (m *WebhookMutation) SetURL(s string) {
+	m.url = &s
+}
+
+// URL returns the value of the "url" field in the mutation.
+func (m *WebhookMutation) URL() (r string, exists bool) {
+	v := m.url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldURL returns the old "url" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldURL: %w", err)
+	}
+	return oldValue.URL, nil
+}
+
+// ResetURL resets all changes to the "url" field.
+func (m *WebhookMutation) ResetURL() {
+	m.url = nil
+}
+
+// SetDescription sets the "description" field.
+func (m *WebhookMutation) SetDescription(s string) {
+	m.description = &s
+}
+
+// Description returns the value of the "description" field in the mutation.
+func (m *WebhookMutation) Description() (r string, exists bool) {
+	v := m.description
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDescription returns the old "description" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldDescription(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDescription is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDescription requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDescription: %w", err)
+	}
+	return oldValue.Description, nil
+}
+
+// ResetDescription resets all changes to the "description" field.
+func (m *WebhookMutation) ResetDescription() {
+	m.description = nil
+}
+
+// SetEventTypes sets the "event_types" field.
+func (m *WebhookMutation) SetEventTypes(s []string) {
+	m.event_types = &s
+	m.appendevent_types = nil
+}
+
+// EventTypes returns the value of the "event_types" field in the mutation.
+func (m *WebhookMutation) EventTypes() (r []string, exists bool) {
+	v := m.event_types
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEventTypes returns the old "event_types" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldEventTypes(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEventTypes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEventTypes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEventTypes: %w", err)
+	}
+	return oldValue.EventTypes, nil
+}
+
+// AppendEventTypes adds s to the "event_types" field.
+func (m *WebhookMutation) AppendEventTypes(s []string) {
+	m.appendevent_types = append(m.appendevent_types, s...)
+}
+
+// AppendedEventTypes returns the list of values that were appended to the "event_types" field in this mutation.
+func (m *WebhookMutation) AppendedEventTypes() ([]string, bool) {
+	if len(m.appendevent_types) == 0 {
+		return nil, false
+	}
+	return m.appendevent_types, true
+}
+
+// ResetEventTypes resets all changes to the "event_types" field.
+func (m *WebhookMutation) ResetEventTypes() {
+	m.event_types = nil
+	m.appendevent_types = nil
+}
+
+// SetStatus sets the "status" field.
+func (m *WebhookMutation) SetStatus(ls lifecycle.WebhookStatus) {
+	m.status = &ls
+}
+
+// Status returns the value of the "status" field in the mutation.
+func (m *WebhookMutation) Status() (r lifecycle.WebhookStatus, exists bool) {
+	v := m.status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatus returns the old "status" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldStatus(ctx context.Context) (v lifecycle.WebhookStatus, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatus: %w", err)
+	}
+	return oldValue.Status, nil
+}
+
+// ResetStatus resets all changes to the "status" field.
+func (m *WebhookMutation) ResetStatus() {
+	m.status = nil
+}
+
+// SetCursor sets the "cursor" field.
+func (m *WebhookMutation) SetCursor(s string) {
+	m.cursor = &s
+}
+
+// Cursor returns the value of the "cursor" field in the mutation.
+func (m *WebhookMutation) Cursor() (r string, exists bool) {
+	v := m.cursor
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCursor returns the old "cursor" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldCursor(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCursor is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCursor requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCursor: %w", err)
+	}
+	return oldValue.Cursor, nil
+}
+
+// ResetCursor resets all changes to the "cursor" field.
+func (m *WebhookMutation) ResetCursor() {
+	m.cursor = nil
+}
+
+// SetSecret sets the "secret" field.
+func (m *WebhookMutation) SetSecret(b []byte) {
+	m.secret = &b
+}
+
+// Secret returns the value of the "secret" field in the mutation.
+func (m *WebhookMutation) Secret() (r []byte, exists bool) {
+	v := m.secret
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSecret returns the old "secret" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldSecret(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSecret is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSecret requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSecret: %w", err)
+	}
+	return oldValue.Secret, nil
+}
+
+// ClearSecret clears the value of the "secret" field.
+func (m *WebhookMutation) ClearSecret() {
+	m.secret = nil
+	m.clearedFields[webhook.FieldSecret] = struct{}{}
+}
+
+// SecretCleared returns if the "secret" field was cleared in this mutation.
+func (m *WebhookMutation) SecretCleared() bool {
+	_, ok := m.clearedFields[webhook.FieldSecret]
+	return ok
+}
+
+// ResetSecret resets all changes to the "secret" field.
+func (m *WebhookMutation) ResetSecret() {
+	m.secret = nil
+	delete(m.clearedFields, webhook.FieldSecret)
+}
+
+// SetPreviousSecret sets the "previous_secret" field.
+func (m *WebhookMutation) SetPreviousSecret(b []byte) {
+	m.previous_secret = &b
+}
+
+// PreviousSecret returns the value of the "previous_secret" field in the mutation.
+func (m *WebhookMutation) PreviousSecret() (r []byte, exists bool) {
+	v := m.previous_secret
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPreviousSecret returns the old "previous_secret" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldPreviousSecret(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPreviousSecret is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPreviousSecret requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPreviousSecret: %w", err)
+	}
+	return oldValue.PreviousSecret, nil
+}
+
+// ClearPreviousSecret clears the value of the "previous_secret" field.
+func (m *WebhookMutation) ClearPreviousSecret() {
+	m.previous_secret = nil
+	m.clearedFields[webhook.FieldPreviousSecret] = struct{}{}
+}
+
+// PreviousSecretCleared returns if the "previous_secret" field was cleared in this mutation.
+func (m *WebhookMutation) PreviousSecretCleared() bool {
+	_, ok := m.clearedFields[webhook.FieldPreviousSecret]
+	return ok
+}
+
+// ResetPreviousSecret resets all changes to the "previous_secret" field.
+func (m *WebhookMutation) ResetPreviousSecret() {
+	m.previous_secret = nil
+	delete(m.clearedFields, webhook.FieldPreviousSecret)
+}
+
+// SetPreviousUntil sets the "previous_until" field.
+func (m *WebhookMutation) SetPreviousUntil(t time.Time) {
+	m.previous_until = &t
+}
+
+// PreviousUntil returns the value of the "previous_until" field in the mutation.
+func (m *WebhookMutation) PreviousUntil() (r time.Time, exists bool) {
+	v := m.previous_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPreviousUntil returns the old "previous_until" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldPreviousUntil(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPreviousUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPreviousUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPreviousUntil: %w", err)
+	}
+	return oldValue.PreviousUntil, nil
+}
+
+// ClearPreviousUntil clears the value of the "previous_until" field.
+func (m *WebhookMutation) ClearPreviousUntil() {
+	m.previous_until = nil
+	m.clearedFields[webhook.FieldPreviousUntil] = struct{}{}
+}
+
+// PreviousUntilCleared returns if the "previous_until" field was cleared in this mutation.
+func (m *WebhookMutation) PreviousUntilCleared() bool {
+	_, ok := m.clearedFields[webhook.FieldPreviousUntil]
+	return ok
+}
+
+// ResetPreviousUntil resets all changes to the "previous_until" field.
+func (m *WebhookMutation) ResetPreviousUntil() {
+	m.previous_until = nil
+	delete(m.clearedFields, webhook.FieldPreviousUntil)
+}
+
+// SetSecretRotatedAt sets the "secret_rotated_at" field.
+func (m *WebhookMutation) SetSecretRotatedAt(t time.Time) {
+	m.secret_rotated_at = &t
+}
+
+// SecretRotatedAt returns the value of the "secret_rotated_at" field in the mutation.
+func (m *WebhookMutation) SecretRotatedAt() (r time.Time, exists bool) {
+	v := m.secret_rotated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSecretRotatedAt returns the old "secret_rotated_at" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldSecretRotatedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSecretRotatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSecretRotatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSecretRotatedAt: %w", err)
+	}
+	return oldValue.SecretRotatedAt, nil
+}
+
+// ClearSecretRotatedAt clears the value of the "secret_rotated_at" field.
+func (m *WebhookMutation) ClearSecretRotatedAt() {
+	m.secret_rotated_at = nil
+	m.clearedFields[webhook.FieldSecretRotatedAt] = struct{}{}
+}
+
+// SecretRotatedAtCleared returns if the "secret_rotated_at" field was cleared in this mutation.
+func (m *WebhookMutation) SecretRotatedAtCleared() bool {
+	_, ok := m.clearedFields[webhook.FieldSecretRotatedAt]
+	return ok
+}
+
+// ResetSecretRotatedAt resets all changes to the "secret_rotated_at" field.
+func (m *WebhookMutation) ResetSecretRotatedAt() {
+	m.secret_rotated_at = nil
+	delete(m.clearedFields, webhook.FieldSecretRotatedAt)
+}
+
+// SetLastDeliveredAt sets the "last_delivered_at" field.
+func (m *WebhookMutation) SetLastDeliveredAt(t time.Time) {
+	m.last_delivered_at = &t
+}
+
+// LastDeliveredAt returns the value of the "last_delivered_at" field in the mutation.
+func (m *WebhookMutation) LastDeliveredAt() (r time.Time, exists bool) {
+	v := m.last_delivered_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastDeliveredAt returns the old "last_delivered_at" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldLastDeliveredAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastDeliveredAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastDeliveredAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastDeliveredAt: %w", err)
+	}
+	return oldValue.LastDeliveredAt, nil
+}
+
+// ClearLastDeliveredAt clears the value of the "last_delivered_at" field.
+func (m *WebhookMutation) ClearLastDeliveredAt() {
+	m.last_delivered_at = nil
+	m.clearedFields[webhook.FieldLastDeliveredAt] = struct{}{}
+}
+
+// LastDeliveredAtCleared returns if the "last_delivered_at" field was cleared in this mutation.
+func (m *WebhookMutation) LastDeliveredAtCleared() bool {
+	_, ok := m.clearedFields[webhook.FieldLastDeliveredAt]
+	return ok
+}
+
+// ResetLastDeliveredAt resets all changes to the "last_delivered_at" field.
+func (m *WebhookMutation) ResetLastDeliveredAt() {
+	m.last_delivered_at = nil
+	delete(m.clearedFields, webhook.FieldLastDeliveredAt)
+}
+
+// SetFailingSince sets the "failing_since" field.
+func (m *WebhookMutation) SetFailingSince(t time.Time) {
+	m.failing_since = &t
+}
+
+// FailingSince returns the value of the "failing_since" field in the mutation.
+func (m *WebhookMutation) FailingSince() (r time.Time, exists bool) {
+	v := m.failing_since
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFailingSince returns the old "failing_since" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldFailingSince(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFailingSince is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFailingSince requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFailingSince: %w", err)
+	}
+	return oldValue.FailingSince, nil
+}
+
+// ClearFailingSince clears the value of the "failing_since" field.
+func (m *WebhookMutation) ClearFailingSince() {
+	m.failing_since = nil
+	m.clearedFields[webhook.FieldFailingSince] = struct{}{}
+}
+
+// FailingSinceCleared returns if the "failing_since" field was cleared in this mutation.
+func (m *WebhookMutation) FailingSinceCleared() bool {
+	_, ok := m.clearedFields[webhook.FieldFailingSince]
+	return ok
+}
+
+// ResetFailingSince resets all changes to the "failing_since" field.
+func (m *WebhookMutation) ResetFailingSince() {
+	m.failing_since = nil
+	delete(m.clearedFields, webhook.FieldFailingSince)
+}
+
+// SetLastError sets the "last_error" field.
+func (m *WebhookMutation) SetLastError(s string) {
+	m.last_error = &s
+}
+
+// LastError returns the value of the "last_error" field in the mutation.
+func (m *WebhookMutation) LastError() (r string, exists bool) {
+	v := m.last_error
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastError returns the old "last_error" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldLastError(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastError is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastError requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastError: %w", err)
+	}
+	return oldValue.LastError, nil
+}
+
+// ResetLastError resets all changes to the "last_error" field.
+func (m *WebhookMutation) ResetLastError() {
+	m.last_error = nil
+}
+
+// SetCreatedBy sets the "created_by" field.
+func (m *WebhookMutation) SetCreatedBy(s string) {
+	m.created_by = &s
+}
+
+// CreatedBy returns the value of the "created_by" field in the mutation.
+func (m *WebhookMutation) CreatedBy() (r string, exists bool) {
+	v := m.created_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedBy returns the old "created_by" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldCreatedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedBy: %w", err)
+	}
+	return oldValue.CreatedBy, nil
+}
+
+// ResetCreatedBy resets all changes to the "created_by" field.
+func (m *WebhookMutation) ResetCreatedBy() {
+	m.created_by = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *WebhookMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *WebhookMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *WebhookMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *WebhookMutation) SetUpdatedAt(t time.Time) {
+	m.updated_at = &t
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *WebhookMutation) UpdatedAt() (r time.Time, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldUpdatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *WebhookMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+}
+
+// SetDeletedAt sets the "deleted_at" field.
+func (m *WebhookMutation) SetDeletedAt(t time.Time) {
+	m.deleted_at = &t
+}
+
+// DeletedAt returns the value of the "deleted_at" field in the mutation.
+func (m *WebhookMutation) DeletedAt() (r time.Time, exists bool) {
+	v := m.deleted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeletedAt returns the old "deleted_at" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldDeletedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeletedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeletedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeletedAt: %w", err)
+	}
+	return oldValue.DeletedAt, nil
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (m *WebhookMutation) ClearDeletedAt() {
+	m.deleted_at = nil
+	m.clearedFields[webhook.FieldDeletedAt] = struct{}{}
+}
+
+// DeletedAtCleared returns if the "deleted_at" field was cleared in this mutation.
+func (m *WebhookMutation) DeletedAtCleared() bool {
+	_, ok := m.clearedFields[webhook.FieldDeletedAt]
+	return ok
+}
+
+// ResetDeletedAt resets all changes to the "deleted_at" field.
+func (m *WebhookMutation) ResetDeletedAt() {
+	m.deleted_at = nil
+	delete(m.clearedFields, webhook.FieldDeletedAt)
+}
+
+// Where appends a list predicates to the WebhookMutation builder.
+func (m *WebhookMutation) Where(ps ...predicate.Webhook) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the WebhookMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *WebhookMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Webhook, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *WebhookMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *WebhookMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Webhook).
+func (m *WebhookMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *WebhookMutation) Fields() []string {
+	fields := make([]string, 0, 18)
+	if m.tenant_id != nil {
+		fields = append(fields, webhook.FieldTenantID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, webhook.FieldProjectID)
+	}
+	if m.url != nil {
+		fields = append(fields, webhook.FieldURL)
+	}
+	if m.description != nil {
+		fields = append(fields, webhook.FieldDescription)
+	}
+	if m.event_types != nil {
+		fields = append(fields, webhook.FieldEventTypes)
+	}
+	if m.status != nil {
+		fields = append(fields, webhook.FieldStatus)
+	}
+	if m.cursor != nil {
+		fields = append(fields, webhook.FieldCursor)
+	}
+	if m.secret != nil {
+		fields = append(fields, webhook.FieldSecret)
+	}
+	if m.previous_secret != nil {
+		fields = append(fields, webhook.FieldPreviousSecret)
+	}
+	if m.previous_until != nil {
+		fields = append(fields, webhook.FieldPreviousUntil)
+	}
+	if m.secret_rotated_at != nil {
+		fields = append(fields, webhook.FieldSecretRotatedAt)
+	}
+	if m.last_delivered_at != nil {
+		fields = append(fields, webhook.FieldLastDeliveredAt)
+	}
+	if m.failing_since != nil {
+		fields = append(fields, webhook.FieldFailingSince)
+	}
+	if m.last_error != nil {
+		fields = append(fields, webhook.FieldLastError)
+	}
+	if m.created_by != nil {
+		fields = append(fields, webhook.FieldCreatedBy)
+	}
+	if m.created_at != nil {
+		fields = append(fields, webhook.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, webhook.FieldUpdatedAt)
+	}
+	if m.deleted_at != nil {
+		fields = append(fields, webhook.FieldDeletedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *WebhookMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case webhook.FieldTenantID:
+		return m.TenantID()
+	case webhook.FieldProjectID:
+		return m.ProjectID()
+	case webhook.FieldURL:
+		return m.URL()
+	case webhook.FieldDescription:
+		return m.Description()
+	case webhook.FieldEventTypes:
+		return m.EventTypes()
+	case webhook.FieldStatus:
+		return m.Status()
+	case webhook.FieldCursor:
+		return m.Cursor()
+	case webhook.FieldSecret:
+		return m.Secret()
+	case webhook.FieldPreviousSecret:
+		return m.PreviousSecret()
+	case webhook.FieldPreviousUntil:
+		return m.PreviousUntil()
+	case webhook.FieldSecretRotatedAt:
+		return m.SecretRotatedAt()
+	case webhook.FieldLastDeliveredAt:
+		return m.LastDeliveredAt()
+	case webhook.FieldFailingSince:
+		return m.FailingSince()
+	case webhook.FieldLastError:
+		return m.LastError()
+	case webhook.FieldCreatedBy:
+		return m.CreatedBy()
+	case webhook.FieldCreatedAt:
+		return m.CreatedAt()
+	case webhook.FieldUpdatedAt:
+		return m.UpdatedAt()
+	case webhook.FieldDeletedAt:
+		return m.DeletedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *WebhookMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case webhook.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case webhook.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case webhook.FieldURL:
+		return m.OldURL(ctx)
+	case webhook.FieldDescription:
+		return m.OldDescription(ctx)
+	case webhook.FieldEventTypes:
+		return m.OldEventTypes(ctx)
+	case webhook.FieldStatus:
+		return m.OldStatus(ctx)
+	case webhook.FieldCursor:
+		return m.OldCursor(ctx)
+	case webhook.FieldSecret:
+		return m.OldSecret(ctx)
+	case webhook.FieldPreviousSecret:
+		return m.OldPreviousSecret(ctx)
+	case webhook.FieldPreviousUntil:
+		return m.OldPreviousUntil(ctx)
+	case webhook.FieldSecretRotatedAt:
+		return m.OldSecretRotatedAt(ctx)
+	case webhook.FieldLastDeliveredAt:
+		return m.OldLastDeliveredAt(ctx)
+	case webhook.FieldFailingSince:
+		return m.OldFailingSince(ctx)
+	case webhook.FieldLastError:
+		return m.OldLastError(ctx)
+	case webhook.FieldCreatedBy:
+		return m.OldCreatedBy(ctx)
+	case webhook.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case webhook.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	case webhook.FieldDeletedAt:
+		return m.OldDeletedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Webhook field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WebhookMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case webhook.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case webhook.FieldProjectID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case webhook.FieldURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetURL(v)
+		return nil
+	case webhook.FieldDescription:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDescription(v)
+		return nil
+	case webhook.FieldEventTypes:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEventTypes(v)
+		return nil
+	case webhook.FieldStatus:
+		v, ok := value.(lifecycle.WebhookStatus)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatus(v)
+		return nil
+	case webhook.FieldCursor:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCursor(v)
+		return nil
+	case webhook.FieldSecret:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSecret(v)
+		return nil
+	case webhook.FieldPreviousSecret:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPreviousSecret(v)
+		return nil
+	case webhook.FieldPreviousUntil:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPreviousUntil(v)
+		return nil
+	case webhook.FieldSecretRotatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSecretRotatedAt(v)
+		return nil
+	case webhook.FieldLastDeliveredAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastDeliveredAt(v)
+		return nil
+	case webhook.FieldFailingSince:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFailingSince(v)
+		return nil
+	case webhook.FieldLastError:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastError(v)
+		return nil
+	case webhook.FieldCreatedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedBy(v)
+		return nil
+	case webhook.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case webhook.FieldUpdatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	case webhook.FieldDeletedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeletedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Webhook field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *WebhookMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *WebhookMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WebhookMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown Webhook numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *WebhookMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(webhook.FieldSecret) {
+		fields = append(fields, webhook.FieldSecret)
+	}
+	if m.FieldCleared(webhook.FieldPreviousSecret) {
+		fields = append(fields, webhook.FieldPreviousSecret)
+	}
+	if m.FieldCleared(webhook.FieldPreviousUntil) {
+		fields = append(fields, webhook.FieldPreviousUntil)
+	}
+	if m.FieldCleared(webhook.FieldSecretRotatedAt) {
+		fields = append(fields, webhook.FieldSecretRotatedAt)
+	}
+	if m.FieldCleared(webhook.FieldLastDeliveredAt) {
+		fields = append(fields, webhook.FieldLastDeliveredAt)
+	}
+	if m.FieldCleared(webhook.FieldFailingSince) {
+		fields = append(fields, webhook.FieldFailingSince)
+	}
+	if m.FieldCleared(webhook.FieldDeletedAt) {
+		fields = append(fields, webhook.FieldDeletedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *WebhookMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *WebhookMutation) ClearField(name string) error {
+	switch name {
+	case webhook.FieldSecret:
+		m.ClearSecret()
+		return nil
+	case webhook.FieldPreviousSecret:
+		m.ClearPreviousSecret()
+		return nil
+	case webhook.FieldPreviousUntil:
+		m.ClearPreviousUntil()
+		return nil
+	case webhook.FieldSecretRotatedAt:
+		m.ClearSecretRotatedAt()
+		return nil
+	case webhook.FieldLastDeliveredAt:
+		m.ClearLastDeliveredAt()
+		return nil
+	case webhook.FieldFailingSince:
+		m.ClearFailingSince()
+		return nil
+	case webhook.FieldDeletedAt:
+		m.ClearDeletedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Webhook nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *WebhookMutation) ResetField(name string) error {
+	switch name {
+	case webhook.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case webhook.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case webhook.FieldURL:
+		m.ResetURL()
+		return nil
+	case webhook.FieldDescription:
+		m.ResetDescription()
+		return nil
+	case webhook.FieldEventTypes:
+		m.ResetEventTypes()
+		return nil
+	case webhook.FieldStatus:
+		m.ResetStatus()
+		return nil
+	case webhook.FieldCursor:
+		m.ResetCursor()
+		return nil
+	case webhook.FieldSecret:
+		m.ResetSecret()
+		return nil
+	case webhook.FieldPreviousSecret:
+		m.ResetPreviousSecret()
+		return nil
+	case webhook.FieldPreviousUntil:
+		m.ResetPreviousUntil()
+		return nil
+	case webhook.FieldSecretRotatedAt:
+		m.ResetSecretRotatedAt()
+		return nil
+	case webhook.FieldLastDeliveredAt:
+		m.ResetLastDeliveredAt()
+		return nil
+	case webhook.FieldFailingSince:
+		m.ResetFailingSince()
+		return nil
+	case webhook.FieldLastError:
+		m.ResetLastError()
+		return nil
+	case webhook.FieldCreatedBy:
+		m.ResetCreatedBy()
+		return nil
+	case webhook.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case webhook.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	case webhook.FieldDeletedAt:
+		m.ResetDeletedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Webhook field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *WebhookMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *WebhookMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *WebhookMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *WebhookMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *WebhookMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *WebhookMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *WebhookMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Webhook unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *WebhookMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Webhook edge %s", name)
+}
+
+// WebhookDeliveryMutation represents an operation that mutates the WebhookDelivery nodes in the graph.
+type WebhookDeliveryMutation struct {
+	config
+	op                 Op
+	typ                string
+	id                 *ids.ID
+	tenant_id          *ids.ID
+	project_id         *ids.ID
+	webhook_id         *ids.ID
+	event_id           *ids.ID
+	event_type         *string
+	state              *lifecycle.DeliveryState
+	attempts           *int
+	addattempts        *int
+	response_status    *int
+	addresponse_status *int
+	error              *string
+	next_attempt_at    *time.Time
+	delivered_at       *time.Time
+	created_at         *time.Time
+	updated_at         *time.Time
+	clearedFields      map[string]struct{}
+	done               bool
+	oldValue           func(context.Context) (*WebhookDelivery, error)
+	predicates         []predicate.WebhookDelivery
+}
+
+var _ ent.Mutation = (*WebhookDeliveryMutation)(nil)
+
+// webhookdeliveryOption allows management of the mutation configuration using functional options.
+type webhookdeliveryOption func(*WebhookDeliveryMutation)
+
+// newWebhookDeliveryMutation creates new mutation for the WebhookDelivery entity.
+func newWebhookDeliveryMutation(c config, op Op, opts ...webhookdeliveryOption) *WebhookDeliveryMutation {
+	m := &WebhookDeliveryMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeWebhookDelivery,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withWebhookDeliveryID sets the ID field of the mutation.
+func withWebhookDeliveryID(id ids.ID) webhookdeliveryOption {
+	return func(m *WebhookDeliveryMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *WebhookDelivery
+		)
+		m.oldValue = func(ctx context.Context) (*WebhookDelivery, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().WebhookDelivery.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withWebhookDelivery sets the old WebhookDelivery of the mutation.
+func withWebhookDelivery(node *WebhookDelivery) webhookdeliveryOption {
+	return func(m *WebhookDeliveryMutation) {
+		m.oldValue = func(context.Context) (*WebhookDelivery, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m WebhookDeliveryMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m WebhookDeliveryMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of WebhookDelivery entities.
+func (m *WebhookDeliveryMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *WebhookDeliveryMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *WebhookDeliveryMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().WebhookDelivery.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *WebhookDeliveryMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *WebhookDeliveryMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldTenantID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *WebhookDeliveryMutation) ResetTenantID() {
+	m.tenant_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *WebhookDeliveryMutation) SetProjectID(i ids.ID) {
+	m.project_id = &i
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *WebhookDeliveryMutation) ProjectID() (r ids.ID, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldProjectID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *WebhookDeliveryMutation) ResetProjectID() {
+	m.project_id = nil
+}
+
+// SetWebhookID sets the "webhook_id" field.
+func (m *WebhookDeliveryMutation) SetWebhookID(i ids.ID) {
+	m.webhook_id = &i
+}
+
+// WebhookID returns the value of the "webhook_id" field in the mutation.
+func (m *WebhookDeliveryMutation) WebhookID() (r ids.ID, exists bool) {
+	v := m.webhook_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWebhookID returns the old "webhook_id" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldWebhookID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWebhookID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWebhookID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWebhookID: %w", err)
+	}
+	return oldValue.WebhookID, nil
+}
+
+// ResetWebhookID resets all changes to the "webhook_id" field.
+func (m *WebhookDeliveryMutation) ResetWebhookID() {
+	m.webhook_id = nil
+}
+
+// SetEventID sets the "event_id" field.
+func (m *WebhookDeliveryMutation) SetEventID(i ids.ID) {
+	m.event_id = &i
+}
+
+// EventID returns the value of the "event_id" field in the mutation.
+func (m *WebhookDeliveryMutation) EventID() (r ids.ID, exists bool) {
+	v := m.event_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEventID returns the old "event_id" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldEventID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEventID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEventID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEventID: %w", err)
+	}
+	return oldValue.EventID, nil
+}
+
+// ResetEventID resets all changes to the "event_id" field.
+func (m *WebhookDeliveryMutation) ResetEventID() {
+	m.event_id = nil
+}
+
+// SetEventType sets the "event_type" field.
+func (m *WebhookDeliveryMutation) SetEventType(s string) {
+	m.event_type = &s
+}
+
+// EventType returns the value of the "event_type" field in the mutation.
+func (m *WebhookDeliveryMutation) EventType() (r string, exists bool) {
+	v := m.event_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEventType returns the old "event_type" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldEventType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEventType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEventType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEventType: %w", err)
+	}
+	return oldValue.EventType, nil
+}
+
+// ResetEventType resets all changes to the "event_type" field.
+func (m *WebhookDeliveryMutation) ResetEventType() {
+	m.event_type = nil
+}
+
+// SetState sets the "state" field.
+func (m *WebhookDeliveryMutation) SetState(ls lifecycle.DeliveryState) {
+	m.state = &ls
+}
+
+// State returns the value of the "state" field in the mutation.
+func (m *WebhookDeliveryMutation) State() (r lifecycle.DeliveryState, exists bool) {
+	v := m.state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldState returns the old "state" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldState(ctx context.Context) (v lifecycle.DeliveryState, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldState: %w", err)
+	}
+	return oldValue.State, nil
+}
+
+// ResetState resets all changes to the "state" field.
+func (m *WebhookDeliveryMutation) ResetState() {
+	m.state = nil
+}
+
+// SetAttempts sets the "attempts" field.
+func (m *WebhookDeliveryMutation) SetAttempts(i int) {
+	m.attempts = &i
+	m.addattempts = nil
+}
+
+// Attempts returns the value of the "attempts" field in the mutation.
+func (m *WebhookDeliveryMutation) Attempts() (r int, exists bool) {
+	v := m.attempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAttempts returns the old "attempts" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldAttempts(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAttempts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAttempts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAttempts: %w", err)
+	}
+	return oldValue.Attempts, nil
+}
+
+// AddAttempts adds i to the "attempts" field.
+func (m *WebhookDeliveryMutation) AddAttempts(i int) {
+	if m.addattempts != nil {
+		*m.addattempts += i
+	} else {
+		m.addattempts = &i
+	}
+}
+
+// AddedAttempts returns the value that was added to the "attempts" field in this mutation.
+func (m *WebhookDeliveryMutation) AddedAttempts() (r int, exists bool) {
+	v := m.addattempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAttempts resets all changes to the "attempts" field.
+func (m *WebhookDeliveryMutation) ResetAttempts() {
+	m.attempts = nil
+	m.addattempts = nil
+}
+
+// SetResponseStatus sets the "response_status" field.
+func (m *WebhookDeliveryMutation) SetResponseStatus(i int) {
+	m.response_status = &i
+	m.addresponse_status = nil
+}
+
+// ResponseStatus returns the value of the "response_status" field in the mutation.
+func (m *WebhookDeliveryMutation) ResponseStatus() (r int, exists bool) {
+	v := m.response_status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldResponseStatus returns the old "response_status" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldResponseStatus(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldResponseStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldResponseStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldResponseStatus: %w", err)
+	}
+	return oldValue.ResponseStatus, nil
+}
+
+// AddResponseStatus adds i to the "response_status" field.
+func (m *WebhookDeliveryMutation) AddResponseStatus(i int) {
+	if m.addresponse_status != nil {
+		*m.addresponse_status += i
+	} else {
+		m.addresponse_status = &i
+	}
+}
+
+// AddedResponseStatus returns the value that was added to the "response_status" field in this mutation.
+func (m *WebhookDeliveryMutation) AddedResponseStatus() (r int, exists bool) {
+	v := m.addresponse_status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearResponseStatus clears the value of the "response_status" field.
+func (m *WebhookDeliveryMutation) ClearResponseStatus() {
+	m.response_status = nil
+	m.addresponse_status = nil
+	m.clearedFields[webhookdelivery.FieldResponseStatus] = struct{}{}
+}
+
+// ResponseStatusCleared returns if the "response_status" field was cleared in this mutation.
+func (m *WebhookDeliveryMutation) ResponseStatusCleared() bool {
+	_, ok := m.clearedFields[webhookdelivery.FieldResponseStatus]
+	return ok
+}
+
+// ResetResponseStatus resets all changes to the "response_status" field.
+func (m *WebhookDeliveryMutation) ResetResponseStatus() {
+	m.response_status = nil
+	m.addresponse_status = nil
+	delete(m.clearedFields, webhookdelivery.FieldResponseStatus)
+}
+
+// SetError sets the "error" field.
+func (m *WebhookDeliveryMutation) SetError(s string) {
+	m.error = &s
+}
+
+// Error returns the value of the "error" field in the mutation.
+func (m *WebhookDeliveryMutation) Error() (r string, exists bool) {
+	v := m.error
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldError returns the old "error" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldError(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldError is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldError requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldError: %w", err)
+	}
+	return oldValue.Error, nil
+}
+
+// ResetError resets all changes to the "error" field.
+func (m *WebhookDeliveryMutation) ResetError() {
+	m.error = nil
+}
+
+// SetNextAttemptAt sets the "next_attempt_at" field.
+func (m *WebhookDeliveryMutation) SetNextAttemptAt(t time.Time) {
+	m.next_attempt_at = &t
+}
+
+// NextAttemptAt returns the value of the "next_attempt_at" field in the mutation.
+func (m *WebhookDeliveryMutation) NextAttemptAt() (r time.Time, exists bool) {
+	v := m.next_attempt_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNextAttemptAt returns the old "next_attempt_at" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldNextAttemptAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNextAttemptAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNextAttemptAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNextAttemptAt: %w", err)
+	}
+	return oldValue.NextAttemptAt, nil
+}
+
+// ClearNextAttemptAt clears the value of the "next_attempt_at" field.
+func (m *WebhookDeliveryMutation) ClearNextAttemptAt() {
+	m.next_attempt_at = nil
+	m.clearedFields[webhookdelivery.FieldNextAttemptAt] = struct{}{}
+}
+
+// NextAttemptAtCleared returns if the "next_attempt_at" field was cleared in this mutation.
+func (m *WebhookDeliveryMutation) NextAttemptAtCleared() bool {
+	_, ok := m.clearedFields[webhookdelivery.FieldNextAttemptAt]
+	return ok
+}
+
+// ResetNextAttemptAt resets all changes to the "next_attempt_at" field.
+func (m *WebhookDeliveryMutation) ResetNextAttemptAt() {
+	m.next_attempt_at = nil
+	delete(m.clearedFields, webhookdelivery.FieldNextAttemptAt)
+}
+
+// SetDeliveredAt sets the "delivered_at" field.
+func (m *WebhookDeliveryMutation) SetDeliveredAt(t time.Time) {
+	m.delivered_at = &t
+}
+
+// DeliveredAt returns the value of the "delivered_at" field in the mutation.
+func (m *WebhookDeliveryMutation) DeliveredAt() (r time.Time, exists bool) {
+	v := m.delivered_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeliveredAt returns the old "delivered_at" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldDeliveredAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeliveredAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeliveredAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeliveredAt: %w", err)
+	}
+	return oldValue.DeliveredAt, nil
+}
+
+// ClearDeliveredAt clears the value of the "delivered_at" field.
+func (m *WebhookDeliveryMutation) ClearDeliveredAt() {
+	m.delivered_at = nil
+	m.clearedFields[webhookdelivery.FieldDeliveredAt] = struct{}{}
+}
+
+// DeliveredAtCleared returns if the "delivered_at" field was cleared in this mutation.
+func (m *WebhookDeliveryMutation) DeliveredAtCleared() bool {
+	_, ok := m.clearedFields[webhookdelivery.FieldDeliveredAt]
+	return ok
+}
+
+// ResetDeliveredAt resets all changes to the "delivered_at" field.
+func (m *WebhookDeliveryMutation) ResetDeliveredAt() {
+	m.delivered_at = nil
+	delete(m.clearedFields, webhookdelivery.FieldDeliveredAt)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *WebhookDeliveryMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *WebhookDeliveryMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *WebhookDeliveryMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *WebhookDeliveryMutation) SetUpdatedAt(t time.Time) {
+	m.updated_at = &t
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *WebhookDeliveryMutation) UpdatedAt() (r time.Time, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the WebhookDelivery entity.
+// If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookDeliveryMutation) OldUpdatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *WebhookDeliveryMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+}
+
+// Where appends a list predicates to the WebhookDeliveryMutation builder.
+func (m *WebhookDeliveryMutation) Where(ps ...predicate.WebhookDelivery) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the WebhookDeliveryMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *WebhookDeliveryMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.WebhookDelivery, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *WebhookDeliveryMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *WebhookDeliveryMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (WebhookDelivery).
+func (m *WebhookDeliveryMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *WebhookDeliveryMutation) Fields() []string {
+	fields := make([]string, 0, 13)
+	if m.tenant_id != nil {
+		fields = append(fields, webhookdelivery.FieldTenantID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, webhookdelivery.FieldProjectID)
+	}
+	if m.webhook_id != nil {
+		fields = append(fields, webhookdelivery.FieldWebhookID)
+	}
+	if m.event_id != nil {
+		fields = append(fields, webhookdelivery.FieldEventID)
+	}
+	if m.event_type != nil {
+		fields = append(fields, webhookdelivery.FieldEventType)
+	}
+	if m.state != nil {
+		fields = append(fields, webhookdelivery.FieldState)
+	}
+	if m.attempts != nil {
+		fields = append(fields, webhookdelivery.FieldAttempts)
+	}
+	if m.response_status != nil {
+		fields = append(fields, webhookdelivery.FieldResponseStatus)
+	}
+	if m.error != nil {
+		fields = append(fields, webhookdelivery.FieldError)
+	}
+	if m.next_attempt_at != nil {
+		fields = append(fields, webhookdelivery.FieldNextAttemptAt)
+	}
+	if m.delivered_at != nil {
+		fields = append(fields, webhookdelivery.FieldDeliveredAt)
+	}
+	if m.created_at != nil {
+		fields = append(fields, webhookdelivery.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, webhookdelivery.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *WebhookDeliveryMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case webhookdelivery.FieldTenantID:
+		return m.TenantID()
+	case webhookdelivery.FieldProjectID:
+		return m.ProjectID()
+	case webhookdelivery.FieldWebhookID:
+		return m.WebhookID()
+	case webhookdelivery.FieldEventID:
+		return m.EventID()
+	case webhookdelivery.FieldEventType:
+		return m.EventType()
+	case webhookdelivery.FieldState:
+		return m.State()
+	case webhookdelivery.FieldAttempts:
+		return m.Attempts()
+	case webhookdelivery.FieldResponseStatus:
+		return m.ResponseStatus()
+	case webhookdelivery.FieldError:
+		return m.Error()
+	case webhookdelivery.FieldNextAttemptAt:
+		return m.NextAttemptAt()
+	case webhookdelivery.FieldDeliveredAt:
+		return m.DeliveredAt()
+	case webhookdelivery.FieldCreatedAt:
+		return m.CreatedAt()
+	case webhookdelivery.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *WebhookDeliveryMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case webhookdelivery.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case webhookdelivery.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case webhookdelivery.FieldWebhookID:
+		return m.OldWebhookID(ctx)
+	case webhookdelivery.FieldEventID:
+		return m.OldEventID(ctx)
+	case webhookdelivery.FieldEventType:
+		return m.OldEventType(ctx)
+	case webhookdelivery.FieldState:
+		return m.OldState(ctx)
+	case webhookdelivery.FieldAttempts:
+		return m.OldAttempts(ctx)
+	case webhookdelivery.FieldResponseStatus:
+		return m.OldResponseStatus(ctx)
+	case webhookdelivery.FieldError:
+		return m.OldError(ctx)
+	case webhookdelivery.FieldNextAttemptAt:
+		return m.OldNextAttemptAt(ctx)
+	case webhookdelivery.FieldDeliveredAt:
+		return m.OldDeliveredAt(ctx)
+	case webhookdelivery.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case webhookdelivery.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown WebhookDelivery field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WebhookDeliveryMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case webhookdelivery.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case webhookdelivery.FieldProjectID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case webhookdelivery.FieldWebhookID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWebhookID(v)
+		return nil
+	case webhookdelivery.FieldEventID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEventID(v)
+		return nil
+	case webhookdelivery.FieldEventType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEventType(v)
+		return nil
+	case webhookdelivery.FieldState:
+		v, ok := value.(lifecycle.DeliveryState)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetState(v)
+		return nil
+	case webhookdelivery.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAttempts(v)
+		return nil
+	case webhookdelivery.FieldResponseStatus:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetResponseStatus(v)
+		return nil
+	case webhookdelivery.FieldError:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetError(v)
+		return nil
+	case webhookdelivery.FieldNextAttemptAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNextAttemptAt(v)
+		return nil
+	case webhookdelivery.FieldDeliveredAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeliveredAt(v)
+		return nil
+	case webhookdelivery.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case webhookdelivery.FieldUpdatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookDelivery field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *WebhookDeliveryMutation) AddedFields() []string {
+	var fields []string
+	if m.addattempts != nil {
+		fields = append(fields, webhookdelivery.FieldAttempts)
+	}
+	if m.addresponse_status != nil {
+		fields = append(fields, webhookdelivery.FieldResponseStatus)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *WebhookDeliveryMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case webhookdelivery.FieldAttempts:
+		return m.AddedAttempts()
+	case webhookdelivery.FieldResponseStatus:
+		return m.AddedResponseStatus()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *WebhookDeliveryMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case webhookdelivery.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAttempts(v)
+		return nil
+	case webhookdelivery.FieldResponseStatus:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddResponseStatus(v)
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookDelivery numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *WebhookDeliveryMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(webhookdelivery.FieldResponseStatus) {
+		fields = append(fields, webhookdelivery.FieldResponseStatus)
+	}
+	if m.FieldCleared(webhookdelivery.FieldNextAttemptAt) {
+		fields = append(fields, webhookdelivery.FieldNextAttemptAt)
+	}
+	if m.FieldCleared(webhookdelivery.FieldDeliveredAt) {
+		fields = append(fields, webhookdelivery.FieldDeliveredAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *WebhookDeliveryMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *WebhookDeliveryMutation) ClearField(name string) error {
+	switch name {
+	case webhookdelivery.FieldResponseStatus:
+		m.ClearResponseStatus()
+		return nil
+	case webhookdelivery.FieldNextAttemptAt:
+		m.ClearNextAttemptAt()
+		return nil
+	case webhookdelivery.FieldDeliveredAt:
+		m.ClearDeliveredAt()
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookDelivery nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *WebhookDeliveryMutation) ResetField(name string) error {
+	switch name {
+	case webhookdelivery.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case webhookdelivery.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case webhookdelivery.FieldWebhookID:
+		m.ResetWebhookID()
+		return nil
+	case webhookdelivery.FieldEventID:
+		m.ResetEventID()
+		return nil
+	case webhookdelivery.FieldEventType:
+		m.ResetEventType()
+		return nil
+	case webhookdelivery.FieldState:
+		m.ResetState()
+		return nil
+	case webhookdelivery.FieldAttempts:
+		m.ResetAttempts()
+		return nil
+	case webhookdelivery.FieldResponseStatus:
+		m.ResetResponseStatus()
+		return nil
+	case webhookdelivery.FieldError:
+		m.ResetError()
+		return nil
+	case webhookdelivery.FieldNextAttemptAt:
+		m.ResetNextAttemptAt()
+		return nil
+	case webhookdelivery.FieldDeliveredAt:
+		m.ResetDeliveredAt()
+		return nil
+	case webhookdelivery.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case webhookdelivery.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown WebhookDelivery field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *WebhookDeliveryMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *WebhookDeliveryMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *WebhookDeliveryMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *WebhookDeliveryMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *WebhookDeliveryMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *WebhookDeliveryMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *WebhookDeliveryMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown WebhookDelivery unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *WebhookDeliveryMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown WebhookDelivery edge %s", name)
 }
 
 // WorkerProcessMutation represents an operation that mutates the WorkerProcess nodes in the graph.

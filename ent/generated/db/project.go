@@ -29,6 +29,8 @@ type Project struct {
 	MaxMembers *int `json:"max_members,omitempty"`
 	// most GPUs that its allocations may hold; none for no bound
 	MaxGpus *int `json:"max_gpus,omitempty"`
+	// when it was deleted; its credentials ended then
+	DeletedAt *time.Time `json:"deleted_at,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -43,7 +45,7 @@ func (*Project) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case project.FieldID, project.FieldTenantID, project.FieldSlug, project.FieldDisplayName:
 			values[i] = new(sql.NullString)
-		case project.FieldCreatedAt:
+		case project.FieldDeletedAt, project.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -97,6 +99,13 @@ func (_m *Project) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.MaxGpus = new(int)
 				*_m.MaxGpus = int(value.Int64)
+			}
+		case project.FieldDeletedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field deleted_at", values[i])
+			} else if value.Valid {
+				_m.DeletedAt = new(time.Time)
+				*_m.DeletedAt = value.Time
 			}
 		case project.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -157,6 +166,11 @@ func (_m *Project) String() string {
 	if v := _m.MaxGpus; v != nil {
 		builder.WriteString("max_gpus=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.DeletedAt; v != nil {
+		builder.WriteString("deleted_at=")
+		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")

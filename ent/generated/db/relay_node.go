@@ -28,17 +28,35 @@ func (Artifact) IsNode() {}
 // GetID is the object's global id.
 func (n Artifact) GetID() ids.ID { return n.ID }
 
+// IsNode marks AuditCheckpoint as an object with a global id.
+func (AuditCheckpoint) IsNode() {}
+
+// GetID is the object's global id.
+func (n AuditCheckpoint) GetID() ids.ID { return n.ID }
+
 // IsNode marks AuditEntry as an object with a global id.
 func (AuditEntry) IsNode() {}
 
 // GetID is the object's global id.
 func (n AuditEntry) GetID() ids.ID { return n.ID }
 
+// IsNode marks AuditLink as an object with a global id.
+func (AuditLink) IsNode() {}
+
+// GetID is the object's global id.
+func (n AuditLink) GetID() int { return n.ID }
+
 // IsNode marks ComputeNode as an object with a global id.
 func (ComputeNode) IsNode() {}
 
 // GetID is the object's global id.
 func (n ComputeNode) GetID() ids.ID { return n.ID }
+
+// IsNode marks ControlPlaneShare as an object with a global id.
+func (ControlPlaneShare) IsNode() {}
+
+// GetID is the object's global id.
+func (n ControlPlaneShare) GetID() ids.ID { return n.ID }
 
 // IsNode marks Entitlement as an object with a global id.
 func (Entitlement) IsNode() {}
@@ -51,6 +69,12 @@ func (Event) IsNode() {}
 
 // GetID is the object's global id.
 func (n Event) GetID() ids.ID { return n.ID }
+
+// IsNode marks ExternalIdentity as an object with a global id.
+func (ExternalIdentity) IsNode() {}
+
+// GetID is the object's global id.
+func (n ExternalIdentity) GetID() ids.ID { return n.ID }
 
 // IsNode marks Generation as an object with a global id.
 func (Generation) IsNode() {}
@@ -69,6 +93,12 @@ func (Instance) IsNode() {}
 
 // GetID is the object's global id.
 func (n Instance) GetID() ids.ID { return n.ID }
+
+// IsNode marks LoginAttempt as an object with a global id.
+func (LoginAttempt) IsNode() {}
+
+// GetID is the object's global id.
+func (n LoginAttempt) GetID() ids.ID { return n.ID }
 
 // IsNode marks LoginCode as an object with a global id.
 func (LoginCode) IsNode() {}
@@ -130,6 +160,12 @@ func (Orphan) IsNode() {}
 // GetID is the object's global id.
 func (n Orphan) GetID() ids.ID { return n.ID }
 
+// IsNode marks PolicyOverlay as an object with a global id.
+func (PolicyOverlay) IsNode() {}
+
+// GetID is the object's global id.
+func (n PolicyOverlay) GetID() ids.ID { return n.ID }
+
 // IsNode marks Project as an object with a global id.
 func (Project) IsNode() {}
 
@@ -141,6 +177,12 @@ func (RoleBinding) IsNode() {}
 
 // GetID is the object's global id.
 func (n RoleBinding) GetID() ids.ID { return n.ID }
+
+// IsNode marks RuntimeSecret as an object with a global id.
+func (RuntimeSecret) IsNode() {}
+
+// GetID is the object's global id.
+func (n RuntimeSecret) GetID() ids.ID { return n.ID }
 
 // IsNode marks SKUPrice as an object with a global id.
 func (SKUPrice) IsNode() {}
@@ -177,6 +219,18 @@ func (User) IsNode() {}
 
 // GetID is the object's global id.
 func (n User) GetID() ids.ID { return n.ID }
+
+// IsNode marks Webhook as an object with a global id.
+func (Webhook) IsNode() {}
+
+// GetID is the object's global id.
+func (n Webhook) GetID() ids.ID { return n.ID }
+
+// IsNode marks WebhookDelivery as an object with a global id.
+func (WebhookDelivery) IsNode() {}
+
+// GetID is the object's global id.
+func (n WebhookDelivery) GetID() ids.ID { return n.ID }
 
 // IsNode marks WorkerProcess as an object with a global id.
 func (WorkerProcess) IsNode() {}

@@ -33,6 +33,10 @@ type RoleBinding struct {
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 	// who gave it
 	GrantedBy string `json:"granted_by,omitempty"`
+	// why it was given
+	Reason string `json:"reason,omitempty"`
+	// given by a break-glass mutation
+	BreakGlass bool `json:"break_glass,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -43,7 +47,9 @@ func (*RoleBinding) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case rolebinding.FieldID, rolebinding.FieldUserID, rolebinding.FieldRole, rolebinding.FieldTenantID, rolebinding.FieldProjectID, rolebinding.FieldGrantedBy:
+		case rolebinding.FieldBreakGlass:
+			values[i] = new(sql.NullBool)
+		case rolebinding.FieldID, rolebinding.FieldUserID, rolebinding.FieldRole, rolebinding.FieldTenantID, rolebinding.FieldProjectID, rolebinding.FieldGrantedBy, rolebinding.FieldReason:
 			values[i] = new(sql.NullString)
 		case rolebinding.FieldExpiresAt, rolebinding.FieldRevokedAt, rolebinding.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -113,6 +119,18 @@ func (_m *RoleBinding) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field granted_by", values[i])
 			} else if value.Valid {
 				_m.GrantedBy = value.String
+			}
+		case rolebinding.FieldReason:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field reason", values[i])
+			} else if value.Valid {
+				_m.Reason = value.String
+			}
+		case rolebinding.FieldBreakGlass:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field break_glass", values[i])
+			} else if value.Valid {
+				_m.BreakGlass = value.Bool
 			}
 		case rolebinding.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -184,6 +202,12 @@ func (_m *RoleBinding) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("granted_by=")
 	builder.WriteString(_m.GrantedBy)
+	builder.WriteString(", ")
+	builder.WriteString("reason=")
+	builder.WriteString(_m.Reason)
+	builder.WriteString(", ")
+	builder.WriteString("break_glass=")
+	builder.WriteString(fmt.Sprintf("%v", _m.BreakGlass))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

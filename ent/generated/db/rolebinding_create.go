@@ -103,6 +103,34 @@ func (_c *RoleBindingCreate) SetNillableGrantedBy(v *string) *RoleBindingCreate 
 	return _c
 }
 
+// SetReason sets the "reason" field.
+func (_c *RoleBindingCreate) SetReason(v string) *RoleBindingCreate {
+	_c.mutation.SetReason(v)
+	return _c
+}
+
+// SetNillableReason sets the "reason" field if the given value is not nil.
+func (_c *RoleBindingCreate) SetNillableReason(v *string) *RoleBindingCreate {
+	if v != nil {
+		_c.SetReason(*v)
+	}
+	return _c
+}
+
+// SetBreakGlass sets the "break_glass" field.
+func (_c *RoleBindingCreate) SetBreakGlass(v bool) *RoleBindingCreate {
+	_c.mutation.SetBreakGlass(v)
+	return _c
+}
+
+// SetNillableBreakGlass sets the "break_glass" field if the given value is not nil.
+func (_c *RoleBindingCreate) SetNillableBreakGlass(v *bool) *RoleBindingCreate {
+	if v != nil {
+		_c.SetBreakGlass(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *RoleBindingCreate) SetCreatedAt(v time.Time) *RoleBindingCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -162,6 +190,14 @@ func (_c *RoleBindingCreate) defaults() {
 		v := rolebinding.DefaultGrantedBy
 		_c.mutation.SetGrantedBy(v)
 	}
+	if _, ok := _c.mutation.Reason(); !ok {
+		v := rolebinding.DefaultReason
+		_c.mutation.SetReason(v)
+	}
+	if _, ok := _c.mutation.BreakGlass(); !ok {
+		v := rolebinding.DefaultBreakGlass
+		_c.mutation.SetBreakGlass(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := rolebinding.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -178,6 +214,12 @@ func (_c *RoleBindingCreate) check() error {
 	}
 	if _, ok := _c.mutation.GrantedBy(); !ok {
 		return &ValidationError{Name: "granted_by", err: errors.New(`db: missing required field "RoleBinding.granted_by"`)}
+	}
+	if _, ok := _c.mutation.Reason(); !ok {
+		return &ValidationError{Name: "reason", err: errors.New(`db: missing required field "RoleBinding.reason"`)}
+	}
+	if _, ok := _c.mutation.BreakGlass(); !ok {
+		return &ValidationError{Name: "break_glass", err: errors.New(`db: missing required field "RoleBinding.break_glass"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "RoleBinding.created_at"`)}
@@ -244,6 +286,14 @@ func (_c *RoleBindingCreate) createSpec() (*RoleBinding, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.GrantedBy(); ok {
 		_spec.SetField(rolebinding.FieldGrantedBy, field.TypeString, value)
 		_node.GrantedBy = value
+	}
+	if value, ok := _c.mutation.Reason(); ok {
+		_spec.SetField(rolebinding.FieldReason, field.TypeString, value)
+		_node.Reason = value
+	}
+	if value, ok := _c.mutation.BreakGlass(); ok {
+		_spec.SetField(rolebinding.FieldBreakGlass, field.TypeBool, value)
+		_node.BreakGlass = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(rolebinding.FieldCreatedAt, field.TypeTime, value)

@@ -151,6 +151,34 @@ func (_u *RoleBindingUpdate) SetNillableGrantedBy(v *string) *RoleBindingUpdate 
 	return _u
 }
 
+// SetReason sets the "reason" field.
+func (_u *RoleBindingUpdate) SetReason(v string) *RoleBindingUpdate {
+	_u.mutation.SetReason(v)
+	return _u
+}
+
+// SetNillableReason sets the "reason" field if the given value is not nil.
+func (_u *RoleBindingUpdate) SetNillableReason(v *string) *RoleBindingUpdate {
+	if v != nil {
+		_u.SetReason(*v)
+	}
+	return _u
+}
+
+// SetBreakGlass sets the "break_glass" field.
+func (_u *RoleBindingUpdate) SetBreakGlass(v bool) *RoleBindingUpdate {
+	_u.mutation.SetBreakGlass(v)
+	return _u
+}
+
+// SetNillableBreakGlass sets the "break_glass" field if the given value is not nil.
+func (_u *RoleBindingUpdate) SetNillableBreakGlass(v *bool) *RoleBindingUpdate {
+	if v != nil {
+		_u.SetBreakGlass(*v)
+	}
+	return _u
+}
+
 // Mutation returns the RoleBindingMutation object of the builder.
 func (_u *RoleBindingUpdate) Mutation() *RoleBindingMutation {
 	return _u.mutation
@@ -224,6 +252,12 @@ func (_u *RoleBindingUpdate) sqlSave(ctx context.Context) (_node int, err error)
 	}
 	if value, ok := _u.mutation.GrantedBy(); ok {
 		_spec.SetField(rolebinding.FieldGrantedBy, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Reason(); ok {
+		_spec.SetField(rolebinding.FieldReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.BreakGlass(); ok {
+		_spec.SetField(rolebinding.FieldBreakGlass, field.TypeBool, value)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -367,6 +401,34 @@ func (_u *RoleBindingUpdateOne) SetNillableGrantedBy(v *string) *RoleBindingUpda
 	return _u
 }
 
+// SetReason sets the "reason" field.
+func (_u *RoleBindingUpdateOne) SetReason(v string) *RoleBindingUpdateOne {
+	_u.mutation.SetReason(v)
+	return _u
+}
+
+// SetNillableReason sets the "reason" field if the given value is not nil.
+func (_u *RoleBindingUpdateOne) SetNillableReason(v *string) *RoleBindingUpdateOne {
+	if v != nil {
+		_u.SetReason(*v)
+	}
+	return _u
+}
+
+// SetBreakGlass sets the "break_glass" field.
+func (_u *RoleBindingUpdateOne) SetBreakGlass(v bool) *RoleBindingUpdateOne {
+	_u.mutation.SetBreakGlass(v)
+	return _u
+}
+
+// SetNillableBreakGlass sets the "break_glass" field if the given value is not nil.
+func (_u *RoleBindingUpdateOne) SetNillableBreakGlass(v *bool) *RoleBindingUpdateOne {
+	if v != nil {
+		_u.SetBreakGlass(*v)
+	}
+	return _u
+}
+
 // Mutation returns the RoleBindingMutation object of the builder.
 func (_u *RoleBindingUpdateOne) Mutation() *RoleBindingMutation {
 	return _u.mutation
@@ -470,6 +532,12 @@ func (_u *RoleBindingUpdateOne) sqlSave(ctx context.Context) (_node *RoleBinding
 	}
 	if value, ok := _u.mutation.GrantedBy(); ok {
 		_spec.SetField(rolebinding.FieldGrantedBy, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Reason(); ok {
+		_spec.SetField(rolebinding.FieldReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.BreakGlass(); ok {
+		_spec.SetField(rolebinding.FieldBreakGlass, field.TypeBool, value)
 	}
 	_node = &RoleBinding{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -9,13 +9,18 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifact"
+	"github.com/gpuaas/app-platform/ent/generated/db/auditcheckpoint"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditentry"
+	"github.com/gpuaas/app-platform/ent/generated/db/auditlink"
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
+	"github.com/gpuaas/app-platform/ent/generated/db/controlplaneshare"
 	"github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	"github.com/gpuaas/app-platform/ent/generated/db/event"
+	"github.com/gpuaas/app-platform/ent/generated/db/externalidentity"
 	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
 	"github.com/gpuaas/app-platform/ent/generated/db/instance"
+	"github.com/gpuaas/app-platform/ent/generated/db/loginattempt"
 	"github.com/gpuaas/app-platform/ent/generated/db/logincode"
 	"github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db/member"
@@ -25,14 +30,18 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/ent/generated/db/operationstep"
 	"github.com/gpuaas/app-platform/ent/generated/db/orphan"
+	"github.com/gpuaas/app-platform/ent/generated/db/policyoverlay"
 	"github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
+	"github.com/gpuaas/app-platform/ent/generated/db/runtimesecret"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccountkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/session"
 	"github.com/gpuaas/app-platform/ent/generated/db/skuprice"
 	"github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	"github.com/gpuaas/app-platform/ent/generated/db/user"
+	"github.com/gpuaas/app-platform/ent/generated/db/webhook"
+	"github.com/gpuaas/app-platform/ent/generated/db/webhookdelivery"
 	"github.com/gpuaas/app-platform/ent/generated/db/workerprocess"
 	"github.com/gpuaas/app-platform/ent/schema"
 )
@@ -117,6 +126,12 @@ func init() {
 	artifactDescCreatedAt := artifactFields[7].Descriptor()
 	// artifact.DefaultCreatedAt holds the default value on creation for the created_at field.
 	artifact.DefaultCreatedAt = artifactDescCreatedAt.Default.(func() time.Time)
+	auditcheckpointFields := schema.AuditCheckpoint{}.Fields()
+	_ = auditcheckpointFields
+	// auditcheckpointDescCreatedAt is the schema descriptor for created_at field.
+	auditcheckpointDescCreatedAt := auditcheckpointFields[3].Descriptor()
+	// auditcheckpoint.DefaultCreatedAt holds the default value on creation for the created_at field.
+	auditcheckpoint.DefaultCreatedAt = auditcheckpointDescCreatedAt.Default.(func() time.Time)
 	auditentryFields := schema.AuditEntry{}.Fields()
 	_ = auditentryFields
 	// auditentryDescActorID is the schema descriptor for actor_id field.
@@ -147,10 +162,20 @@ func init() {
 	auditentryDescOrigin := auditentryFields[15].Descriptor()
 	// auditentry.DefaultOrigin holds the default value on creation for the origin field.
 	auditentry.DefaultOrigin = auditentryDescOrigin.Default.(string)
+	// auditentryDescBreakGlass is the schema descriptor for break_glass field.
+	auditentryDescBreakGlass := auditentryFields[16].Descriptor()
+	// auditentry.DefaultBreakGlass holds the default value on creation for the break_glass field.
+	auditentry.DefaultBreakGlass = auditentryDescBreakGlass.Default.(bool)
 	// auditentryDescCreatedAt is the schema descriptor for created_at field.
-	auditentryDescCreatedAt := auditentryFields[16].Descriptor()
+	auditentryDescCreatedAt := auditentryFields[17].Descriptor()
 	// auditentry.DefaultCreatedAt holds the default value on creation for the created_at field.
 	auditentry.DefaultCreatedAt = auditentryDescCreatedAt.Default.(func() time.Time)
+	auditlinkFields := schema.AuditLink{}.Fields()
+	_ = auditlinkFields
+	// auditlinkDescSealedAt is the schema descriptor for sealed_at field.
+	auditlinkDescSealedAt := auditlinkFields[4].Descriptor()
+	// auditlink.DefaultSealedAt holds the default value on creation for the sealed_at field.
+	auditlink.DefaultSealedAt = auditlinkDescSealedAt.Default.(func() time.Time)
 	computenodeFields := schema.ComputeNode{}.Fields()
 	_ = computenodeFields
 	// computenodeDescRegion is the schema descriptor for region field.
@@ -185,14 +210,44 @@ func init() {
 	computenodeDescCreatedAt := computenodeFields[17].Descriptor()
 	// computenode.DefaultCreatedAt holds the default value on creation for the created_at field.
 	computenode.DefaultCreatedAt = computenodeDescCreatedAt.Default.(func() time.Time)
+	controlplaneshareFields := schema.ControlPlaneShare{}.Fields()
+	_ = controlplaneshareFields
+	// controlplaneshareDescReason is the schema descriptor for reason field.
+	controlplaneshareDescReason := controlplaneshareFields[3].Descriptor()
+	// controlplaneshare.DefaultReason holds the default value on creation for the reason field.
+	controlplaneshare.DefaultReason = controlplaneshareDescReason.Default.(string)
+	// controlplaneshareDescOfferedBy is the schema descriptor for offered_by field.
+	controlplaneshareDescOfferedBy := controlplaneshareFields[4].Descriptor()
+	// controlplaneshare.DefaultOfferedBy holds the default value on creation for the offered_by field.
+	controlplaneshare.DefaultOfferedBy = controlplaneshareDescOfferedBy.Default.(string)
+	// controlplaneshareDescAnsweredBy is the schema descriptor for answered_by field.
+	controlplaneshareDescAnsweredBy := controlplaneshareFields[5].Descriptor()
+	// controlplaneshare.DefaultAnsweredBy holds the default value on creation for the answered_by field.
+	controlplaneshare.DefaultAnsweredBy = controlplaneshareDescAnsweredBy.Default.(string)
+	// controlplaneshareDescEndedBy is the schema descriptor for ended_by field.
+	controlplaneshareDescEndedBy := controlplaneshareFields[6].Descriptor()
+	// controlplaneshare.DefaultEndedBy holds the default value on creation for the ended_by field.
+	controlplaneshare.DefaultEndedBy = controlplaneshareDescEndedBy.Default.(string)
+	// controlplaneshareDescEndReason is the schema descriptor for end_reason field.
+	controlplaneshareDescEndReason := controlplaneshareFields[7].Descriptor()
+	// controlplaneshare.DefaultEndReason holds the default value on creation for the end_reason field.
+	controlplaneshare.DefaultEndReason = controlplaneshareDescEndReason.Default.(string)
+	// controlplaneshareDescCreatedAt is the schema descriptor for created_at field.
+	controlplaneshareDescCreatedAt := controlplaneshareFields[10].Descriptor()
+	// controlplaneshare.DefaultCreatedAt holds the default value on creation for the created_at field.
+	controlplaneshare.DefaultCreatedAt = controlplaneshareDescCreatedAt.Default.(func() time.Time)
 	entitlementFields := schema.Entitlement{}.Fields()
 	_ = entitlementFields
 	// entitlementDescGrantedBy is the schema descriptor for granted_by field.
 	entitlementDescGrantedBy := entitlementFields[1].Descriptor()
 	// entitlement.DefaultGrantedBy holds the default value on creation for the granted_by field.
 	entitlement.DefaultGrantedBy = entitlementDescGrantedBy.Default.(string)
+	// entitlementDescReason is the schema descriptor for reason field.
+	entitlementDescReason := entitlementFields[2].Descriptor()
+	// entitlement.DefaultReason holds the default value on creation for the reason field.
+	entitlement.DefaultReason = entitlementDescReason.Default.(string)
 	// entitlementDescCreatedAt is the schema descriptor for created_at field.
-	entitlementDescCreatedAt := entitlementFields[3].Descriptor()
+	entitlementDescCreatedAt := entitlementFields[9].Descriptor()
 	// entitlement.DefaultCreatedAt holds the default value on creation for the created_at field.
 	entitlement.DefaultCreatedAt = entitlementDescCreatedAt.Default.(func() time.Time)
 	eventFields := schema.Event{}.Fields()
@@ -205,6 +260,16 @@ func init() {
 	eventDescOccurredAt := eventFields[12].Descriptor()
 	// event.DefaultOccurredAt holds the default value on creation for the occurred_at field.
 	event.DefaultOccurredAt = eventDescOccurredAt.Default.(func() time.Time)
+	externalidentityFields := schema.ExternalIdentity{}.Fields()
+	_ = externalidentityFields
+	// externalidentityDescEmail is the schema descriptor for email field.
+	externalidentityDescEmail := externalidentityFields[3].Descriptor()
+	// externalidentity.DefaultEmail holds the default value on creation for the email field.
+	externalidentity.DefaultEmail = externalidentityDescEmail.Default.(string)
+	// externalidentityDescCreatedAt is the schema descriptor for created_at field.
+	externalidentityDescCreatedAt := externalidentityFields[5].Descriptor()
+	// externalidentity.DefaultCreatedAt holds the default value on creation for the created_at field.
+	externalidentity.DefaultCreatedAt = externalidentityDescCreatedAt.Default.(func() time.Time)
 	generationFields := schema.Generation{}.Fields()
 	_ = generationFields
 	// generationDescCreatedAt is the schema descriptor for created_at field.
@@ -267,6 +332,24 @@ func init() {
 	instanceDescUpdatedAt := instanceFields[26].Descriptor()
 	// instance.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	instance.DefaultUpdatedAt = instanceDescUpdatedAt.Default.(func() time.Time)
+	loginattemptFields := schema.LoginAttempt{}.Fields()
+	_ = loginattemptFields
+	// loginattemptDescNonce is the schema descriptor for nonce field.
+	loginattemptDescNonce := loginattemptFields[2].Descriptor()
+	// loginattempt.DefaultNonce holds the default value on creation for the nonce field.
+	loginattempt.DefaultNonce = loginattemptDescNonce.Default.(string)
+	// loginattemptDescVerifier is the schema descriptor for verifier field.
+	loginattemptDescVerifier := loginattemptFields[3].Descriptor()
+	// loginattempt.DefaultVerifier holds the default value on creation for the verifier field.
+	loginattempt.DefaultVerifier = loginattemptDescVerifier.Default.(string)
+	// loginattemptDescReturnTo is the schema descriptor for return_to field.
+	loginattemptDescReturnTo := loginattemptFields[4].Descriptor()
+	// loginattempt.DefaultReturnTo holds the default value on creation for the return_to field.
+	loginattempt.DefaultReturnTo = loginattemptDescReturnTo.Default.(string)
+	// loginattemptDescCreatedAt is the schema descriptor for created_at field.
+	loginattemptDescCreatedAt := loginattemptFields[7].Descriptor()
+	// loginattempt.DefaultCreatedAt holds the default value on creation for the created_at field.
+	loginattempt.DefaultCreatedAt = loginattemptDescCreatedAt.Default.(func() time.Time)
 	logincodeFields := schema.LoginCode{}.Fields()
 	_ = logincodeFields
 	// logincodeDescCreatedAt is the schema descriptor for created_at field.
@@ -469,6 +552,20 @@ func init() {
 	orphanDescResolution := orphanFields[13].Descriptor()
 	// orphan.DefaultResolution holds the default value on creation for the resolution field.
 	orphan.DefaultResolution = orphanDescResolution.Default.(string)
+	policyoverlayFields := schema.PolicyOverlay{}.Fields()
+	_ = policyoverlayFields
+	// policyoverlayDescReason is the schema descriptor for reason field.
+	policyoverlayDescReason := policyoverlayFields[5].Descriptor()
+	// policyoverlay.DefaultReason holds the default value on creation for the reason field.
+	policyoverlay.DefaultReason = policyoverlayDescReason.Default.(string)
+	// policyoverlayDescUpdatedBy is the schema descriptor for updated_by field.
+	policyoverlayDescUpdatedBy := policyoverlayFields[6].Descriptor()
+	// policyoverlay.DefaultUpdatedBy holds the default value on creation for the updated_by field.
+	policyoverlay.DefaultUpdatedBy = policyoverlayDescUpdatedBy.Default.(string)
+	// policyoverlayDescCreatedAt is the schema descriptor for created_at field.
+	policyoverlayDescCreatedAt := policyoverlayFields[8].Descriptor()
+	// policyoverlay.DefaultCreatedAt holds the default value on creation for the created_at field.
+	policyoverlay.DefaultCreatedAt = policyoverlayDescCreatedAt.Default.(func() time.Time)
 	projectFields := schema.Project{}.Fields()
 	_ = projectFields
 	// projectDescDisplayName is the schema descriptor for display_name field.
@@ -476,7 +573,7 @@ func init() {
 	// project.DefaultDisplayName holds the default value on creation for the display_name field.
 	project.DefaultDisplayName = projectDescDisplayName.Default.(string)
 	// projectDescCreatedAt is the schema descriptor for created_at field.
-	projectDescCreatedAt := projectFields[5].Descriptor()
+	projectDescCreatedAt := projectFields[6].Descriptor()
 	// project.DefaultCreatedAt holds the default value on creation for the created_at field.
 	project.DefaultCreatedAt = projectDescCreatedAt.Default.(func() time.Time)
 	rolebindingFields := schema.RoleBinding{}.Fields()
@@ -485,10 +582,48 @@ func init() {
 	rolebindingDescGrantedBy := rolebindingFields[6].Descriptor()
 	// rolebinding.DefaultGrantedBy holds the default value on creation for the granted_by field.
 	rolebinding.DefaultGrantedBy = rolebindingDescGrantedBy.Default.(string)
+	// rolebindingDescReason is the schema descriptor for reason field.
+	rolebindingDescReason := rolebindingFields[7].Descriptor()
+	// rolebinding.DefaultReason holds the default value on creation for the reason field.
+	rolebinding.DefaultReason = rolebindingDescReason.Default.(string)
+	// rolebindingDescBreakGlass is the schema descriptor for break_glass field.
+	rolebindingDescBreakGlass := rolebindingFields[8].Descriptor()
+	// rolebinding.DefaultBreakGlass holds the default value on creation for the break_glass field.
+	rolebinding.DefaultBreakGlass = rolebindingDescBreakGlass.Default.(bool)
 	// rolebindingDescCreatedAt is the schema descriptor for created_at field.
-	rolebindingDescCreatedAt := rolebindingFields[7].Descriptor()
+	rolebindingDescCreatedAt := rolebindingFields[9].Descriptor()
 	// rolebinding.DefaultCreatedAt holds the default value on creation for the created_at field.
 	rolebinding.DefaultCreatedAt = rolebindingDescCreatedAt.Default.(func() time.Time)
+	runtimesecretFields := schema.RuntimeSecret{}.Fields()
+	_ = runtimesecretFields
+	// runtimesecretDescVersion is the schema descriptor for version field.
+	runtimesecretDescVersion := runtimesecretFields[7].Descriptor()
+	// runtimesecret.DefaultVersion holds the default value on creation for the version field.
+	runtimesecret.DefaultVersion = runtimesecretDescVersion.Default.(int)
+	// runtimesecretDescKeeper is the schema descriptor for keeper field.
+	runtimesecretDescKeeper := runtimesecretFields[9].Descriptor()
+	// runtimesecret.DefaultKeeper holds the default value on creation for the keeper field.
+	runtimesecret.DefaultKeeper = runtimesecretDescKeeper.Default.(string)
+	// runtimesecretDescDeliveries is the schema descriptor for deliveries field.
+	runtimesecretDescDeliveries := runtimesecretFields[12].Descriptor()
+	// runtimesecret.DefaultDeliveries holds the default value on creation for the deliveries field.
+	runtimesecret.DefaultDeliveries = runtimesecretDescDeliveries.Default.(int)
+	// runtimesecretDescActorKind is the schema descriptor for actor_kind field.
+	runtimesecretDescActorKind := runtimesecretFields[17].Descriptor()
+	// runtimesecret.DefaultActorKind holds the default value on creation for the actor_kind field.
+	runtimesecret.DefaultActorKind = runtimesecretDescActorKind.Default.(string)
+	// runtimesecretDescActorID is the schema descriptor for actor_id field.
+	runtimesecretDescActorID := runtimesecretFields[18].Descriptor()
+	// runtimesecret.DefaultActorID holds the default value on creation for the actor_id field.
+	runtimesecret.DefaultActorID = runtimesecretDescActorID.Default.(string)
+	// runtimesecretDescActorName is the schema descriptor for actor_name field.
+	runtimesecretDescActorName := runtimesecretFields[19].Descriptor()
+	// runtimesecret.DefaultActorName holds the default value on creation for the actor_name field.
+	runtimesecret.DefaultActorName = runtimesecretDescActorName.Default.(string)
+	// runtimesecretDescCreatedAt is the schema descriptor for created_at field.
+	runtimesecretDescCreatedAt := runtimesecretFields[20].Descriptor()
+	// runtimesecret.DefaultCreatedAt holds the default value on creation for the created_at field.
+	runtimesecret.DefaultCreatedAt = runtimesecretDescCreatedAt.Default.(func() time.Time)
 	skupriceFields := schema.SKUPrice{}.Fields()
 	_ = skupriceFields
 	// skupriceDescUpdatedAt is the schema descriptor for updated_at field.
@@ -497,20 +632,36 @@ func init() {
 	skuprice.DefaultUpdatedAt = skupriceDescUpdatedAt.Default.(func() time.Time)
 	serviceaccountFields := schema.ServiceAccount{}.Fields()
 	_ = serviceaccountFields
+	// serviceaccountDescUpdatedAt is the schema descriptor for updated_at field.
+	serviceaccountDescUpdatedAt := serviceaccountFields[4].Descriptor()
+	// serviceaccount.DefaultUpdatedAt holds the default value on creation for the updated_at field.
+	serviceaccount.DefaultUpdatedAt = serviceaccountDescUpdatedAt.Default.(func() time.Time)
 	// serviceaccountDescCreatedAt is the schema descriptor for created_at field.
-	serviceaccountDescCreatedAt := serviceaccountFields[2].Descriptor()
+	serviceaccountDescCreatedAt := serviceaccountFields[5].Descriptor()
 	// serviceaccount.DefaultCreatedAt holds the default value on creation for the created_at field.
 	serviceaccount.DefaultCreatedAt = serviceaccountDescCreatedAt.Default.(func() time.Time)
 	serviceaccountkeyFields := schema.ServiceAccountKey{}.Fields()
 	_ = serviceaccountkeyFields
 	// serviceaccountkeyDescCreatedAt is the schema descriptor for created_at field.
-	serviceaccountkeyDescCreatedAt := serviceaccountkeyFields[5].Descriptor()
+	serviceaccountkeyDescCreatedAt := serviceaccountkeyFields[6].Descriptor()
 	// serviceaccountkey.DefaultCreatedAt holds the default value on creation for the created_at field.
 	serviceaccountkey.DefaultCreatedAt = serviceaccountkeyDescCreatedAt.Default.(func() time.Time)
 	sessionFields := schema.Session{}.Fields()
 	_ = sessionFields
+	// sessionDescMethod is the schema descriptor for method field.
+	sessionDescMethod := sessionFields[4].Descriptor()
+	// session.DefaultMethod holds the default value on creation for the method field.
+	session.DefaultMethod = sessionDescMethod.Default.(string)
+	// sessionDescOrigin is the schema descriptor for origin field.
+	sessionDescOrigin := sessionFields[5].Descriptor()
+	// session.DefaultOrigin holds the default value on creation for the origin field.
+	session.DefaultOrigin = sessionDescOrigin.Default.(string)
+	// sessionDescAgent is the schema descriptor for agent field.
+	sessionDescAgent := sessionFields[6].Descriptor()
+	// session.DefaultAgent holds the default value on creation for the agent field.
+	session.DefaultAgent = sessionDescAgent.Default.(string)
 	// sessionDescCreatedAt is the schema descriptor for created_at field.
-	sessionDescCreatedAt := sessionFields[4].Descriptor()
+	sessionDescCreatedAt := sessionFields[8].Descriptor()
 	// session.DefaultCreatedAt holds the default value on creation for the created_at field.
 	session.DefaultCreatedAt = sessionDescCreatedAt.Default.(func() time.Time)
 	tenantFields := schema.Tenant{}.Fields()
@@ -530,9 +681,53 @@ func init() {
 	// user.DefaultDisplayName holds the default value on creation for the display_name field.
 	user.DefaultDisplayName = userDescDisplayName.Default.(string)
 	// userDescCreatedAt is the schema descriptor for created_at field.
-	userDescCreatedAt := userFields[3].Descriptor()
+	userDescCreatedAt := userFields[5].Descriptor()
 	// user.DefaultCreatedAt holds the default value on creation for the created_at field.
 	user.DefaultCreatedAt = userDescCreatedAt.Default.(func() time.Time)
+	webhookFields := schema.Webhook{}.Fields()
+	_ = webhookFields
+	// webhookDescDescription is the schema descriptor for description field.
+	webhookDescDescription := webhookFields[1].Descriptor()
+	// webhook.DefaultDescription holds the default value on creation for the description field.
+	webhook.DefaultDescription = webhookDescDescription.Default.(string)
+	// webhookDescCursor is the schema descriptor for cursor field.
+	webhookDescCursor := webhookFields[4].Descriptor()
+	// webhook.DefaultCursor holds the default value on creation for the cursor field.
+	webhook.DefaultCursor = webhookDescCursor.Default.(string)
+	// webhookDescLastError is the schema descriptor for last_error field.
+	webhookDescLastError := webhookFields[11].Descriptor()
+	// webhook.DefaultLastError holds the default value on creation for the last_error field.
+	webhook.DefaultLastError = webhookDescLastError.Default.(string)
+	// webhookDescCreatedBy is the schema descriptor for created_by field.
+	webhookDescCreatedBy := webhookFields[12].Descriptor()
+	// webhook.DefaultCreatedBy holds the default value on creation for the created_by field.
+	webhook.DefaultCreatedBy = webhookDescCreatedBy.Default.(string)
+	// webhookDescCreatedAt is the schema descriptor for created_at field.
+	webhookDescCreatedAt := webhookFields[13].Descriptor()
+	// webhook.DefaultCreatedAt holds the default value on creation for the created_at field.
+	webhook.DefaultCreatedAt = webhookDescCreatedAt.Default.(func() time.Time)
+	// webhookDescUpdatedAt is the schema descriptor for updated_at field.
+	webhookDescUpdatedAt := webhookFields[14].Descriptor()
+	// webhook.DefaultUpdatedAt holds the default value on creation for the updated_at field.
+	webhook.DefaultUpdatedAt = webhookDescUpdatedAt.Default.(func() time.Time)
+	webhookdeliveryFields := schema.WebhookDelivery{}.Fields()
+	_ = webhookdeliveryFields
+	// webhookdeliveryDescAttempts is the schema descriptor for attempts field.
+	webhookdeliveryDescAttempts := webhookdeliveryFields[4].Descriptor()
+	// webhookdelivery.DefaultAttempts holds the default value on creation for the attempts field.
+	webhookdelivery.DefaultAttempts = webhookdeliveryDescAttempts.Default.(int)
+	// webhookdeliveryDescError is the schema descriptor for error field.
+	webhookdeliveryDescError := webhookdeliveryFields[6].Descriptor()
+	// webhookdelivery.DefaultError holds the default value on creation for the error field.
+	webhookdelivery.DefaultError = webhookdeliveryDescError.Default.(string)
+	// webhookdeliveryDescCreatedAt is the schema descriptor for created_at field.
+	webhookdeliveryDescCreatedAt := webhookdeliveryFields[9].Descriptor()
+	// webhookdelivery.DefaultCreatedAt holds the default value on creation for the created_at field.
+	webhookdelivery.DefaultCreatedAt = webhookdeliveryDescCreatedAt.Default.(func() time.Time)
+	// webhookdeliveryDescUpdatedAt is the schema descriptor for updated_at field.
+	webhookdeliveryDescUpdatedAt := webhookdeliveryFields[10].Descriptor()
+	// webhookdelivery.DefaultUpdatedAt holds the default value on creation for the updated_at field.
+	webhookdelivery.DefaultUpdatedAt = webhookdeliveryDescUpdatedAt.Default.(func() time.Time)
 	workerprocessFields := schema.WorkerProcess{}.Fields()
 	_ = workerprocessFields
 	// workerprocessDescHost is the schema descriptor for host field.

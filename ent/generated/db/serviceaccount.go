@@ -28,6 +28,12 @@ type ServiceAccount struct {
 	Name string `json:"name,omitempty"`
 	// the keys it may use
 	PermissionKeys []string `json:"permission_keys,omitempty"`
+	// objects, highest risk and operations an hour that it is bound to; missing for none
+	Limits json.RawMessage `json:"limits,omitempty"`
+	// when it was deleted; its keys ended then
+	DeletedAt *time.Time `json:"deleted_at,omitempty"`
+	// UpdatedAt holds the value of the "updated_at" field.
+	UpdatedAt time.Time `json:"updated_at,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -38,11 +44,11 @@ func (*ServiceAccount) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case serviceaccount.FieldPermissionKeys:
+		case serviceaccount.FieldPermissionKeys, serviceaccount.FieldLimits:
 			values[i] = new([]byte)
 		case serviceaccount.FieldID, serviceaccount.FieldTenantID, serviceaccount.FieldProjectID, serviceaccount.FieldName:
 			values[i] = new(sql.NullString)
-		case serviceaccount.FieldCreatedAt:
+		case serviceaccount.FieldDeletedAt, serviceaccount.FieldUpdatedAt, serviceaccount.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -90,6 +96,27 @@ func (_m *ServiceAccount) assignValues(columns []string, values []any) error {
 				if err := json.Unmarshal(*value, &_m.PermissionKeys); err != nil {
 					return fmt.Errorf("unmarshal field permission_keys: %w", err)
 				}
+			}
+		case serviceaccount.FieldLimits:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field limits", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Limits); err != nil {
+					return fmt.Errorf("unmarshal field limits: %w", err)
+				}
+			}
+		case serviceaccount.FieldDeletedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field deleted_at", values[i])
+			} else if value.Valid {
+				_m.DeletedAt = new(time.Time)
+				*_m.DeletedAt = value.Time
+			}
+		case serviceaccount.FieldUpdatedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field updated_at", values[i])
+			} else if value.Valid {
+				_m.UpdatedAt = value.Time
 			}
 		case serviceaccount.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -144,6 +171,17 @@ func (_m *ServiceAccount) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("permission_keys=")
 	builder.WriteString(fmt.Sprintf("%v", _m.PermissionKeys))
+	builder.WriteString(", ")
+	builder.WriteString("limits=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Limits))
+	builder.WriteString(", ")
+	if v := _m.DeletedAt; v != nil {
+		builder.WriteString("deleted_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("updated_at=")
+	builder.WriteString(_m.UpdatedAt.Format(time.ANSIC))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

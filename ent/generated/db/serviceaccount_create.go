@@ -4,6 +4,7 @@ package db
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -42,6 +43,40 @@ func (_c *ServiceAccountCreate) SetName(v string) *ServiceAccountCreate {
 // SetPermissionKeys sets the "permission_keys" field.
 func (_c *ServiceAccountCreate) SetPermissionKeys(v []string) *ServiceAccountCreate {
 	_c.mutation.SetPermissionKeys(v)
+	return _c
+}
+
+// SetLimits sets the "limits" field.
+func (_c *ServiceAccountCreate) SetLimits(v json.RawMessage) *ServiceAccountCreate {
+	_c.mutation.SetLimits(v)
+	return _c
+}
+
+// SetDeletedAt sets the "deleted_at" field.
+func (_c *ServiceAccountCreate) SetDeletedAt(v time.Time) *ServiceAccountCreate {
+	_c.mutation.SetDeletedAt(v)
+	return _c
+}
+
+// SetNillableDeletedAt sets the "deleted_at" field if the given value is not nil.
+func (_c *ServiceAccountCreate) SetNillableDeletedAt(v *time.Time) *ServiceAccountCreate {
+	if v != nil {
+		_c.SetDeletedAt(*v)
+	}
+	return _c
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (_c *ServiceAccountCreate) SetUpdatedAt(v time.Time) *ServiceAccountCreate {
+	_c.mutation.SetUpdatedAt(v)
+	return _c
+}
+
+// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
+func (_c *ServiceAccountCreate) SetNillableUpdatedAt(v *time.Time) *ServiceAccountCreate {
+	if v != nil {
+		_c.SetUpdatedAt(*v)
+	}
 	return _c
 }
 
@@ -100,6 +135,10 @@ func (_c *ServiceAccountCreate) ExecX(ctx context.Context) {
 
 // defaults sets the default values of the builder before save.
 func (_c *ServiceAccountCreate) defaults() {
+	if _, ok := _c.mutation.UpdatedAt(); !ok {
+		v := serviceaccount.DefaultUpdatedAt()
+		_c.mutation.SetUpdatedAt(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := serviceaccount.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -119,6 +158,9 @@ func (_c *ServiceAccountCreate) check() error {
 	}
 	if _, ok := _c.mutation.PermissionKeys(); !ok {
 		return &ValidationError{Name: "permission_keys", err: errors.New(`db: missing required field "ServiceAccount.permission_keys"`)}
+	}
+	if _, ok := _c.mutation.UpdatedAt(); !ok {
+		return &ValidationError{Name: "updated_at", err: errors.New(`db: missing required field "ServiceAccount.updated_at"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "ServiceAccount.created_at"`)}
@@ -173,6 +215,18 @@ func (_c *ServiceAccountCreate) createSpec() (*ServiceAccount, *sqlgraph.CreateS
 	if value, ok := _c.mutation.PermissionKeys(); ok {
 		_spec.SetField(serviceaccount.FieldPermissionKeys, field.TypeJSON, value)
 		_node.PermissionKeys = value
+	}
+	if value, ok := _c.mutation.Limits(); ok {
+		_spec.SetField(serviceaccount.FieldLimits, field.TypeJSON, value)
+		_node.Limits = value
+	}
+	if value, ok := _c.mutation.DeletedAt(); ok {
+		_spec.SetField(serviceaccount.FieldDeletedAt, field.TypeTime, value)
+		_node.DeletedAt = &value
+	}
+	if value, ok := _c.mutation.UpdatedAt(); ok {
+		_spec.SetField(serviceaccount.FieldUpdatedAt, field.TypeTime, value)
+		_node.UpdatedAt = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(serviceaccount.FieldCreatedAt, field.TypeTime, value)

@@ -4,8 +4,10 @@ package db
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -51,6 +53,58 @@ func (_u *ServiceAccountUpdate) SetPermissionKeys(v []string) *ServiceAccountUpd
 // AppendPermissionKeys appends value to the "permission_keys" field.
 func (_u *ServiceAccountUpdate) AppendPermissionKeys(v []string) *ServiceAccountUpdate {
 	_u.mutation.AppendPermissionKeys(v)
+	return _u
+}
+
+// SetLimits sets the "limits" field.
+func (_u *ServiceAccountUpdate) SetLimits(v json.RawMessage) *ServiceAccountUpdate {
+	_u.mutation.SetLimits(v)
+	return _u
+}
+
+// AppendLimits appends value to the "limits" field.
+func (_u *ServiceAccountUpdate) AppendLimits(v json.RawMessage) *ServiceAccountUpdate {
+	_u.mutation.AppendLimits(v)
+	return _u
+}
+
+// ClearLimits clears the value of the "limits" field.
+func (_u *ServiceAccountUpdate) ClearLimits() *ServiceAccountUpdate {
+	_u.mutation.ClearLimits()
+	return _u
+}
+
+// SetDeletedAt sets the "deleted_at" field.
+func (_u *ServiceAccountUpdate) SetDeletedAt(v time.Time) *ServiceAccountUpdate {
+	_u.mutation.SetDeletedAt(v)
+	return _u
+}
+
+// SetNillableDeletedAt sets the "deleted_at" field if the given value is not nil.
+func (_u *ServiceAccountUpdate) SetNillableDeletedAt(v *time.Time) *ServiceAccountUpdate {
+	if v != nil {
+		_u.SetDeletedAt(*v)
+	}
+	return _u
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (_u *ServiceAccountUpdate) ClearDeletedAt() *ServiceAccountUpdate {
+	_u.mutation.ClearDeletedAt()
+	return _u
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (_u *ServiceAccountUpdate) SetUpdatedAt(v time.Time) *ServiceAccountUpdate {
+	_u.mutation.SetUpdatedAt(v)
+	return _u
+}
+
+// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
+func (_u *ServiceAccountUpdate) SetNillableUpdatedAt(v *time.Time) *ServiceAccountUpdate {
+	if v != nil {
+		_u.SetUpdatedAt(*v)
+	}
 	return _u
 }
 
@@ -106,6 +160,26 @@ func (_u *ServiceAccountUpdate) sqlSave(ctx context.Context) (_node int, err err
 			sqljson.Append(u, serviceaccount.FieldPermissionKeys, value)
 		})
 	}
+	if value, ok := _u.mutation.Limits(); ok {
+		_spec.SetField(serviceaccount.FieldLimits, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedLimits(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, serviceaccount.FieldLimits, value)
+		})
+	}
+	if _u.mutation.LimitsCleared() {
+		_spec.ClearField(serviceaccount.FieldLimits, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.DeletedAt(); ok {
+		_spec.SetField(serviceaccount.FieldDeletedAt, field.TypeTime, value)
+	}
+	if _u.mutation.DeletedAtCleared() {
+		_spec.ClearField(serviceaccount.FieldDeletedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.UpdatedAt(); ok {
+		_spec.SetField(serviceaccount.FieldUpdatedAt, field.TypeTime, value)
+	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
 			err = &NotFoundError{serviceaccount.Label}
@@ -149,6 +223,58 @@ func (_u *ServiceAccountUpdateOne) SetPermissionKeys(v []string) *ServiceAccount
 // AppendPermissionKeys appends value to the "permission_keys" field.
 func (_u *ServiceAccountUpdateOne) AppendPermissionKeys(v []string) *ServiceAccountUpdateOne {
 	_u.mutation.AppendPermissionKeys(v)
+	return _u
+}
+
+// SetLimits sets the "limits" field.
+func (_u *ServiceAccountUpdateOne) SetLimits(v json.RawMessage) *ServiceAccountUpdateOne {
+	_u.mutation.SetLimits(v)
+	return _u
+}
+
+// AppendLimits appends value to the "limits" field.
+func (_u *ServiceAccountUpdateOne) AppendLimits(v json.RawMessage) *ServiceAccountUpdateOne {
+	_u.mutation.AppendLimits(v)
+	return _u
+}
+
+// ClearLimits clears the value of the "limits" field.
+func (_u *ServiceAccountUpdateOne) ClearLimits() *ServiceAccountUpdateOne {
+	_u.mutation.ClearLimits()
+	return _u
+}
+
+// SetDeletedAt sets the "deleted_at" field.
+func (_u *ServiceAccountUpdateOne) SetDeletedAt(v time.Time) *ServiceAccountUpdateOne {
+	_u.mutation.SetDeletedAt(v)
+	return _u
+}
+
+// SetNillableDeletedAt sets the "deleted_at" field if the given value is not nil.
+func (_u *ServiceAccountUpdateOne) SetNillableDeletedAt(v *time.Time) *ServiceAccountUpdateOne {
+	if v != nil {
+		_u.SetDeletedAt(*v)
+	}
+	return _u
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (_u *ServiceAccountUpdateOne) ClearDeletedAt() *ServiceAccountUpdateOne {
+	_u.mutation.ClearDeletedAt()
+	return _u
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (_u *ServiceAccountUpdateOne) SetUpdatedAt(v time.Time) *ServiceAccountUpdateOne {
+	_u.mutation.SetUpdatedAt(v)
+	return _u
+}
+
+// SetNillableUpdatedAt sets the "updated_at" field if the given value is not nil.
+func (_u *ServiceAccountUpdateOne) SetNillableUpdatedAt(v *time.Time) *ServiceAccountUpdateOne {
+	if v != nil {
+		_u.SetUpdatedAt(*v)
+	}
 	return _u
 }
 
@@ -233,6 +359,26 @@ func (_u *ServiceAccountUpdateOne) sqlSave(ctx context.Context) (_node *ServiceA
 		_spec.AddModifier(func(u *sql.UpdateBuilder) {
 			sqljson.Append(u, serviceaccount.FieldPermissionKeys, value)
 		})
+	}
+	if value, ok := _u.mutation.Limits(); ok {
+		_spec.SetField(serviceaccount.FieldLimits, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedLimits(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, serviceaccount.FieldLimits, value)
+		})
+	}
+	if _u.mutation.LimitsCleared() {
+		_spec.ClearField(serviceaccount.FieldLimits, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.DeletedAt(); ok {
+		_spec.SetField(serviceaccount.FieldDeletedAt, field.TypeTime, value)
+	}
+	if _u.mutation.DeletedAtCleared() {
+		_spec.ClearField(serviceaccount.FieldDeletedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.UpdatedAt(); ok {
+		_spec.SetField(serviceaccount.FieldUpdatedAt, field.TypeTime, value)
 	}
 	_node = &ServiceAccount{config: _u.config}
 	_spec.Assign = _node.assignValues

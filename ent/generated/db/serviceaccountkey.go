@@ -33,6 +33,8 @@ type ServiceAccountKey struct {
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 	// when it was last used, to the minute
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
+	// the key that takes its place; both work until this one ends
+	ReplacedBy *ids.ID `json:"replaced_by,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -45,7 +47,7 @@ func (*ServiceAccountKey) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case serviceaccountkey.FieldSecretHash:
 			values[i] = new([]byte)
-		case serviceaccountkey.FieldID, serviceaccountkey.FieldTenantID, serviceaccountkey.FieldProjectID, serviceaccountkey.FieldServiceAccountID:
+		case serviceaccountkey.FieldID, serviceaccountkey.FieldTenantID, serviceaccountkey.FieldProjectID, serviceaccountkey.FieldServiceAccountID, serviceaccountkey.FieldReplacedBy:
 			values[i] = new(sql.NullString)
 		case serviceaccountkey.FieldExpiresAt, serviceaccountkey.FieldRevokedAt, serviceaccountkey.FieldLastUsedAt, serviceaccountkey.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -115,6 +117,13 @@ func (_m *ServiceAccountKey) assignValues(columns []string, values []any) error 
 				_m.LastUsedAt = new(time.Time)
 				*_m.LastUsedAt = value.Time
 			}
+		case serviceaccountkey.FieldReplacedBy:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field replaced_by", values[i])
+			} else if value.Valid {
+				_m.ReplacedBy = new(ids.ID)
+				*_m.ReplacedBy = ids.ID(value.String)
+			}
 		case serviceaccountkey.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -182,6 +191,11 @@ func (_m *ServiceAccountKey) String() string {
 	if v := _m.LastUsedAt; v != nil {
 		builder.WriteString("last_used_at=")
 		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.ReplacedBy; v != nil {
+		builder.WriteString("replaced_by=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")

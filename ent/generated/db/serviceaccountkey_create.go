@@ -87,6 +87,20 @@ func (_c *ServiceAccountKeyCreate) SetNillableLastUsedAt(v *time.Time) *ServiceA
 	return _c
 }
 
+// SetReplacedBy sets the "replaced_by" field.
+func (_c *ServiceAccountKeyCreate) SetReplacedBy(v ids.ID) *ServiceAccountKeyCreate {
+	_c.mutation.SetReplacedBy(v)
+	return _c
+}
+
+// SetNillableReplacedBy sets the "replaced_by" field if the given value is not nil.
+func (_c *ServiceAccountKeyCreate) SetNillableReplacedBy(v *ids.ID) *ServiceAccountKeyCreate {
+	if v != nil {
+		_c.SetReplacedBy(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *ServiceAccountKeyCreate) SetCreatedAt(v time.Time) *ServiceAccountKeyCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -227,6 +241,10 @@ func (_c *ServiceAccountKeyCreate) createSpec() (*ServiceAccountKey, *sqlgraph.C
 	if value, ok := _c.mutation.LastUsedAt(); ok {
 		_spec.SetField(serviceaccountkey.FieldLastUsedAt, field.TypeTime, value)
 		_node.LastUsedAt = &value
+	}
+	if value, ok := _c.mutation.ReplacedBy(); ok {
+		_spec.SetField(serviceaccountkey.FieldReplacedBy, field.TypeString, value)
+		_node.ReplacedBy = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(serviceaccountkey.FieldCreatedAt, field.TypeTime, value)

@@ -109,6 +109,26 @@ func (_u *ServiceAccountKeyUpdate) ClearLastUsedAt() *ServiceAccountKeyUpdate {
 	return _u
 }
 
+// SetReplacedBy sets the "replaced_by" field.
+func (_u *ServiceAccountKeyUpdate) SetReplacedBy(v ids.ID) *ServiceAccountKeyUpdate {
+	_u.mutation.SetReplacedBy(v)
+	return _u
+}
+
+// SetNillableReplacedBy sets the "replaced_by" field if the given value is not nil.
+func (_u *ServiceAccountKeyUpdate) SetNillableReplacedBy(v *ids.ID) *ServiceAccountKeyUpdate {
+	if v != nil {
+		_u.SetReplacedBy(*v)
+	}
+	return _u
+}
+
+// ClearReplacedBy clears the value of the "replaced_by" field.
+func (_u *ServiceAccountKeyUpdate) ClearReplacedBy() *ServiceAccountKeyUpdate {
+	_u.mutation.ClearReplacedBy()
+	return _u
+}
+
 // Mutation returns the ServiceAccountKeyMutation object of the builder.
 func (_u *ServiceAccountKeyUpdate) Mutation() *ServiceAccountKeyMutation {
 	return _u.mutation
@@ -173,6 +193,12 @@ func (_u *ServiceAccountKeyUpdate) sqlSave(ctx context.Context) (_node int, err 
 	}
 	if _u.mutation.LastUsedAtCleared() {
 		_spec.ClearField(serviceaccountkey.FieldLastUsedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.ReplacedBy(); ok {
+		_spec.SetField(serviceaccountkey.FieldReplacedBy, field.TypeString, value)
+	}
+	if _u.mutation.ReplacedByCleared() {
+		_spec.ClearField(serviceaccountkey.FieldReplacedBy, field.TypeString)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -274,6 +300,26 @@ func (_u *ServiceAccountKeyUpdateOne) ClearLastUsedAt() *ServiceAccountKeyUpdate
 	return _u
 }
 
+// SetReplacedBy sets the "replaced_by" field.
+func (_u *ServiceAccountKeyUpdateOne) SetReplacedBy(v ids.ID) *ServiceAccountKeyUpdateOne {
+	_u.mutation.SetReplacedBy(v)
+	return _u
+}
+
+// SetNillableReplacedBy sets the "replaced_by" field if the given value is not nil.
+func (_u *ServiceAccountKeyUpdateOne) SetNillableReplacedBy(v *ids.ID) *ServiceAccountKeyUpdateOne {
+	if v != nil {
+		_u.SetReplacedBy(*v)
+	}
+	return _u
+}
+
+// ClearReplacedBy clears the value of the "replaced_by" field.
+func (_u *ServiceAccountKeyUpdateOne) ClearReplacedBy() *ServiceAccountKeyUpdateOne {
+	_u.mutation.ClearReplacedBy()
+	return _u
+}
+
 // Mutation returns the ServiceAccountKeyMutation object of the builder.
 func (_u *ServiceAccountKeyUpdateOne) Mutation() *ServiceAccountKeyMutation {
 	return _u.mutation
@@ -368,6 +414,12 @@ func (_u *ServiceAccountKeyUpdateOne) sqlSave(ctx context.Context) (_node *Servi
 	}
 	if _u.mutation.LastUsedAtCleared() {
 		_spec.ClearField(serviceaccountkey.FieldLastUsedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.ReplacedBy(); ok {
+		_spec.SetField(serviceaccountkey.FieldReplacedBy, field.TypeString, value)
+	}
+	if _u.mutation.ReplacedByCleared() {
+		_spec.ClearField(serviceaccountkey.FieldReplacedBy, field.TypeString)
 	}
 	_node = &ServiceAccountKey{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -27,6 +27,14 @@ type Session struct {
 	ExpiresAt time.Time `json:"expires_at,omitempty"`
 	// when it was ended early
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
+	// how the login was proved: link or oidc
+	Method string `json:"method,omitempty"`
+	// address it was begun from
+	Origin string `json:"origin,omitempty"`
+	// what the client called itself, cut short
+	Agent string `json:"agent,omitempty"`
+	// the session that took its place when it was rotated
+	ReplacedBy *ids.ID `json:"replaced_by,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -39,7 +47,7 @@ func (*Session) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case session.FieldSecretHash:
 			values[i] = new([]byte)
-		case session.FieldID, session.FieldUserID:
+		case session.FieldID, session.FieldUserID, session.FieldMethod, session.FieldOrigin, session.FieldAgent, session.FieldReplacedBy:
 			values[i] = new(sql.NullString)
 		case session.FieldExpiresAt, session.FieldRevokedAt, session.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -88,6 +96,31 @@ func (_m *Session) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.RevokedAt = new(time.Time)
 				*_m.RevokedAt = value.Time
+			}
+		case session.FieldMethod:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field method", values[i])
+			} else if value.Valid {
+				_m.Method = value.String
+			}
+		case session.FieldOrigin:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field origin", values[i])
+			} else if value.Valid {
+				_m.Origin = value.String
+			}
+		case session.FieldAgent:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field agent", values[i])
+			} else if value.Valid {
+				_m.Agent = value.String
+			}
+		case session.FieldReplacedBy:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field replaced_by", values[i])
+			} else if value.Valid {
+				_m.ReplacedBy = new(ids.ID)
+				*_m.ReplacedBy = ids.ID(value.String)
 			}
 		case session.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -143,6 +176,20 @@ func (_m *Session) String() string {
 	if v := _m.RevokedAt; v != nil {
 		builder.WriteString("revoked_at=")
 		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("method=")
+	builder.WriteString(_m.Method)
+	builder.WriteString(", ")
+	builder.WriteString("origin=")
+	builder.WriteString(_m.Origin)
+	builder.WriteString(", ")
+	builder.WriteString("agent=")
+	builder.WriteString(_m.Agent)
+	builder.WriteString(", ")
+	if v := _m.ReplacedBy; v != nil {
+		builder.WriteString("replaced_by=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")

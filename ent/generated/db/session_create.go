@@ -53,6 +53,62 @@ func (_c *SessionCreate) SetNillableRevokedAt(v *time.Time) *SessionCreate {
 	return _c
 }
 
+// SetMethod sets the "method" field.
+func (_c *SessionCreate) SetMethod(v string) *SessionCreate {
+	_c.mutation.SetMethod(v)
+	return _c
+}
+
+// SetNillableMethod sets the "method" field if the given value is not nil.
+func (_c *SessionCreate) SetNillableMethod(v *string) *SessionCreate {
+	if v != nil {
+		_c.SetMethod(*v)
+	}
+	return _c
+}
+
+// SetOrigin sets the "origin" field.
+func (_c *SessionCreate) SetOrigin(v string) *SessionCreate {
+	_c.mutation.SetOrigin(v)
+	return _c
+}
+
+// SetNillableOrigin sets the "origin" field if the given value is not nil.
+func (_c *SessionCreate) SetNillableOrigin(v *string) *SessionCreate {
+	if v != nil {
+		_c.SetOrigin(*v)
+	}
+	return _c
+}
+
+// SetAgent sets the "agent" field.
+func (_c *SessionCreate) SetAgent(v string) *SessionCreate {
+	_c.mutation.SetAgent(v)
+	return _c
+}
+
+// SetNillableAgent sets the "agent" field if the given value is not nil.
+func (_c *SessionCreate) SetNillableAgent(v *string) *SessionCreate {
+	if v != nil {
+		_c.SetAgent(*v)
+	}
+	return _c
+}
+
+// SetReplacedBy sets the "replaced_by" field.
+func (_c *SessionCreate) SetReplacedBy(v ids.ID) *SessionCreate {
+	_c.mutation.SetReplacedBy(v)
+	return _c
+}
+
+// SetNillableReplacedBy sets the "replaced_by" field if the given value is not nil.
+func (_c *SessionCreate) SetNillableReplacedBy(v *ids.ID) *SessionCreate {
+	if v != nil {
+		_c.SetReplacedBy(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *SessionCreate) SetCreatedAt(v time.Time) *SessionCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -108,6 +164,18 @@ func (_c *SessionCreate) ExecX(ctx context.Context) {
 
 // defaults sets the default values of the builder before save.
 func (_c *SessionCreate) defaults() {
+	if _, ok := _c.mutation.Method(); !ok {
+		v := session.DefaultMethod
+		_c.mutation.SetMethod(v)
+	}
+	if _, ok := _c.mutation.Origin(); !ok {
+		v := session.DefaultOrigin
+		_c.mutation.SetOrigin(v)
+	}
+	if _, ok := _c.mutation.Agent(); !ok {
+		v := session.DefaultAgent
+		_c.mutation.SetAgent(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := session.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -124,6 +192,15 @@ func (_c *SessionCreate) check() error {
 	}
 	if _, ok := _c.mutation.ExpiresAt(); !ok {
 		return &ValidationError{Name: "expires_at", err: errors.New(`db: missing required field "Session.expires_at"`)}
+	}
+	if _, ok := _c.mutation.Method(); !ok {
+		return &ValidationError{Name: "method", err: errors.New(`db: missing required field "Session.method"`)}
+	}
+	if _, ok := _c.mutation.Origin(); !ok {
+		return &ValidationError{Name: "origin", err: errors.New(`db: missing required field "Session.origin"`)}
+	}
+	if _, ok := _c.mutation.Agent(); !ok {
+		return &ValidationError{Name: "agent", err: errors.New(`db: missing required field "Session.agent"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "Session.created_at"`)}
@@ -178,6 +255,22 @@ func (_c *SessionCreate) createSpec() (*Session, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.RevokedAt(); ok {
 		_spec.SetField(session.FieldRevokedAt, field.TypeTime, value)
 		_node.RevokedAt = &value
+	}
+	if value, ok := _c.mutation.Method(); ok {
+		_spec.SetField(session.FieldMethod, field.TypeString, value)
+		_node.Method = value
+	}
+	if value, ok := _c.mutation.Origin(); ok {
+		_spec.SetField(session.FieldOrigin, field.TypeString, value)
+		_node.Origin = value
+	}
+	if value, ok := _c.mutation.Agent(); ok {
+		_spec.SetField(session.FieldAgent, field.TypeString, value)
+		_node.Agent = value
+	}
+	if value, ok := _c.mutation.ReplacedBy(); ok {
+		_spec.SetField(session.FieldReplacedBy, field.TypeString, value)
+		_node.ReplacedBy = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(session.FieldCreatedAt, field.TypeTime, value)

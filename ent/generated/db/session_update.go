@@ -83,6 +83,68 @@ func (_u *SessionUpdate) ClearRevokedAt() *SessionUpdate {
 	return _u
 }
 
+// SetMethod sets the "method" field.
+func (_u *SessionUpdate) SetMethod(v string) *SessionUpdate {
+	_u.mutation.SetMethod(v)
+	return _u
+}
+
+// SetNillableMethod sets the "method" field if the given value is not nil.
+func (_u *SessionUpdate) SetNillableMethod(v *string) *SessionUpdate {
+	if v != nil {
+		_u.SetMethod(*v)
+	}
+	return _u
+}
+
+// SetOrigin sets the "origin" field.
+func (_u *SessionUpdate) SetOrigin(v string) *SessionUpdate {
+	_u.mutation.SetOrigin(v)
+	return _u
+}
+
+// SetNillableOrigin sets the "origin" field if the given value is not nil.
+func (_u *SessionUpdate) SetNillableOrigin(v *string) *SessionUpdate {
+	if v != nil {
+		_u.SetOrigin(*v)
+	}
+	return _u
+}
+
+// SetAgent sets the "agent" field.
+func (_u *SessionUpdate) SetAgent(v string) *SessionUpdate {
+	_u.mutation.SetAgent(v)
+	return _u
+}
+
+// SetNillableAgent sets the "agent" field if the given value is not nil.
+func (_u *SessionUpdate) SetNillableAgent(v *string) *SessionUpdate {
+	if v != nil {
+		_u.SetAgent(*v)
+	}
+	return _u
+}
+
+// SetReplacedBy sets the "replaced_by" field.
+func (_u *SessionUpdate) SetReplacedBy(v ids.ID) *SessionUpdate {
+	_u.mutation.SetReplacedBy(v)
+	return _u
+}
+
+// SetNillableReplacedBy sets the "replaced_by" field if the given value is not nil.
+func (_u *SessionUpdate) SetNillableReplacedBy(v *ids.ID) *SessionUpdate {
+	if v != nil {
+		_u.SetReplacedBy(*v)
+	}
+	return _u
+}
+
+// ClearReplacedBy clears the value of the "replaced_by" field.
+func (_u *SessionUpdate) ClearReplacedBy() *SessionUpdate {
+	_u.mutation.ClearReplacedBy()
+	return _u
+}
+
 // Mutation returns the SessionMutation object of the builder.
 func (_u *SessionUpdate) Mutation() *SessionMutation {
 	return _u.mutation
@@ -138,6 +200,21 @@ func (_u *SessionUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.RevokedAtCleared() {
 		_spec.ClearField(session.FieldRevokedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Method(); ok {
+		_spec.SetField(session.FieldMethod, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Origin(); ok {
+		_spec.SetField(session.FieldOrigin, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Agent(); ok {
+		_spec.SetField(session.FieldAgent, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ReplacedBy(); ok {
+		_spec.SetField(session.FieldReplacedBy, field.TypeString, value)
+	}
+	if _u.mutation.ReplacedByCleared() {
+		_spec.ClearField(session.FieldReplacedBy, field.TypeString)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -210,6 +287,68 @@ func (_u *SessionUpdateOne) SetNillableRevokedAt(v *time.Time) *SessionUpdateOne
 // ClearRevokedAt clears the value of the "revoked_at" field.
 func (_u *SessionUpdateOne) ClearRevokedAt() *SessionUpdateOne {
 	_u.mutation.ClearRevokedAt()
+	return _u
+}
+
+// SetMethod sets the "method" field.
+func (_u *SessionUpdateOne) SetMethod(v string) *SessionUpdateOne {
+	_u.mutation.SetMethod(v)
+	return _u
+}
+
+// SetNillableMethod sets the "method" field if the given value is not nil.
+func (_u *SessionUpdateOne) SetNillableMethod(v *string) *SessionUpdateOne {
+	if v != nil {
+		_u.SetMethod(*v)
+	}
+	return _u
+}
+
+// SetOrigin sets the "origin" field.
+func (_u *SessionUpdateOne) SetOrigin(v string) *SessionUpdateOne {
+	_u.mutation.SetOrigin(v)
+	return _u
+}
+
+// SetNillableOrigin sets the "origin" field if the given value is not nil.
+func (_u *SessionUpdateOne) SetNillableOrigin(v *string) *SessionUpdateOne {
+	if v != nil {
+		_u.SetOrigin(*v)
+	}
+	return _u
+}
+
+// SetAgent sets the "agent" field.
+func (_u *SessionUpdateOne) SetAgent(v string) *SessionUpdateOne {
+	_u.mutation.SetAgent(v)
+	return _u
+}
+
+// SetNillableAgent sets the "agent" field if the given value is not nil.
+func (_u *SessionUpdateOne) SetNillableAgent(v *string) *SessionUpdateOne {
+	if v != nil {
+		_u.SetAgent(*v)
+	}
+	return _u
+}
+
+// SetReplacedBy sets the "replaced_by" field.
+func (_u *SessionUpdateOne) SetReplacedBy(v ids.ID) *SessionUpdateOne {
+	_u.mutation.SetReplacedBy(v)
+	return _u
+}
+
+// SetNillableReplacedBy sets the "replaced_by" field if the given value is not nil.
+func (_u *SessionUpdateOne) SetNillableReplacedBy(v *ids.ID) *SessionUpdateOne {
+	if v != nil {
+		_u.SetReplacedBy(*v)
+	}
+	return _u
+}
+
+// ClearReplacedBy clears the value of the "replaced_by" field.
+func (_u *SessionUpdateOne) ClearReplacedBy() *SessionUpdateOne {
+	_u.mutation.ClearReplacedBy()
 	return _u
 }
 
@@ -298,6 +437,21 @@ func (_u *SessionUpdateOne) sqlSave(ctx context.Context) (_node *Session, err er
 	}
 	if _u.mutation.RevokedAtCleared() {
 		_spec.ClearField(session.FieldRevokedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Method(); ok {
+		_spec.SetField(session.FieldMethod, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Origin(); ok {
+		_spec.SetField(session.FieldOrigin, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Agent(); ok {
+		_spec.SetField(session.FieldAgent, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ReplacedBy(); ok {
+		_spec.SetField(session.FieldReplacedBy, field.TypeString, value)
+	}
+	if _u.mutation.ReplacedByCleared() {
+		_spec.ClearField(session.FieldReplacedBy, field.TypeString)
 	}
 	_node = &Session{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -20,20 +20,30 @@ type Tx struct {
 	App *AppClient
 	// Artifact is the client for interacting with the Artifact builders.
 	Artifact *ArtifactClient
+	// AuditCheckpoint is the client for interacting with the AuditCheckpoint builders.
+	AuditCheckpoint *AuditCheckpointClient
 	// AuditEntry is the client for interacting with the AuditEntry builders.
 	AuditEntry *AuditEntryClient
+	// AuditLink is the client for interacting with the AuditLink builders.
+	AuditLink *AuditLinkClient
 	// ComputeNode is the client for interacting with the ComputeNode builders.
 	ComputeNode *ComputeNodeClient
+	// ControlPlaneShare is the client for interacting with the ControlPlaneShare builders.
+	ControlPlaneShare *ControlPlaneShareClient
 	// Entitlement is the client for interacting with the Entitlement builders.
 	Entitlement *EntitlementClient
 	// Event is the client for interacting with the Event builders.
 	Event *EventClient
+	// ExternalIdentity is the client for interacting with the ExternalIdentity builders.
+	ExternalIdentity *ExternalIdentityClient
 	// Generation is the client for interacting with the Generation builders.
 	Generation *GenerationClient
 	// Idempotency is the client for interacting with the Idempotency builders.
 	Idempotency *IdempotencyClient
 	// Instance is the client for interacting with the Instance builders.
 	Instance *InstanceClient
+	// LoginAttempt is the client for interacting with the LoginAttempt builders.
+	LoginAttempt *LoginAttemptClient
 	// LoginCode is the client for interacting with the LoginCode builders.
 	LoginCode *LoginCodeClient
 	// Manifest is the client for interacting with the Manifest builders.
@@ -54,10 +64,14 @@ type Tx struct {
 	OperationStep *OperationStepClient
 	// Orphan is the client for interacting with the Orphan builders.
 	Orphan *OrphanClient
+	// PolicyOverlay is the client for interacting with the PolicyOverlay builders.
+	PolicyOverlay *PolicyOverlayClient
 	// Project is the client for interacting with the Project builders.
 	Project *ProjectClient
 	// RoleBinding is the client for interacting with the RoleBinding builders.
 	RoleBinding *RoleBindingClient
+	// RuntimeSecret is the client for interacting with the RuntimeSecret builders.
+	RuntimeSecret *RuntimeSecretClient
 	// SKUPrice is the client for interacting with the SKUPrice builders.
 	SKUPrice *SKUPriceClient
 	// ServiceAccount is the client for interacting with the ServiceAccount builders.
@@ -70,6 +84,10 @@ type Tx struct {
 	Tenant *TenantClient
 	// User is the client for interacting with the User builders.
 	User *UserClient
+	// Webhook is the client for interacting with the Webhook builders.
+	Webhook *WebhookClient
+	// WebhookDelivery is the client for interacting with the WebhookDelivery builders.
+	WebhookDelivery *WebhookDeliveryClient
 	// WorkerProcess is the client for interacting with the WorkerProcess builders.
 	WorkerProcess *WorkerProcessClient
 
@@ -207,13 +225,18 @@ func (tx *Tx) init() {
 	tx.Allocation = NewAllocationClient(tx.config)
 	tx.App = NewAppClient(tx.config)
 	tx.Artifact = NewArtifactClient(tx.config)
+	tx.AuditCheckpoint = NewAuditCheckpointClient(tx.config)
 	tx.AuditEntry = NewAuditEntryClient(tx.config)
+	tx.AuditLink = NewAuditLinkClient(tx.config)
 	tx.ComputeNode = NewComputeNodeClient(tx.config)
+	tx.ControlPlaneShare = NewControlPlaneShareClient(tx.config)
 	tx.Entitlement = NewEntitlementClient(tx.config)
 	tx.Event = NewEventClient(tx.config)
+	tx.ExternalIdentity = NewExternalIdentityClient(tx.config)
 	tx.Generation = NewGenerationClient(tx.config)
 	tx.Idempotency = NewIdempotencyClient(tx.config)
 	tx.Instance = NewInstanceClient(tx.config)
+	tx.LoginAttempt = NewLoginAttemptClient(tx.config)
 	tx.LoginCode = NewLoginCodeClient(tx.config)
 	tx.Manifest = NewManifestClient(tx.config)
 	tx.ManifestArtifact = NewManifestArtifactClient(tx.config)
@@ -224,14 +247,18 @@ func (tx *Tx) init() {
 	tx.Operation = NewOperationClient(tx.config)
 	tx.OperationStep = NewOperationStepClient(tx.config)
 	tx.Orphan = NewOrphanClient(tx.config)
+	tx.PolicyOverlay = NewPolicyOverlayClient(tx.config)
 	tx.Project = NewProjectClient(tx.config)
 	tx.RoleBinding = NewRoleBindingClient(tx.config)
+	tx.RuntimeSecret = NewRuntimeSecretClient(tx.config)
 	tx.SKUPrice = NewSKUPriceClient(tx.config)
 	tx.ServiceAccount = NewServiceAccountClient(tx.config)
 	tx.ServiceAccountKey = NewServiceAccountKeyClient(tx.config)
 	tx.Session = NewSessionClient(tx.config)
 	tx.Tenant = NewTenantClient(tx.config)
 	tx.User = NewUserClient(tx.config)
+	tx.Webhook = NewWebhookClient(tx.config)
+	tx.WebhookDelivery = NewWebhookDeliveryClient(tx.config)
 	tx.WorkerProcess = NewWorkerProcessClient(tx.config)
 }
 

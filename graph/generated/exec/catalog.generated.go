@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
@@ -165,8 +166,8 @@ func (ec *executionContext) _ActionSpec_risk(ctx context.Context, field graphql.
 			return obj.Risk, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ActionRisk) graphql.Marshaler {
-			return ec.marshalNActionRisk2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐActionRisk(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v lifecycle.ActionRisk) graphql.Marshaler {
+			return ec.marshalNActionRisk2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐActionRisk(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1435,6 +1436,263 @@ func (ec *executionContext) fieldContext_Entitlement_revokedAt(_ context.Context
 	return graphql.NewScalarFieldContext("Entitlement", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
+func (ec *executionContext) _Entitlement_reason(ctx context.Context, field graphql.CollectedField, obj *db.Entitlement) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Entitlement_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Entitlement_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Entitlement", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Entitlement_maxInstances(ctx context.Context, field graphql.CollectedField, obj *db.Entitlement) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Entitlement_maxInstances(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MaxInstances, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Entitlement_maxInstances(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Entitlement", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Entitlement_maxMembers(ctx context.Context, field graphql.CollectedField, obj *db.Entitlement) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Entitlement_maxMembers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MaxMembers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Entitlement_maxMembers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Entitlement", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Entitlement_maxGpus(ctx context.Context, field graphql.CollectedField, obj *db.Entitlement) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Entitlement_maxGpus(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MaxGpus, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Entitlement_maxGpus(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Entitlement", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Entitlement_versions(ctx context.Context, field graphql.CollectedField, obj *db.Entitlement) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Entitlement_versions(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Versions, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Entitlement_versions(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Entitlement", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Entitlement_expiresAt(ctx context.Context, field graphql.CollectedField, obj *db.Entitlement) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Entitlement_expiresAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExpiresAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Entitlement_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Entitlement", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _EntitlementConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.EntitlementConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EntitlementConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.EntitlementEdge) graphql.Marshaler {
+			return ec.marshalNEntitlementEdge2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐEntitlementEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EntitlementConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EntitlementConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_EntitlementEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _EntitlementConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.EntitlementConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EntitlementConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EntitlementConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EntitlementConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _EntitlementEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.EntitlementEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EntitlementEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EntitlementEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EntitlementEdge", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _EntitlementEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.EntitlementEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EntitlementEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *db.Entitlement) graphql.Marshaler {
+			return ec.marshalNEntitlement2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐEntitlement(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EntitlementEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "EntitlementEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Entitlement(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _LintResult_ok(ctx context.Context, field graphql.CollectedField, obj *model.LintResult) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2061,6 +2319,57 @@ func (ec *executionContext) unmarshalInputCreateAppInput(ctx context.Context, ob
 				return it, err
 			}
 			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputEntitlementLimitsInput(ctx context.Context, obj any) (catalog.EntitlementLimits, error) {
+	var it catalog.EntitlementLimits
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"maxInstances", "maxMembers", "maxGpus", "versions"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "maxInstances":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxInstances"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MaxInstances = data
+		case "maxMembers":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxMembers"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MaxMembers = data
+		case "maxGpus":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxGpus"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MaxGpus = data
+		case "versions":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("versions"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Versions = data
 		}
 	}
 	return it, nil
@@ -3066,6 +3375,122 @@ func (ec *executionContext) _Entitlement(ctx context.Context, sel ast.SelectionS
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "reason":
+			out.Values[i] = ec._Entitlement_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "maxInstances":
+			out.Values[i] = ec._Entitlement_maxInstances(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "maxMembers":
+			out.Values[i] = ec._Entitlement_maxMembers(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "maxGpus":
+			out.Values[i] = ec._Entitlement_maxGpus(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "versions":
+			out.Values[i] = ec._Entitlement_versions(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "expiresAt":
+			out.Values[i] = ec._Entitlement_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var entitlementConnectionImplementors = []string{"EntitlementConnection"}
+
+func (ec *executionContext) _EntitlementConnection(ctx context.Context, sel ast.SelectionSet, obj *model.EntitlementConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, entitlementConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EntitlementConnection")
+		case "edges":
+			out.Values[i] = ec._EntitlementConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._EntitlementConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var entitlementEdgeImplementors = []string{"EntitlementEdge"}
+
+func (ec *executionContext) _EntitlementEdge(ctx context.Context, sel ast.SelectionSet, obj *model.EntitlementEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, entitlementEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EntitlementEdge")
+		case "cursor":
+			out.Values[i] = ec._EntitlementEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._EntitlementEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -3564,13 +3989,13 @@ func (ec *executionContext) _ManifestEdge(ctx context.Context, sel ast.Selection
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) unmarshalNActionRisk2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐActionRisk(ctx context.Context, v any) (model.ActionRisk, error) {
-	var res model.ActionRisk
+func (ec *executionContext) unmarshalNActionRisk2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐActionRisk(ctx context.Context, v any) (lifecycle.ActionRisk, error) {
+	var res lifecycle.ActionRisk
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNActionRisk2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐActionRisk(ctx context.Context, sel ast.SelectionSet, v model.ActionRisk) graphql.Marshaler {
+func (ec *executionContext) marshalNActionRisk2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐActionRisk(ctx context.Context, sel ast.SelectionSet, v lifecycle.ActionRisk) graphql.Marshaler {
 	return v
 }
 
@@ -3795,6 +4220,42 @@ func (ec *executionContext) marshalNEntitlement2ᚖgithubᚗcomᚋgpuaasᚋapp�
 	return ec._Entitlement(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNEntitlementConnection2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐEntitlementConnection(ctx context.Context, sel ast.SelectionSet, v *model.EntitlementConnection) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._EntitlementConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNEntitlementEdge2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐEntitlementEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.EntitlementEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNEntitlementEdge2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐEntitlementEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNEntitlementEdge2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐEntitlementEdge(ctx context.Context, sel ast.SelectionSet, v *model.EntitlementEdge) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._EntitlementEdge(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNLintResult2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐLintResult(ctx context.Context, sel ast.SelectionSet, v *model.LintResult) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -3884,6 +4345,30 @@ func (ec *executionContext) unmarshalNStage2githubᚗcomᚋgpuaasᚋappᚑplatfo
 
 func (ec *executionContext) marshalNStage2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐStage(ctx context.Context, sel ast.SelectionSet, v lifecycle.Stage) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) unmarshalOActionRisk2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐActionRisk(ctx context.Context, v any) (*lifecycle.ActionRisk, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(lifecycle.ActionRisk)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOActionRisk2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐActionRisk(ctx context.Context, sel ast.SelectionSet, v *lifecycle.ActionRisk) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) unmarshalOEntitlementLimitsInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐEntitlementLimits(ctx context.Context, v any) (*catalog.EntitlementLimits, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputEntitlementLimitsInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOManifest2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐManifest(ctx context.Context, sel ast.SelectionSet, v *db.Manifest) graphql.Marshaler {

@@ -2832,7 +2832,7 @@ func (ec *executionContext) unmarshalInputInvokeActionInput(ctx context.Context,
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"instanceId", "action", "input", "idempotencyKey"}
+	fieldsInOrder := [...]string{"instanceId", "action", "input", "projectId", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2860,6 +2860,13 @@ func (ec *executionContext) unmarshalInputInvokeActionInput(ctx context.Context,
 				return it, err
 			}
 			it.Input = data
+		case "projectId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
+			data, err := ec.unmarshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProjectID = data
 		case "idempotencyKey":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -2883,6 +2890,12 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 		asMap[k] = v
 	}
 
+	if _, present := asMap["operatingMode"]; !present {
+		asMap["operatingMode"] = "TENANT_DEDICATED"
+	}
+	if _, present := asMap["controlPlaneScope"]; !present {
+		asMap["controlPlaneScope"] = "PROJECT"
+	}
 	if _, present := asMap["deadlineSeconds"]; !present {
 		asMap["deadlineSeconds"] = 900
 	}
@@ -2890,7 +2903,7 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 		asMap["smoke"] = false
 	}
 
-	fieldsInOrder := [...]string{"projectId", "appSlug", "version", "name", "allocationIds", "components", "config", "deadlineSeconds", "smoke", "reason", "idempotencyKey"}
+	fieldsInOrder := [...]string{"projectId", "appSlug", "version", "name", "allocationIds", "components", "config", "operatingMode", "controlPlaneScope", "deadlineSeconds", "smoke", "reason", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2946,6 +2959,20 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 				return it, err
 			}
 			it.Config = data
+		case "operatingMode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("operatingMode"))
+			data, err := ec.unmarshalNOperatingMode2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐOperatingMode(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OperatingMode = data
+		case "controlPlaneScope":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("controlPlaneScope"))
+			data, err := ec.unmarshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐControlPlaneScope(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ControlPlaneScope = data
 		case "deadlineSeconds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
 			data, err := ec.unmarshalNInt2int(ctx, v)
@@ -4755,6 +4782,16 @@ func (ec *executionContext) marshalNComponentRole2ᚖgithubᚗcomᚋgpuaasᚋapp
 		return graphql.Null
 	}
 	return ec._ComponentRole(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐControlPlaneScope(ctx context.Context, v any) (lifecycle.ControlPlaneScope, error) {
+	var res lifecycle.ControlPlaneScope
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐControlPlaneScope(ctx context.Context, sel ast.SelectionSet, v lifecycle.ControlPlaneScope) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) unmarshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐControlPlaneScope(ctx context.Context, v any) (model.ControlPlaneScope, error) {

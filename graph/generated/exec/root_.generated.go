@@ -8,11 +8,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/catalog"
 	gqlparser "github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -30,6 +33,7 @@ type ResolverRoot interface {
 	Artifact() ArtifactResolver
 	AuditEntry() AuditEntryResolver
 	ComputeNode() ComputeNodeResolver
+	ControlPlaneShare() ControlPlaneShareResolver
 	Generation() GenerationResolver
 	Instance() InstanceResolver
 	Manifest() ManifestResolver
@@ -42,6 +46,7 @@ type ResolverRoot interface {
 	Query() QueryResolver
 	Reason() ReasonResolver
 	ServiceAccount() ServiceAccountResolver
+	SharedControlPlane() SharedControlPlaneResolver
 	SkuPrice() SkuPriceResolver
 	Subscription() SubscriptionResolver
 	Viewer() ViewerResolver
@@ -170,12 +175,21 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	AuditCheckpoint struct {
+		CreatedAt func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Link      func(childComplexity int) int
+		Seq       func(childComplexity int) int
+		Signature func(childComplexity int) int
+	}
+
 	AuditEntry struct {
 		Action        func(childComplexity int) int
 		Actor         func(childComplexity int) int
 		After         func(childComplexity int) int
 		Allowed       func(childComplexity int) int
 		Before        func(childComplexity int) int
+		BreakGlass    func(childComplexity int) int
 		Code          func(childComplexity int) int
 		CorrelationID func(childComplexity int) int
 		CreatedAt     func(childComplexity int) int
@@ -186,6 +200,7 @@ type ComplexityRoot struct {
 		ProjectID     func(childComplexity int) int
 		Reason        func(childComplexity int) int
 		Repeats       func(childComplexity int) int
+		TenantID      func(childComplexity int) int
 	}
 
 	AuditEntryConnection struct {
@@ -196,6 +211,15 @@ type ComplexityRoot struct {
 	AuditEntryEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
+	}
+
+	AuditLink struct {
+		Canonical func(childComplexity int) int
+		Entry     func(childComplexity int) int
+		Leaf      func(childComplexity int) int
+		Link      func(childComplexity int) int
+		SealedAt  func(childComplexity int) int
+		Seq       func(childComplexity int) int
 	}
 
 	Blocker struct {
@@ -257,6 +281,32 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	ControlPlaneShare struct {
+		AnsweredAt     func(childComplexity int) int
+		AnsweredBy     func(childComplexity int) int
+		ControlPlane   func(childComplexity int) int
+		CreatedAt      func(childComplexity int) int
+		EndReason      func(childComplexity int) int
+		EndedAt        func(childComplexity int) int
+		ID             func(childComplexity int) int
+		InstanceID     func(childComplexity int) int
+		OfferedBy      func(childComplexity int) int
+		OwnerProjectID func(childComplexity int) int
+		ProjectID      func(childComplexity int) int
+		Reason         func(childComplexity int) int
+		Status         func(childComplexity int) int
+	}
+
+	ControlPlaneShareConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	ControlPlaneShareEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	CreateNodeEnrolmentPayload struct {
 		ExpiresAt func(childComplexity int) int
 		Token     func(childComplexity int) int
@@ -278,6 +328,23 @@ type ComplexityRoot struct {
 		Message  func(childComplexity int) int
 	}
 
+	EffectivePolicy struct {
+		Hash      func(childComplexity int) int
+		ProjectID func(childComplexity int) int
+		Rules     func(childComplexity int) int
+	}
+
+	EffectiveRule struct {
+		Dimension func(childComplexity int) int
+		Effect    func(childComplexity int) int
+		Final     func(childComplexity int) int
+		Limit     func(childComplexity int) int
+		Message   func(childComplexity int) int
+		Origin    func(childComplexity int) int
+		OverlayID func(childComplexity int) int
+		Values    func(childComplexity int) int
+	}
+
 	EnrolNodePayload struct {
 		Credential func(childComplexity int) int
 		ExpiresAt  func(childComplexity int) int
@@ -285,12 +352,28 @@ type ComplexityRoot struct {
 	}
 
 	Entitlement struct {
-		AppSlug   func(childComplexity int) int
-		CreatedAt func(childComplexity int) int
-		GrantedBy func(childComplexity int) int
-		ID        func(childComplexity int) int
-		ProjectID func(childComplexity int) int
-		RevokedAt func(childComplexity int) int
+		AppSlug      func(childComplexity int) int
+		CreatedAt    func(childComplexity int) int
+		ExpiresAt    func(childComplexity int) int
+		GrantedBy    func(childComplexity int) int
+		ID           func(childComplexity int) int
+		MaxGpus      func(childComplexity int) int
+		MaxInstances func(childComplexity int) int
+		MaxMembers   func(childComplexity int) int
+		ProjectID    func(childComplexity int) int
+		Reason       func(childComplexity int) int
+		RevokedAt    func(childComplexity int) int
+		Versions     func(childComplexity int) int
+	}
+
+	EntitlementConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	EntitlementEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
 	}
 
 	Event struct {
@@ -335,6 +418,23 @@ type ComplexityRoot struct {
 		Manifest    func(childComplexity int) int
 		Number      func(childComplexity int) int
 		OperationID func(childComplexity int) int
+	}
+
+	Impact struct {
+		AttachedTotal     func(childComplexity int) int
+		ControlPlaneScope func(childComplexity int) int
+		InstanceID        func(childComplexity int) int
+		MembersTotal      func(childComplexity int) int
+		OpenOperations    func(childComplexity int) int
+		Projects          func(childComplexity int) int
+	}
+
+	ImpactedProject struct {
+		AttachedAt    func(childComplexity int) int
+		DisplayName   func(childComplexity int) int
+		ProjectID     func(childComplexity int) int
+		RecentActions func(childComplexity int) int
+		Subjects      func(childComplexity int) int
 	}
 
 	Instance struct {
@@ -488,8 +588,11 @@ type ComplexityRoot struct {
 	}
 
 	Mutation struct {
+		AcceptControlPlane      func(childComplexity int, shareID ids.ID, reason *string) int
 		AddMembers              func(childComplexity int, input model.AddMembersInput) int
 		AppendNodeTaskOutput    func(childComplexity int, input model.AppendNodeTaskOutputInput) int
+		BreakGlassEndOperation  func(childComplexity int, input model.BreakGlassEndOperationInput) int
+		BreakGlassGrantRole     func(childComplexity int, input model.BreakGlassGrantRoleInput) int
 		CancelNodeTask          func(childComplexity int, taskID ids.ID) int
 		CancelOperation         func(childComplexity int, input model.CancelOperationInput) int
 		CordonMember            func(childComplexity int, input model.MemberInput) int
@@ -501,25 +604,38 @@ type ComplexityRoot struct {
 		CreateServiceAccountKey func(childComplexity int, input model.CreateServiceAccountKeyInput) int
 		CreateTenant            func(childComplexity int, input model.CreateTenantInput) int
 		CreateUser              func(childComplexity int, input model.CreateUserInput) int
+		CreateWebhook           func(childComplexity int, input model.CreateWebhookInput) int
+		DeclineControlPlane     func(childComplexity int, shareID ids.ID, reason *string) int
 		DecommissionInstance    func(childComplexity int, input model.DecommissionInstanceInput) int
+		DeleteProject           func(childComplexity int, projectID ids.ID, reason string) int
+		DeleteServiceAccount    func(childComplexity int, serviceAccountID ids.ID, reason *string) int
+		DeleteWebhook           func(childComplexity int, webhookID ids.ID, reason *string) int
+		DetachControlPlane      func(childComplexity int, shareID ids.ID, reason *string) int
 		DrainMember             func(childComplexity int, input model.DrainMemberInput) int
+		EndSession              func(childComplexity int, sessionID ids.ID) int
 		EnrolNode               func(childComplexity int, input model.EnrolNodeInput) int
-		GrantEntitlement        func(childComplexity int, projectID ids.ID, appSlug string) int
+		GrantEntitlement        func(childComplexity int, projectID ids.ID, appSlug string, limits *catalog.EntitlementLimits, expiresAt *time.Time, reason *string) int
 		GrantRole               func(childComplexity int, input model.GrantRoleInput) int
 		InvokeAction            func(childComplexity int, input model.InvokeActionInput) int
+		IssueRuntimeSecret      func(childComplexity int, input model.IssueRuntimeSecretInput) int
 		LabelMember             func(childComplexity int, input model.LabelMemberInput) int
 		LaunchInstance          func(childComplexity int, input model.LaunchInstanceInput) int
+		LogoutEverywhere        func(childComplexity int, userID *ids.ID, reason *string) int
 		NodeHeartbeat           func(childComplexity int, input model.NodeHeartbeatInput) int
+		OfferControlPlane       func(childComplexity int, input model.OfferControlPlaneInput) int
 		PromoteArtifact         func(childComplexity int, input model.PromoteArtifactInput) int
 		PromoteManifest         func(childComplexity int, input model.PromoteManifestInput) int
 		PublishArtifact         func(childComplexity int, input model.PublishArtifactInput) int
 		PublishManifest         func(childComplexity int, input model.PublishManifestInput) int
 		RecoverMember           func(childComplexity int, input model.MemberInput) int
+		RedeemRuntimeSecret     func(childComplexity int, secretID ids.ID) int
+		RedeliverWebhook        func(childComplexity int, deliveryID ids.ID) int
 		RegisterAdapter         func(childComplexity int, input model.RegisterAdapterInput) int
 		ReleaseAllocation       func(childComplexity int, input model.ReleaseAllocationInput) int
 		RemoveMember            func(childComplexity int, input model.RemoveMemberInput) int
 		RenewOperationToken     func(childComplexity int) int
 		ReplaceMember           func(childComplexity int, input model.ReplaceMemberInput) int
+		ReplayWebhook           func(childComplexity int, webhookID ids.ID, after string, reason *string) int
 		ReportNodeTask          func(childComplexity int, input model.ReportNodeTaskInput) int
 		ReportOperation         func(childComplexity int, input model.ReportOperationInput) int
 		RequestAllocation       func(childComplexity int, input model.RequestAllocationInput) int
@@ -527,14 +643,25 @@ type ComplexityRoot struct {
 		RetryOrphan             func(childComplexity int, orphanID ids.ID) int
 		RevokeEntitlement       func(childComplexity int, projectID ids.ID, appSlug string, reason *string) int
 		RevokeRole              func(childComplexity int, bindingID ids.ID, reason *string) int
+		RevokeRuntimeSecret     func(childComplexity int, secretID ids.ID, reason *string) int
 		RevokeServiceAccountKey func(childComplexity int, keyID ids.ID, reason *string) int
 		RollbackInstance        func(childComplexity int, input model.RollbackInstanceInput) int
 		RotateNodeCredential    func(childComplexity int) int
+		RotateRuntimeSecret     func(childComplexity int, secretID ids.ID, overlapSeconds int, reason *string) int
+		RotateServiceAccountKey func(childComplexity int, input model.RotateServiceAccountKeyInput) int
+		RotateWebhookSecret     func(childComplexity int, webhookID ids.ID, overlapSeconds int) int
 		RunNodeTask             func(childComplexity int, input model.RunNodeTaskInput) int
+		SetPolicy               func(childComplexity int, input model.SetPolicyInput) int
 		SetProjectQuota         func(childComplexity int, input model.SetProjectQuotaInput) int
 		SetSkuPrice             func(childComplexity int, input model.SetSkuPriceInput) int
 		UncordonMember          func(childComplexity int, input model.MemberInput) int
+		UpdateProject           func(childComplexity int, input model.UpdateProjectInput) int
+		UpdateServiceAccount    func(childComplexity int, input model.UpdateServiceAccountInput) int
+		UpdateTenant            func(childComplexity int, input model.UpdateTenantInput) int
+		UpdateUser              func(childComplexity int, input model.UpdateUserInput) int
+		UpdateWebhook           func(childComplexity int, input model.UpdateWebhookInput) int
 		UpgradeInstance         func(childComplexity int, input model.UpgradeInstanceInput) int
+		WithdrawControlPlane    func(childComplexity int, shareID ids.ID, reason string) int
 	}
 
 	NodeCredentialPayload struct {
@@ -677,10 +804,38 @@ type ComplexityRoot struct {
 		StartCursor     func(childComplexity int) int
 	}
 
+	PermissionExplanation struct {
+		Allowed       func(childComplexity int) int
+		AskWhom       func(childComplexity int) int
+		Because       func(childComplexity int) int
+		Description   func(childComplexity int) int
+		Missing       func(childComplexity int) int
+		PermissionKey func(childComplexity int) int
+		ProjectID     func(childComplexity int) int
+		Subject       func(childComplexity int) int
+		TenantID      func(childComplexity int) int
+	}
+
+	PermissionGround struct {
+		ExpiresAt func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Kind      func(childComplexity int) int
+		Message   func(childComplexity int) int
+		Role      func(childComplexity int) int
+		Scope     func(childComplexity int) int
+	}
+
+	PermissionKey struct {
+		Description func(childComplexity int) int
+		Family      func(childComplexity int) int
+		Name        func(childComplexity int) int
+	}
+
 	Plan struct {
 		Allowed       func(childComplexity int) int
 		Change        func(childComplexity int) int
 		Hash          func(childComplexity int) int
+		Impact        func(childComplexity int) int
 		Instance      func(childComplexity int) int
 		Kind          func(childComplexity int) int
 		Members       func(childComplexity int) int
@@ -698,6 +853,43 @@ type ComplexityRoot struct {
 		ComponentKey func(childComplexity int) int
 		Member       func(childComplexity int) int
 		Reachable    func(childComplexity int) int
+	}
+
+	PolicyImpact struct {
+		Name      func(childComplexity int) int
+		ObjectID  func(childComplexity int) int
+		ProjectID func(childComplexity int) int
+		Reasons   func(childComplexity int) int
+	}
+
+	PolicyOverlay struct {
+		CreatedAt    func(childComplexity int) int
+		Document     func(childComplexity int) int
+		ID           func(childComplexity int) int
+		ProjectID    func(childComplexity int) int
+		Reason       func(childComplexity int) int
+		Revision     func(childComplexity int) int
+		Scope        func(childComplexity int) int
+		SupersededAt func(childComplexity int) int
+		TenantID     func(childComplexity int) int
+		UpdatedBy    func(childComplexity int) int
+	}
+
+	PolicyOverlayConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	PolicyOverlayEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	PolicyPreview struct {
+		NewlyAllowedTotal func(childComplexity int) int
+		NewlyDenied       func(childComplexity int) int
+		NewlyDeniedTotal  func(childComplexity int) int
+		Problems          func(childComplexity int) int
 	}
 
 	Project struct {
@@ -726,7 +918,14 @@ type ComplexityRoot struct {
 		App                      func(childComplexity int, slug string) int
 		Apps                     func(childComplexity int, search *string, first *int, after *string) int
 		Artifacts                func(childComplexity int, first *int, after *string) int
+		AuditChain               func(childComplexity int, afterSeq int, first int) int
+		AuditCheckpoints         func(childComplexity int, afterSeq int) int
 		AuditEntries             func(childComplexity int, projectID ids.ID, actorKinds []string, first *int, after *string) int
+		ControlPlaneShares       func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
+		EffectivePolicy          func(childComplexity int, projectID ids.ID) int
+		Entitlements             func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
+		ExplainPermission        func(childComplexity int, input model.ExplainPermissionInput) int
+		ImpactOf                 func(childComplexity int, instanceID ids.ID) int
 		Instance                 func(childComplexity int, id ids.ID) int
 		Instances                func(childComplexity int, projectID ids.ID, filter *model.InstanceFilter, first *int, after *string) int
 		LaunchOptions            func(childComplexity int, projectID ids.ID, appSlug string, version *string) int
@@ -739,6 +938,7 @@ type ComplexityRoot struct {
 		Operation                func(childComplexity int, id ids.ID) int
 		Operations               func(childComplexity int, projectID ids.ID, states []lifecycle.OperationState, first *int, after *string) int
 		Orphans                  func(childComplexity int, projectID ids.ID, resolved bool, first *int, after *string) int
+		PermissionKeys           func(childComplexity int) int
 		PlanAddMembers           func(childComplexity int, input model.PlanAddMembersInput) int
 		PlanDecommissionInstance func(childComplexity int, input model.PlanDecommissionInstanceInput) int
 		PlanDrainMember          func(childComplexity int, input model.PlanMemberInput) int
@@ -746,17 +946,34 @@ type ComplexityRoot struct {
 		PlanReplaceMember        func(childComplexity int, input model.PlanReplaceMemberInput) int
 		PlanRollbackInstance     func(childComplexity int, input model.PlanRollbackInstanceInput) int
 		PlanUpgradeInstance      func(childComplexity int, input model.PlanUpgradeInstanceInput) int
+		PolicyOverlays           func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, first *int, after *string) int
+		PreviewPolicy            func(childComplexity int, input model.SetPolicyInput) int
 		Project                  func(childComplexity int, id ids.ID) int
+		RoleBindings             func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, ended bool, first *int, after *string) int
+		Roles                    func(childComplexity int) int
+		RuntimeSecrets           func(childComplexity int, instanceID ids.ID, ended bool, first *int, after *string) int
+		SearchAudit              func(childComplexity int, filter audit.Filter, first *int, after *string) int
 		ServiceAccounts          func(childComplexity int, projectID ids.ID, first *int, after *string) int
 		SkuPrices                func(childComplexity int) int
 		Users                    func(childComplexity int, tenantID ids.ID, first *int, after *string) int
 		Viewer                   func(childComplexity int) int
+		WebhookDeliveries        func(childComplexity int, webhookID ids.ID, states []lifecycle.DeliveryState, first *int, after *string) int
+		Webhooks                 func(childComplexity int, projectID ids.ID, first *int, after *string) int
 	}
 
 	Reason struct {
 		Code    func(childComplexity int) int
 		Message func(childComplexity int) int
 		Path    func(childComplexity int) int
+	}
+
+	RedeemedSecret struct {
+		ExpiresAt func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Purpose   func(childComplexity int) int
+		Sealed    func(childComplexity int) int
+		Value     func(childComplexity int) int
+		Version   func(childComplexity int) int
 	}
 
 	ReleaseAllocationPayload struct {
@@ -778,20 +995,72 @@ type ComplexityRoot struct {
 		Operation func(childComplexity int) int
 	}
 
+	Role struct {
+		Description    func(childComplexity int) int
+		Name           func(childComplexity int) int
+		PermissionKeys func(childComplexity int) int
+		Scopes         func(childComplexity int) int
+	}
+
 	RoleBinding struct {
-		CreatedAt func(childComplexity int) int
-		ExpiresAt func(childComplexity int) int
-		ID        func(childComplexity int) int
-		ProjectID func(childComplexity int) int
-		Role      func(childComplexity int) int
-		TenantID  func(childComplexity int) int
-		UserID    func(childComplexity int) int
+		BreakGlass func(childComplexity int) int
+		CreatedAt  func(childComplexity int) int
+		ExpiresAt  func(childComplexity int) int
+		ID         func(childComplexity int) int
+		ProjectID  func(childComplexity int) int
+		Reason     func(childComplexity int) int
+		RevokedAt  func(childComplexity int) int
+		Role       func(childComplexity int) int
+		TenantID   func(childComplexity int) int
+		UserID     func(childComplexity int) int
+	}
+
+	RoleBindingConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	RoleBindingEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	RuntimeSecret struct {
+		Audience      func(childComplexity int) int
+		CreatedAt     func(childComplexity int) int
+		DeliveredAt   func(childComplexity int) int
+		Deliveries    func(childComplexity int) int
+		Delivery      func(childComplexity int) int
+		ExpiresAt     func(childComplexity int) int
+		ID            func(childComplexity int) int
+		InstanceID    func(childComplexity int) int
+		IssuedBy      func(childComplexity int) int
+		MemberID      func(childComplexity int) int
+		NodeID        func(childComplexity int) int
+		PreviousUntil func(childComplexity int) int
+		Purpose       func(childComplexity int) int
+		RevokedAt     func(childComplexity int) int
+		RotatedAt     func(childComplexity int) int
+		Spec          func(childComplexity int) int
+		Version       func(childComplexity int) int
+	}
+
+	RuntimeSecretConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	RuntimeSecretEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
 	}
 
 	ServiceAccount struct {
 		CreatedAt      func(childComplexity int) int
+		DeletedAt      func(childComplexity int) int
 		ID             func(childComplexity int) int
 		Keys           func(childComplexity int) int
+		Limits         func(childComplexity int) int
 		Name           func(childComplexity int) int
 		PermissionKeys func(childComplexity int) int
 		ProjectID      func(childComplexity int) int
@@ -812,8 +1081,37 @@ type ComplexityRoot struct {
 		ExpiresAt        func(childComplexity int) int
 		ID               func(childComplexity int) int
 		LastUsedAt       func(childComplexity int) int
+		ReplacedBy       func(childComplexity int) int
 		RevokedAt        func(childComplexity int) int
 		ServiceAccountID func(childComplexity int) int
+	}
+
+	ServiceAccountLimits struct {
+		MaxRisk           func(childComplexity int) int
+		ObjectIds         func(childComplexity int) int
+		OperationsPerHour func(childComplexity int) int
+	}
+
+	Session struct {
+		Agent     func(childComplexity int) int
+		CreatedAt func(childComplexity int) int
+		Current   func(childComplexity int) int
+		ExpiresAt func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Method    func(childComplexity int) int
+		Origin    func(childComplexity int) int
+		UserID    func(childComplexity int) int
+	}
+
+	SharedControlPlane struct {
+		Actions          func(childComplexity int) int
+		AppSlug          func(childComplexity int) int
+		AppVersion       func(childComplexity int) int
+		Health           func(childComplexity int) int
+		InstanceID       func(childComplexity int) int
+		Name             func(childComplexity int) int
+		PermissionFamily func(childComplexity int) int
+		Status           func(childComplexity int) int
 	}
 
 	SkuPrice struct {
@@ -839,9 +1137,11 @@ type ComplexityRoot struct {
 
 	User struct {
 		CreatedAt   func(childComplexity int) int
+		DisabledAt  func(childComplexity int) int
 		DisplayName func(childComplexity int) int
 		Email       func(childComplexity int) int
 		ID          func(childComplexity int) int
+		LastLoginAt func(childComplexity int) int
 		TenantID    func(childComplexity int) int
 	}
 
@@ -866,7 +1166,64 @@ type ComplexityRoot struct {
 		Bindings    func(childComplexity int) int
 		Permissions func(childComplexity int, projectID ids.ID) int
 		Projects    func(childComplexity int, first *int, after *string) int
+		Sessions    func(childComplexity int) int
 		Tenant      func(childComplexity int) int
+	}
+
+	Webhook struct {
+		CreatedAt       func(childComplexity int) int
+		Cursor          func(childComplexity int) int
+		DeletedAt       func(childComplexity int) int
+		Description     func(childComplexity int) int
+		EventTypes      func(childComplexity int) int
+		FailingSince    func(childComplexity int) int
+		ID              func(childComplexity int) int
+		LastDeliveredAt func(childComplexity int) int
+		LastError       func(childComplexity int) int
+		PreviousUntil   func(childComplexity int) int
+		ProjectID       func(childComplexity int) int
+		SecretRotatedAt func(childComplexity int) int
+		Status          func(childComplexity int) int
+		URL             func(childComplexity int) int
+	}
+
+	WebhookConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	WebhookDelivery struct {
+		Attempts       func(childComplexity int) int
+		CreatedAt      func(childComplexity int) int
+		DeliveredAt    func(childComplexity int) int
+		Error          func(childComplexity int) int
+		EventID        func(childComplexity int) int
+		EventType      func(childComplexity int) int
+		ID             func(childComplexity int) int
+		NextAttemptAt  func(childComplexity int) int
+		ResponseStatus func(childComplexity int) int
+		State          func(childComplexity int) int
+		WebhookID      func(childComplexity int) int
+	}
+
+	WebhookDeliveryConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	WebhookDeliveryEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	WebhookEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	WebhookSecretPayload struct {
+		Secret  func(childComplexity int) int
+		Webhook func(childComplexity int) int
 	}
 
 	Work struct {
@@ -1346,6 +1703,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ArtifactEdge.Node(childComplexity), true
 
+	case "AuditCheckpoint.createdAt":
+		if e.ComplexityRoot.AuditCheckpoint.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditCheckpoint.CreatedAt(childComplexity), true
+	case "AuditCheckpoint.id":
+		if e.ComplexityRoot.AuditCheckpoint.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditCheckpoint.ID(childComplexity), true
+	case "AuditCheckpoint.link":
+		if e.ComplexityRoot.AuditCheckpoint.Link == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditCheckpoint.Link(childComplexity), true
+	case "AuditCheckpoint.seq":
+		if e.ComplexityRoot.AuditCheckpoint.Seq == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditCheckpoint.Seq(childComplexity), true
+	case "AuditCheckpoint.signature":
+		if e.ComplexityRoot.AuditCheckpoint.Signature == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditCheckpoint.Signature(childComplexity), true
+
 	case "AuditEntry.action":
 		if e.ComplexityRoot.AuditEntry.Action == nil {
 			break
@@ -1376,6 +1764,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AuditEntry.Before(childComplexity), true
+	case "AuditEntry.breakGlass":
+		if e.ComplexityRoot.AuditEntry.BreakGlass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditEntry.BreakGlass(childComplexity), true
 	case "AuditEntry.code":
 		if e.ComplexityRoot.AuditEntry.Code == nil {
 			break
@@ -1436,6 +1830,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AuditEntry.Repeats(childComplexity), true
+	case "AuditEntry.tenantId":
+		if e.ComplexityRoot.AuditEntry.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditEntry.TenantID(childComplexity), true
 
 	case "AuditEntryConnection.edges":
 		if e.ComplexityRoot.AuditEntryConnection.Edges == nil {
@@ -1462,6 +1862,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AuditEntryEdge.Node(childComplexity), true
+
+	case "AuditLink.canonical":
+		if e.ComplexityRoot.AuditLink.Canonical == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditLink.Canonical(childComplexity), true
+	case "AuditLink.entry":
+		if e.ComplexityRoot.AuditLink.Entry == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditLink.Entry(childComplexity), true
+	case "AuditLink.leaf":
+		if e.ComplexityRoot.AuditLink.Leaf == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditLink.Leaf(childComplexity), true
+	case "AuditLink.link":
+		if e.ComplexityRoot.AuditLink.Link == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditLink.Link(childComplexity), true
+	case "AuditLink.sealedAt":
+		if e.ComplexityRoot.AuditLink.SealedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditLink.SealedAt(childComplexity), true
+	case "AuditLink.seq":
+		if e.ComplexityRoot.AuditLink.Seq == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditLink.Seq(childComplexity), true
 
 	case "Blocker.code":
 		if e.ComplexityRoot.Blocker.Code == nil {
@@ -1698,6 +2135,111 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ComputeNodeEdge.Node(childComplexity), true
 
+	case "ControlPlaneShare.answeredAt":
+		if e.ComplexityRoot.ControlPlaneShare.AnsweredAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShare.AnsweredAt(childComplexity), true
+	case "ControlPlaneShare.answeredBy":
+		if e.ComplexityRoot.ControlPlaneShare.AnsweredBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShare.AnsweredBy(childComplexity), true
+	case "ControlPlaneShare.controlPlane":
+		if e.ComplexityRoot.ControlPlaneShare.ControlPlane == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShare.ControlPlane(childComplexity), true
+	case "ControlPlaneShare.createdAt":
+		if e.ComplexityRoot.ControlPlaneShare.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShare.CreatedAt(childComplexity), true
+	case "ControlPlaneShare.endReason":
+		if e.ComplexityRoot.ControlPlaneShare.EndReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShare.EndReason(childComplexity), true
+	case "ControlPlaneShare.endedAt":
+		if e.ComplexityRoot.ControlPlaneShare.EndedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShare.EndedAt(childComplexity), true
+	case "ControlPlaneShare.id":
+		if e.ComplexityRoot.ControlPlaneShare.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShare.ID(childComplexity), true
+	case "ControlPlaneShare.instanceId":
+		if e.ComplexityRoot.ControlPlaneShare.InstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShare.InstanceID(childComplexity), true
+	case "ControlPlaneShare.offeredBy":
+		if e.ComplexityRoot.ControlPlaneShare.OfferedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShare.OfferedBy(childComplexity), true
+	case "ControlPlaneShare.ownerProjectId":
+		if e.ComplexityRoot.ControlPlaneShare.OwnerProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShare.OwnerProjectID(childComplexity), true
+	case "ControlPlaneShare.projectId":
+		if e.ComplexityRoot.ControlPlaneShare.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShare.ProjectID(childComplexity), true
+	case "ControlPlaneShare.reason":
+		if e.ComplexityRoot.ControlPlaneShare.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShare.Reason(childComplexity), true
+	case "ControlPlaneShare.status":
+		if e.ComplexityRoot.ControlPlaneShare.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShare.Status(childComplexity), true
+
+	case "ControlPlaneShareConnection.edges":
+		if e.ComplexityRoot.ControlPlaneShareConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShareConnection.Edges(childComplexity), true
+	case "ControlPlaneShareConnection.pageInfo":
+		if e.ComplexityRoot.ControlPlaneShareConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShareConnection.PageInfo(childComplexity), true
+
+	case "ControlPlaneShareEdge.cursor":
+		if e.ComplexityRoot.ControlPlaneShareEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShareEdge.Cursor(childComplexity), true
+	case "ControlPlaneShareEdge.node":
+		if e.ComplexityRoot.ControlPlaneShareEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ControlPlaneShareEdge.Node(childComplexity), true
+
 	case "CreateNodeEnrolmentPayload.expiresAt":
 		if e.ComplexityRoot.CreateNodeEnrolmentPayload.ExpiresAt == nil {
 			break
@@ -1756,6 +2298,74 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Drift.Message(childComplexity), true
 
+	case "EffectivePolicy.hash":
+		if e.ComplexityRoot.EffectivePolicy.Hash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EffectivePolicy.Hash(childComplexity), true
+	case "EffectivePolicy.projectId":
+		if e.ComplexityRoot.EffectivePolicy.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EffectivePolicy.ProjectID(childComplexity), true
+	case "EffectivePolicy.rules":
+		if e.ComplexityRoot.EffectivePolicy.Rules == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EffectivePolicy.Rules(childComplexity), true
+
+	case "EffectiveRule.dimension":
+		if e.ComplexityRoot.EffectiveRule.Dimension == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EffectiveRule.Dimension(childComplexity), true
+	case "EffectiveRule.effect":
+		if e.ComplexityRoot.EffectiveRule.Effect == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EffectiveRule.Effect(childComplexity), true
+	case "EffectiveRule.final":
+		if e.ComplexityRoot.EffectiveRule.Final == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EffectiveRule.Final(childComplexity), true
+	case "EffectiveRule.limit":
+		if e.ComplexityRoot.EffectiveRule.Limit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EffectiveRule.Limit(childComplexity), true
+	case "EffectiveRule.message":
+		if e.ComplexityRoot.EffectiveRule.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EffectiveRule.Message(childComplexity), true
+	case "EffectiveRule.origin":
+		if e.ComplexityRoot.EffectiveRule.Origin == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EffectiveRule.Origin(childComplexity), true
+	case "EffectiveRule.overlayId":
+		if e.ComplexityRoot.EffectiveRule.OverlayID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EffectiveRule.OverlayID(childComplexity), true
+	case "EffectiveRule.values":
+		if e.ComplexityRoot.EffectiveRule.Values == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EffectiveRule.Values(childComplexity), true
+
 	case "EnrolNodePayload.credential":
 		if e.ComplexityRoot.EnrolNodePayload.Credential == nil {
 			break
@@ -1787,6 +2397,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Entitlement.CreatedAt(childComplexity), true
+	case "Entitlement.expiresAt":
+		if e.ComplexityRoot.Entitlement.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Entitlement.ExpiresAt(childComplexity), true
 	case "Entitlement.grantedBy":
 		if e.ComplexityRoot.Entitlement.GrantedBy == nil {
 			break
@@ -1799,18 +2415,74 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Entitlement.ID(childComplexity), true
+	case "Entitlement.maxGpus":
+		if e.ComplexityRoot.Entitlement.MaxGpus == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Entitlement.MaxGpus(childComplexity), true
+	case "Entitlement.maxInstances":
+		if e.ComplexityRoot.Entitlement.MaxInstances == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Entitlement.MaxInstances(childComplexity), true
+	case "Entitlement.maxMembers":
+		if e.ComplexityRoot.Entitlement.MaxMembers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Entitlement.MaxMembers(childComplexity), true
 	case "Entitlement.projectId":
 		if e.ComplexityRoot.Entitlement.ProjectID == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Entitlement.ProjectID(childComplexity), true
+	case "Entitlement.reason":
+		if e.ComplexityRoot.Entitlement.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Entitlement.Reason(childComplexity), true
 	case "Entitlement.revokedAt":
 		if e.ComplexityRoot.Entitlement.RevokedAt == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Entitlement.RevokedAt(childComplexity), true
+	case "Entitlement.versions":
+		if e.ComplexityRoot.Entitlement.Versions == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Entitlement.Versions(childComplexity), true
+
+	case "EntitlementConnection.edges":
+		if e.ComplexityRoot.EntitlementConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EntitlementConnection.Edges(childComplexity), true
+	case "EntitlementConnection.pageInfo":
+		if e.ComplexityRoot.EntitlementConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EntitlementConnection.PageInfo(childComplexity), true
+
+	case "EntitlementEdge.cursor":
+		if e.ComplexityRoot.EntitlementEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EntitlementEdge.Cursor(childComplexity), true
+	case "EntitlementEdge.node":
+		if e.ComplexityRoot.EntitlementEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EntitlementEdge.Node(childComplexity), true
 
 	case "Event.appSlug":
 		if e.ComplexityRoot.Event.AppSlug == nil {
@@ -1990,6 +2662,74 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Generation.OperationID(childComplexity), true
+
+	case "Impact.attachedTotal":
+		if e.ComplexityRoot.Impact.AttachedTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Impact.AttachedTotal(childComplexity), true
+	case "Impact.controlPlaneScope":
+		if e.ComplexityRoot.Impact.ControlPlaneScope == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Impact.ControlPlaneScope(childComplexity), true
+	case "Impact.instanceId":
+		if e.ComplexityRoot.Impact.InstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Impact.InstanceID(childComplexity), true
+	case "Impact.membersTotal":
+		if e.ComplexityRoot.Impact.MembersTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Impact.MembersTotal(childComplexity), true
+	case "Impact.openOperations":
+		if e.ComplexityRoot.Impact.OpenOperations == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Impact.OpenOperations(childComplexity), true
+	case "Impact.projects":
+		if e.ComplexityRoot.Impact.Projects == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Impact.Projects(childComplexity), true
+
+	case "ImpactedProject.attachedAt":
+		if e.ComplexityRoot.ImpactedProject.AttachedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ImpactedProject.AttachedAt(childComplexity), true
+	case "ImpactedProject.displayName":
+		if e.ComplexityRoot.ImpactedProject.DisplayName == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ImpactedProject.DisplayName(childComplexity), true
+	case "ImpactedProject.projectId":
+		if e.ComplexityRoot.ImpactedProject.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ImpactedProject.ProjectID(childComplexity), true
+	case "ImpactedProject.recentActions":
+		if e.ComplexityRoot.ImpactedProject.RecentActions == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ImpactedProject.RecentActions(childComplexity), true
+	case "ImpactedProject.subjects":
+		if e.ComplexityRoot.ImpactedProject.Subjects == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ImpactedProject.Subjects(childComplexity), true
 
 	case "Instance.actions":
 		if e.ComplexityRoot.Instance.Actions == nil {
@@ -2617,6 +3357,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Money.Currency(childComplexity), true
 
+	case "Mutation.acceptControlPlane":
+		if e.ComplexityRoot.Mutation.AcceptControlPlane == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_acceptControlPlane_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.AcceptControlPlane(childComplexity, args["shareId"].(ids.ID), args["reason"].(*string)), true
 	case "Mutation.addMembers":
 		if e.ComplexityRoot.Mutation.AddMembers == nil {
 			break
@@ -2639,6 +3390,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.AppendNodeTaskOutput(childComplexity, args["input"].(model.AppendNodeTaskOutputInput)), true
+	case "Mutation.breakGlassEndOperation":
+		if e.ComplexityRoot.Mutation.BreakGlassEndOperation == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_breakGlassEndOperation_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.BreakGlassEndOperation(childComplexity, args["input"].(model.BreakGlassEndOperationInput)), true
+	case "Mutation.breakGlassGrantRole":
+		if e.ComplexityRoot.Mutation.BreakGlassGrantRole == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_breakGlassGrantRole_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.BreakGlassGrantRole(childComplexity, args["input"].(model.BreakGlassGrantRoleInput)), true
 	case "Mutation.cancelNodeTask":
 		if e.ComplexityRoot.Mutation.CancelNodeTask == nil {
 			break
@@ -2760,6 +3533,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateUser(childComplexity, args["input"].(model.CreateUserInput)), true
+	case "Mutation.createWebhook":
+		if e.ComplexityRoot.Mutation.CreateWebhook == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_createWebhook_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CreateWebhook(childComplexity, args["input"].(model.CreateWebhookInput)), true
+	case "Mutation.declineControlPlane":
+		if e.ComplexityRoot.Mutation.DeclineControlPlane == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_declineControlPlane_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DeclineControlPlane(childComplexity, args["shareId"].(ids.ID), args["reason"].(*string)), true
 	case "Mutation.decommissionInstance":
 		if e.ComplexityRoot.Mutation.DecommissionInstance == nil {
 			break
@@ -2771,6 +3566,50 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DecommissionInstance(childComplexity, args["input"].(model.DecommissionInstanceInput)), true
+	case "Mutation.deleteProject":
+		if e.ComplexityRoot.Mutation.DeleteProject == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_deleteProject_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DeleteProject(childComplexity, args["projectId"].(ids.ID), args["reason"].(string)), true
+	case "Mutation.deleteServiceAccount":
+		if e.ComplexityRoot.Mutation.DeleteServiceAccount == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_deleteServiceAccount_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DeleteServiceAccount(childComplexity, args["serviceAccountId"].(ids.ID), args["reason"].(*string)), true
+	case "Mutation.deleteWebhook":
+		if e.ComplexityRoot.Mutation.DeleteWebhook == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_deleteWebhook_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DeleteWebhook(childComplexity, args["webhookId"].(ids.ID), args["reason"].(*string)), true
+	case "Mutation.detachControlPlane":
+		if e.ComplexityRoot.Mutation.DetachControlPlane == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_detachControlPlane_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DetachControlPlane(childComplexity, args["shareId"].(ids.ID), args["reason"].(*string)), true
 	case "Mutation.drainMember":
 		if e.ComplexityRoot.Mutation.DrainMember == nil {
 			break
@@ -2782,6 +3621,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DrainMember(childComplexity, args["input"].(model.DrainMemberInput)), true
+	case "Mutation.endSession":
+		if e.ComplexityRoot.Mutation.EndSession == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_endSession_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.EndSession(childComplexity, args["sessionId"].(ids.ID)), true
 	case "Mutation.enrolNode":
 		if e.ComplexityRoot.Mutation.EnrolNode == nil {
 			break
@@ -2803,7 +3653,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.GrantEntitlement(childComplexity, args["projectId"].(ids.ID), args["appSlug"].(string)), true
+		return e.ComplexityRoot.Mutation.GrantEntitlement(childComplexity, args["projectId"].(ids.ID), args["appSlug"].(string), args["limits"].(*catalog.EntitlementLimits), args["expiresAt"].(*time.Time), args["reason"].(*string)), true
 	case "Mutation.grantRole":
 		if e.ComplexityRoot.Mutation.GrantRole == nil {
 			break
@@ -2826,6 +3676,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.InvokeAction(childComplexity, args["input"].(model.InvokeActionInput)), true
+	case "Mutation.issueRuntimeSecret":
+		if e.ComplexityRoot.Mutation.IssueRuntimeSecret == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_issueRuntimeSecret_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.IssueRuntimeSecret(childComplexity, args["input"].(model.IssueRuntimeSecretInput)), true
 	case "Mutation.labelMember":
 		if e.ComplexityRoot.Mutation.LabelMember == nil {
 			break
@@ -2848,6 +3709,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.LaunchInstance(childComplexity, args["input"].(model.LaunchInstanceInput)), true
+	case "Mutation.logoutEverywhere":
+		if e.ComplexityRoot.Mutation.LogoutEverywhere == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_logoutEverywhere_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.LogoutEverywhere(childComplexity, args["userId"].(*ids.ID), args["reason"].(*string)), true
 	case "Mutation.nodeHeartbeat":
 		if e.ComplexityRoot.Mutation.NodeHeartbeat == nil {
 			break
@@ -2859,6 +3731,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.NodeHeartbeat(childComplexity, args["input"].(model.NodeHeartbeatInput)), true
+	case "Mutation.offerControlPlane":
+		if e.ComplexityRoot.Mutation.OfferControlPlane == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_offerControlPlane_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.OfferControlPlane(childComplexity, args["input"].(model.OfferControlPlaneInput)), true
 	case "Mutation.promoteArtifact":
 		if e.ComplexityRoot.Mutation.PromoteArtifact == nil {
 			break
@@ -2914,6 +3797,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RecoverMember(childComplexity, args["input"].(model.MemberInput)), true
+	case "Mutation.redeemRuntimeSecret":
+		if e.ComplexityRoot.Mutation.RedeemRuntimeSecret == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_redeemRuntimeSecret_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RedeemRuntimeSecret(childComplexity, args["secretId"].(ids.ID)), true
+	case "Mutation.redeliverWebhook":
+		if e.ComplexityRoot.Mutation.RedeliverWebhook == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_redeliverWebhook_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RedeliverWebhook(childComplexity, args["deliveryId"].(ids.ID)), true
 	case "Mutation.registerAdapter":
 		if e.ComplexityRoot.Mutation.RegisterAdapter == nil {
 			break
@@ -2964,6 +3869,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.ReplaceMember(childComplexity, args["input"].(model.ReplaceMemberInput)), true
+	case "Mutation.replayWebhook":
+		if e.ComplexityRoot.Mutation.ReplayWebhook == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_replayWebhook_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ReplayWebhook(childComplexity, args["webhookId"].(ids.ID), args["after"].(string), args["reason"].(*string)), true
 	case "Mutation.reportNodeTask":
 		if e.ComplexityRoot.Mutation.ReportNodeTask == nil {
 			break
@@ -3041,6 +3957,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RevokeRole(childComplexity, args["bindingId"].(ids.ID), args["reason"].(*string)), true
+	case "Mutation.revokeRuntimeSecret":
+		if e.ComplexityRoot.Mutation.RevokeRuntimeSecret == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_revokeRuntimeSecret_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RevokeRuntimeSecret(childComplexity, args["secretId"].(ids.ID), args["reason"].(*string)), true
 	case "Mutation.revokeServiceAccountKey":
 		if e.ComplexityRoot.Mutation.RevokeServiceAccountKey == nil {
 			break
@@ -3069,6 +3996,39 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RotateNodeCredential(childComplexity), true
+	case "Mutation.rotateRuntimeSecret":
+		if e.ComplexityRoot.Mutation.RotateRuntimeSecret == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_rotateRuntimeSecret_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RotateRuntimeSecret(childComplexity, args["secretId"].(ids.ID), args["overlapSeconds"].(int), args["reason"].(*string)), true
+	case "Mutation.rotateServiceAccountKey":
+		if e.ComplexityRoot.Mutation.RotateServiceAccountKey == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_rotateServiceAccountKey_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RotateServiceAccountKey(childComplexity, args["input"].(model.RotateServiceAccountKeyInput)), true
+	case "Mutation.rotateWebhookSecret":
+		if e.ComplexityRoot.Mutation.RotateWebhookSecret == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_rotateWebhookSecret_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RotateWebhookSecret(childComplexity, args["webhookId"].(ids.ID), args["overlapSeconds"].(int)), true
 	case "Mutation.runNodeTask":
 		if e.ComplexityRoot.Mutation.RunNodeTask == nil {
 			break
@@ -3080,6 +4040,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RunNodeTask(childComplexity, args["input"].(model.RunNodeTaskInput)), true
+	case "Mutation.setPolicy":
+		if e.ComplexityRoot.Mutation.SetPolicy == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setPolicy_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetPolicy(childComplexity, args["input"].(model.SetPolicyInput)), true
 	case "Mutation.setProjectQuota":
 		if e.ComplexityRoot.Mutation.SetProjectQuota == nil {
 			break
@@ -3113,6 +4084,61 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.UncordonMember(childComplexity, args["input"].(model.MemberInput)), true
+	case "Mutation.updateProject":
+		if e.ComplexityRoot.Mutation.UpdateProject == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_updateProject_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpdateProject(childComplexity, args["input"].(model.UpdateProjectInput)), true
+	case "Mutation.updateServiceAccount":
+		if e.ComplexityRoot.Mutation.UpdateServiceAccount == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_updateServiceAccount_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpdateServiceAccount(childComplexity, args["input"].(model.UpdateServiceAccountInput)), true
+	case "Mutation.updateTenant":
+		if e.ComplexityRoot.Mutation.UpdateTenant == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_updateTenant_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpdateTenant(childComplexity, args["input"].(model.UpdateTenantInput)), true
+	case "Mutation.updateUser":
+		if e.ComplexityRoot.Mutation.UpdateUser == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_updateUser_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpdateUser(childComplexity, args["input"].(model.UpdateUserInput)), true
+	case "Mutation.updateWebhook":
+		if e.ComplexityRoot.Mutation.UpdateWebhook == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_updateWebhook_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpdateWebhook(childComplexity, args["input"].(model.UpdateWebhookInput)), true
 	case "Mutation.upgradeInstance":
 		if e.ComplexityRoot.Mutation.UpgradeInstance == nil {
 			break
@@ -3124,6 +4150,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.UpgradeInstance(childComplexity, args["input"].(model.UpgradeInstanceInput)), true
+	case "Mutation.withdrawControlPlane":
+		if e.ComplexityRoot.Mutation.WithdrawControlPlane == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_withdrawControlPlane_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.WithdrawControlPlane(childComplexity, args["shareId"].(ids.ID), args["reason"].(string)), true
 
 	case "NodeCredentialPayload.credential":
 		if e.ComplexityRoot.NodeCredentialPayload.Credential == nil {
@@ -3744,6 +4781,117 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PageInfo.StartCursor(childComplexity), true
 
+	case "PermissionExplanation.allowed":
+		if e.ComplexityRoot.PermissionExplanation.Allowed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionExplanation.Allowed(childComplexity), true
+	case "PermissionExplanation.askWhom":
+		if e.ComplexityRoot.PermissionExplanation.AskWhom == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionExplanation.AskWhom(childComplexity), true
+	case "PermissionExplanation.because":
+		if e.ComplexityRoot.PermissionExplanation.Because == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionExplanation.Because(childComplexity), true
+	case "PermissionExplanation.description":
+		if e.ComplexityRoot.PermissionExplanation.Description == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionExplanation.Description(childComplexity), true
+	case "PermissionExplanation.missing":
+		if e.ComplexityRoot.PermissionExplanation.Missing == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionExplanation.Missing(childComplexity), true
+	case "PermissionExplanation.permissionKey":
+		if e.ComplexityRoot.PermissionExplanation.PermissionKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionExplanation.PermissionKey(childComplexity), true
+	case "PermissionExplanation.projectId":
+		if e.ComplexityRoot.PermissionExplanation.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionExplanation.ProjectID(childComplexity), true
+	case "PermissionExplanation.subject":
+		if e.ComplexityRoot.PermissionExplanation.Subject == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionExplanation.Subject(childComplexity), true
+	case "PermissionExplanation.tenantId":
+		if e.ComplexityRoot.PermissionExplanation.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionExplanation.TenantID(childComplexity), true
+
+	case "PermissionGround.expiresAt":
+		if e.ComplexityRoot.PermissionGround.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionGround.ExpiresAt(childComplexity), true
+	case "PermissionGround.id":
+		if e.ComplexityRoot.PermissionGround.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionGround.ID(childComplexity), true
+	case "PermissionGround.kind":
+		if e.ComplexityRoot.PermissionGround.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionGround.Kind(childComplexity), true
+	case "PermissionGround.message":
+		if e.ComplexityRoot.PermissionGround.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionGround.Message(childComplexity), true
+	case "PermissionGround.role":
+		if e.ComplexityRoot.PermissionGround.Role == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionGround.Role(childComplexity), true
+	case "PermissionGround.scope":
+		if e.ComplexityRoot.PermissionGround.Scope == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionGround.Scope(childComplexity), true
+
+	case "PermissionKey.description":
+		if e.ComplexityRoot.PermissionKey.Description == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionKey.Description(childComplexity), true
+	case "PermissionKey.family":
+		if e.ComplexityRoot.PermissionKey.Family == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionKey.Family(childComplexity), true
+	case "PermissionKey.name":
+		if e.ComplexityRoot.PermissionKey.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionKey.Name(childComplexity), true
+
 	case "Plan.allowed":
 		if e.ComplexityRoot.Plan.Allowed == nil {
 			break
@@ -3762,6 +4910,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Hash(childComplexity), true
+	case "Plan.impact":
+		if e.ComplexityRoot.Plan.Impact == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Impact(childComplexity), true
 	case "Plan.instance":
 		if e.ComplexityRoot.Plan.Instance == nil {
 			break
@@ -3847,6 +5001,143 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PlannedMember.Reachable(childComplexity), true
+
+	case "PolicyImpact.name":
+		if e.ComplexityRoot.PolicyImpact.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyImpact.Name(childComplexity), true
+	case "PolicyImpact.objectId":
+		if e.ComplexityRoot.PolicyImpact.ObjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyImpact.ObjectID(childComplexity), true
+	case "PolicyImpact.projectId":
+		if e.ComplexityRoot.PolicyImpact.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyImpact.ProjectID(childComplexity), true
+	case "PolicyImpact.reasons":
+		if e.ComplexityRoot.PolicyImpact.Reasons == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyImpact.Reasons(childComplexity), true
+
+	case "PolicyOverlay.createdAt":
+		if e.ComplexityRoot.PolicyOverlay.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlay.CreatedAt(childComplexity), true
+	case "PolicyOverlay.document":
+		if e.ComplexityRoot.PolicyOverlay.Document == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlay.Document(childComplexity), true
+	case "PolicyOverlay.id":
+		if e.ComplexityRoot.PolicyOverlay.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlay.ID(childComplexity), true
+	case "PolicyOverlay.projectId":
+		if e.ComplexityRoot.PolicyOverlay.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlay.ProjectID(childComplexity), true
+	case "PolicyOverlay.reason":
+		if e.ComplexityRoot.PolicyOverlay.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlay.Reason(childComplexity), true
+	case "PolicyOverlay.revision":
+		if e.ComplexityRoot.PolicyOverlay.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlay.Revision(childComplexity), true
+	case "PolicyOverlay.scope":
+		if e.ComplexityRoot.PolicyOverlay.Scope == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlay.Scope(childComplexity), true
+	case "PolicyOverlay.supersededAt":
+		if e.ComplexityRoot.PolicyOverlay.SupersededAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlay.SupersededAt(childComplexity), true
+	case "PolicyOverlay.tenantId":
+		if e.ComplexityRoot.PolicyOverlay.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlay.TenantID(childComplexity), true
+	case "PolicyOverlay.updatedBy":
+		if e.ComplexityRoot.PolicyOverlay.UpdatedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlay.UpdatedBy(childComplexity), true
+
+	case "PolicyOverlayConnection.edges":
+		if e.ComplexityRoot.PolicyOverlayConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlayConnection.Edges(childComplexity), true
+	case "PolicyOverlayConnection.pageInfo":
+		if e.ComplexityRoot.PolicyOverlayConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlayConnection.PageInfo(childComplexity), true
+
+	case "PolicyOverlayEdge.cursor":
+		if e.ComplexityRoot.PolicyOverlayEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlayEdge.Cursor(childComplexity), true
+	case "PolicyOverlayEdge.node":
+		if e.ComplexityRoot.PolicyOverlayEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyOverlayEdge.Node(childComplexity), true
+
+	case "PolicyPreview.newlyAllowedTotal":
+		if e.ComplexityRoot.PolicyPreview.NewlyAllowedTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.NewlyAllowedTotal(childComplexity), true
+	case "PolicyPreview.newlyDenied":
+		if e.ComplexityRoot.PolicyPreview.NewlyDenied == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.NewlyDenied(childComplexity), true
+	case "PolicyPreview.newlyDeniedTotal":
+		if e.ComplexityRoot.PolicyPreview.NewlyDeniedTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.NewlyDeniedTotal(childComplexity), true
+	case "PolicyPreview.problems":
+		if e.ComplexityRoot.PolicyPreview.Problems == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Problems(childComplexity), true
 
 	case "Project.createdAt":
 		if e.ComplexityRoot.Project.CreatedAt == nil {
@@ -3972,6 +5263,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Artifacts(childComplexity, args["first"].(*int), args["after"].(*string)), true
+	case "Query.auditChain":
+		if e.ComplexityRoot.Query.AuditChain == nil {
+			break
+		}
+
+		args, err := ec.field_Query_auditChain_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.AuditChain(childComplexity, args["afterSeq"].(int), args["first"].(int)), true
+	case "Query.auditCheckpoints":
+		if e.ComplexityRoot.Query.AuditCheckpoints == nil {
+			break
+		}
+
+		args, err := ec.field_Query_auditCheckpoints_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.AuditCheckpoints(childComplexity, args["afterSeq"].(int)), true
 	case "Query.auditEntries":
 		if e.ComplexityRoot.Query.AuditEntries == nil {
 			break
@@ -3983,6 +5296,61 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.AuditEntries(childComplexity, args["projectId"].(ids.ID), args["actorKinds"].([]string), args["first"].(*int), args["after"].(*string)), true
+	case "Query.controlPlaneShares":
+		if e.ComplexityRoot.Query.ControlPlaneShares == nil {
+			break
+		}
+
+		args, err := ec.field_Query_controlPlaneShares_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.ControlPlaneShares(childComplexity, args["projectId"].(ids.ID), args["ended"].(bool), args["first"].(*int), args["after"].(*string)), true
+	case "Query.effectivePolicy":
+		if e.ComplexityRoot.Query.EffectivePolicy == nil {
+			break
+		}
+
+		args, err := ec.field_Query_effectivePolicy_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.EffectivePolicy(childComplexity, args["projectId"].(ids.ID)), true
+	case "Query.entitlements":
+		if e.ComplexityRoot.Query.Entitlements == nil {
+			break
+		}
+
+		args, err := ec.field_Query_entitlements_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Entitlements(childComplexity, args["projectId"].(ids.ID), args["ended"].(bool), args["first"].(*int), args["after"].(*string)), true
+	case "Query.explainPermission":
+		if e.ComplexityRoot.Query.ExplainPermission == nil {
+			break
+		}
+
+		args, err := ec.field_Query_explainPermission_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.ExplainPermission(childComplexity, args["input"].(model.ExplainPermissionInput)), true
+	case "Query.impactOf":
+		if e.ComplexityRoot.Query.ImpactOf == nil {
+			break
+		}
+
+		args, err := ec.field_Query_impactOf_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.ImpactOf(childComplexity, args["instanceId"].(ids.ID)), true
 	case "Query.instance":
 		if e.ComplexityRoot.Query.Instance == nil {
 			break
@@ -4116,6 +5484,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Orphans(childComplexity, args["projectId"].(ids.ID), args["resolved"].(bool), args["first"].(*int), args["after"].(*string)), true
+	case "Query.permissionKeys":
+		if e.ComplexityRoot.Query.PermissionKeys == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.PermissionKeys(childComplexity), true
 	case "Query.planAddMembers":
 		if e.ComplexityRoot.Query.PlanAddMembers == nil {
 			break
@@ -4193,6 +5567,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.PlanUpgradeInstance(childComplexity, args["input"].(model.PlanUpgradeInstanceInput)), true
+	case "Query.policyOverlays":
+		if e.ComplexityRoot.Query.PolicyOverlays == nil {
+			break
+		}
+
+		args, err := ec.field_Query_policyOverlays_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PolicyOverlays(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID), args["first"].(*int), args["after"].(*string)), true
+	case "Query.previewPolicy":
+		if e.ComplexityRoot.Query.PreviewPolicy == nil {
+			break
+		}
+
+		args, err := ec.field_Query_previewPolicy_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PreviewPolicy(childComplexity, args["input"].(model.SetPolicyInput)), true
 	case "Query.project":
 		if e.ComplexityRoot.Query.Project == nil {
 			break
@@ -4204,6 +5600,45 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Project(childComplexity, args["id"].(ids.ID)), true
+	case "Query.roleBindings":
+		if e.ComplexityRoot.Query.RoleBindings == nil {
+			break
+		}
+
+		args, err := ec.field_Query_roleBindings_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.RoleBindings(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID), args["ended"].(bool), args["first"].(*int), args["after"].(*string)), true
+	case "Query.roles":
+		if e.ComplexityRoot.Query.Roles == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.Roles(childComplexity), true
+	case "Query.runtimeSecrets":
+		if e.ComplexityRoot.Query.RuntimeSecrets == nil {
+			break
+		}
+
+		args, err := ec.field_Query_runtimeSecrets_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.RuntimeSecrets(childComplexity, args["instanceId"].(ids.ID), args["ended"].(bool), args["first"].(*int), args["after"].(*string)), true
+	case "Query.searchAudit":
+		if e.ComplexityRoot.Query.SearchAudit == nil {
+			break
+		}
+
+		args, err := ec.field_Query_searchAudit_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.SearchAudit(childComplexity, args["filter"].(audit.Filter), args["first"].(*int), args["after"].(*string)), true
 	case "Query.serviceAccounts":
 		if e.ComplexityRoot.Query.ServiceAccounts == nil {
 			break
@@ -4238,6 +5673,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Viewer(childComplexity), true
+	case "Query.webhookDeliveries":
+		if e.ComplexityRoot.Query.WebhookDeliveries == nil {
+			break
+		}
+
+		args, err := ec.field_Query_webhookDeliveries_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.WebhookDeliveries(childComplexity, args["webhookId"].(ids.ID), args["states"].([]lifecycle.DeliveryState), args["first"].(*int), args["after"].(*string)), true
+	case "Query.webhooks":
+		if e.ComplexityRoot.Query.Webhooks == nil {
+			break
+		}
+
+		args, err := ec.field_Query_webhooks_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Webhooks(childComplexity, args["projectId"].(ids.ID), args["first"].(*int), args["after"].(*string)), true
 
 	case "Reason.code":
 		if e.ComplexityRoot.Reason.Code == nil {
@@ -4257,6 +5714,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Reason.Path(childComplexity), true
+
+	case "RedeemedSecret.expiresAt":
+		if e.ComplexityRoot.RedeemedSecret.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RedeemedSecret.ExpiresAt(childComplexity), true
+	case "RedeemedSecret.id":
+		if e.ComplexityRoot.RedeemedSecret.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RedeemedSecret.ID(childComplexity), true
+	case "RedeemedSecret.purpose":
+		if e.ComplexityRoot.RedeemedSecret.Purpose == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RedeemedSecret.Purpose(childComplexity), true
+	case "RedeemedSecret.sealed":
+		if e.ComplexityRoot.RedeemedSecret.Sealed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RedeemedSecret.Sealed(childComplexity), true
+	case "RedeemedSecret.value":
+		if e.ComplexityRoot.RedeemedSecret.Value == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RedeemedSecret.Value(childComplexity), true
+	case "RedeemedSecret.version":
+		if e.ComplexityRoot.RedeemedSecret.Version == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RedeemedSecret.Version(childComplexity), true
 
 	case "ReleaseAllocationPayload.allocation":
 		if e.ComplexityRoot.ReleaseAllocationPayload.Allocation == nil {
@@ -4304,6 +5798,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.RetryOperationPayload.Operation(childComplexity), true
 
+	case "Role.description":
+		if e.ComplexityRoot.Role.Description == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Role.Description(childComplexity), true
+	case "Role.name":
+		if e.ComplexityRoot.Role.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Role.Name(childComplexity), true
+	case "Role.permissionKeys":
+		if e.ComplexityRoot.Role.PermissionKeys == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Role.PermissionKeys(childComplexity), true
+	case "Role.scopes":
+		if e.ComplexityRoot.Role.Scopes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Role.Scopes(childComplexity), true
+
+	case "RoleBinding.breakGlass":
+		if e.ComplexityRoot.RoleBinding.BreakGlass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RoleBinding.BreakGlass(childComplexity), true
 	case "RoleBinding.createdAt":
 		if e.ComplexityRoot.RoleBinding.CreatedAt == nil {
 			break
@@ -4328,6 +5853,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RoleBinding.ProjectID(childComplexity), true
+	case "RoleBinding.reason":
+		if e.ComplexityRoot.RoleBinding.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RoleBinding.Reason(childComplexity), true
+	case "RoleBinding.revokedAt":
+		if e.ComplexityRoot.RoleBinding.RevokedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RoleBinding.RevokedAt(childComplexity), true
 	case "RoleBinding.role":
 		if e.ComplexityRoot.RoleBinding.Role == nil {
 			break
@@ -4347,12 +5884,173 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.RoleBinding.UserID(childComplexity), true
 
+	case "RoleBindingConnection.edges":
+		if e.ComplexityRoot.RoleBindingConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RoleBindingConnection.Edges(childComplexity), true
+	case "RoleBindingConnection.pageInfo":
+		if e.ComplexityRoot.RoleBindingConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RoleBindingConnection.PageInfo(childComplexity), true
+
+	case "RoleBindingEdge.cursor":
+		if e.ComplexityRoot.RoleBindingEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RoleBindingEdge.Cursor(childComplexity), true
+	case "RoleBindingEdge.node":
+		if e.ComplexityRoot.RoleBindingEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RoleBindingEdge.Node(childComplexity), true
+
+	case "RuntimeSecret.audience":
+		if e.ComplexityRoot.RuntimeSecret.Audience == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.Audience(childComplexity), true
+	case "RuntimeSecret.createdAt":
+		if e.ComplexityRoot.RuntimeSecret.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.CreatedAt(childComplexity), true
+	case "RuntimeSecret.deliveredAt":
+		if e.ComplexityRoot.RuntimeSecret.DeliveredAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.DeliveredAt(childComplexity), true
+	case "RuntimeSecret.deliveries":
+		if e.ComplexityRoot.RuntimeSecret.Deliveries == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.Deliveries(childComplexity), true
+	case "RuntimeSecret.delivery":
+		if e.ComplexityRoot.RuntimeSecret.Delivery == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.Delivery(childComplexity), true
+	case "RuntimeSecret.expiresAt":
+		if e.ComplexityRoot.RuntimeSecret.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.ExpiresAt(childComplexity), true
+	case "RuntimeSecret.id":
+		if e.ComplexityRoot.RuntimeSecret.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.ID(childComplexity), true
+	case "RuntimeSecret.instanceId":
+		if e.ComplexityRoot.RuntimeSecret.InstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.InstanceID(childComplexity), true
+	case "RuntimeSecret.issuedBy":
+		if e.ComplexityRoot.RuntimeSecret.IssuedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.IssuedBy(childComplexity), true
+	case "RuntimeSecret.memberId":
+		if e.ComplexityRoot.RuntimeSecret.MemberID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.MemberID(childComplexity), true
+	case "RuntimeSecret.nodeId":
+		if e.ComplexityRoot.RuntimeSecret.NodeID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.NodeID(childComplexity), true
+	case "RuntimeSecret.previousUntil":
+		if e.ComplexityRoot.RuntimeSecret.PreviousUntil == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.PreviousUntil(childComplexity), true
+	case "RuntimeSecret.purpose":
+		if e.ComplexityRoot.RuntimeSecret.Purpose == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.Purpose(childComplexity), true
+	case "RuntimeSecret.revokedAt":
+		if e.ComplexityRoot.RuntimeSecret.RevokedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.RevokedAt(childComplexity), true
+	case "RuntimeSecret.rotatedAt":
+		if e.ComplexityRoot.RuntimeSecret.RotatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.RotatedAt(childComplexity), true
+	case "RuntimeSecret.spec":
+		if e.ComplexityRoot.RuntimeSecret.Spec == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.Spec(childComplexity), true
+	case "RuntimeSecret.version":
+		if e.ComplexityRoot.RuntimeSecret.Version == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecret.Version(childComplexity), true
+
+	case "RuntimeSecretConnection.edges":
+		if e.ComplexityRoot.RuntimeSecretConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecretConnection.Edges(childComplexity), true
+	case "RuntimeSecretConnection.pageInfo":
+		if e.ComplexityRoot.RuntimeSecretConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecretConnection.PageInfo(childComplexity), true
+
+	case "RuntimeSecretEdge.cursor":
+		if e.ComplexityRoot.RuntimeSecretEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecretEdge.Cursor(childComplexity), true
+	case "RuntimeSecretEdge.node":
+		if e.ComplexityRoot.RuntimeSecretEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeSecretEdge.Node(childComplexity), true
+
 	case "ServiceAccount.createdAt":
 		if e.ComplexityRoot.ServiceAccount.CreatedAt == nil {
 			break
 		}
 
 		return e.ComplexityRoot.ServiceAccount.CreatedAt(childComplexity), true
+	case "ServiceAccount.deletedAt":
+		if e.ComplexityRoot.ServiceAccount.DeletedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccount.DeletedAt(childComplexity), true
 	case "ServiceAccount.id":
 		if e.ComplexityRoot.ServiceAccount.ID == nil {
 			break
@@ -4365,6 +6063,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ServiceAccount.Keys(childComplexity), true
+	case "ServiceAccount.limits":
+		if e.ComplexityRoot.ServiceAccount.Limits == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccount.Limits(childComplexity), true
 	case "ServiceAccount.name":
 		if e.ComplexityRoot.ServiceAccount.Name == nil {
 			break
@@ -4434,6 +6138,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ServiceAccountKey.LastUsedAt(childComplexity), true
+	case "ServiceAccountKey.replacedBy":
+		if e.ComplexityRoot.ServiceAccountKey.ReplacedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountKey.ReplacedBy(childComplexity), true
 	case "ServiceAccountKey.revokedAt":
 		if e.ComplexityRoot.ServiceAccountKey.RevokedAt == nil {
 			break
@@ -4446,6 +6156,123 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ServiceAccountKey.ServiceAccountID(childComplexity), true
+
+	case "ServiceAccountLimits.maxRisk":
+		if e.ComplexityRoot.ServiceAccountLimits.MaxRisk == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountLimits.MaxRisk(childComplexity), true
+	case "ServiceAccountLimits.objectIds":
+		if e.ComplexityRoot.ServiceAccountLimits.ObjectIds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountLimits.ObjectIds(childComplexity), true
+	case "ServiceAccountLimits.operationsPerHour":
+		if e.ComplexityRoot.ServiceAccountLimits.OperationsPerHour == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountLimits.OperationsPerHour(childComplexity), true
+
+	case "Session.agent":
+		if e.ComplexityRoot.Session.Agent == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Session.Agent(childComplexity), true
+	case "Session.createdAt":
+		if e.ComplexityRoot.Session.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Session.CreatedAt(childComplexity), true
+	case "Session.current":
+		if e.ComplexityRoot.Session.Current == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Session.Current(childComplexity), true
+	case "Session.expiresAt":
+		if e.ComplexityRoot.Session.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Session.ExpiresAt(childComplexity), true
+	case "Session.id":
+		if e.ComplexityRoot.Session.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Session.ID(childComplexity), true
+	case "Session.method":
+		if e.ComplexityRoot.Session.Method == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Session.Method(childComplexity), true
+	case "Session.origin":
+		if e.ComplexityRoot.Session.Origin == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Session.Origin(childComplexity), true
+	case "Session.userId":
+		if e.ComplexityRoot.Session.UserID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Session.UserID(childComplexity), true
+
+	case "SharedControlPlane.actions":
+		if e.ComplexityRoot.SharedControlPlane.Actions == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SharedControlPlane.Actions(childComplexity), true
+	case "SharedControlPlane.appSlug":
+		if e.ComplexityRoot.SharedControlPlane.AppSlug == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SharedControlPlane.AppSlug(childComplexity), true
+	case "SharedControlPlane.appVersion":
+		if e.ComplexityRoot.SharedControlPlane.AppVersion == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SharedControlPlane.AppVersion(childComplexity), true
+	case "SharedControlPlane.health":
+		if e.ComplexityRoot.SharedControlPlane.Health == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SharedControlPlane.Health(childComplexity), true
+	case "SharedControlPlane.instanceId":
+		if e.ComplexityRoot.SharedControlPlane.InstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SharedControlPlane.InstanceID(childComplexity), true
+	case "SharedControlPlane.name":
+		if e.ComplexityRoot.SharedControlPlane.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SharedControlPlane.Name(childComplexity), true
+	case "SharedControlPlane.permissionFamily":
+		if e.ComplexityRoot.SharedControlPlane.PermissionFamily == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SharedControlPlane.PermissionFamily(childComplexity), true
+	case "SharedControlPlane.status":
+		if e.ComplexityRoot.SharedControlPlane.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SharedControlPlane.Status(childComplexity), true
 
 	case "SkuPrice.hourly":
 		if e.ComplexityRoot.SkuPrice.Hourly == nil {
@@ -4543,6 +6370,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.User.CreatedAt(childComplexity), true
+	case "User.disabledAt":
+		if e.ComplexityRoot.User.DisabledAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.User.DisabledAt(childComplexity), true
 	case "User.displayName":
 		if e.ComplexityRoot.User.DisplayName == nil {
 			break
@@ -4561,6 +6394,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.User.ID(childComplexity), true
+	case "User.lastLoginAt":
+		if e.ComplexityRoot.User.LastLoginAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.User.LastLoginAt(childComplexity), true
 	case "User.tenantId":
 		if e.ComplexityRoot.User.TenantID == nil {
 			break
@@ -4647,12 +6486,235 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Viewer.Projects(childComplexity, args["first"].(*int), args["after"].(*string)), true
+	case "Viewer.sessions":
+		if e.ComplexityRoot.Viewer.Sessions == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Viewer.Sessions(childComplexity), true
 	case "Viewer.tenant":
 		if e.ComplexityRoot.Viewer.Tenant == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Viewer.Tenant(childComplexity), true
+
+	case "Webhook.createdAt":
+		if e.ComplexityRoot.Webhook.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.CreatedAt(childComplexity), true
+	case "Webhook.cursor":
+		if e.ComplexityRoot.Webhook.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Cursor(childComplexity), true
+	case "Webhook.deletedAt":
+		if e.ComplexityRoot.Webhook.DeletedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.DeletedAt(childComplexity), true
+	case "Webhook.description":
+		if e.ComplexityRoot.Webhook.Description == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Description(childComplexity), true
+	case "Webhook.eventTypes":
+		if e.ComplexityRoot.Webhook.EventTypes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.EventTypes(childComplexity), true
+	case "Webhook.failingSince":
+		if e.ComplexityRoot.Webhook.FailingSince == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.FailingSince(childComplexity), true
+	case "Webhook.id":
+		if e.ComplexityRoot.Webhook.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.ID(childComplexity), true
+	case "Webhook.lastDeliveredAt":
+		if e.ComplexityRoot.Webhook.LastDeliveredAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.LastDeliveredAt(childComplexity), true
+	case "Webhook.lastError":
+		if e.ComplexityRoot.Webhook.LastError == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.LastError(childComplexity), true
+	case "Webhook.previousUntil":
+		if e.ComplexityRoot.Webhook.PreviousUntil == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.PreviousUntil(childComplexity), true
+	case "Webhook.projectId":
+		if e.ComplexityRoot.Webhook.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.ProjectID(childComplexity), true
+	case "Webhook.secretRotatedAt":
+		if e.ComplexityRoot.Webhook.SecretRotatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.SecretRotatedAt(childComplexity), true
+	case "Webhook.status":
+		if e.ComplexityRoot.Webhook.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Status(childComplexity), true
+	case "Webhook.url":
+		if e.ComplexityRoot.Webhook.URL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.URL(childComplexity), true
+
+	case "WebhookConnection.edges":
+		if e.ComplexityRoot.WebhookConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookConnection.Edges(childComplexity), true
+	case "WebhookConnection.pageInfo":
+		if e.ComplexityRoot.WebhookConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookConnection.PageInfo(childComplexity), true
+
+	case "WebhookDelivery.attempts":
+		if e.ComplexityRoot.WebhookDelivery.Attempts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDelivery.Attempts(childComplexity), true
+	case "WebhookDelivery.createdAt":
+		if e.ComplexityRoot.WebhookDelivery.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDelivery.CreatedAt(childComplexity), true
+	case "WebhookDelivery.deliveredAt":
+		if e.ComplexityRoot.WebhookDelivery.DeliveredAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDelivery.DeliveredAt(childComplexity), true
+	case "WebhookDelivery.error":
+		if e.ComplexityRoot.WebhookDelivery.Error == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDelivery.Error(childComplexity), true
+	case "WebhookDelivery.eventId":
+		if e.ComplexityRoot.WebhookDelivery.EventID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDelivery.EventID(childComplexity), true
+	case "WebhookDelivery.eventType":
+		if e.ComplexityRoot.WebhookDelivery.EventType == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDelivery.EventType(childComplexity), true
+	case "WebhookDelivery.id":
+		if e.ComplexityRoot.WebhookDelivery.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDelivery.ID(childComplexity), true
+	case "WebhookDelivery.nextAttemptAt":
+		if e.ComplexityRoot.WebhookDelivery.NextAttemptAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDelivery.NextAttemptAt(childComplexity), true
+	case "WebhookDelivery.responseStatus":
+		if e.ComplexityRoot.WebhookDelivery.ResponseStatus == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDelivery.ResponseStatus(childComplexity), true
+	case "WebhookDelivery.state":
+		if e.ComplexityRoot.WebhookDelivery.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDelivery.State(childComplexity), true
+	case "WebhookDelivery.webhookId":
+		if e.ComplexityRoot.WebhookDelivery.WebhookID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDelivery.WebhookID(childComplexity), true
+
+	case "WebhookDeliveryConnection.edges":
+		if e.ComplexityRoot.WebhookDeliveryConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDeliveryConnection.Edges(childComplexity), true
+	case "WebhookDeliveryConnection.pageInfo":
+		if e.ComplexityRoot.WebhookDeliveryConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDeliveryConnection.PageInfo(childComplexity), true
+
+	case "WebhookDeliveryEdge.cursor":
+		if e.ComplexityRoot.WebhookDeliveryEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDeliveryEdge.Cursor(childComplexity), true
+	case "WebhookDeliveryEdge.node":
+		if e.ComplexityRoot.WebhookDeliveryEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookDeliveryEdge.Node(childComplexity), true
+
+	case "WebhookEdge.cursor":
+		if e.ComplexityRoot.WebhookEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookEdge.Cursor(childComplexity), true
+	case "WebhookEdge.node":
+		if e.ComplexityRoot.WebhookEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookEdge.Node(childComplexity), true
+
+	case "WebhookSecretPayload.secret":
+		if e.ComplexityRoot.WebhookSecretPayload.Secret == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookSecretPayload.Secret(childComplexity), true
+	case "WebhookSecretPayload.webhook":
+		if e.ComplexityRoot.WebhookSecretPayload.Webhook == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookSecretPayload.Webhook(childComplexity), true
 
 	case "Work.id":
 		if e.ComplexityRoot.Work.ID == nil {
@@ -4707,6 +6769,9 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
 		ec.unmarshalInputAddMembersInput,
 		ec.unmarshalInputAppendNodeTaskOutputInput,
+		ec.unmarshalInputAuditFilterInput,
+		ec.unmarshalInputBreakGlassEndOperationInput,
+		ec.unmarshalInputBreakGlassGrantRoleInput,
 		ec.unmarshalInputCancelOperationInput,
 		ec.unmarshalInputCapacityIntentInput,
 		ec.unmarshalInputComponentInput,
@@ -4717,18 +6782,23 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputCreateServiceAccountKeyInput,
 		ec.unmarshalInputCreateTenantInput,
 		ec.unmarshalInputCreateUserInput,
+		ec.unmarshalInputCreateWebhookInput,
 		ec.unmarshalInputDecommissionInstanceInput,
 		ec.unmarshalInputDrainMemberInput,
 		ec.unmarshalInputEnrolNodeInput,
+		ec.unmarshalInputEntitlementLimitsInput,
+		ec.unmarshalInputExplainPermissionInput,
 		ec.unmarshalInputGrantRoleInput,
 		ec.unmarshalInputInstanceFilter,
 		ec.unmarshalInputInvokeActionInput,
+		ec.unmarshalInputIssueRuntimeSecretInput,
 		ec.unmarshalInputLabelMemberInput,
 		ec.unmarshalInputLaunchInstanceInput,
 		ec.unmarshalInputMemberInput,
 		ec.unmarshalInputMemberReportInput,
 		ec.unmarshalInputNodeHeartbeatInput,
 		ec.unmarshalInputNodeInventoryInput,
+		ec.unmarshalInputOfferControlPlaneInput,
 		ec.unmarshalInputPlanAddMembersInput,
 		ec.unmarshalInputPlanDecommissionInstanceInput,
 		ec.unmarshalInputPlanMemberInput,
@@ -4748,9 +6818,17 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputRequestAllocationInput,
 		ec.unmarshalInputRetryOperationInput,
 		ec.unmarshalInputRollbackInstanceInput,
+		ec.unmarshalInputRotateServiceAccountKeyInput,
 		ec.unmarshalInputRunNodeTaskInput,
+		ec.unmarshalInputServiceAccountLimitsInput,
+		ec.unmarshalInputSetPolicyInput,
 		ec.unmarshalInputSetProjectQuotaInput,
 		ec.unmarshalInputSetSkuPriceInput,
+		ec.unmarshalInputUpdateProjectInput,
+		ec.unmarshalInputUpdateServiceAccountInput,
+		ec.unmarshalInputUpdateTenantInput,
+		ec.unmarshalInputUpdateUserInput,
+		ec.unmarshalInputUpdateWebhookInput,
 		ec.unmarshalInputUpgradeInstanceInput,
 	)
 	first := true
@@ -5216,6 +7294,51 @@ type Entitlement implements Node {
   createdAt: DateTime!
   "When it was taken away; null while it holds."
   revokedAt: DateTime
+  "Why it was given."
+  reason: String!
+  "Most live instances of the app; null for no bound."
+  maxInstances: Int
+  "Most members of one instance; null for no bound."
+  maxMembers: Int
+  "Most GPUs of the allocations of one instance; null for no bound."
+  maxGpus: Int
+  "Version constraints, such as ` + "`" + `>=1.2 <2` + "`" + ` or ` + "`" + `1.4.0` + "`" + `, any of which lets a version in; empty for all."
+  versions: [String!]!
+  "When it ends; null for never."
+  expiresAt: DateTime
+}
+
+"A page of entitlements."
+type EntitlementConnection {
+  "The rows, each with its cursor."
+  edges: [EntitlementEdge!]!
+  "Where the page stands."
+  pageInfo: PageInfo!
+}
+
+"An entitlement in a page."
+type EntitlementEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The entitlement."
+  node: Entitlement!
+}
+
+"How far an entitlement goes; what is left out has no bound."
+input EntitlementLimitsInput {
+  "Most live instances of the app, 1 to 10,000."
+  maxInstances: Int
+  "Most members of one instance, 1 to 10,000."
+  maxMembers: Int
+  "Most GPUs of the allocations of one instance, 1 to 100,000."
+  maxGpus: Int
+  "Version constraints, at most 20, any of which lets a version in."
+  versions: [String!]
+}
+
+extend type Query {
+  "The entitlements of a project, newest first. Key: entitlement.read."
+  entitlements("The project." projectId: ID!, "Revoked and expired ones too." ended: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): EntitlementConnection!
 }
 
 extend type Query {
@@ -5308,8 +7431,8 @@ extend type Mutation {
   promoteManifest("The step." input: PromoteManifestInput!): Manifest!
   "Register an adapter or change its address; it is asked to describe itself. Key: adapter.register, platform."
   registerAdapter("What it is made from." input: RegisterAdapterInput!): AdapterRegistration!
-  "Let a project launch an app. Key: entitlement.manage on the project."
-  grantEntitlement("The project." projectId: ID!, "The app." appSlug: String!): Entitlement!
+  "Let a project launch an app; limits and end of one that holds already are replaced. Key: entitlement.manage on the project."
+  grantEntitlement("The project." projectId: ID!, "The app." appSlug: String!, "How far it goes; left out for no bound." limits: EntitlementLimitsInput, "When it ends; left out for never." expiresAt: DateTime, "Why, kept in the audit." reason: String): Entitlement!
   "Stop a project from launching an app; what runs goes on. Key: entitlement.manage on the project."
   revokeEntitlement("The project." projectId: ID!, "The app." appSlug: String!, "Why, kept in the audit." reason: String): Entitlement!
 }
@@ -5444,6 +7567,8 @@ type AuditEntry implements Node {
   allowed: Boolean!
   "The object's id; empty when there was none."
   objectId: String!
+  "The tenant, if the object has one."
+  tenantId: ID
   "The project, if the object has one."
   projectId: ID
   "What it was before; null when nothing."
@@ -5460,6 +7585,8 @@ type AuditEntry implements Node {
   correlationId: String!
   "The address it came from."
   origin: String!
+  "Whether it was a break-glass mutation."
+  breakGlass: Boolean!
   "When."
   createdAt: DateTime!
 }
@@ -5480,7 +7607,106 @@ type AuditEntryEdge {
   node: AuditEntry!
 }
 
+"What is looked for in the audit; every part that is given must fit."
+input AuditFilterInput {
+  "Of this tenant."
+  tenantId: ID
+  "Of this project."
+  projectId: ID
+  "By this actor."
+  actorId: String
+  "By these kinds of actor, at most 8."
+  actorKinds: [String!]
+  "On this object."
+  objectId: String
+  "Asked for this permission key."
+  permissionKey: String
+  "Called this field."
+  action: String
+  "Allowed, or denied."
+  allowed: Boolean
+  "Break-glass, or not."
+  breakGlass: Boolean
+  "Tied together by this correlation id."
+  correlationId: String
+  "Not before."
+  from: DateTime
+  "Before."
+  to: DateTime
+}
+
+"A link of the audit's hash chain: ` + "`" + `link` + "`" + ` is SHA-256 of the link before and ` + "`" + `leaf` + "`" + `; ` + "`" + `leaf` + "`" + ` is SHA-256 of the entry's canonical form, which docs/guides/audit.md describes."
+type AuditLink {
+  "Place in the chain, from 1, without gaps."
+  seq: Int!
+  "The entry."
+  entry: AuditEntry!
+  "The entry's canonical form: the very bytes that were hashed, worked out from the row as it is now."
+  canonical: String!
+  "SHA-256 of the canonical form when it was sealed, in hexadecimal."
+  leaf: String!
+  "SHA-256 of the link before and the leaf, in hexadecimal; 64 zeros stand before the first."
+  link: String!
+  "When it was sealed."
+  sealedAt: DateTime!
+}
+
+"A signed statement of where the audit's chain stood."
+type AuditCheckpoint {
+  "Typed id, ` + "`" + `chk_…` + "`" + `."
+  id: ID!
+  "The link it signs."
+  seq: Int!
+  "That link, in hexadecimal."
+  link: String!
+  "JWS in compact form over seq, link and time, by a key of /.well-known/jwks.json or of an earlier one."
+  signature: String!
+  "When."
+  createdAt: DateTime!
+}
+
+"What a break-glass ending of an operation is."
+input BreakGlassEndOperationInput {
+  "The operation."
+  operationId: ID!
+  "Why nothing else will do: 20 to 1,000 characters, kept in the audit and shown on the operation."
+  reason: String!
+  "The incident's reference, at most 100 characters."
+  incident: String
+}
+
+"A role for a short time, by break-glass."
+input BreakGlassGrantRoleInput {
+  "The person who gets it."
+  subjectId: ID!
+  "The role."
+  role: String!
+  "Limit to this tenant."
+  tenantId: ID
+  "Limit to this project."
+  projectId: ID
+  "How long, 5 to 240 minutes."
+  durationMinutes: Int!
+  "Why nothing else will do: 20 to 1,000 characters, kept in the audit and shown beside the role."
+  reason: String!
+  "The incident's reference, at most 100 characters."
+  incident: String
+}
+
+extend type Mutation {
+  "End an operation that cannot end by itself, as FAILED with outcome UNVERIFIED; what it holds is listed as orphans. Flagged everywhere. Key: break_glass.use, platform."
+  breakGlassEndOperation("Which, and why." input: BreakGlassEndOperationInput!): Operation!
+  "Give a role for a short time, also to oneself. Flagged everywhere. Key: break_glass.use, platform."
+  breakGlassGrantRole("Which, to whom, where, why." input: BreakGlassGrantRoleInput!): RoleBinding!
+}
+
 extend type Query {
+  "Search the audit, newest first. Key: audit.read on the project or tenant that the filter names, else on the platform."
+  searchAudit("What is looked for." filter: AuditFilterInput!, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AuditEntryConnection!
+  "The audit's hash chain after a place, at most 500 links. Key: audit.verify, platform."
+  auditChain("Read on after this place; 0 for the beginning." afterSeq: Int! = 0, "How many, 1 to 500." first: Int! = 100): [AuditLink!]!
+  "Signed checkpoints of the chain after a place, oldest first, at most 100. Key: audit.verify, platform."
+  auditCheckpoints("Read on after this place; 0 for the beginning." afterSeq: Int! = 0): [AuditCheckpoint!]!
   "The audit of a project, newest first. Key: audit.read."
   auditEntries("The project." projectId: ID!, "Only attempts by these kinds of actor, at most 8." actorKinds: [String!], "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AuditEntryConnection!
 }
@@ -5550,6 +7776,30 @@ type User implements Node {
   displayName: String!
   "When the person was added."
   createdAt: DateTime!
+  "When the person was disabled; null while they may log in."
+  disabledAt: DateTime
+  "When the person last logged in; null if never."
+  lastLoginAt: DateTime
+}
+
+"A login of a person at a browser or a command line."
+type Session {
+  "Typed id, ` + "`" + `ses_…` + "`" + `."
+  id: ID!
+  "Whose it is."
+  userId: ID!
+  "How it was proved: ` + "`" + `oidc` + "`" + `, or ` + "`" + `link` + "`" + ` in development."
+  method: String!
+  "The address it was begun from."
+  origin: String!
+  "What the client called itself, cut short."
+  agent: String!
+  "When it was begun."
+  createdAt: DateTime!
+  "When it ends by itself."
+  expiresAt: DateTime!
+  "Whether it is the one that asks."
+  current: Boolean!
 }
 
 "A page of people."
@@ -5578,10 +7828,24 @@ type ServiceAccount implements Node {
   name: String!
   "The permission keys it may use, sorted."
   permissionKeys: [String!]!
+  "What it is bound to beyond its keys; null for nothing more."
+  limits: ServiceAccountLimits
+  "When it was deleted; null while it holds."
+  deletedAt: DateTime
   "When it was created."
   createdAt: DateTime!
   "Its keys, newest first, at most 100."
   keys: [ServiceAccountKey!]!
+}
+
+"What a service account is bound to beyond its keys."
+type ServiceAccountLimits {
+  "The instances and allocations that it may touch; null for all of its project."
+  objectIds: [ID!]
+  "The highest risk of an app action that it may ask for; null for any."
+  maxRisk: ActionRisk
+  "How many operations it may begin in an hour; null for no bound."
+  operationsPerHour: Int
 }
 
 "A page of service accounts."
@@ -5614,6 +7878,8 @@ type ServiceAccountKey implements Node {
   revokedAt: DateTime
   "When it was last used, to the minute; null if never."
   lastUsedAt: DateTime
+  "The key that takes its place; both work until this one ends; null when it was not rotated."
+  replacedBy: ID
 }
 
 "A role given to a subject at a scope: the platform, a tenant or a project."
@@ -5632,6 +7898,98 @@ type RoleBinding implements Node {
   expiresAt: DateTime
   "When it was given."
   createdAt: DateTime!
+  "Why it was given."
+  reason: String!
+  "Whether a break-glass mutation gave it."
+  breakGlass: Boolean!
+  "When it was taken away; null while it holds."
+  revokedAt: DateTime
+}
+
+"A page of role bindings."
+type RoleBindingConnection {
+  "The rows, each with its cursor."
+  edges: [RoleBindingEdge!]!
+  "Where the page stands."
+  pageInfo: PageInfo!
+}
+
+"A role binding in a page."
+type RoleBindingEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The binding."
+  node: RoleBinding!
+}
+
+"A named bundle of permission keys."
+type Role {
+  "The name."
+  name: String!
+  "What it is for."
+  description: String!
+  "Where it can be given: PLATFORM, TENANT, PROJECT; empty for the ceiling of a kind of machine, which nobody is given."
+  scopes: [String!]!
+  "Its keys, sorted."
+  permissionKeys: [String!]!
+}
+
+"A permission key: the one thing that a verb asks for."
+type PermissionKey {
+  "The key."
+  name: String!
+  "What it allows."
+  description: String!
+  "Its family; empty for the platform's own keys."
+  family: String!
+}
+
+"Who is asked about, for which key, on what."
+input ExplainPermissionInput {
+  "A person, service account, operation or node; left out for the caller itself."
+  subjectId: ID
+  "The permission key."
+  permissionKey: String!
+  "The object: any typed id, such as a project's or an instance's; left out for the platform."
+  objectId: ID
+}
+
+"A row that gives a permission, or comes nearest to giving it."
+type PermissionGround {
+  "What sort of row: BINDING, ALLOW_LIST, TOKEN, CEILING or LIMIT."
+  kind: String!
+  "The row's id: a binding, service account, operation or node; empty when no row could give it."
+  id: String!
+  "The role, for a binding."
+  role: String!
+  "How far it reaches: PLATFORM, TENANT or PROJECT; empty when that says nothing."
+  scope: String!
+  "When it ends; null for never."
+  expiresAt: DateTime
+  "What it says, for a person."
+  message: String!
+}
+
+"Whether somebody may do something, and why."
+type PermissionExplanation {
+  "Yes or no; what enforcement would say at this moment."
+  allowed: Boolean!
+  "About whom."
+  subject: Actor!
+  "The key."
+  permissionKey: String!
+  "What the key allows."
+  description: String!
+  "The tenant of the object; null for the platform's."
+  tenantId: ID
+  "The project of the object; null when it has none."
+  projectId: ID
+  "The rows that give it, at most 100; empty when it is not allowed."
+  because: [PermissionGround!]!
+  "What is missing, the nearest first, at most 20; empty when it is allowed."
+  missing: [PermissionGround!]!
+  "The people who can give what is missing, at most 20."
+  askWhom: [Actor!]!
 }
 
 "The caller, as the platform sees it."
@@ -5640,6 +7998,8 @@ type Viewer {
   actor: Actor!
   "The caller's tenant, if it has one."
   tenant: Tenant
+  "The caller's open sessions, at most 100; empty for machines."
+  sessions: [Session!]!
   "The roles the caller holds now, at most 1,000."
   bindings: [RoleBinding!]!
   "Projects the caller can see, by id."
@@ -5651,6 +8011,14 @@ type Viewer {
 extend type Query {
   "The caller itself."
   viewer: Viewer!
+  "Every role with its keys. For whoever is logged in."
+  roles: [Role!]!
+  "Every permission key. For whoever is logged in."
+  permissionKeys: [PermissionKey!]!
+  "Who holds which role at the platform, a tenant or a project, newest first; those of a project include its tenant's. Key: identity.binding.read at the scope."
+  roleBindings("The tenant." tenantId: ID, "The project." projectId: ID, "Revoked and expired ones too." ended: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): RoleBindingConnection!
+  "Whether a subject may do something, with the rows that say so or the nearest missing one. For oneself always; for others the key is identity.binding.read on the object's scope."
+  explainPermission("Who, what, where." input: ExplainPermissionInput!): PermissionExplanation!
   "A project by id. Key: project.read."
   project("The project." id: ID!): Project!
   "The people of a tenant. Key: identity.user.read."
@@ -5693,6 +8061,72 @@ input CreateUserInput {
   idempotencyKey: String!
 }
 
+"What changes of a tenant."
+input UpdateTenantInput {
+  "The tenant."
+  tenantId: ID!
+  "Name for people, 1 to 100 characters."
+  displayName: String!
+  "Why, kept in the audit."
+  reason: String
+}
+
+"What changes of a project."
+input UpdateProjectInput {
+  "The project."
+  projectId: ID!
+  "Name for people, 1 to 100 characters."
+  displayName: String!
+  "Why, kept in the audit."
+  reason: String
+}
+
+"What changes of a person."
+input UpdateUserInput {
+  "The person."
+  userId: ID!
+  "Name for people, 1 to 100 characters; left out to keep it."
+  displayName: String
+  "Whether nobody may log in as this person; left out to keep it. Disabling ends every session at once."
+  disabled: Boolean
+  "Why, kept in the audit."
+  reason: String
+}
+
+"What a service account is bound to beyond its keys."
+input ServiceAccountLimitsInput {
+  "The instances and allocations that it may touch, at most 100; left out for all of its project."
+  objectIds: [ID!]
+  "The highest risk of an app action that it may ask for; left out for any."
+  maxRisk: ActionRisk
+  "How many operations it may begin in an hour, 1 to 100,000; left out for no bound."
+  operationsPerHour: Int
+}
+
+"What changes of a service account; what is left out stays."
+input UpdateServiceAccountInput {
+  "The service account."
+  serviceAccountId: ID!
+  "The permission keys it may use; each that is new must be one the caller holds."
+  permissionKeys: [String!]
+  "What it is bound to from now on; an empty object for nothing."
+  limits: ServiceAccountLimitsInput
+  "Why, kept in the audit."
+  reason: String
+}
+
+"Which key is rotated, and how."
+input RotateServiceAccountKeyInput {
+  "The key that ends."
+  keyId: ID!
+  "Seconds for which both work, 0 to 604,800."
+  overlapSeconds: Int! = 86400
+  "When the new one stops working; left out for as long after its making as the old one had."
+  expiresAt: DateTime
+  "Why, kept in the audit."
+  reason: String
+}
+
 "Which role goes to whom and where."
 input GrantRoleInput {
   "The user who gets the role."
@@ -5717,6 +8151,8 @@ input CreateServiceAccountInput {
   name: String!
   "The permission keys it may use; each must be one the caller holds."
   permissionKeys: [String!]!
+  "What it is bound to beyond its keys; left out for nothing more."
+  limits: ServiceAccountLimitsInput
   "Makes a repeat harmless: same key and input, same service account."
   idempotencyKey: String!
 }
@@ -5758,6 +8194,24 @@ extend type Mutation {
   grantRole("Which, to whom, where." input: GrantRoleInput!): RoleBinding!
   "Take a role away. Key: identity.binding.revoke at its scope."
   revokeRole("The binding." bindingId: ID!, "Why, kept in the audit." reason: String): RoleBinding!
+  "Change a tenant's name. Key: tenant.update."
+  updateTenant("What changes." input: UpdateTenantInput!): Tenant!
+  "Change a project's name. Key: project.update."
+  updateProject("What changes." input: UpdateProjectInput!): Project!
+  "Delete a project that holds no live instance and no allocation; its service accounts, keys, roles and webhooks end at once. Key: project.delete."
+  deleteProject("The project." projectId: ID!, "Why, kept in the audit." reason: String!): Project!
+  "Rename, disable or enable a person. Key: identity.user.update on the person's tenant."
+  updateUser("What changes." input: UpdateUserInput!): User!
+  "End one of the caller's own sessions."
+  endSession("The session." sessionId: ID!): Session!
+  "End every session of a person; answers how many ended. For oneself always; for others the key is identity.user.logout on the person's tenant."
+  logoutEverywhere("The person; left out for oneself." userId: ID, "Why, kept in the audit." reason: String): Int!
+  "Change what a service account may do. Key: identity.service_account.update."
+  updateServiceAccount("What changes." input: UpdateServiceAccountInput!): ServiceAccount!
+  "Delete a service account; its keys end at once. Key: identity.service_account.delete."
+  deleteServiceAccount("The service account." serviceAccountId: ID!, "Why, kept in the audit." reason: String): ServiceAccount!
+  "Make a new key in the place of an old one, which ends after the overlap. Keys: identity.service_account.key.create and .revoke."
+  rotateServiceAccountKey("Which, and how." input: RotateServiceAccountKeyInput!): CreateServiceAccountKeyPayload!
   "Make a service account. Key: identity.service_account.create on the project."
   createServiceAccount("What it is made from." input: CreateServiceAccountInput!): ServiceAccount!
   "Make a key for a service account; its secret is in the answer and nowhere else. Key: identity.service_account.key.create."
@@ -6085,6 +8539,10 @@ input LaunchInstanceInput {
   components: [ComponentInput!]
   "Config by the manifest's schema, at most 64 KiB; left out for its defaults."
   config: JSON
+  "Who runs its control plane."
+  operatingMode: OperatingMode! = TENANT_DEDICATED
+  "Whom its control plane serves; TENANT asks for control_plane.create on the tenant as well."
+  controlPlaneScope: ControlPlaneScope! = PROJECT
   "Seconds until it counts as failed, 30 to 86,400."
   deadlineSeconds: Int! = 900
   "Launch a manifest that is not active yet to test it; asks for manifest.smoke as well."
@@ -6179,6 +8637,8 @@ input InvokeActionInput {
   action: String!
   "Its input, by its schema, at most 256 KiB."
   input: JSON
+  "The project that asks, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is asked for there."
+  projectId: ID
   "Makes a repeat harmless: same key and input, same answer."
   idempotencyKey: String!
 }
@@ -7234,6 +9694,8 @@ type Plan {
   supersedes: [Operation!]!
   "What else would change: versions, config, counts."
   change: JSON!
+  "Who else would be touched; the hash rests on who is attached."
+  impact: Impact!
 }
 
 "Capacity that is asked for along with a change."
@@ -7323,6 +9785,582 @@ extend type Query {
   planRollbackInstance("To what." input: PlanRollbackInstanceInput!): Plan!
   "What tearing an instance down would do. Key: <family>.instance.delete on the instance's project."
   planDecommissionInstance("Which." input: PlanDecommissionInstanceInput!): Plan!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/policy.graphql", Input: `"The level that a policy overlay stands on; a lower one only narrows."
+enum PolicyScope {
+  "Everyone."
+  PLATFORM
+  "A tenant."
+  TENANT
+  "A project."
+  PROJECT
+}
+
+"A revision of the policy of the platform, a tenant or a project. docs/guides/policy.md describes the document."
+type PolicyOverlay implements Node {
+  "Typed id, ` + "`" + `pol_…` + "`" + `."
+  id: ID!
+  "The level."
+  scope: PolicyScope!
+  "The tenant; null at platform scope."
+  tenantId: ID
+  "The project; null at platform and tenant scope."
+  projectId: ID
+  "Its number in its place, from 1."
+  revision: Int!
+  "The rules."
+  document: JSON!
+  "Why it was written."
+  reason: String!
+  "Who wrote it."
+  updatedBy: String!
+  "When it was written."
+  createdAt: DateTime!
+  "When the next revision took its place; null while it holds."
+  supersededAt: DateTime
+}
+
+"A page of policy overlays."
+type PolicyOverlayConnection {
+  "The rows, each with its cursor."
+  edges: [PolicyOverlayEdge!]!
+  "Where the page stands."
+  pageInfo: PageInfo!
+}
+
+"A policy overlay in a page."
+type PolicyOverlayEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The overlay."
+  node: PolicyOverlay!
+}
+
+"What a rule does."
+enum PolicyEffect {
+  "Nothing but these."
+  ALLOW
+  "None of these."
+  DENY
+  "No more than this."
+  CEILING
+}
+
+"A rule that holds for a project, with where it comes from."
+type EffectiveRule {
+  "What it is about, such as ` + "`" + `regions` + "`" + ` or ` + "`" + `maxGpus` + "`" + `."
+  dimension: String!
+  "What it does."
+  effect: PolicyEffect!
+  "The values, sorted; empty for a ceiling."
+  values: [String!]!
+  "The ceiling; null for others. Money is in millionths of the currency an hour."
+  limit: Int
+  "The level that it stands on."
+  origin: PolicyScope!
+  "The overlay that holds it; null for what the platform does without being told."
+  overlayId: ID
+  "Whether it is the platform's final word, which nothing below can be asked about."
+  final: Boolean!
+  "What it says, for a person."
+  message: String!
+}
+
+"What policy leaves of a project's choices."
+type EffectivePolicy {
+  "The project."
+  projectId: ID!
+  "Changes whenever any of the overlays does."
+  hash: String!
+  "Every rule that holds, by dimension, widest level first; at most 3,000."
+  rules: [EffectiveRule!]!
+}
+
+"What would newly be denied if an overlay were written."
+type PolicyImpact {
+  "The project."
+  projectId: ID!
+  "The instance or allocation that breaks the rule today; null when an entitlement does."
+  objectId: ID
+  "Its name."
+  name: String!
+  "What would be refused, such as adding members to it."
+  reasons: [Reason!]!
+}
+
+"What writing an overlay would do. Nothing is written."
+type PolicyPreview {
+  "What is wrong with it; it would be refused unless this is empty."
+  problems: [Reason!]!
+  "What it would newly deny, at most 200. What runs already goes on; it can be changed no more where a rule forbids it."
+  newlyDenied: [PolicyImpact!]!
+  "How much it would newly deny in all."
+  newlyDeniedTotal: Int!
+  "What would be allowed again, in all."
+  newlyAllowedTotal: Int!
+}
+
+"An overlay to be written."
+input SetPolicyInput {
+  "Of this tenant; left out with projectId for the platform's."
+  tenantId: ID
+  "Of this project (its tenant is implied)."
+  projectId: ID
+  "The whole document, at most 64 KiB; an empty object lifts every rule of this level."
+  document: JSON!
+  "The revision that it takes the place of, 0 for the first; CONFLICT when there is a newer one."
+  expectedRevision: Int!
+  "Why, kept in the audit."
+  reason: String!
+}
+
+extend type Query {
+  "The overlay of the platform, a tenant or a project that holds now, and those before it, newest first. Key: policy.read at the scope; for the platform's, anywhere."
+  policyOverlays("Of this tenant; left out with projectId for the platform's." tenantId: ID, "Of this project." projectId: ID, "How many, 1 to 100." first: Int = 20, "Read on after this cursor." after: String): PolicyOverlayConnection!
+  "What policy leaves of a project's choices, with the origin of every rule. Key: policy.read on the project."
+  effectivePolicy("The project." projectId: ID!): EffectivePolicy!
+  "Who and what an overlay would newly deny. Key: policy.manage at the scope."
+  previewPolicy("The overlay." input: SetPolicyInput!): PolicyPreview!
+}
+
+extend type Mutation {
+  "Write an overlay; POLICY_WIDENS when it would allow what stands forbidden above it. Key: policy.manage at the scope."
+  setPolicy("The overlay." input: SetPolicyInput!): PolicyOverlay!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/secret.graphql", Input: `"Who may take delivery of a runtime secret."
+enum SecretAudience {
+  "The node that a member is bound to."
+  NODE
+  "The instance's adapter, by its operation's or call's token."
+  ADAPTER
+}
+
+"How often a runtime secret may be delivered."
+enum SecretDelivery {
+  "Once; then it is wiped."
+  ONCE
+  "As often as asked for, until it expires."
+  UNTIL_EXPIRY
+}
+
+"A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to whom it is bound to."
+type RuntimeSecret implements Node {
+  "Typed id, ` + "`" + `sec_…` + "`" + `; node tasks refer to the secret by it."
+  id: ID!
+  "The instance."
+  instanceId: ID!
+  "What it is for: ` + "`" + `artifact_pull` + "`" + `, or a purpose that the manifest declares."
+  purpose: String!
+  "Who may take delivery."
+  audience: SecretAudience!
+  "The member it is for; null for the whole instance."
+  memberId: ID
+  "The node it is bound to; null for the adapter."
+  nodeId: ID
+  "How often it may be delivered."
+  delivery: SecretDelivery!
+  "What it is made for, such as an artifact's digest; no secret."
+  spec: JSON!
+  "The number of its value, raised by rotation."
+  version: Int!
+  "How often this version was delivered."
+  deliveries: Int!
+  "When it was last delivered; null if never."
+  deliveredAt: DateTime
+  "When it can be delivered no more."
+  expiresAt: DateTime!
+  "When it was last rotated; null if never."
+  rotatedAt: DateTime
+  "Until when the value before the last rotation still counts; null when it does not."
+  previousUntil: DateTime
+  "When it was revoked; null while it was not."
+  revokedAt: DateTime
+  "Who issued it."
+  issuedBy: Actor!
+  "When it was issued."
+  createdAt: DateTime!
+}
+
+"A page of runtime secrets."
+type RuntimeSecretConnection {
+  "The rows, each with its cursor."
+  edges: [RuntimeSecretEdge!]!
+  "Where the page stands."
+  pageInfo: PageInfo!
+}
+
+"A runtime secret in a page."
+type RuntimeSecretEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The secret."
+  node: RuntimeSecret!
+}
+
+"What secret is issued."
+input IssueRuntimeSecretInput {
+  "The instance."
+  instanceId: ID!
+  "What it is for: ` + "`" + `artifact_pull` + "`" + `, or a purpose that the manifest declares and policy allows."
+  purpose: String!
+  "Who may take delivery."
+  audience: SecretAudience!
+  "The member whose node may take delivery; required for NODE."
+  memberId: ID
+  "The digest of the artifact to be pulled, one that the instance's manifest pins; required for artifact_pull."
+  artifactDigest: String
+  "Seconds until it can be delivered no more, 30 to 86,400; at most 900 for artifact_pull."
+  ttlSeconds: Int! = 300
+  "How often it may be delivered."
+  delivery: SecretDelivery! = ONCE
+  "Why, kept in the audit."
+  reason: String
+  "Makes a repeat harmless: same key and input, same secret."
+  idempotencyKey: String!
+}
+
+"A delivery of a runtime secret."
+type RedeemedSecret {
+  "The secret."
+  id: ID!
+  "What it is for."
+  purpose: String!
+  "The number of the value."
+  version: Int!
+  "The value, for an adapter; null for a node, which gets it sealed."
+  value: String
+  "The value in an anonymous NaCl box to the node's own key, base64; null for an adapter."
+  sealed: String
+  "When the value stops working."
+  expiresAt: DateTime!
+}
+
+extend type Query {
+  "The runtime secrets of an instance, newest first; never their values. Key: secret.read on its project."
+  runtimeSecrets("The instance." instanceId: ID!, "Spent, expired and revoked ones too." ended: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): RuntimeSecretConnection!
+}
+
+extend type Mutation {
+  "Issue a runtime secret. PURPOSE_DENIED when the manifest does not declare the purpose or policy does not allow it. Key: secret.issue on the instance's project."
+  issueRuntimeSecret("What." input: IssueRuntimeSecretInput!): RuntimeSecret!
+  "Take delivery of a secret that is bound to the calling node or operation; SECRET_SPENT when it was delivered as often as it may be. Key: secret.redeem."
+  redeemRuntimeSecret("The secret." secretId: ID!): RedeemedSecret!
+  "Make a new value; the one before counts for the overlap, 0 to 86,400 seconds. Key: secret.rotate on its project."
+  rotateRuntimeSecret("The secret." secretId: ID!, "Seconds for which both count." overlapSeconds: Int! = 300, "Why, kept in the audit." reason: String): RuntimeSecret!
+  "Revoke a secret and wipe its value. Key: secret.revoke on its project."
+  revokeRuntimeSecret("The secret." secretId: ID!, "Why, kept in the audit." reason: String): RuntimeSecret!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/share.graphql", Input: `"Where the offer of a shared control plane stands."
+enum ShareStatus {
+  "Waits for the other project's answer."
+  OFFERED
+  "The other project uses it."
+  ATTACHED
+  "The other project said no."
+  DECLINED
+  "The owner took the offer back."
+  WITHDRAWN
+  "Ended by either side."
+  DETACHED
+}
+
+"What an attached project sees of a shared control plane."
+type SharedControlPlane {
+  "The instance."
+  instanceId: ID!
+  "Its name."
+  name: String!
+  "The app."
+  appSlug: String!
+  "The version."
+  appVersion: String!
+  "The family of permission keys that its actions ask for."
+  permissionFamily: String!
+  "Where it stands."
+  status: InstanceStatus!
+  "How well it works."
+  health: Health!
+  "What its app can be asked to do."
+  actions: [ActionSpec!]!
+}
+
+"The offer of a tenant's shared control plane to another of its projects, and what became of it."
+type ControlPlaneShare implements Node {
+  "Typed id, ` + "`" + `cps_…` + "`" + `."
+  id: ID!
+  "The shared instance."
+  instanceId: ID!
+  "The project that the instance lives in."
+  ownerProjectId: ID!
+  "The project that it is offered to."
+  projectId: ID!
+  "Where it stands."
+  status: ShareStatus!
+  "Why it was offered."
+  reason: String!
+  "Who offered it."
+  offeredBy: String!
+  "Who accepted or declined it; empty until then."
+  answeredBy: String!
+  "Why it was declined, withdrawn or detached; empty while it was not."
+  endReason: String!
+  "When it was offered."
+  createdAt: DateTime!
+  "When it was accepted or declined."
+  answeredAt: DateTime
+  "When it ended."
+  endedAt: DateTime
+  "What is shared."
+  controlPlane: SharedControlPlane!
+}
+
+"A page of shares."
+type ControlPlaneShareConnection {
+  "The rows, each with its cursor."
+  edges: [ControlPlaneShareEdge!]!
+  "Where the page stands."
+  pageInfo: PageInfo!
+}
+
+"A share in a page."
+type ControlPlaneShareEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The share."
+  node: ControlPlaneShare!
+}
+
+"A project that a change of a control plane would touch."
+type ImpactedProject {
+  "The project."
+  projectId: ID!
+  "Its name."
+  displayName: String!
+  "Since when it is attached; null for the owner's."
+  attachedAt: DateTime
+  "How many people and service accounts can use it there."
+  subjects: Int!
+  "How many actions it asked for in the last 24 hours."
+  recentActions: Int!
+}
+
+"Who and what an operation on an instance would touch: its blast radius."
+type Impact {
+  "The instance."
+  instanceId: ID!
+  "Whom its control plane serves."
+  controlPlaneScope: ControlPlaneScope!
+  "The projects it serves, its own first, at most 100."
+  projects: [ImpactedProject!]!
+  "How many other projects are attached."
+  attachedTotal: Int!
+  "How many members it has."
+  membersTotal: Int!
+  "How many operations on it are open."
+  openOperations: Int!
+}
+
+"What is offered to whom."
+input OfferControlPlaneInput {
+  "The instance, whose control plane serves its tenant."
+  instanceId: ID!
+  "The project of the same tenant that it is offered to."
+  projectId: ID!
+  "Why, kept in the audit and shown to the other project."
+  reason: String!
+  "Makes a repeat harmless: same key and input, same offer."
+  idempotencyKey: String!
+}
+
+extend type Query {
+  "The shared control planes that a project offers or is offered, newest first. Key: control_plane.read on the project."
+  controlPlaneShares("The project." projectId: ID!, "Ended ones too." ended: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ControlPlaneShareConnection!
+  "Who and what an operation on an instance would touch. Key: control_plane.read on its project."
+  impactOf("The instance." instanceId: ID!): Impact!
+}
+
+extend type Mutation {
+  "Offer a shared control plane to another project of the tenant. Key: control_plane.offer on the instance's project."
+  offerControlPlane("What, to whom." input: OfferControlPlaneInput!): ControlPlaneShare!
+  "Accept an offer: the project's people may then ask the app for what their keys there allow. Key: control_plane.attach on the project it is offered to."
+  acceptControlPlane("The offer." shareId: ID!, "Why, kept in the audit." reason: String): ControlPlaneShare!
+  "Say no to an offer. Key: control_plane.attach on the project it is offered to."
+  declineControlPlane("The offer." shareId: ID!, "Why, kept in the audit." reason: String): ControlPlaneShare!
+  "Take an offer back, or put an attached project out. Key: control_plane.offer on the instance's project."
+  withdrawControlPlane("The share." shareId: ID!, "Why, kept in the audit." reason: String!): ControlPlaneShare!
+  "Leave a shared control plane. Key: control_plane.detach on the attached project."
+  detachControlPlane("The share." shareId: ID!, "Why, kept in the audit." reason: String): ControlPlaneShare!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/webhook.graphql", Input: `"Whether a webhook is served."
+enum WebhookStatus {
+  "Served."
+  ACTIVE
+  "Paused by somebody; events wait at its cursor."
+  PAUSED
+  "Every delivery has failed for five days; served again when it is resumed."
+  FAILING
+}
+
+"A subscription of a project to its events by HTTP, signed as Standard Webhooks says."
+type Webhook implements Node {
+  "Typed id, ` + "`" + `whk_…` + "`" + `."
+  id: ID!
+  "The project."
+  projectId: ID!
+  "Where events are sent."
+  url: String!
+  "For people."
+  description: String!
+  "Event types, such as ` + "`" + `apps.instance.running` + "`" + `, or prefixes such as ` + "`" + `apps.instance.*` + "`" + `."
+  eventTypes: [String!]!
+  "Whether it is served."
+  status: WebhookStatus!
+  "How far the project's feed was read for it."
+  cursor: String!
+  "When its secret was last rotated; null if never."
+  secretRotatedAt: DateTime
+  "Until when the secret before also signs; null when it does not."
+  previousUntil: DateTime
+  "When a delivery last succeeded; null if never."
+  lastDeliveredAt: DateTime
+  "Since when every delivery fails; null while they do not."
+  failingSince: DateTime
+  "Why the last delivery failed; empty when it did not."
+  lastError: String!
+  "When it was made."
+  createdAt: DateTime!
+  "When it was deleted; null while it was not."
+  deletedAt: DateTime
+}
+
+"A page of webhooks."
+type WebhookConnection {
+  "The rows, each with its cursor."
+  edges: [WebhookEdge!]!
+  "Where the page stands."
+  pageInfo: PageInfo!
+}
+
+"A webhook in a page."
+type WebhookEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The webhook."
+  node: Webhook!
+}
+
+"Where a delivery stands."
+enum DeliveryState {
+  "On its way, or waiting for its next try."
+  PENDING
+  "Taken, by an answer 2xx."
+  DELIVERED
+  "Given up after its last try; it can be sent again."
+  DEAD
+}
+
+"An event on its way to a webhook."
+type WebhookDelivery implements Node {
+  "Typed id, ` + "`" + `whd_…` + "`" + `; the ` + "`" + `webhook-id` + "`" + ` header carries it, the same at every try."
+  id: ID!
+  "The webhook."
+  webhookId: ID!
+  "The event."
+  eventId: ID!
+  "What happened."
+  eventType: String!
+  "Where it stands."
+  state: DeliveryState!
+  "How often it was tried."
+  attempts: Int!
+  "The HTTP status of the last answer; null when there was none."
+  responseStatus: Int
+  "Why the last try failed."
+  error: String!
+  "When it is tried again; null when it is not."
+  nextAttemptAt: DateTime
+  "When it was taken; null until then."
+  deliveredAt: DateTime
+  "When it began."
+  createdAt: DateTime!
+}
+
+"A page of deliveries."
+type WebhookDeliveryConnection {
+  "The rows, each with its cursor."
+  edges: [WebhookDeliveryEdge!]!
+  "Where the page stands."
+  pageInfo: PageInfo!
+}
+
+"A delivery in a page."
+type WebhookDeliveryEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The delivery."
+  node: WebhookDelivery!
+}
+
+"What a new webhook is made from."
+input CreateWebhookInput {
+  "The project."
+  projectId: ID!
+  "Where events are sent: https, or http where the operator allows it; at most 2,000 characters."
+  url: String!
+  "Event types or prefixes that end in ` + "`" + `.*` + "`" + `, 1 to 50."
+  eventTypes: [String!]!
+  "For people, at most 200 characters."
+  description: String
+  "Makes a repeat harmless: same key and input, same webhook. A repeat shows no secret."
+  idempotencyKey: String!
+}
+
+"What changes of a webhook; what is left out stays."
+input UpdateWebhookInput {
+  "The webhook."
+  webhookId: ID!
+  "Where events are sent."
+  url: String
+  "Event types or prefixes."
+  eventTypes: [String!]
+  "For people."
+  description: String
+  "true pauses it; false resumes it at its cursor."
+  paused: Boolean
+}
+
+"A webhook with its signing secret, for the only time."
+type WebhookSecretPayload {
+  "The webhook."
+  webhook: Webhook!
+  "The signing secret, ` + "`" + `whsec_…` + "`" + `; null when a repeat was answered."
+  secret: String
+}
+
+extend type Query {
+  "The webhooks of a project. Key: webhook.read."
+  webhooks("The project." projectId: ID!, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): WebhookConnection!
+  "The deliveries of a webhook, newest first; DEAD ones are its dead-letter list. Key: webhook.read on its project."
+  webhookDeliveries("The webhook." webhookId: ID!, "Only in these states." states: [DeliveryState!], "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): WebhookDeliveryConnection!
+}
+
+extend type Mutation {
+  "Make a webhook; it begins with what happens from now on. Key: webhook.manage on the project; what it sends is bounded by the families that its maker may read."
+  createWebhook("What it is made from." input: CreateWebhookInput!): WebhookSecretPayload!
+  "Change, pause or resume a webhook. Key: webhook.manage."
+  updateWebhook("What changes." input: UpdateWebhookInput!): Webhook!
+  "Delete a webhook; deliveries under way are dropped. Key: webhook.manage."
+  deleteWebhook("The webhook." webhookId: ID!, "Why, kept in the audit." reason: String): Webhook!
+  "Make a new signing secret; for the overlap, 0 to 604,800 seconds, both sign. Key: webhook.manage."
+  rotateWebhookSecret("The webhook." webhookId: ID!, "Seconds for which both sign." overlapSeconds: Int! = 86400): WebhookSecretPayload!
+  "Send what happened after a cursor of the project's feed again. Key: webhook.manage."
+  replayWebhook("The webhook." webhookId: ID!, "A cursor of projectActivity." after: String!, "Why, kept in the audit." reason: String): Webhook!
+  "Send one delivery again, with the same id. Key: webhook.manage."
+  redeliverWebhook("The delivery." deliveryId: ID!): WebhookDelivery!
 }
 `, BuiltIn: false},
 }
@@ -7570,6 +10608,22 @@ func (ec *executionContext) childFields_ArtifactEdge(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type ArtifactEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_AuditCheckpoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_AuditCheckpoint_id(ctx, field)
+	case "seq":
+		return ec.fieldContext_AuditCheckpoint_seq(ctx, field)
+	case "link":
+		return ec.fieldContext_AuditCheckpoint_link(ctx, field)
+	case "signature":
+		return ec.fieldContext_AuditCheckpoint_signature(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_AuditCheckpoint_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AuditCheckpoint", field.Name)
+}
+
 func (ec *executionContext) childFields_AuditEntry(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -7584,6 +10638,8 @@ func (ec *executionContext) childFields_AuditEntry(ctx context.Context, field gr
 		return ec.fieldContext_AuditEntry_allowed(ctx, field)
 	case "objectId":
 		return ec.fieldContext_AuditEntry_objectId(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_AuditEntry_tenantId(ctx, field)
 	case "projectId":
 		return ec.fieldContext_AuditEntry_projectId(ctx, field)
 	case "before":
@@ -7600,6 +10656,8 @@ func (ec *executionContext) childFields_AuditEntry(ctx context.Context, field gr
 		return ec.fieldContext_AuditEntry_correlationId(ctx, field)
 	case "origin":
 		return ec.fieldContext_AuditEntry_origin(ctx, field)
+	case "breakGlass":
+		return ec.fieldContext_AuditEntry_breakGlass(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_AuditEntry_createdAt(ctx, field)
 	}
@@ -7624,6 +10682,24 @@ func (ec *executionContext) childFields_AuditEntryEdge(ctx context.Context, fiel
 		return ec.fieldContext_AuditEntryEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type AuditEntryEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_AuditLink(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "seq":
+		return ec.fieldContext_AuditLink_seq(ctx, field)
+	case "entry":
+		return ec.fieldContext_AuditLink_entry(ctx, field)
+	case "canonical":
+		return ec.fieldContext_AuditLink_canonical(ctx, field)
+	case "leaf":
+		return ec.fieldContext_AuditLink_leaf(ctx, field)
+	case "link":
+		return ec.fieldContext_AuditLink_link(ctx, field)
+	case "sealedAt":
+		return ec.fieldContext_AuditLink_sealedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AuditLink", field.Name)
 }
 
 func (ec *executionContext) childFields_Blocker(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7744,6 +10820,58 @@ func (ec *executionContext) childFields_ComputeNodeEdge(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type ComputeNodeEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_ControlPlaneShare(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_ControlPlaneShare_id(ctx, field)
+	case "instanceId":
+		return ec.fieldContext_ControlPlaneShare_instanceId(ctx, field)
+	case "ownerProjectId":
+		return ec.fieldContext_ControlPlaneShare_ownerProjectId(ctx, field)
+	case "projectId":
+		return ec.fieldContext_ControlPlaneShare_projectId(ctx, field)
+	case "status":
+		return ec.fieldContext_ControlPlaneShare_status(ctx, field)
+	case "reason":
+		return ec.fieldContext_ControlPlaneShare_reason(ctx, field)
+	case "offeredBy":
+		return ec.fieldContext_ControlPlaneShare_offeredBy(ctx, field)
+	case "answeredBy":
+		return ec.fieldContext_ControlPlaneShare_answeredBy(ctx, field)
+	case "endReason":
+		return ec.fieldContext_ControlPlaneShare_endReason(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_ControlPlaneShare_createdAt(ctx, field)
+	case "answeredAt":
+		return ec.fieldContext_ControlPlaneShare_answeredAt(ctx, field)
+	case "endedAt":
+		return ec.fieldContext_ControlPlaneShare_endedAt(ctx, field)
+	case "controlPlane":
+		return ec.fieldContext_ControlPlaneShare_controlPlane(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ControlPlaneShare", field.Name)
+}
+
+func (ec *executionContext) childFields_ControlPlaneShareConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ControlPlaneShareConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ControlPlaneShareConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ControlPlaneShareConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ControlPlaneShareEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ControlPlaneShareEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ControlPlaneShareEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ControlPlaneShareEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateNodeEnrolmentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "token":
@@ -7786,6 +10914,40 @@ func (ec *executionContext) childFields_Drift(ctx context.Context, field graphql
 	return nil, fmt.Errorf("no field named %q was found under type Drift", field.Name)
 }
 
+func (ec *executionContext) childFields_EffectivePolicy(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "projectId":
+		return ec.fieldContext_EffectivePolicy_projectId(ctx, field)
+	case "hash":
+		return ec.fieldContext_EffectivePolicy_hash(ctx, field)
+	case "rules":
+		return ec.fieldContext_EffectivePolicy_rules(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EffectivePolicy", field.Name)
+}
+
+func (ec *executionContext) childFields_EffectiveRule(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "dimension":
+		return ec.fieldContext_EffectiveRule_dimension(ctx, field)
+	case "effect":
+		return ec.fieldContext_EffectiveRule_effect(ctx, field)
+	case "values":
+		return ec.fieldContext_EffectiveRule_values(ctx, field)
+	case "limit":
+		return ec.fieldContext_EffectiveRule_limit(ctx, field)
+	case "origin":
+		return ec.fieldContext_EffectiveRule_origin(ctx, field)
+	case "overlayId":
+		return ec.fieldContext_EffectiveRule_overlayId(ctx, field)
+	case "final":
+		return ec.fieldContext_EffectiveRule_final(ctx, field)
+	case "message":
+		return ec.fieldContext_EffectiveRule_message(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EffectiveRule", field.Name)
+}
+
 func (ec *executionContext) childFields_EnrolNodePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "node":
@@ -7812,8 +10974,40 @@ func (ec *executionContext) childFields_Entitlement(ctx context.Context, field g
 		return ec.fieldContext_Entitlement_createdAt(ctx, field)
 	case "revokedAt":
 		return ec.fieldContext_Entitlement_revokedAt(ctx, field)
+	case "reason":
+		return ec.fieldContext_Entitlement_reason(ctx, field)
+	case "maxInstances":
+		return ec.fieldContext_Entitlement_maxInstances(ctx, field)
+	case "maxMembers":
+		return ec.fieldContext_Entitlement_maxMembers(ctx, field)
+	case "maxGpus":
+		return ec.fieldContext_Entitlement_maxGpus(ctx, field)
+	case "versions":
+		return ec.fieldContext_Entitlement_versions(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_Entitlement_expiresAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Entitlement", field.Name)
+}
+
+func (ec *executionContext) childFields_EntitlementConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_EntitlementConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_EntitlementConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EntitlementConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_EntitlementEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_EntitlementEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_EntitlementEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EntitlementEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_Event(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7902,6 +11096,40 @@ func (ec *executionContext) childFields_Generation(ctx context.Context, field gr
 		return ec.fieldContext_Generation_createdAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Generation", field.Name)
+}
+
+func (ec *executionContext) childFields_Impact(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "instanceId":
+		return ec.fieldContext_Impact_instanceId(ctx, field)
+	case "controlPlaneScope":
+		return ec.fieldContext_Impact_controlPlaneScope(ctx, field)
+	case "projects":
+		return ec.fieldContext_Impact_projects(ctx, field)
+	case "attachedTotal":
+		return ec.fieldContext_Impact_attachedTotal(ctx, field)
+	case "membersTotal":
+		return ec.fieldContext_Impact_membersTotal(ctx, field)
+	case "openOperations":
+		return ec.fieldContext_Impact_openOperations(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Impact", field.Name)
+}
+
+func (ec *executionContext) childFields_ImpactedProject(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "projectId":
+		return ec.fieldContext_ImpactedProject_projectId(ctx, field)
+	case "displayName":
+		return ec.fieldContext_ImpactedProject_displayName(ctx, field)
+	case "attachedAt":
+		return ec.fieldContext_ImpactedProject_attachedAt(ctx, field)
+	case "subjects":
+		return ec.fieldContext_ImpactedProject_subjects(ctx, field)
+	case "recentActions":
+		return ec.fieldContext_ImpactedProject_recentActions(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ImpactedProject", field.Name)
 }
 
 func (ec *executionContext) childFields_Instance(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8484,6 +11712,60 @@ func (ec *executionContext) childFields_PageInfo(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
 }
 
+func (ec *executionContext) childFields_PermissionExplanation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "allowed":
+		return ec.fieldContext_PermissionExplanation_allowed(ctx, field)
+	case "subject":
+		return ec.fieldContext_PermissionExplanation_subject(ctx, field)
+	case "permissionKey":
+		return ec.fieldContext_PermissionExplanation_permissionKey(ctx, field)
+	case "description":
+		return ec.fieldContext_PermissionExplanation_description(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_PermissionExplanation_tenantId(ctx, field)
+	case "projectId":
+		return ec.fieldContext_PermissionExplanation_projectId(ctx, field)
+	case "because":
+		return ec.fieldContext_PermissionExplanation_because(ctx, field)
+	case "missing":
+		return ec.fieldContext_PermissionExplanation_missing(ctx, field)
+	case "askWhom":
+		return ec.fieldContext_PermissionExplanation_askWhom(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PermissionExplanation", field.Name)
+}
+
+func (ec *executionContext) childFields_PermissionGround(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "kind":
+		return ec.fieldContext_PermissionGround_kind(ctx, field)
+	case "id":
+		return ec.fieldContext_PermissionGround_id(ctx, field)
+	case "role":
+		return ec.fieldContext_PermissionGround_role(ctx, field)
+	case "scope":
+		return ec.fieldContext_PermissionGround_scope(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_PermissionGround_expiresAt(ctx, field)
+	case "message":
+		return ec.fieldContext_PermissionGround_message(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PermissionGround", field.Name)
+}
+
+func (ec *executionContext) childFields_PermissionKey(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_PermissionKey_name(ctx, field)
+	case "description":
+		return ec.fieldContext_PermissionKey_description(ctx, field)
+	case "family":
+		return ec.fieldContext_PermissionKey_family(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PermissionKey", field.Name)
+}
+
 func (ec *executionContext) childFields_Plan(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "hash":
@@ -8510,6 +11792,8 @@ func (ec *executionContext) childFields_Plan(ctx context.Context, field graphql.
 		return ec.fieldContext_Plan_supersedes(ctx, field)
 	case "change":
 		return ec.fieldContext_Plan_change(ctx, field)
+	case "impact":
+		return ec.fieldContext_Plan_impact(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Plan", field.Name)
 }
@@ -8528,6 +11812,80 @@ func (ec *executionContext) childFields_PlannedMember(ctx context.Context, field
 		return ec.fieldContext_PlannedMember_reachable(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PlannedMember", field.Name)
+}
+
+func (ec *executionContext) childFields_PolicyImpact(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "projectId":
+		return ec.fieldContext_PolicyImpact_projectId(ctx, field)
+	case "objectId":
+		return ec.fieldContext_PolicyImpact_objectId(ctx, field)
+	case "name":
+		return ec.fieldContext_PolicyImpact_name(ctx, field)
+	case "reasons":
+		return ec.fieldContext_PolicyImpact_reasons(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PolicyImpact", field.Name)
+}
+
+func (ec *executionContext) childFields_PolicyOverlay(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_PolicyOverlay_id(ctx, field)
+	case "scope":
+		return ec.fieldContext_PolicyOverlay_scope(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_PolicyOverlay_tenantId(ctx, field)
+	case "projectId":
+		return ec.fieldContext_PolicyOverlay_projectId(ctx, field)
+	case "revision":
+		return ec.fieldContext_PolicyOverlay_revision(ctx, field)
+	case "document":
+		return ec.fieldContext_PolicyOverlay_document(ctx, field)
+	case "reason":
+		return ec.fieldContext_PolicyOverlay_reason(ctx, field)
+	case "updatedBy":
+		return ec.fieldContext_PolicyOverlay_updatedBy(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_PolicyOverlay_createdAt(ctx, field)
+	case "supersededAt":
+		return ec.fieldContext_PolicyOverlay_supersededAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PolicyOverlay", field.Name)
+}
+
+func (ec *executionContext) childFields_PolicyOverlayConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_PolicyOverlayConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_PolicyOverlayConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PolicyOverlayConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_PolicyOverlayEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_PolicyOverlayEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_PolicyOverlayEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PolicyOverlayEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_PolicyPreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "problems":
+		return ec.fieldContext_PolicyPreview_problems(ctx, field)
+	case "newlyDenied":
+		return ec.fieldContext_PolicyPreview_newlyDenied(ctx, field)
+	case "newlyDeniedTotal":
+		return ec.fieldContext_PolicyPreview_newlyDeniedTotal(ctx, field)
+	case "newlyAllowedTotal":
+		return ec.fieldContext_PolicyPreview_newlyAllowedTotal(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PolicyPreview", field.Name)
 }
 
 func (ec *executionContext) childFields_Project(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8582,6 +11940,24 @@ func (ec *executionContext) childFields_Reason(ctx context.Context, field graphq
 	return nil, fmt.Errorf("no field named %q was found under type Reason", field.Name)
 }
 
+func (ec *executionContext) childFields_RedeemedSecret(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_RedeemedSecret_id(ctx, field)
+	case "purpose":
+		return ec.fieldContext_RedeemedSecret_purpose(ctx, field)
+	case "version":
+		return ec.fieldContext_RedeemedSecret_version(ctx, field)
+	case "value":
+		return ec.fieldContext_RedeemedSecret_value(ctx, field)
+	case "sealed":
+		return ec.fieldContext_RedeemedSecret_sealed(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_RedeemedSecret_expiresAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RedeemedSecret", field.Name)
+}
+
 func (ec *executionContext) childFields_ReleaseAllocationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "allocation":
@@ -8620,6 +11996,20 @@ func (ec *executionContext) childFields_RetryOperationPayload(ctx context.Contex
 	return nil, fmt.Errorf("no field named %q was found under type RetryOperationPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_Role(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_Role_name(ctx, field)
+	case "description":
+		return ec.fieldContext_Role_description(ctx, field)
+	case "scopes":
+		return ec.fieldContext_Role_scopes(ctx, field)
+	case "permissionKeys":
+		return ec.fieldContext_Role_permissionKeys(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Role", field.Name)
+}
+
 func (ec *executionContext) childFields_RoleBinding(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -8636,8 +12026,94 @@ func (ec *executionContext) childFields_RoleBinding(ctx context.Context, field g
 		return ec.fieldContext_RoleBinding_expiresAt(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_RoleBinding_createdAt(ctx, field)
+	case "reason":
+		return ec.fieldContext_RoleBinding_reason(ctx, field)
+	case "breakGlass":
+		return ec.fieldContext_RoleBinding_breakGlass(ctx, field)
+	case "revokedAt":
+		return ec.fieldContext_RoleBinding_revokedAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RoleBinding", field.Name)
+}
+
+func (ec *executionContext) childFields_RoleBindingConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_RoleBindingConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_RoleBindingConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RoleBindingConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_RoleBindingEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_RoleBindingEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_RoleBindingEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RoleBindingEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_RuntimeSecret(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_RuntimeSecret_id(ctx, field)
+	case "instanceId":
+		return ec.fieldContext_RuntimeSecret_instanceId(ctx, field)
+	case "purpose":
+		return ec.fieldContext_RuntimeSecret_purpose(ctx, field)
+	case "audience":
+		return ec.fieldContext_RuntimeSecret_audience(ctx, field)
+	case "memberId":
+		return ec.fieldContext_RuntimeSecret_memberId(ctx, field)
+	case "nodeId":
+		return ec.fieldContext_RuntimeSecret_nodeId(ctx, field)
+	case "delivery":
+		return ec.fieldContext_RuntimeSecret_delivery(ctx, field)
+	case "spec":
+		return ec.fieldContext_RuntimeSecret_spec(ctx, field)
+	case "version":
+		return ec.fieldContext_RuntimeSecret_version(ctx, field)
+	case "deliveries":
+		return ec.fieldContext_RuntimeSecret_deliveries(ctx, field)
+	case "deliveredAt":
+		return ec.fieldContext_RuntimeSecret_deliveredAt(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_RuntimeSecret_expiresAt(ctx, field)
+	case "rotatedAt":
+		return ec.fieldContext_RuntimeSecret_rotatedAt(ctx, field)
+	case "previousUntil":
+		return ec.fieldContext_RuntimeSecret_previousUntil(ctx, field)
+	case "revokedAt":
+		return ec.fieldContext_RuntimeSecret_revokedAt(ctx, field)
+	case "issuedBy":
+		return ec.fieldContext_RuntimeSecret_issuedBy(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_RuntimeSecret_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RuntimeSecret", field.Name)
+}
+
+func (ec *executionContext) childFields_RuntimeSecretConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_RuntimeSecretConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_RuntimeSecretConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RuntimeSecretConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_RuntimeSecretEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_RuntimeSecretEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_RuntimeSecretEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RuntimeSecretEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_ServiceAccount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8650,6 +12126,10 @@ func (ec *executionContext) childFields_ServiceAccount(ctx context.Context, fiel
 		return ec.fieldContext_ServiceAccount_name(ctx, field)
 	case "permissionKeys":
 		return ec.fieldContext_ServiceAccount_permissionKeys(ctx, field)
+	case "limits":
+		return ec.fieldContext_ServiceAccount_limits(ctx, field)
+	case "deletedAt":
+		return ec.fieldContext_ServiceAccount_deletedAt(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_ServiceAccount_createdAt(ctx, field)
 	case "keys":
@@ -8692,8 +12172,66 @@ func (ec *executionContext) childFields_ServiceAccountKey(ctx context.Context, f
 		return ec.fieldContext_ServiceAccountKey_revokedAt(ctx, field)
 	case "lastUsedAt":
 		return ec.fieldContext_ServiceAccountKey_lastUsedAt(ctx, field)
+	case "replacedBy":
+		return ec.fieldContext_ServiceAccountKey_replacedBy(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ServiceAccountKey", field.Name)
+}
+
+func (ec *executionContext) childFields_ServiceAccountLimits(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "objectIds":
+		return ec.fieldContext_ServiceAccountLimits_objectIds(ctx, field)
+	case "maxRisk":
+		return ec.fieldContext_ServiceAccountLimits_maxRisk(ctx, field)
+	case "operationsPerHour":
+		return ec.fieldContext_ServiceAccountLimits_operationsPerHour(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ServiceAccountLimits", field.Name)
+}
+
+func (ec *executionContext) childFields_Session(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Session_id(ctx, field)
+	case "userId":
+		return ec.fieldContext_Session_userId(ctx, field)
+	case "method":
+		return ec.fieldContext_Session_method(ctx, field)
+	case "origin":
+		return ec.fieldContext_Session_origin(ctx, field)
+	case "agent":
+		return ec.fieldContext_Session_agent(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Session_createdAt(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_Session_expiresAt(ctx, field)
+	case "current":
+		return ec.fieldContext_Session_current(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Session", field.Name)
+}
+
+func (ec *executionContext) childFields_SharedControlPlane(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "instanceId":
+		return ec.fieldContext_SharedControlPlane_instanceId(ctx, field)
+	case "name":
+		return ec.fieldContext_SharedControlPlane_name(ctx, field)
+	case "appSlug":
+		return ec.fieldContext_SharedControlPlane_appSlug(ctx, field)
+	case "appVersion":
+		return ec.fieldContext_SharedControlPlane_appVersion(ctx, field)
+	case "permissionFamily":
+		return ec.fieldContext_SharedControlPlane_permissionFamily(ctx, field)
+	case "status":
+		return ec.fieldContext_SharedControlPlane_status(ctx, field)
+	case "health":
+		return ec.fieldContext_SharedControlPlane_health(ctx, field)
+	case "actions":
+		return ec.fieldContext_SharedControlPlane_actions(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SharedControlPlane", field.Name)
 }
 
 func (ec *executionContext) childFields_SkuPrice(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8736,6 +12274,10 @@ func (ec *executionContext) childFields_User(ctx context.Context, field graphql.
 		return ec.fieldContext_User_displayName(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_User_createdAt(ctx, field)
+	case "disabledAt":
+		return ec.fieldContext_User_disabledAt(ctx, field)
+	case "lastLoginAt":
+		return ec.fieldContext_User_lastLoginAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type User", field.Name)
 }
@@ -8778,6 +12320,8 @@ func (ec *executionContext) childFields_Viewer(ctx context.Context, field graphq
 		return ec.fieldContext_Viewer_actor(ctx, field)
 	case "tenant":
 		return ec.fieldContext_Viewer_tenant(ctx, field)
+	case "sessions":
+		return ec.fieldContext_Viewer_sessions(ctx, field)
 	case "bindings":
 		return ec.fieldContext_Viewer_bindings(ctx, field)
 	case "projects":
@@ -8786,6 +12330,118 @@ func (ec *executionContext) childFields_Viewer(ctx context.Context, field graphq
 		return ec.fieldContext_Viewer_permissions(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Viewer", field.Name)
+}
+
+func (ec *executionContext) childFields_Webhook(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Webhook_id(ctx, field)
+	case "projectId":
+		return ec.fieldContext_Webhook_projectId(ctx, field)
+	case "url":
+		return ec.fieldContext_Webhook_url(ctx, field)
+	case "description":
+		return ec.fieldContext_Webhook_description(ctx, field)
+	case "eventTypes":
+		return ec.fieldContext_Webhook_eventTypes(ctx, field)
+	case "status":
+		return ec.fieldContext_Webhook_status(ctx, field)
+	case "cursor":
+		return ec.fieldContext_Webhook_cursor(ctx, field)
+	case "secretRotatedAt":
+		return ec.fieldContext_Webhook_secretRotatedAt(ctx, field)
+	case "previousUntil":
+		return ec.fieldContext_Webhook_previousUntil(ctx, field)
+	case "lastDeliveredAt":
+		return ec.fieldContext_Webhook_lastDeliveredAt(ctx, field)
+	case "failingSince":
+		return ec.fieldContext_Webhook_failingSince(ctx, field)
+	case "lastError":
+		return ec.fieldContext_Webhook_lastError(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Webhook_createdAt(ctx, field)
+	case "deletedAt":
+		return ec.fieldContext_Webhook_deletedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Webhook", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_WebhookConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_WebhookConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookDelivery(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_WebhookDelivery_id(ctx, field)
+	case "webhookId":
+		return ec.fieldContext_WebhookDelivery_webhookId(ctx, field)
+	case "eventId":
+		return ec.fieldContext_WebhookDelivery_eventId(ctx, field)
+	case "eventType":
+		return ec.fieldContext_WebhookDelivery_eventType(ctx, field)
+	case "state":
+		return ec.fieldContext_WebhookDelivery_state(ctx, field)
+	case "attempts":
+		return ec.fieldContext_WebhookDelivery_attempts(ctx, field)
+	case "responseStatus":
+		return ec.fieldContext_WebhookDelivery_responseStatus(ctx, field)
+	case "error":
+		return ec.fieldContext_WebhookDelivery_error(ctx, field)
+	case "nextAttemptAt":
+		return ec.fieldContext_WebhookDelivery_nextAttemptAt(ctx, field)
+	case "deliveredAt":
+		return ec.fieldContext_WebhookDelivery_deliveredAt(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_WebhookDelivery_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookDelivery", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookDeliveryConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_WebhookDeliveryConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_WebhookDeliveryConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookDeliveryConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookDeliveryEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_WebhookDeliveryEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_WebhookDeliveryEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookDeliveryEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_WebhookEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_WebhookEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookSecretPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "webhook":
+		return ec.fieldContext_WebhookSecretPayload_webhook(ctx, field)
+	case "secret":
+		return ec.fieldContext_WebhookSecretPayload_secret(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookSecretPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Work(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -15,9 +15,11 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/operation"
 	"github.com/gpuaas/app-platform/service/orphan"
+	"github.com/gpuaas/app-platform/service/secret"
 )
 
 // An object with a globally unique, typed, prefixed id, such as `ins_01h455vb4pex5vsknk084sn02q`.
@@ -36,7 +38,7 @@ type ActionSpec struct {
 	// The permission key it asks for.
 	PermissionKey string `json:"permissionKey"`
 	// How risky it is.
-	Risk ActionRisk `json:"risk"`
+	Risk lifecycle.ActionRisk `json:"risk"`
 	// JSON Schema of its input.
 	InputSchema json.RawMessage `json:"inputSchema"`
 	// JSON Schema of its output.
@@ -181,6 +183,34 @@ type AuditEntryEdge struct {
 	Node *db.AuditEntry `json:"node"`
 }
 
+// What a break-glass ending of an operation is.
+type BreakGlassEndOperationInput struct {
+	// The operation.
+	OperationID ids.ID `json:"operationId"`
+	// Why nothing else will do: 20 to 1,000 characters, kept in the audit and shown on the operation.
+	Reason string `json:"reason"`
+	// The incident's reference, at most 100 characters.
+	Incident *string `json:"incident,omitempty"`
+}
+
+// A role for a short time, by break-glass.
+type BreakGlassGrantRoleInput struct {
+	// The person who gets it.
+	SubjectID ids.ID `json:"subjectId"`
+	// The role.
+	Role string `json:"role"`
+	// Limit to this tenant.
+	TenantID *ids.ID `json:"tenantId,omitempty"`
+	// Limit to this project.
+	ProjectID *ids.ID `json:"projectId,omitempty"`
+	// How long, 5 to 240 minutes.
+	DurationMinutes int `json:"durationMinutes"`
+	// Why nothing else will do: 20 to 1,000 characters, kept in the audit and shown beside the role.
+	Reason string `json:"reason"`
+	// The incident's reference, at most 100 characters.
+	Incident *string `json:"incident,omitempty"`
+}
+
 // Which operation is stopped.
 type CancelOperationInput struct {
 	// The operation.
@@ -247,6 +277,22 @@ type ComputeNodeEdge struct {
 	Node *db.ComputeNode `json:"node"`
 }
 
+// A page of shares.
+type ControlPlaneShareConnection struct {
+	// The rows, each with its cursor.
+	Edges []*ControlPlaneShareEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A share in a page.
+type ControlPlaneShareEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The share.
+	Node *db.ControlPlaneShare `json:"node"`
+}
+
 // What a new app is made from.
 type CreateAppInput struct {
 	// Short name: 2 to 40 lower-case letters, digits and hyphens.
@@ -297,6 +343,8 @@ type CreateServiceAccountInput struct {
 	Name string `json:"name"`
 	// The permission keys it may use; each must be one the caller holds.
 	PermissionKeys []string `json:"permissionKeys"`
+	// What it is bound to beyond its keys; left out for nothing more.
+	Limits *identity.AccountLimits `json:"limits,omitempty"`
 	// Makes a repeat harmless: same key and input, same service account.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
@@ -336,6 +384,20 @@ type CreateUserInput struct {
 	// Name for people, 1 to 100 characters.
 	DisplayName string `json:"displayName"`
 	// Makes a repeat harmless: same key and input, same person.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// What a new webhook is made from.
+type CreateWebhookInput struct {
+	// The project.
+	ProjectID ids.ID `json:"projectId"`
+	// Where events are sent: https, or http where the operator allows it; at most 2,000 characters.
+	URL string `json:"url"`
+	// Event types or prefixes that end in `.*`, 1 to 50.
+	EventTypes []string `json:"eventTypes"`
+	// For people, at most 200 characters.
+	Description *string `json:"description,omitempty"`
+	// Makes a repeat harmless: same key and input, same webhook. A repeat shows no secret.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
 
@@ -409,6 +471,22 @@ type EnrolNodePayload struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
+// A page of entitlements.
+type EntitlementConnection struct {
+	// The rows, each with its cursor.
+	Edges []*EntitlementEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// An entitlement in a page.
+type EntitlementEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The entitlement.
+	Node *db.Entitlement `json:"node"`
+}
+
 // A page of events.
 type EventConnection struct {
 	// The rows, each with its cursor.
@@ -423,6 +501,16 @@ type EventEdge struct {
 	Cursor string `json:"cursor"`
 	// The event.
 	Node *event.Event `json:"node"`
+}
+
+// Who is asked about, for which key, on what.
+type ExplainPermissionInput struct {
+	// A person, service account, operation or node; left out for the caller itself.
+	SubjectID *ids.ID `json:"subjectId,omitempty"`
+	// The permission key.
+	PermissionKey string `json:"permissionKey"`
+	// The object: any typed id, such as a project's or an instance's; left out for the platform.
+	ObjectID *ids.ID `json:"objectId,omitempty"`
 }
 
 // Which role goes to whom and where.
@@ -483,6 +571,8 @@ type InvokeActionInput struct {
 	Action string `json:"action"`
 	// Its input, by its schema, at most 256 KiB.
 	Input json.RawMessage `json:"input,omitempty"`
+	// The project that asks, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is asked for there.
+	ProjectID *ids.ID `json:"projectId,omitempty"`
 	// Makes a repeat harmless: same key and input, same answer.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
@@ -495,6 +585,28 @@ type InvokeActionPayload struct {
 	Output json.RawMessage `json:"output"`
 	// What ties together everything the action caused.
 	CorrelationID string `json:"correlationId"`
+}
+
+// What secret is issued.
+type IssueRuntimeSecretInput struct {
+	// The instance.
+	InstanceID ids.ID `json:"instanceId"`
+	// What it is for: `artifact_pull`, or a purpose that the manifest declares and policy allows.
+	Purpose string `json:"purpose"`
+	// Who may take delivery.
+	Audience lifecycle.SecretAudience `json:"audience"`
+	// The member whose node may take delivery; required for NODE.
+	MemberID *ids.ID `json:"memberId,omitempty"`
+	// The digest of the artifact to be pulled, one that the instance's manifest pins; required for artifact_pull.
+	ArtifactDigest *string `json:"artifactDigest,omitempty"`
+	// Seconds until it can be delivered no more, 30 to 86,400; at most 900 for artifact_pull.
+	TTLSeconds int `json:"ttlSeconds"`
+	// How often it may be delivered.
+	Delivery lifecycle.SecretDelivery `json:"delivery"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same secret.
+	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // How a member is labelled.
@@ -527,6 +639,10 @@ type LaunchInstanceInput struct {
 	Components []*ComponentInput `json:"components,omitempty"`
 	// Config by the manifest's schema, at most 64 KiB; left out for its defaults.
 	Config json.RawMessage `json:"config,omitempty"`
+	// Who runs its control plane.
+	OperatingMode OperatingMode `json:"operatingMode"`
+	// Whom its control plane serves; TENANT asks for control_plane.create on the tenant as well.
+	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope"`
 	// Seconds until it counts as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds"`
 	// Launch a manifest that is not active yet to test it; asks for manifest.smoke as well.
@@ -701,6 +817,18 @@ type NodeTaskEdge struct {
 	Node *db.NodeTask `json:"node"`
 }
 
+// What is offered to whom.
+type OfferControlPlaneInput struct {
+	// The instance, whose control plane serves its tenant.
+	InstanceID ids.ID `json:"instanceId"`
+	// The project of the same tenant that it is offered to.
+	ProjectID ids.ID `json:"projectId"`
+	// Why, kept in the audit and shown to the other project.
+	Reason string `json:"reason"`
+	// Makes a repeat harmless: same key and input, same offer.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
 // A page of operations.
 type OperationConnection struct {
 	// The rows, each with its cursor.
@@ -811,6 +939,22 @@ type PlanUpgradeInstanceInput struct {
 	Version *string `json:"version,omitempty"`
 	// The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults.
 	Config json.RawMessage `json:"config,omitempty"`
+}
+
+// A page of policy overlays.
+type PolicyOverlayConnection struct {
+	// The rows, each with its cursor.
+	Edges []*PolicyOverlayEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A policy overlay in a page.
+type PolicyOverlayEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The overlay.
+	Node *db.PolicyOverlay `json:"node"`
 }
 
 // A page of projects.
@@ -1031,6 +1175,22 @@ type RetryOperationPayload struct {
 	Operation *operation.View `json:"operation"`
 }
 
+// A page of role bindings.
+type RoleBindingConnection struct {
+	// The rows, each with its cursor.
+	Edges []*RoleBindingEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A role binding in a page.
+type RoleBindingEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The binding.
+	Node *db.RoleBinding `json:"node"`
+}
+
 // What an instance is brought back to.
 type RollbackInstanceInput struct {
 	// The instance, RUNNING.
@@ -1047,6 +1207,18 @@ type RollbackInstanceInput struct {
 	IdempotencyKey string `json:"idempotencyKey"`
 }
 
+// Which key is rotated, and how.
+type RotateServiceAccountKeyInput struct {
+	// The key that ends.
+	KeyID ids.ID `json:"keyId"`
+	// Seconds for which both work, 0 to 604,800.
+	OverlapSeconds int `json:"overlapSeconds"`
+	// When the new one stops working; left out for as long after its making as the old one had.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+}
+
 // What a task for a member's node is made from.
 type RunNodeTaskInput struct {
 	// The member it acts in.
@@ -1059,6 +1231,22 @@ type RunNodeTaskInput struct {
 	TimeoutSeconds int `json:"timeoutSeconds"`
 	// Makes a repeat harmless: same key and input for this member, same task.
 	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// A page of runtime secrets.
+type RuntimeSecretConnection struct {
+	// The rows, each with its cursor.
+	Edges []*RuntimeSecretEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A runtime secret in a page.
+type RuntimeSecretEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The secret.
+	Node *secret.View `json:"node"`
 }
 
 // A page of service accounts.
@@ -1075,6 +1263,20 @@ type ServiceAccountEdge struct {
 	Cursor string `json:"cursor"`
 	// The service account.
 	Node *db.ServiceAccount `json:"node"`
+}
+
+// An overlay to be written.
+type SetPolicyInput struct {
+	// Of this tenant; left out with projectId for the platform's.
+	TenantID *ids.ID `json:"tenantId,omitempty"`
+	// Of this project (its tenant is implied).
+	ProjectID *ids.ID `json:"projectId,omitempty"`
+	// The whole document, at most 64 KiB; an empty object lifts every rule of this level.
+	Document json.RawMessage `json:"document"`
+	// The revision that it takes the place of, 0 for the first; CONFLICT when there is a newer one.
+	ExpectedRevision int `json:"expectedRevision"`
+	// Why, kept in the audit.
+	Reason string `json:"reason"`
 }
 
 // How much a project may have.
@@ -1101,6 +1303,64 @@ type SetSkuPriceInput struct {
 
 // The root of everything that can be watched, over graphql-transport-ws.
 type Subscription struct {
+}
+
+// What changes of a project.
+type UpdateProjectInput struct {
+	// The project.
+	ProjectID ids.ID `json:"projectId"`
+	// Name for people, 1 to 100 characters.
+	DisplayName string `json:"displayName"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+}
+
+// What changes of a service account; what is left out stays.
+type UpdateServiceAccountInput struct {
+	// The service account.
+	ServiceAccountID ids.ID `json:"serviceAccountId"`
+	// The permission keys it may use; each that is new must be one the caller holds.
+	PermissionKeys []string `json:"permissionKeys,omitempty"`
+	// What it is bound to from now on; an empty object for nothing.
+	Limits *identity.AccountLimits `json:"limits,omitempty"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+}
+
+// What changes of a tenant.
+type UpdateTenantInput struct {
+	// The tenant.
+	TenantID ids.ID `json:"tenantId"`
+	// Name for people, 1 to 100 characters.
+	DisplayName string `json:"displayName"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+}
+
+// What changes of a person.
+type UpdateUserInput struct {
+	// The person.
+	UserID ids.ID `json:"userId"`
+	// Name for people, 1 to 100 characters; left out to keep it.
+	DisplayName *string `json:"displayName,omitempty"`
+	// Whether nobody may log in as this person; left out to keep it. Disabling ends every session at once.
+	Disabled *bool `json:"disabled,omitempty"`
+	// Why, kept in the audit.
+	Reason *string `json:"reason,omitempty"`
+}
+
+// What changes of a webhook; what is left out stays.
+type UpdateWebhookInput struct {
+	// The webhook.
+	WebhookID ids.ID `json:"webhookId"`
+	// Where events are sent.
+	URL *string `json:"url,omitempty"`
+	// Event types or prefixes.
+	EventTypes []string `json:"eventTypes,omitempty"`
+	// For people.
+	Description *string `json:"description,omitempty"`
+	// true pauses it; false resumes it at its cursor.
+	Paused *bool `json:"paused,omitempty"`
 }
 
 // What an instance is upgraded to.
@@ -1137,65 +1397,36 @@ type UserEdge struct {
 	Node *db.User `json:"node"`
 }
 
-// How risky an action is.
-type ActionRisk string
-
-const (
-	// Changes nothing.
-	ActionRiskRead ActionRisk = "READ"
-	// Changes something.
-	ActionRiskWrite ActionRisk = "WRITE"
-	// Can lose work.
-	ActionRiskDestructive ActionRisk = "DESTRUCTIVE"
-)
-
-var AllActionRisk = []ActionRisk{
-	ActionRiskRead,
-	ActionRiskWrite,
-	ActionRiskDestructive,
+// A page of webhooks.
+type WebhookConnection struct {
+	// The rows, each with its cursor.
+	Edges []*WebhookEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
 }
 
-func (e ActionRisk) IsValid() bool {
-	switch e {
-	case ActionRiskRead, ActionRiskWrite, ActionRiskDestructive:
-		return true
-	}
-	return false
+// A page of deliveries.
+type WebhookDeliveryConnection struct {
+	// The rows, each with its cursor.
+	Edges []*WebhookDeliveryEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
 }
 
-func (e ActionRisk) String() string {
-	return string(e)
+// A delivery in a page.
+type WebhookDeliveryEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The delivery.
+	Node *db.WebhookDelivery `json:"node"`
 }
 
-func (e *ActionRisk) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = ActionRisk(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid ActionRisk", str)
-	}
-	return nil
-}
-
-func (e ActionRisk) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *ActionRisk) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e ActionRisk) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
+// A webhook in a page.
+type WebhookEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The webhook.
+	Node *db.Webhook `json:"node"`
 }
 
 // Whom an instance's control plane serves.

@@ -24,6 +24,8 @@ type Config struct {
 	PublicURL  string
 	GraphQLURL string
 	KeysDir    string
+	// SecretsKeeper names the keeper of secrets by URL; empty for a local key in KeysDir.
+	SecretsKeeper string
 	// Roles are what this process does: api, worker.
 	Roles []string
 	// Dev allows one-time logins, introspection and GraphiQL.
@@ -55,6 +57,7 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.PublicURL, "public-url", "", "address that people and links use (default http://<first --listen>)")
 	flags.StringVar(&c.GraphQLURL, "graphql-url", "", "address of the API that adapters are told (default <public-url>/graphql)")
 	flags.StringVar(&c.KeysDir, "keys-dir", c.KeysDir, "folder of the signing keys; a first key is made when it is empty")
+	flags.StringVar(&c.SecretsKeeper, "secrets-keeper", "", "keeper that wraps the keys of secrets, by URL: hashivault://, awskms://, gcpkms://, azurekeyvault:// (default a local key in --keys-dir)")
 	flags.StringSliceVar(&c.Roles, "roles", c.Roles, "what this process does: api, worker")
 	flags.BoolVar(&c.Dev, "dev", false, "development: one-time logins, introspection and GraphiQL")
 	flags.StringSliceVar(&c.AdapterHosts, "adapter-allow", []string{"127.0.0.0/8", "::1/128"}, "where adapters may live: IP or CIDR with an optional port, repeatable")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/migrations"
 	"github.com/gpuaas/app-platform/service/audit"
@@ -49,6 +50,7 @@ type platform struct {
 	db      *tx.DB
 	hub     *event.Hub
 	ring    *token.Keyring
+	vault   *custody.Vault
 	denials *audit.Denials
 	found   reconcile.Stats // by the reconcilers, when this process works
 }
@@ -93,10 +95,14 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 	if err != nil {
 		return nil, err
 	}
+	vault, err := custody.Open(ctx, config.SecretsKeeper, config.KeysDir)
+	if err != nil {
+		return nil, err
+	}
 	if err := migrations.Up(ctx, config.DatabaseURL); err != nil {
 		return nil, err
 	}
-	p := &platform{config: config, log: log, ring: ring, denials: audit.NewDenials()}
+	p := &platform{config: config, log: log, ring: ring, vault: vault, denials: audit.NewDenials()}
 	hints := &lateHints{}
 	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Hints: hints, Denials: p.denials})
 	if err != nil {

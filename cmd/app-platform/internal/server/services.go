@@ -19,14 +19,19 @@ import (
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/orphan"
+	policies "github.com/gpuaas/app-platform/service/policy"
 	"github.com/gpuaas/app-platform/service/price"
 	"github.com/gpuaas/app-platform/service/retry"
+	"github.com/gpuaas/app-platform/service/secret"
+	"github.com/gpuaas/app-platform/service/share"
 	"github.com/gpuaas/app-platform/service/task"
+	"github.com/gpuaas/app-platform/service/webhook"
 	"github.com/gpuaas/app-platform/workers"
 	"github.com/gpuaas/app-platform/workers/invoke"
 )
@@ -59,6 +64,11 @@ func (p *platform) resolver(sentinel *live.Sentinel) (*graph.Resolver, error) {
 		Blockers:    &blocker.Service{DB: p.db},
 		Orphans:     &orphan.Service{DB: p.db},
 		Prices:      &price.Service{DB: p.db},
+		Explain:     &explain.Service{DB: p.db},
+		Policies:    &policies.Service{DB: p.db},
+		Shares:      &share.Service{DB: p.db},
+		Secrets:     &secret.Service{DB: p.db, Vault: p.vault},
+		Webhooks:    &webhook.Service{DB: p.db, Vault: p.vault},
 	}, nil
 }
 

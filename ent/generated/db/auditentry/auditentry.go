@@ -45,6 +45,8 @@ const (
 	FieldCorrelationID = "correlation_id"
 	// FieldOrigin holds the string denoting the origin field in the database.
 	FieldOrigin = "origin"
+	// FieldBreakGlass holds the string denoting the break_glass field in the database.
+	FieldBreakGlass = "break_glass"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the auditentry in the database.
@@ -70,6 +72,7 @@ var Columns = []string{
 	FieldRepeats,
 	FieldCorrelationID,
 	FieldOrigin,
+	FieldBreakGlass,
 	FieldCreatedAt,
 }
 
@@ -98,6 +101,8 @@ var (
 	DefaultRepeats int
 	// DefaultOrigin holds the default value on creation for the "origin" field.
 	DefaultOrigin string
+	// DefaultBreakGlass holds the default value on creation for the "break_glass" field.
+	DefaultBreakGlass bool
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -178,6 +183,11 @@ func ByCorrelationID(opts ...sql.OrderTermOption) OrderOption {
 // ByOrigin orders the results by the origin field.
 func ByOrigin(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldOrigin, opts...).ToFunc()
+}
+
+// ByBreakGlass orders the results by the break_glass field.
+func ByBreakGlass(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldBreakGlass, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -127,6 +127,11 @@ func Origin(v string) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldEQ(FieldOrigin, v))
 }
 
+// BreakGlass applies equality check predicate on the "break_glass" field. It's identical to BreakGlassEQ.
+func BreakGlass(v bool) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldBreakGlass, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldEQ(FieldCreatedAt, v))
@@ -1038,6 +1043,16 @@ func OriginEqualFold(v string) predicate.AuditEntry {
 // OriginContainsFold applies the ContainsFold predicate on the "origin" field.
 func OriginContainsFold(v string) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldContainsFold(FieldOrigin, v))
+}
+
+// BreakGlassEQ applies the EQ predicate on the "break_glass" field.
+func BreakGlassEQ(v bool) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldBreakGlass, v))
+}
+
+// BreakGlassNEQ applies the NEQ predicate on the "break_glass" field.
+func BreakGlassNEQ(v bool) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNEQ(FieldBreakGlass, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -21,6 +21,18 @@ const (
 	FieldAppSlug = "app_slug"
 	// FieldGrantedBy holds the string denoting the granted_by field in the database.
 	FieldGrantedBy = "granted_by"
+	// FieldReason holds the string denoting the reason field in the database.
+	FieldReason = "reason"
+	// FieldMaxInstances holds the string denoting the max_instances field in the database.
+	FieldMaxInstances = "max_instances"
+	// FieldMaxMembers holds the string denoting the max_members field in the database.
+	FieldMaxMembers = "max_members"
+	// FieldMaxGpus holds the string denoting the max_gpus field in the database.
+	FieldMaxGpus = "max_gpus"
+	// FieldVersions holds the string denoting the versions field in the database.
+	FieldVersions = "versions"
+	// FieldExpiresAt holds the string denoting the expires_at field in the database.
+	FieldExpiresAt = "expires_at"
 	// FieldRevokedAt holds the string denoting the revoked_at field in the database.
 	FieldRevokedAt = "revoked_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -36,6 +48,12 @@ var Columns = []string{
 	FieldProjectID,
 	FieldAppSlug,
 	FieldGrantedBy,
+	FieldReason,
+	FieldMaxInstances,
+	FieldMaxMembers,
+	FieldMaxGpus,
+	FieldVersions,
+	FieldExpiresAt,
 	FieldRevokedAt,
 	FieldCreatedAt,
 }
@@ -53,6 +71,8 @@ func ValidColumn(column string) bool {
 var (
 	// DefaultGrantedBy holds the default value on creation for the "granted_by" field.
 	DefaultGrantedBy string
+	// DefaultReason holds the default value on creation for the "reason" field.
+	DefaultReason string
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -83,6 +103,31 @@ func ByAppSlug(opts ...sql.OrderTermOption) OrderOption {
 // ByGrantedBy orders the results by the granted_by field.
 func ByGrantedBy(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldGrantedBy, opts...).ToFunc()
+}
+
+// ByReason orders the results by the reason field.
+func ByReason(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldReason, opts...).ToFunc()
+}
+
+// ByMaxInstances orders the results by the max_instances field.
+func ByMaxInstances(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMaxInstances, opts...).ToFunc()
+}
+
+// ByMaxMembers orders the results by the max_members field.
+func ByMaxMembers(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMaxMembers, opts...).ToFunc()
+}
+
+// ByMaxGpus orders the results by the max_gpus field.
+func ByMaxGpus(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMaxGpus, opts...).ToFunc()
+}
+
+// ByExpiresAt orders the results by the expires_at field.
+func ByExpiresAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldExpiresAt, opts...).ToFunc()
 }
 
 // ByRevokedAt orders the results by the revoked_at field.

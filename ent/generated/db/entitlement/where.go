@@ -77,6 +77,31 @@ func GrantedBy(v string) predicate.Entitlement {
 	return predicate.Entitlement(sql.FieldEQ(FieldGrantedBy, v))
 }
 
+// Reason applies equality check predicate on the "reason" field. It's identical to ReasonEQ.
+func Reason(v string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldEQ(FieldReason, v))
+}
+
+// MaxInstances applies equality check predicate on the "max_instances" field. It's identical to MaxInstancesEQ.
+func MaxInstances(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldEQ(FieldMaxInstances, v))
+}
+
+// MaxMembers applies equality check predicate on the "max_members" field. It's identical to MaxMembersEQ.
+func MaxMembers(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldEQ(FieldMaxMembers, v))
+}
+
+// MaxGpus applies equality check predicate on the "max_gpus" field. It's identical to MaxGpusEQ.
+func MaxGpus(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldEQ(FieldMaxGpus, v))
+}
+
+// ExpiresAt applies equality check predicate on the "expires_at" field. It's identical to ExpiresAtEQ.
+func ExpiresAt(v time.Time) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldEQ(FieldExpiresAt, v))
+}
+
 // RevokedAt applies equality check predicate on the "revoked_at" field. It's identical to RevokedAtEQ.
 func RevokedAt(v time.Time) predicate.Entitlement {
 	return predicate.Entitlement(sql.FieldEQ(FieldRevokedAt, v))
@@ -383,6 +408,281 @@ func GrantedByEqualFold(v string) predicate.Entitlement {
 // GrantedByContainsFold applies the ContainsFold predicate on the "granted_by" field.
 func GrantedByContainsFold(v string) predicate.Entitlement {
 	return predicate.Entitlement(sql.FieldContainsFold(FieldGrantedBy, v))
+}
+
+// ReasonEQ applies the EQ predicate on the "reason" field.
+func ReasonEQ(v string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldEQ(FieldReason, v))
+}
+
+// ReasonNEQ applies the NEQ predicate on the "reason" field.
+func ReasonNEQ(v string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNEQ(FieldReason, v))
+}
+
+// ReasonIn applies the In predicate on the "reason" field.
+func ReasonIn(vs ...string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldIn(FieldReason, vs...))
+}
+
+// ReasonNotIn applies the NotIn predicate on the "reason" field.
+func ReasonNotIn(vs ...string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNotIn(FieldReason, vs...))
+}
+
+// ReasonGT applies the GT predicate on the "reason" field.
+func ReasonGT(v string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldGT(FieldReason, v))
+}
+
+// ReasonGTE applies the GTE predicate on the "reason" field.
+func ReasonGTE(v string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldGTE(FieldReason, v))
+}
+
+// ReasonLT applies the LT predicate on the "reason" field.
+func ReasonLT(v string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldLT(FieldReason, v))
+}
+
+// ReasonLTE applies the LTE predicate on the "reason" field.
+func ReasonLTE(v string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldLTE(FieldReason, v))
+}
+
+// ReasonContains applies the Contains predicate on the "reason" field.
+func ReasonContains(v string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldContains(FieldReason, v))
+}
+
+// ReasonHasPrefix applies the HasPrefix predicate on the "reason" field.
+func ReasonHasPrefix(v string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldHasPrefix(FieldReason, v))
+}
+
+// ReasonHasSuffix applies the HasSuffix predicate on the "reason" field.
+func ReasonHasSuffix(v string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldHasSuffix(FieldReason, v))
+}
+
+// ReasonEqualFold applies the EqualFold predicate on the "reason" field.
+func ReasonEqualFold(v string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldEqualFold(FieldReason, v))
+}
+
+// ReasonContainsFold applies the ContainsFold predicate on the "reason" field.
+func ReasonContainsFold(v string) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldContainsFold(FieldReason, v))
+}
+
+// MaxInstancesEQ applies the EQ predicate on the "max_instances" field.
+func MaxInstancesEQ(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldEQ(FieldMaxInstances, v))
+}
+
+// MaxInstancesNEQ applies the NEQ predicate on the "max_instances" field.
+func MaxInstancesNEQ(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNEQ(FieldMaxInstances, v))
+}
+
+// MaxInstancesIn applies the In predicate on the "max_instances" field.
+func MaxInstancesIn(vs ...int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldIn(FieldMaxInstances, vs...))
+}
+
+// MaxInstancesNotIn applies the NotIn predicate on the "max_instances" field.
+func MaxInstancesNotIn(vs ...int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNotIn(FieldMaxInstances, vs...))
+}
+
+// MaxInstancesGT applies the GT predicate on the "max_instances" field.
+func MaxInstancesGT(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldGT(FieldMaxInstances, v))
+}
+
+// MaxInstancesGTE applies the GTE predicate on the "max_instances" field.
+func MaxInstancesGTE(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldGTE(FieldMaxInstances, v))
+}
+
+// MaxInstancesLT applies the LT predicate on the "max_instances" field.
+func MaxInstancesLT(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldLT(FieldMaxInstances, v))
+}
+
+// MaxInstancesLTE applies the LTE predicate on the "max_instances" field.
+func MaxInstancesLTE(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldLTE(FieldMaxInstances, v))
+}
+
+// MaxInstancesIsNil applies the IsNil predicate on the "max_instances" field.
+func MaxInstancesIsNil() predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldIsNull(FieldMaxInstances))
+}
+
+// MaxInstancesNotNil applies the NotNil predicate on the "max_instances" field.
+func MaxInstancesNotNil() predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNotNull(FieldMaxInstances))
+}
+
+// MaxMembersEQ applies the EQ predicate on the "max_members" field.
+func MaxMembersEQ(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldEQ(FieldMaxMembers, v))
+}
+
+// MaxMembersNEQ applies the NEQ predicate on the "max_members" field.
+func MaxMembersNEQ(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNEQ(FieldMaxMembers, v))
+}
+
+// MaxMembersIn applies the In predicate on the "max_members" field.
+func MaxMembersIn(vs ...int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldIn(FieldMaxMembers, vs...))
+}
+
+// MaxMembersNotIn applies the NotIn predicate on the "max_members" field.
+func MaxMembersNotIn(vs ...int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNotIn(FieldMaxMembers, vs...))
+}
+
+// MaxMembersGT applies the GT predicate on the "max_members" field.
+func MaxMembersGT(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldGT(FieldMaxMembers, v))
+}
+
+// MaxMembersGTE applies the GTE predicate on the "max_members" field.
+func MaxMembersGTE(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldGTE(FieldMaxMembers, v))
+}
+
+// MaxMembersLT applies the LT predicate on the "max_members" field.
+func MaxMembersLT(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldLT(FieldMaxMembers, v))
+}
+
+// MaxMembersLTE applies the LTE predicate on the "max_members" field.
+func MaxMembersLTE(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldLTE(FieldMaxMembers, v))
+}
+
+// MaxMembersIsNil applies the IsNil predicate on the "max_members" field.
+func MaxMembersIsNil() predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldIsNull(FieldMaxMembers))
+}
+
+// MaxMembersNotNil applies the NotNil predicate on the "max_members" field.
+func MaxMembersNotNil() predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNotNull(FieldMaxMembers))
+}
+
+// MaxGpusEQ applies the EQ predicate on the "max_gpus" field.
+func MaxGpusEQ(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldEQ(FieldMaxGpus, v))
+}
+
+// MaxGpusNEQ applies the NEQ predicate on the "max_gpus" field.
+func MaxGpusNEQ(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNEQ(FieldMaxGpus, v))
+}
+
+// MaxGpusIn applies the In predicate on the "max_gpus" field.
+func MaxGpusIn(vs ...int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldIn(FieldMaxGpus, vs...))
+}
+
+// MaxGpusNotIn applies the NotIn predicate on the "max_gpus" field.
+func MaxGpusNotIn(vs ...int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNotIn(FieldMaxGpus, vs...))
+}
+
+// MaxGpusGT applies the GT predicate on the "max_gpus" field.
+func MaxGpusGT(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldGT(FieldMaxGpus, v))
+}
+
+// MaxGpusGTE applies the GTE predicate on the "max_gpus" field.
+func MaxGpusGTE(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldGTE(FieldMaxGpus, v))
+}
+
+// MaxGpusLT applies the LT predicate on the "max_gpus" field.
+func MaxGpusLT(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldLT(FieldMaxGpus, v))
+}
+
+// MaxGpusLTE applies the LTE predicate on the "max_gpus" field.
+func MaxGpusLTE(v int) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldLTE(FieldMaxGpus, v))
+}
+
+// MaxGpusIsNil applies the IsNil predicate on the "max_gpus" field.
+func MaxGpusIsNil() predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldIsNull(FieldMaxGpus))
+}
+
+// MaxGpusNotNil applies the NotNil predicate on the "max_gpus" field.
+func MaxGpusNotNil() predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNotNull(FieldMaxGpus))
+}
+
+// VersionsIsNil applies the IsNil predicate on the "versions" field.
+func VersionsIsNil() predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldIsNull(FieldVersions))
+}
+
+// VersionsNotNil applies the NotNil predicate on the "versions" field.
+func VersionsNotNil() predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNotNull(FieldVersions))
+}
+
+// ExpiresAtEQ applies the EQ predicate on the "expires_at" field.
+func ExpiresAtEQ(v time.Time) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldEQ(FieldExpiresAt, v))
+}
+
+// ExpiresAtNEQ applies the NEQ predicate on the "expires_at" field.
+func ExpiresAtNEQ(v time.Time) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNEQ(FieldExpiresAt, v))
+}
+
+// ExpiresAtIn applies the In predicate on the "expires_at" field.
+func ExpiresAtIn(vs ...time.Time) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldIn(FieldExpiresAt, vs...))
+}
+
+// ExpiresAtNotIn applies the NotIn predicate on the "expires_at" field.
+func ExpiresAtNotIn(vs ...time.Time) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNotIn(FieldExpiresAt, vs...))
+}
+
+// ExpiresAtGT applies the GT predicate on the "expires_at" field.
+func ExpiresAtGT(v time.Time) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldGT(FieldExpiresAt, v))
+}
+
+// ExpiresAtGTE applies the GTE predicate on the "expires_at" field.
+func ExpiresAtGTE(v time.Time) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldGTE(FieldExpiresAt, v))
+}
+
+// ExpiresAtLT applies the LT predicate on the "expires_at" field.
+func ExpiresAtLT(v time.Time) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldLT(FieldExpiresAt, v))
+}
+
+// ExpiresAtLTE applies the LTE predicate on the "expires_at" field.
+func ExpiresAtLTE(v time.Time) predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldLTE(FieldExpiresAt, v))
+}
+
+// ExpiresAtIsNil applies the IsNil predicate on the "expires_at" field.
+func ExpiresAtIsNil() predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldIsNull(FieldExpiresAt))
+}
+
+// ExpiresAtNotNil applies the NotNil predicate on the "expires_at" field.
+func ExpiresAtNotNil() predicate.Entitlement {
+	return predicate.Entitlement(sql.FieldNotNull(FieldExpiresAt))
 }
 
 // RevokedAtEQ applies the EQ predicate on the "revoked_at" field.

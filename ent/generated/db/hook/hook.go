@@ -57,6 +57,18 @@ func (f ArtifactFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, erro
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.ArtifactMutation", m)
 }
 
+// The AuditCheckpointFunc type is an adapter to allow the use of ordinary
+// function as AuditCheckpoint mutator.
+type AuditCheckpointFunc func(context.Context, *db.AuditCheckpointMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AuditCheckpointFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.AuditCheckpointMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.AuditCheckpointMutation", m)
+}
+
 // The AuditEntryFunc type is an adapter to allow the use of ordinary
 // function as AuditEntry mutator.
 type AuditEntryFunc func(context.Context, *db.AuditEntryMutation) (db.Value, error)
@@ -69,6 +81,18 @@ func (f AuditEntryFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, er
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.AuditEntryMutation", m)
 }
 
+// The AuditLinkFunc type is an adapter to allow the use of ordinary
+// function as AuditLink mutator.
+type AuditLinkFunc func(context.Context, *db.AuditLinkMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AuditLinkFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.AuditLinkMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.AuditLinkMutation", m)
+}
+
 // The ComputeNodeFunc type is an adapter to allow the use of ordinary
 // function as ComputeNode mutator.
 type ComputeNodeFunc func(context.Context, *db.ComputeNodeMutation) (db.Value, error)
@@ -79,6 +103,18 @@ func (f ComputeNodeFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, e
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.ComputeNodeMutation", m)
+}
+
+// The ControlPlaneShareFunc type is an adapter to allow the use of ordinary
+// function as ControlPlaneShare mutator.
+type ControlPlaneShareFunc func(context.Context, *db.ControlPlaneShareMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ControlPlaneShareFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.ControlPlaneShareMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.ControlPlaneShareMutation", m)
 }
 
 // The EntitlementFunc type is an adapter to allow the use of ordinary
@@ -103,6 +139,18 @@ func (f EventFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) 
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.EventMutation", m)
+}
+
+// The ExternalIdentityFunc type is an adapter to allow the use of ordinary
+// function as ExternalIdentity mutator.
+type ExternalIdentityFunc func(context.Context, *db.ExternalIdentityMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ExternalIdentityFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.ExternalIdentityMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.ExternalIdentityMutation", m)
 }
 
 // The GenerationFunc type is an adapter to allow the use of ordinary
@@ -139,6 +187,18 @@ func (f InstanceFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, erro
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.InstanceMutation", m)
+}
+
+// The LoginAttemptFunc type is an adapter to allow the use of ordinary
+// function as LoginAttempt mutator.
+type LoginAttemptFunc func(context.Context, *db.LoginAttemptMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f LoginAttemptFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.LoginAttemptMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.LoginAttemptMutation", m)
 }
 
 // The LoginCodeFunc type is an adapter to allow the use of ordinary
@@ -261,6 +321,18 @@ func (f OrphanFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error)
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.OrphanMutation", m)
 }
 
+// The PolicyOverlayFunc type is an adapter to allow the use of ordinary
+// function as PolicyOverlay mutator.
+type PolicyOverlayFunc func(context.Context, *db.PolicyOverlayMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f PolicyOverlayFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.PolicyOverlayMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.PolicyOverlayMutation", m)
+}
+
 // The ProjectFunc type is an adapter to allow the use of ordinary
 // function as Project mutator.
 type ProjectFunc func(context.Context, *db.ProjectMutation) (db.Value, error)
@@ -283,6 +355,18 @@ func (f RoleBindingFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, e
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.RoleBindingMutation", m)
+}
+
+// The RuntimeSecretFunc type is an adapter to allow the use of ordinary
+// function as RuntimeSecret mutator.
+type RuntimeSecretFunc func(context.Context, *db.RuntimeSecretMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RuntimeSecretFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.RuntimeSecretMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.RuntimeSecretMutation", m)
 }
 
 // The SKUPriceFunc type is an adapter to allow the use of ordinary
@@ -355,6 +439,30 @@ func (f UserFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.UserMutation", m)
+}
+
+// The WebhookFunc type is an adapter to allow the use of ordinary
+// function as Webhook mutator.
+type WebhookFunc func(context.Context, *db.WebhookMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f WebhookFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.WebhookMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.WebhookMutation", m)
+}
+
+// The WebhookDeliveryFunc type is an adapter to allow the use of ordinary
+// function as WebhookDelivery mutator.
+type WebhookDeliveryFunc func(context.Context, *db.WebhookDeliveryMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f WebhookDeliveryFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.WebhookDeliveryMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.WebhookDeliveryMutation", m)
 }
 
 // The WorkerProcessFunc type is an adapter to allow the use of ordinary

@@ -115,6 +115,20 @@ var (
 		Columns:    ArtifactColumns,
 		PrimaryKey: []*schema.Column{ArtifactColumns[0]},
 	}
+	// AuditCheckpointColumns holds the columns for the "audit_checkpoint" table.
+	AuditCheckpointColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "seq", Type: field.TypeInt, Unique: true},
+		{Name: "link", Type: field.TypeBytes},
+		{Name: "signature", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// AuditCheckpointTable holds the schema information for the "audit_checkpoint" table.
+	AuditCheckpointTable = &schema.Table{
+		Name:       "audit_checkpoint",
+		Columns:    AuditCheckpointColumns,
+		PrimaryKey: []*schema.Column{AuditCheckpointColumns[0]},
+	}
 	// AuditEntryColumns holds the columns for the "audit_entry" table.
 	AuditEntryColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
@@ -134,6 +148,7 @@ var (
 		{Name: "repeats", Type: field.TypeInt, Default: 1},
 		{Name: "correlation_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "origin", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "break_glass", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// AuditEntryTable holds the schema information for the "audit_entry" table.
@@ -146,6 +161,47 @@ var (
 				Name:    "auditentry_project_id_id",
 				Unique:  false,
 				Columns: []*schema.Column{AuditEntryColumns[2], AuditEntryColumns[0]},
+			},
+			{
+				Name:    "auditentry_tenant_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{AuditEntryColumns[1], AuditEntryColumns[0]},
+			},
+			{
+				Name:    "auditentry_actor_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{AuditEntryColumns[4], AuditEntryColumns[0]},
+			},
+			{
+				Name:    "auditentry_object_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{AuditEntryColumns[9], AuditEntryColumns[0]},
+			},
+			{
+				Name:    "auditentry_correlation_id",
+				Unique:  false,
+				Columns: []*schema.Column{AuditEntryColumns[15]},
+			},
+		},
+	}
+	// AuditLinkColumns holds the columns for the "audit_link" table.
+	AuditLinkColumns = []*schema.Column{
+		{Name: "seq", Type: field.TypeInt, Increment: true},
+		{Name: "entry_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "leaf", Type: field.TypeBytes},
+		{Name: "link", Type: field.TypeBytes},
+		{Name: "sealed_at", Type: field.TypeTime},
+	}
+	// AuditLinkTable holds the schema information for the "audit_link" table.
+	AuditLinkTable = &schema.Table{
+		Name:       "audit_link",
+		Columns:    AuditLinkColumns,
+		PrimaryKey: []*schema.Column{AuditLinkColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "auditlink_entry_id",
+				Unique:  true,
+				Columns: []*schema.Column{AuditLinkColumns[1]},
 			},
 		},
 	}
@@ -177,6 +233,49 @@ var (
 		Columns:    ComputeNodeColumns,
 		PrimaryKey: []*schema.Column{ComputeNodeColumns[0]},
 	}
+	// ControlPlaneShareColumns holds the columns for the "control_plane_share" table.
+	ControlPlaneShareColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "instance_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "owner_project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"OFFERED", "ATTACHED", "DECLINED", "WITHDRAWN", "DETACHED"}, Default: "OFFERED"},
+		{Name: "reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "offered_by", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "answered_by", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "ended_by", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "end_reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "answered_at", Type: field.TypeTime, Nullable: true},
+		{Name: "ended_at", Type: field.TypeTime, Nullable: true},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// ControlPlaneShareTable holds the schema information for the "control_plane_share" table.
+	ControlPlaneShareTable = &schema.Table{
+		Name:       "control_plane_share",
+		Columns:    ControlPlaneShareColumns,
+		PrimaryKey: []*schema.Column{ControlPlaneShareColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "control_plane_share_open",
+				Unique:  true,
+				Columns: []*schema.Column{ControlPlaneShareColumns[3], ControlPlaneShareColumns[2]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "ended_at IS NULL",
+				},
+			},
+			{
+				Name:    "controlplaneshare_project_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{ControlPlaneShareColumns[2], ControlPlaneShareColumns[0]},
+			},
+			{
+				Name:    "controlplaneshare_owner_project_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{ControlPlaneShareColumns[4], ControlPlaneShareColumns[0]},
+			},
+		},
+	}
 	// EntitlementColumns holds the columns for the "entitlement" table.
 	EntitlementColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
@@ -184,6 +283,12 @@ var (
 		{Name: "project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "app_slug", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "granted_by", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "max_instances", Type: field.TypeInt, Nullable: true},
+		{Name: "max_members", Type: field.TypeInt, Nullable: true},
+		{Name: "max_gpus", Type: field.TypeInt, Nullable: true},
+		{Name: "versions", Type: field.TypeJSON, Nullable: true},
+		{Name: "expires_at", Type: field.TypeTime, Nullable: true},
 		{Name: "revoked_at", Type: field.TypeTime, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 	}
@@ -237,6 +342,34 @@ var (
 				Name:    "event_project_id_xid_position",
 				Unique:  false,
 				Columns: []*schema.Column{AppInstanceEventColumns[2], AppInstanceEventColumns[5], AppInstanceEventColumns[6]},
+			},
+		},
+	}
+	// ExternalIdentityColumns holds the columns for the "external_identity" table.
+	ExternalIdentityColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "user_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "issuer", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "subject", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "email", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "last_login_at", Type: field.TypeTime, Nullable: true},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// ExternalIdentityTable holds the schema information for the "external_identity" table.
+	ExternalIdentityTable = &schema.Table{
+		Name:       "external_identity",
+		Columns:    ExternalIdentityColumns,
+		PrimaryKey: []*schema.Column{ExternalIdentityColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "externalidentity_issuer_subject",
+				Unique:  true,
+				Columns: []*schema.Column{ExternalIdentityColumns[2], ExternalIdentityColumns[3]},
+			},
+			{
+				Name:    "externalidentity_user_id",
+				Unique:  false,
+				Columns: []*schema.Column{ExternalIdentityColumns[1]},
 			},
 		},
 	}
@@ -361,6 +494,31 @@ var (
 				Annotation: &entsql.IndexAnnotation{
 					Where: "released_at IS NULL",
 				},
+			},
+		},
+	}
+	// LoginAttemptColumns holds the columns for the "login_attempt" table.
+	LoginAttemptColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "state_hash", Type: field.TypeBytes},
+		{Name: "browser_hash", Type: field.TypeBytes},
+		{Name: "nonce", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "verifier", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "return_to", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "expires_at", Type: field.TypeTime},
+		{Name: "used_at", Type: field.TypeTime, Nullable: true},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// LoginAttemptTable holds the schema information for the "login_attempt" table.
+	LoginAttemptTable = &schema.Table{
+		Name:       "login_attempt",
+		Columns:    LoginAttemptColumns,
+		PrimaryKey: []*schema.Column{LoginAttemptColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "loginattempt_expires_at",
+				Unique:  false,
+				Columns: []*schema.Column{LoginAttemptColumns[6]},
 			},
 		},
 	}
@@ -788,6 +946,56 @@ var (
 			},
 		},
 	}
+	// PolicyOverlayColumns holds the columns for the "policy_overlay" table.
+	PolicyOverlayColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "scope", Type: field.TypeEnum, Enums: []string{"PLATFORM", "TENANT", "PROJECT"}},
+		{Name: "tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "project_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "revision", Type: field.TypeInt},
+		{Name: "document", Type: field.TypeJSON, Nullable: true},
+		{Name: "reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "updated_by", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "superseded_at", Type: field.TypeTime, Nullable: true},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// PolicyOverlayTable holds the schema information for the "policy_overlay" table.
+	PolicyOverlayTable = &schema.Table{
+		Name:       "policy_overlay",
+		Columns:    PolicyOverlayColumns,
+		PrimaryKey: []*schema.Column{PolicyOverlayColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "policy_overlay_platform_live",
+				Unique:  true,
+				Columns: []*schema.Column{PolicyOverlayColumns[1]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((superseded_at IS NULL) AND (tenant_id IS NULL))",
+				},
+			},
+			{
+				Name:    "policy_overlay_tenant_live",
+				Unique:  true,
+				Columns: []*schema.Column{PolicyOverlayColumns[2]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((superseded_at IS NULL) AND (tenant_id IS NOT NULL) AND (project_id IS NULL))",
+				},
+			},
+			{
+				Name:    "policy_overlay_project_live",
+				Unique:  true,
+				Columns: []*schema.Column{PolicyOverlayColumns[3]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((superseded_at IS NULL) AND (project_id IS NOT NULL))",
+				},
+			},
+			{
+				Name:    "policyoverlay_tenant_id_project_id_revision",
+				Unique:  false,
+				Columns: []*schema.Column{PolicyOverlayColumns[2], PolicyOverlayColumns[3], PolicyOverlayColumns[4]},
+			},
+		},
+	}
 	// ProjectColumns holds the columns for the "project" table.
 	ProjectColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
@@ -796,6 +1004,7 @@ var (
 		{Name: "display_name", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "max_members", Type: field.TypeInt, Nullable: true},
 		{Name: "max_gpus", Type: field.TypeInt, Nullable: true},
+		{Name: "deleted_at", Type: field.TypeTime, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// ProjectTable holds the schema information for the "project" table.
@@ -826,6 +1035,8 @@ var (
 		{Name: "expires_at", Type: field.TypeTime, Nullable: true},
 		{Name: "revoked_at", Type: field.TypeTime, Nullable: true},
 		{Name: "granted_by", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "break_glass", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// RoleBindingTable holds the schema information for the "role_binding" table.
@@ -838,6 +1049,72 @@ var (
 				Name:    "rolebinding_user_id",
 				Unique:  false,
 				Columns: []*schema.Column{RoleBindingColumns[1]},
+			},
+			{
+				Name:    "rolebinding_tenant_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{RoleBindingColumns[3], RoleBindingColumns[0]},
+			},
+			{
+				Name:    "rolebinding_project_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{RoleBindingColumns[4], RoleBindingColumns[0]},
+			},
+		},
+	}
+	// RuntimeSecretColumns holds the columns for the "runtime_secret" table.
+	RuntimeSecretColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "instance_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "member_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "node_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "purpose", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "audience", Type: field.TypeEnum, Enums: []string{"NODE", "ADAPTER"}},
+		{Name: "delivery", Type: field.TypeEnum, Enums: []string{"ONCE", "UNTIL_EXPIRY"}},
+		{Name: "spec", Type: field.TypeJSON, Nullable: true},
+		{Name: "version", Type: field.TypeInt, Default: 1},
+		{Name: "sealed", Type: field.TypeBytes, Nullable: true},
+		{Name: "keeper", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "previous", Type: field.TypeBytes, Nullable: true},
+		{Name: "previous_until", Type: field.TypeTime, Nullable: true},
+		{Name: "deliveries", Type: field.TypeInt, Default: 0},
+		{Name: "delivered_at", Type: field.TypeTime, Nullable: true},
+		{Name: "expires_at", Type: field.TypeTime},
+		{Name: "rotated_at", Type: field.TypeTime, Nullable: true},
+		{Name: "revoked_at", Type: field.TypeTime, Nullable: true},
+		{Name: "actor_kind", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "actor_id", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "actor_name", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// RuntimeSecretTable holds the schema information for the "runtime_secret" table.
+	RuntimeSecretTable = &schema.Table{
+		Name:       "runtime_secret",
+		Columns:    RuntimeSecretColumns,
+		PrimaryKey: []*schema.Column{RuntimeSecretColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "runtimesecret_instance_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{RuntimeSecretColumns[3], RuntimeSecretColumns[0]},
+			},
+			{
+				Name:    "runtimesecret_node_id",
+				Unique:  false,
+				Columns: []*schema.Column{RuntimeSecretColumns[5]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "node_id IS NOT NULL",
+				},
+			},
+			{
+				Name:    "runtime_secret_due",
+				Unique:  false,
+				Columns: []*schema.Column{RuntimeSecretColumns[17]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "sealed IS NOT NULL",
+				},
 			},
 		},
 	}
@@ -862,6 +1139,9 @@ var (
 		{Name: "project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "name", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "permission_keys", Type: field.TypeJSON},
+		{Name: "limits", Type: field.TypeJSON, Nullable: true},
+		{Name: "deleted_at", Type: field.TypeTime, Nullable: true},
+		{Name: "updated_at", Type: field.TypeTime},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// ServiceAccountTable holds the schema information for the "service_account" table.
@@ -876,9 +1156,12 @@ var (
 				Columns: []*schema.Column{ServiceAccountColumns[0], ServiceAccountColumns[1]},
 			},
 			{
-				Name:    "serviceaccount_project_id_name",
+				Name:    "service_account_name_live",
 				Unique:  true,
 				Columns: []*schema.Column{ServiceAccountColumns[2], ServiceAccountColumns[3]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "deleted_at IS NULL",
+				},
 			},
 		},
 	}
@@ -892,6 +1175,7 @@ var (
 		{Name: "expires_at", Type: field.TypeTime, Nullable: true},
 		{Name: "revoked_at", Type: field.TypeTime, Nullable: true},
 		{Name: "last_used_at", Type: field.TypeTime, Nullable: true},
+		{Name: "replaced_by", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// ServiceAccountKeyTable holds the schema information for the "service_account_key" table.
@@ -914,6 +1198,10 @@ var (
 		{Name: "secret_hash", Type: field.TypeBytes},
 		{Name: "expires_at", Type: field.TypeTime},
 		{Name: "revoked_at", Type: field.TypeTime, Nullable: true},
+		{Name: "method", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "origin", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "agent", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "replaced_by", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// SessionTable holds the schema information for the "session" table.
@@ -948,6 +1236,8 @@ var (
 		{Name: "tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "email", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "display_name", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "disabled_at", Type: field.TypeTime, Nullable: true},
+		{Name: "last_login_at", Type: field.TypeTime, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// PersonTable holds the schema information for the "person" table.
@@ -960,6 +1250,91 @@ var (
 				Name:    "user_tenant_id_id",
 				Unique:  false,
 				Columns: []*schema.Column{PersonColumns[1], PersonColumns[0]},
+			},
+		},
+	}
+	// WebhookColumns holds the columns for the "webhook" table.
+	WebhookColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "url", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "description", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "event_types", Type: field.TypeJSON},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"ACTIVE", "PAUSED", "FAILING"}, Default: "ACTIVE"},
+		{Name: "cursor", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "secret", Type: field.TypeBytes, Nullable: true},
+		{Name: "previous_secret", Type: field.TypeBytes, Nullable: true},
+		{Name: "previous_until", Type: field.TypeTime, Nullable: true},
+		{Name: "secret_rotated_at", Type: field.TypeTime, Nullable: true},
+		{Name: "last_delivered_at", Type: field.TypeTime, Nullable: true},
+		{Name: "failing_since", Type: field.TypeTime, Nullable: true},
+		{Name: "last_error", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_by", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "updated_at", Type: field.TypeTime},
+		{Name: "deleted_at", Type: field.TypeTime, Nullable: true},
+	}
+	// WebhookTable holds the schema information for the "webhook" table.
+	WebhookTable = &schema.Table{
+		Name:       "webhook",
+		Columns:    WebhookColumns,
+		PrimaryKey: []*schema.Column{WebhookColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "webhook_id_tenant_id",
+				Unique:  true,
+				Columns: []*schema.Column{WebhookColumns[0], WebhookColumns[1]},
+			},
+			{
+				Name:    "webhook_project_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{WebhookColumns[2], WebhookColumns[0]},
+			},
+		},
+	}
+	// WebhookDeliveryColumns holds the columns for the "webhook_delivery" table.
+	WebhookDeliveryColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "webhook_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "event_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "event_type", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "state", Type: field.TypeEnum, Enums: []string{"PENDING", "DELIVERED", "DEAD"}, Default: "PENDING"},
+		{Name: "attempts", Type: field.TypeInt, Default: 0},
+		{Name: "response_status", Type: field.TypeInt, Nullable: true},
+		{Name: "error", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "next_attempt_at", Type: field.TypeTime, Nullable: true},
+		{Name: "delivered_at", Type: field.TypeTime, Nullable: true},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "updated_at", Type: field.TypeTime},
+	}
+	// WebhookDeliveryTable holds the schema information for the "webhook_delivery" table.
+	WebhookDeliveryTable = &schema.Table{
+		Name:       "webhook_delivery",
+		Columns:    WebhookDeliveryColumns,
+		PrimaryKey: []*schema.Column{WebhookDeliveryColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "webhookdelivery_webhook_id_event_id",
+				Unique:  true,
+				Columns: []*schema.Column{WebhookDeliveryColumns[3], WebhookDeliveryColumns[4]},
+			},
+			{
+				Name:    "webhookdelivery_webhook_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{WebhookDeliveryColumns[3], WebhookDeliveryColumns[0]},
+			},
+			{
+				Name:    "webhookdelivery_webhook_id_state_id",
+				Unique:  false,
+				Columns: []*schema.Column{WebhookDeliveryColumns[3], WebhookDeliveryColumns[6], WebhookDeliveryColumns[0]},
+			},
+			{
+				Name:    "webhookdelivery_updated_at",
+				Unique:  false,
+				Columns: []*schema.Column{WebhookDeliveryColumns[13]},
 			},
 		},
 	}
@@ -982,13 +1357,18 @@ var (
 		AllocationTable,
 		AppTable,
 		ArtifactTable,
+		AuditCheckpointTable,
 		AuditEntryTable,
+		AuditLinkTable,
 		ComputeNodeTable,
+		ControlPlaneShareTable,
 		EntitlementTable,
 		AppInstanceEventTable,
+		ExternalIdentityTable,
 		InstanceGenerationTable,
 		IdempotencyTable,
 		InstanceTable,
+		LoginAttemptTable,
 		LoginCodeTable,
 		ManifestTable,
 		ManifestArtifactTable,
@@ -999,14 +1379,18 @@ var (
 		OperationTable,
 		OperationStepTable,
 		OrphanTable,
+		PolicyOverlayTable,
 		ProjectTable,
 		RoleBindingTable,
+		RuntimeSecretTable,
 		SkuPriceTable,
 		ServiceAccountTable,
 		ServiceAccountKeyTable,
 		SessionTable,
 		TenantTable,
 		PersonTable,
+		WebhookTable,
+		WebhookDeliveryTable,
 		WorkerProcessTable,
 	}
 )
@@ -1024,17 +1408,29 @@ func init() {
 	ArtifactTable.Annotation = &entsql.Annotation{
 		Table: "artifact",
 	}
+	AuditCheckpointTable.Annotation = &entsql.Annotation{
+		Table: "audit_checkpoint",
+	}
 	AuditEntryTable.Annotation = &entsql.Annotation{
 		Table: "audit_entry",
 	}
+	AuditLinkTable.Annotation = &entsql.Annotation{
+		Table: "audit_link",
+	}
 	ComputeNodeTable.Annotation = &entsql.Annotation{
 		Table: "compute_node",
+	}
+	ControlPlaneShareTable.Annotation = &entsql.Annotation{
+		Table: "control_plane_share",
 	}
 	EntitlementTable.Annotation = &entsql.Annotation{
 		Table: "entitlement",
 	}
 	AppInstanceEventTable.Annotation = &entsql.Annotation{
 		Table: "app_instance_event",
+	}
+	ExternalIdentityTable.Annotation = &entsql.Annotation{
+		Table: "external_identity",
 	}
 	InstanceGenerationTable.Annotation = &entsql.Annotation{
 		Table: "instance_generation",
@@ -1044,6 +1440,9 @@ func init() {
 	}
 	InstanceTable.Annotation = &entsql.Annotation{
 		Table: "instance",
+	}
+	LoginAttemptTable.Annotation = &entsql.Annotation{
+		Table: "login_attempt",
 	}
 	LoginCodeTable.Annotation = &entsql.Annotation{
 		Table: "login_code",
@@ -1075,11 +1474,17 @@ func init() {
 	OrphanTable.Annotation = &entsql.Annotation{
 		Table: "orphan",
 	}
+	PolicyOverlayTable.Annotation = &entsql.Annotation{
+		Table: "policy_overlay",
+	}
 	ProjectTable.Annotation = &entsql.Annotation{
 		Table: "project",
 	}
 	RoleBindingTable.Annotation = &entsql.Annotation{
 		Table: "role_binding",
+	}
+	RuntimeSecretTable.Annotation = &entsql.Annotation{
+		Table: "runtime_secret",
 	}
 	SkuPriceTable.Annotation = &entsql.Annotation{
 		Table: "sku_price",
@@ -1098,6 +1503,12 @@ func init() {
 	}
 	PersonTable.Annotation = &entsql.Annotation{
 		Table: "person",
+	}
+	WebhookTable.Annotation = &entsql.Annotation{
+		Table: "webhook",
+	}
+	WebhookDeliveryTable.Annotation = &entsql.Annotation{
+		Table: "webhook_delivery",
 	}
 	WorkerProcessTable.Annotation = &entsql.Annotation{
 		Table: "worker_process",

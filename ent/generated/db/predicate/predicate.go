@@ -18,17 +18,29 @@ type App func(*sql.Selector)
 // Artifact is the predicate function for artifact builders.
 type Artifact func(*sql.Selector)
 
+// AuditCheckpoint is the predicate function for auditcheckpoint builders.
+type AuditCheckpoint func(*sql.Selector)
+
 // AuditEntry is the predicate function for auditentry builders.
 type AuditEntry func(*sql.Selector)
 
+// AuditLink is the predicate function for auditlink builders.
+type AuditLink func(*sql.Selector)
+
 // ComputeNode is the predicate function for computenode builders.
 type ComputeNode func(*sql.Selector)
+
+// ControlPlaneShare is the predicate function for controlplaneshare builders.
+type ControlPlaneShare func(*sql.Selector)
 
 // Entitlement is the predicate function for entitlement builders.
 type Entitlement func(*sql.Selector)
 
 // Event is the predicate function for event builders.
 type Event func(*sql.Selector)
+
+// ExternalIdentity is the predicate function for externalidentity builders.
+type ExternalIdentity func(*sql.Selector)
 
 // Generation is the predicate function for generation builders.
 type Generation func(*sql.Selector)
@@ -38,6 +50,9 @@ type Idempotency func(*sql.Selector)
 
 // Instance is the predicate function for instance builders.
 type Instance func(*sql.Selector)
+
+// LoginAttempt is the predicate function for loginattempt builders.
+type LoginAttempt func(*sql.Selector)
 
 // LoginCode is the predicate function for logincode builders.
 type LoginCode func(*sql.Selector)
@@ -69,11 +84,17 @@ type OperationStep func(*sql.Selector)
 // Orphan is the predicate function for orphan builders.
 type Orphan func(*sql.Selector)
 
+// PolicyOverlay is the predicate function for policyoverlay builders.
+type PolicyOverlay func(*sql.Selector)
+
 // Project is the predicate function for project builders.
 type Project func(*sql.Selector)
 
 // RoleBinding is the predicate function for rolebinding builders.
 type RoleBinding func(*sql.Selector)
+
+// RuntimeSecret is the predicate function for runtimesecret builders.
+type RuntimeSecret func(*sql.Selector)
 
 // SKUPrice is the predicate function for skuprice builders.
 type SKUPrice func(*sql.Selector)
@@ -92,6 +113,12 @@ type Tenant func(*sql.Selector)
 
 // User is the predicate function for user builders.
 type User func(*sql.Selector)
+
+// Webhook is the predicate function for webhook builders.
+type Webhook func(*sql.Selector)
+
+// WebhookDelivery is the predicate function for webhookdelivery builders.
+type WebhookDelivery func(*sql.Selector)
 
 // WorkerProcess is the predicate function for workerprocess builders.
 type WorkerProcess func(*sql.Selector)

@@ -23,6 +23,8 @@ const (
 	FieldMaxMembers = "max_members"
 	// FieldMaxGpus holds the string denoting the max_gpus field in the database.
 	FieldMaxGpus = "max_gpus"
+	// FieldDeletedAt holds the string denoting the deleted_at field in the database.
+	FieldDeletedAt = "deleted_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the project in the database.
@@ -37,6 +39,7 @@ var Columns = []string{
 	FieldDisplayName,
 	FieldMaxMembers,
 	FieldMaxGpus,
+	FieldDeletedAt,
 	FieldCreatedAt,
 }
 
@@ -88,6 +91,11 @@ func ByMaxMembers(opts ...sql.OrderTermOption) OrderOption {
 // ByMaxGpus orders the results by the max_gpus field.
 func ByMaxGpus(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldMaxGpus, opts...).ToFunc()
+}
+
+// ByDeletedAt orders the results by the deleted_at field.
+func ByDeletedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDeletedAt, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

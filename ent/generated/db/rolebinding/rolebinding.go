@@ -27,6 +27,10 @@ const (
 	FieldRevokedAt = "revoked_at"
 	// FieldGrantedBy holds the string denoting the granted_by field in the database.
 	FieldGrantedBy = "granted_by"
+	// FieldReason holds the string denoting the reason field in the database.
+	FieldReason = "reason"
+	// FieldBreakGlass holds the string denoting the break_glass field in the database.
+	FieldBreakGlass = "break_glass"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the rolebinding in the database.
@@ -43,6 +47,8 @@ var Columns = []string{
 	FieldExpiresAt,
 	FieldRevokedAt,
 	FieldGrantedBy,
+	FieldReason,
+	FieldBreakGlass,
 	FieldCreatedAt,
 }
 
@@ -59,6 +65,10 @@ func ValidColumn(column string) bool {
 var (
 	// DefaultGrantedBy holds the default value on creation for the "granted_by" field.
 	DefaultGrantedBy string
+	// DefaultReason holds the default value on creation for the "reason" field.
+	DefaultReason string
+	// DefaultBreakGlass holds the default value on creation for the "break_glass" field.
+	DefaultBreakGlass bool
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -104,6 +114,16 @@ func ByRevokedAt(opts ...sql.OrderTermOption) OrderOption {
 // ByGrantedBy orders the results by the granted_by field.
 func ByGrantedBy(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldGrantedBy, opts...).ToFunc()
+}
+
+// ByReason orders the results by the reason field.
+func ByReason(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldReason, opts...).ToFunc()
+}
+
+// ByBreakGlass orders the results by the break_glass field.
+func ByBreakGlass(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldBreakGlass, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -93,6 +93,16 @@ func GrantedBy(v string) predicate.RoleBinding {
 	return predicate.RoleBinding(sql.FieldEQ(FieldGrantedBy, v))
 }
 
+// Reason applies equality check predicate on the "reason" field. It's identical to ReasonEQ.
+func Reason(v string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldEQ(FieldReason, v))
+}
+
+// BreakGlass applies equality check predicate on the "break_glass" field. It's identical to BreakGlassEQ.
+func BreakGlass(v bool) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldEQ(FieldBreakGlass, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.RoleBinding {
 	return predicate.RoleBinding(sql.FieldEQ(FieldCreatedAt, v))
@@ -598,6 +608,81 @@ func GrantedByEqualFold(v string) predicate.RoleBinding {
 // GrantedByContainsFold applies the ContainsFold predicate on the "granted_by" field.
 func GrantedByContainsFold(v string) predicate.RoleBinding {
 	return predicate.RoleBinding(sql.FieldContainsFold(FieldGrantedBy, v))
+}
+
+// ReasonEQ applies the EQ predicate on the "reason" field.
+func ReasonEQ(v string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldEQ(FieldReason, v))
+}
+
+// ReasonNEQ applies the NEQ predicate on the "reason" field.
+func ReasonNEQ(v string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldNEQ(FieldReason, v))
+}
+
+// ReasonIn applies the In predicate on the "reason" field.
+func ReasonIn(vs ...string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldIn(FieldReason, vs...))
+}
+
+// ReasonNotIn applies the NotIn predicate on the "reason" field.
+func ReasonNotIn(vs ...string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldNotIn(FieldReason, vs...))
+}
+
+// ReasonGT applies the GT predicate on the "reason" field.
+func ReasonGT(v string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldGT(FieldReason, v))
+}
+
+// ReasonGTE applies the GTE predicate on the "reason" field.
+func ReasonGTE(v string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldGTE(FieldReason, v))
+}
+
+// ReasonLT applies the LT predicate on the "reason" field.
+func ReasonLT(v string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldLT(FieldReason, v))
+}
+
+// ReasonLTE applies the LTE predicate on the "reason" field.
+func ReasonLTE(v string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldLTE(FieldReason, v))
+}
+
+// ReasonContains applies the Contains predicate on the "reason" field.
+func ReasonContains(v string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldContains(FieldReason, v))
+}
+
+// ReasonHasPrefix applies the HasPrefix predicate on the "reason" field.
+func ReasonHasPrefix(v string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldHasPrefix(FieldReason, v))
+}
+
+// ReasonHasSuffix applies the HasSuffix predicate on the "reason" field.
+func ReasonHasSuffix(v string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldHasSuffix(FieldReason, v))
+}
+
+// ReasonEqualFold applies the EqualFold predicate on the "reason" field.
+func ReasonEqualFold(v string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldEqualFold(FieldReason, v))
+}
+
+// ReasonContainsFold applies the ContainsFold predicate on the "reason" field.
+func ReasonContainsFold(v string) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldContainsFold(FieldReason, v))
+}
+
+// BreakGlassEQ applies the EQ predicate on the "break_glass" field.
+func BreakGlassEQ(v bool) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldEQ(FieldBreakGlass, v))
+}
+
+// BreakGlassNEQ applies the NEQ predicate on the "break_glass" field.
+func BreakGlassNEQ(v bool) predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldNEQ(FieldBreakGlass, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

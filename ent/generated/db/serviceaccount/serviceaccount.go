@@ -21,6 +21,12 @@ const (
 	FieldName = "name"
 	// FieldPermissionKeys holds the string denoting the permission_keys field in the database.
 	FieldPermissionKeys = "permission_keys"
+	// FieldLimits holds the string denoting the limits field in the database.
+	FieldLimits = "limits"
+	// FieldDeletedAt holds the string denoting the deleted_at field in the database.
+	FieldDeletedAt = "deleted_at"
+	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
+	FieldUpdatedAt = "updated_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the serviceaccount in the database.
@@ -34,6 +40,9 @@ var Columns = []string{
 	FieldProjectID,
 	FieldName,
 	FieldPermissionKeys,
+	FieldLimits,
+	FieldDeletedAt,
+	FieldUpdatedAt,
 	FieldCreatedAt,
 }
 
@@ -48,6 +57,8 @@ func ValidColumn(column string) bool {
 }
 
 var (
+	// DefaultUpdatedAt holds the default value on creation for the "updated_at" field.
+	DefaultUpdatedAt func() time.Time
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -73,6 +84,16 @@ func ByProjectID(opts ...sql.OrderTermOption) OrderOption {
 // ByName orders the results by the name field.
 func ByName(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldName, opts...).ToFunc()
+}
+
+// ByDeletedAt orders the results by the deleted_at field.
+func ByDeletedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDeletedAt, opts...).ToFunc()
+}
+
+// ByUpdatedAt orders the results by the updated_at field.
+func ByUpdatedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldUpdatedAt, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

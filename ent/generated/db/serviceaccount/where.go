@@ -72,6 +72,16 @@ func Name(v string) predicate.ServiceAccount {
 	return predicate.ServiceAccount(sql.FieldEQ(FieldName, v))
 }
 
+// DeletedAt applies equality check predicate on the "deleted_at" field. It's identical to DeletedAtEQ.
+func DeletedAt(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldEQ(FieldDeletedAt, v))
+}
+
+// UpdatedAt applies equality check predicate on the "updated_at" field. It's identical to UpdatedAtEQ.
+func UpdatedAt(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldEQ(FieldUpdatedAt, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.ServiceAccount {
 	return predicate.ServiceAccount(sql.FieldEQ(FieldCreatedAt, v))
@@ -308,6 +318,106 @@ func NameEqualFold(v string) predicate.ServiceAccount {
 // NameContainsFold applies the ContainsFold predicate on the "name" field.
 func NameContainsFold(v string) predicate.ServiceAccount {
 	return predicate.ServiceAccount(sql.FieldContainsFold(FieldName, v))
+}
+
+// LimitsIsNil applies the IsNil predicate on the "limits" field.
+func LimitsIsNil() predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldIsNull(FieldLimits))
+}
+
+// LimitsNotNil applies the NotNil predicate on the "limits" field.
+func LimitsNotNil() predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldNotNull(FieldLimits))
+}
+
+// DeletedAtEQ applies the EQ predicate on the "deleted_at" field.
+func DeletedAtEQ(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldEQ(FieldDeletedAt, v))
+}
+
+// DeletedAtNEQ applies the NEQ predicate on the "deleted_at" field.
+func DeletedAtNEQ(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldNEQ(FieldDeletedAt, v))
+}
+
+// DeletedAtIn applies the In predicate on the "deleted_at" field.
+func DeletedAtIn(vs ...time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldIn(FieldDeletedAt, vs...))
+}
+
+// DeletedAtNotIn applies the NotIn predicate on the "deleted_at" field.
+func DeletedAtNotIn(vs ...time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldNotIn(FieldDeletedAt, vs...))
+}
+
+// DeletedAtGT applies the GT predicate on the "deleted_at" field.
+func DeletedAtGT(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldGT(FieldDeletedAt, v))
+}
+
+// DeletedAtGTE applies the GTE predicate on the "deleted_at" field.
+func DeletedAtGTE(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldGTE(FieldDeletedAt, v))
+}
+
+// DeletedAtLT applies the LT predicate on the "deleted_at" field.
+func DeletedAtLT(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldLT(FieldDeletedAt, v))
+}
+
+// DeletedAtLTE applies the LTE predicate on the "deleted_at" field.
+func DeletedAtLTE(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldLTE(FieldDeletedAt, v))
+}
+
+// DeletedAtIsNil applies the IsNil predicate on the "deleted_at" field.
+func DeletedAtIsNil() predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldIsNull(FieldDeletedAt))
+}
+
+// DeletedAtNotNil applies the NotNil predicate on the "deleted_at" field.
+func DeletedAtNotNil() predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldNotNull(FieldDeletedAt))
+}
+
+// UpdatedAtEQ applies the EQ predicate on the "updated_at" field.
+func UpdatedAtEQ(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldEQ(FieldUpdatedAt, v))
+}
+
+// UpdatedAtNEQ applies the NEQ predicate on the "updated_at" field.
+func UpdatedAtNEQ(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldNEQ(FieldUpdatedAt, v))
+}
+
+// UpdatedAtIn applies the In predicate on the "updated_at" field.
+func UpdatedAtIn(vs ...time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldIn(FieldUpdatedAt, vs...))
+}
+
+// UpdatedAtNotIn applies the NotIn predicate on the "updated_at" field.
+func UpdatedAtNotIn(vs ...time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldNotIn(FieldUpdatedAt, vs...))
+}
+
+// UpdatedAtGT applies the GT predicate on the "updated_at" field.
+func UpdatedAtGT(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldGT(FieldUpdatedAt, v))
+}
+
+// UpdatedAtGTE applies the GTE predicate on the "updated_at" field.
+func UpdatedAtGTE(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldGTE(FieldUpdatedAt, v))
+}
+
+// UpdatedAtLT applies the LT predicate on the "updated_at" field.
+func UpdatedAtLT(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldLT(FieldUpdatedAt, v))
+}
+
+// UpdatedAtLTE applies the LTE predicate on the "updated_at" field.
+func UpdatedAtLTE(v time.Time) predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldLTE(FieldUpdatedAt, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -27,6 +27,8 @@ const (
 	FieldRevokedAt = "revoked_at"
 	// FieldLastUsedAt holds the string denoting the last_used_at field in the database.
 	FieldLastUsedAt = "last_used_at"
+	// FieldReplacedBy holds the string denoting the replaced_by field in the database.
+	FieldReplacedBy = "replaced_by"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the serviceaccountkey in the database.
@@ -43,6 +45,7 @@ var Columns = []string{
 	FieldExpiresAt,
 	FieldRevokedAt,
 	FieldLastUsedAt,
+	FieldReplacedBy,
 	FieldCreatedAt,
 }
 
@@ -97,6 +100,11 @@ func ByRevokedAt(opts ...sql.OrderTermOption) OrderOption {
 // ByLastUsedAt orders the results by the last_used_at field.
 func ByLastUsedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldLastUsedAt, opts...).ToFunc()
+}
+
+// ByReplacedBy orders the results by the replaced_by field.
+func ByReplacedBy(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldReplacedBy, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -93,6 +93,12 @@ func LastUsedAt(v time.Time) predicate.ServiceAccountKey {
 	return predicate.ServiceAccountKey(sql.FieldEQ(FieldLastUsedAt, v))
 }
 
+// ReplacedBy applies equality check predicate on the "replaced_by" field. It's identical to ReplacedByEQ.
+func ReplacedBy(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldEQ(FieldReplacedBy, vc))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.ServiceAccountKey {
 	return predicate.ServiceAccountKey(sql.FieldEQ(FieldCreatedAt, v))
@@ -538,6 +544,100 @@ func LastUsedAtIsNil() predicate.ServiceAccountKey {
 // LastUsedAtNotNil applies the NotNil predicate on the "last_used_at" field.
 func LastUsedAtNotNil() predicate.ServiceAccountKey {
 	return predicate.ServiceAccountKey(sql.FieldNotNull(FieldLastUsedAt))
+}
+
+// ReplacedByEQ applies the EQ predicate on the "replaced_by" field.
+func ReplacedByEQ(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldEQ(FieldReplacedBy, vc))
+}
+
+// ReplacedByNEQ applies the NEQ predicate on the "replaced_by" field.
+func ReplacedByNEQ(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldNEQ(FieldReplacedBy, vc))
+}
+
+// ReplacedByIn applies the In predicate on the "replaced_by" field.
+func ReplacedByIn(vs ...ids.ID) predicate.ServiceAccountKey {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.ServiceAccountKey(sql.FieldIn(FieldReplacedBy, v...))
+}
+
+// ReplacedByNotIn applies the NotIn predicate on the "replaced_by" field.
+func ReplacedByNotIn(vs ...ids.ID) predicate.ServiceAccountKey {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.ServiceAccountKey(sql.FieldNotIn(FieldReplacedBy, v...))
+}
+
+// ReplacedByGT applies the GT predicate on the "replaced_by" field.
+func ReplacedByGT(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldGT(FieldReplacedBy, vc))
+}
+
+// ReplacedByGTE applies the GTE predicate on the "replaced_by" field.
+func ReplacedByGTE(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldGTE(FieldReplacedBy, vc))
+}
+
+// ReplacedByLT applies the LT predicate on the "replaced_by" field.
+func ReplacedByLT(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldLT(FieldReplacedBy, vc))
+}
+
+// ReplacedByLTE applies the LTE predicate on the "replaced_by" field.
+func ReplacedByLTE(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldLTE(FieldReplacedBy, vc))
+}
+
+// ReplacedByContains applies the Contains predicate on the "replaced_by" field.
+func ReplacedByContains(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldContains(FieldReplacedBy, vc))
+}
+
+// ReplacedByHasPrefix applies the HasPrefix predicate on the "replaced_by" field.
+func ReplacedByHasPrefix(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldHasPrefix(FieldReplacedBy, vc))
+}
+
+// ReplacedByHasSuffix applies the HasSuffix predicate on the "replaced_by" field.
+func ReplacedByHasSuffix(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldHasSuffix(FieldReplacedBy, vc))
+}
+
+// ReplacedByIsNil applies the IsNil predicate on the "replaced_by" field.
+func ReplacedByIsNil() predicate.ServiceAccountKey {
+	return predicate.ServiceAccountKey(sql.FieldIsNull(FieldReplacedBy))
+}
+
+// ReplacedByNotNil applies the NotNil predicate on the "replaced_by" field.
+func ReplacedByNotNil() predicate.ServiceAccountKey {
+	return predicate.ServiceAccountKey(sql.FieldNotNull(FieldReplacedBy))
+}
+
+// ReplacedByEqualFold applies the EqualFold predicate on the "replaced_by" field.
+func ReplacedByEqualFold(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldEqualFold(FieldReplacedBy, vc))
+}
+
+// ReplacedByContainsFold applies the ContainsFold predicate on the "replaced_by" field.
+func ReplacedByContainsFold(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldContainsFold(FieldReplacedBy, vc))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -21,6 +21,14 @@ const (
 	FieldExpiresAt = "expires_at"
 	// FieldRevokedAt holds the string denoting the revoked_at field in the database.
 	FieldRevokedAt = "revoked_at"
+	// FieldMethod holds the string denoting the method field in the database.
+	FieldMethod = "method"
+	// FieldOrigin holds the string denoting the origin field in the database.
+	FieldOrigin = "origin"
+	// FieldAgent holds the string denoting the agent field in the database.
+	FieldAgent = "agent"
+	// FieldReplacedBy holds the string denoting the replaced_by field in the database.
+	FieldReplacedBy = "replaced_by"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the session in the database.
@@ -34,6 +42,10 @@ var Columns = []string{
 	FieldSecretHash,
 	FieldExpiresAt,
 	FieldRevokedAt,
+	FieldMethod,
+	FieldOrigin,
+	FieldAgent,
+	FieldReplacedBy,
 	FieldCreatedAt,
 }
 
@@ -48,6 +60,12 @@ func ValidColumn(column string) bool {
 }
 
 var (
+	// DefaultMethod holds the default value on creation for the "method" field.
+	DefaultMethod string
+	// DefaultOrigin holds the default value on creation for the "origin" field.
+	DefaultOrigin string
+	// DefaultAgent holds the default value on creation for the "agent" field.
+	DefaultAgent string
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -73,6 +91,26 @@ func ByExpiresAt(opts ...sql.OrderTermOption) OrderOption {
 // ByRevokedAt orders the results by the revoked_at field.
 func ByRevokedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRevokedAt, opts...).ToFunc()
+}
+
+// ByMethod orders the results by the method field.
+func ByMethod(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMethod, opts...).ToFunc()
+}
+
+// ByOrigin orders the results by the origin field.
+func ByOrigin(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldOrigin, opts...).ToFunc()
+}
+
+// ByAgent orders the results by the agent field.
+func ByAgent(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAgent, opts...).ToFunc()
+}
+
+// ByReplacedBy orders the results by the replaced_by field.
+func ByReplacedBy(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldReplacedBy, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

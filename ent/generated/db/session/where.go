@@ -76,6 +76,27 @@ func RevokedAt(v time.Time) predicate.Session {
 	return predicate.Session(sql.FieldEQ(FieldRevokedAt, v))
 }
 
+// Method applies equality check predicate on the "method" field. It's identical to MethodEQ.
+func Method(v string) predicate.Session {
+	return predicate.Session(sql.FieldEQ(FieldMethod, v))
+}
+
+// Origin applies equality check predicate on the "origin" field. It's identical to OriginEQ.
+func Origin(v string) predicate.Session {
+	return predicate.Session(sql.FieldEQ(FieldOrigin, v))
+}
+
+// Agent applies equality check predicate on the "agent" field. It's identical to AgentEQ.
+func Agent(v string) predicate.Session {
+	return predicate.Session(sql.FieldEQ(FieldAgent, v))
+}
+
+// ReplacedBy applies equality check predicate on the "replaced_by" field. It's identical to ReplacedByEQ.
+func ReplacedBy(v ids.ID) predicate.Session {
+	vc := string(v)
+	return predicate.Session(sql.FieldEQ(FieldReplacedBy, vc))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Session {
 	return predicate.Session(sql.FieldEQ(FieldCreatedAt, v))
@@ -293,6 +314,295 @@ func RevokedAtIsNil() predicate.Session {
 // RevokedAtNotNil applies the NotNil predicate on the "revoked_at" field.
 func RevokedAtNotNil() predicate.Session {
 	return predicate.Session(sql.FieldNotNull(FieldRevokedAt))
+}
+
+// MethodEQ applies the EQ predicate on the "method" field.
+func MethodEQ(v string) predicate.Session {
+	return predicate.Session(sql.FieldEQ(FieldMethod, v))
+}
+
+// MethodNEQ applies the NEQ predicate on the "method" field.
+func MethodNEQ(v string) predicate.Session {
+	return predicate.Session(sql.FieldNEQ(FieldMethod, v))
+}
+
+// MethodIn applies the In predicate on the "method" field.
+func MethodIn(vs ...string) predicate.Session {
+	return predicate.Session(sql.FieldIn(FieldMethod, vs...))
+}
+
+// MethodNotIn applies the NotIn predicate on the "method" field.
+func MethodNotIn(vs ...string) predicate.Session {
+	return predicate.Session(sql.FieldNotIn(FieldMethod, vs...))
+}
+
+// MethodGT applies the GT predicate on the "method" field.
+func MethodGT(v string) predicate.Session {
+	return predicate.Session(sql.FieldGT(FieldMethod, v))
+}
+
+// MethodGTE applies the GTE predicate on the "method" field.
+func MethodGTE(v string) predicate.Session {
+	return predicate.Session(sql.FieldGTE(FieldMethod, v))
+}
+
+// MethodLT applies the LT predicate on the "method" field.
+func MethodLT(v string) predicate.Session {
+	return predicate.Session(sql.FieldLT(FieldMethod, v))
+}
+
+// MethodLTE applies the LTE predicate on the "method" field.
+func MethodLTE(v string) predicate.Session {
+	return predicate.Session(sql.FieldLTE(FieldMethod, v))
+}
+
+// MethodContains applies the Contains predicate on the "method" field.
+func MethodContains(v string) predicate.Session {
+	return predicate.Session(sql.FieldContains(FieldMethod, v))
+}
+
+// MethodHasPrefix applies the HasPrefix predicate on the "method" field.
+func MethodHasPrefix(v string) predicate.Session {
+	return predicate.Session(sql.FieldHasPrefix(FieldMethod, v))
+}
+
+// MethodHasSuffix applies the HasSuffix predicate on the "method" field.
+func MethodHasSuffix(v string) predicate.Session {
+	return predicate.Session(sql.FieldHasSuffix(FieldMethod, v))
+}
+
+// MethodEqualFold applies the EqualFold predicate on the "method" field.
+func MethodEqualFold(v string) predicate.Session {
+	return predicate.Session(sql.FieldEqualFold(FieldMethod, v))
+}
+
+// MethodContainsFold applies the ContainsFold predicate on the "method" field.
+func MethodContainsFold(v string) predicate.Session {
+	return predicate.Session(sql.FieldContainsFold(FieldMethod, v))
+}
+
+// OriginEQ applies the EQ predicate on the "origin" field.
+func OriginEQ(v string) predicate.Session {
+	return predicate.Session(sql.FieldEQ(FieldOrigin, v))
+}
+
+// OriginNEQ applies the NEQ predicate on the "origin" field.
+func OriginNEQ(v string) predicate.Session {
+	return predicate.Session(sql.FieldNEQ(FieldOrigin, v))
+}
+
+// OriginIn applies the In predicate on the "origin" field.
+func OriginIn(vs ...string) predicate.Session {
+	return predicate.Session(sql.FieldIn(FieldOrigin, vs...))
+}
+
+// OriginNotIn applies the NotIn predicate on the "origin" field.
+func OriginNotIn(vs ...string) predicate.Session {
+	return predicate.Session(sql.FieldNotIn(FieldOrigin, vs...))
+}
+
+// OriginGT applies the GT predicate on the "origin" field.
+func OriginGT(v string) predicate.Session {
+	return predicate.Session(sql.FieldGT(FieldOrigin, v))
+}
+
+// OriginGTE applies the GTE predicate on the "origin" field.
+func OriginGTE(v string) predicate.Session {
+	return predicate.Session(sql.FieldGTE(FieldOrigin, v))
+}
+
+// OriginLT applies the LT predicate on the "origin" field.
+func OriginLT(v string) predicate.Session {
+	return predicate.Session(sql.FieldLT(FieldOrigin, v))
+}
+
+// OriginLTE applies the LTE predicate on the "origin" field.
+func OriginLTE(v string) predicate.Session {
+	return predicate.Session(sql.FieldLTE(FieldOrigin, v))
+}
+
+// OriginContains applies the Contains predicate on the "origin" field.
+func OriginContains(v string) predicate.Session {
+	return predicate.Session(sql.FieldContains(FieldOrigin, v))
+}
+
+// OriginHasPrefix applies the HasPrefix predicate on the "origin" field.
+func OriginHasPrefix(v string) predicate.Session {
+	return predicate.Session(sql.FieldHasPrefix(FieldOrigin, v))
+}
+
+// OriginHasSuffix applies the HasSuffix predicate on the "origin" field.
+func OriginHasSuffix(v string) predicate.Session {
+	return predicate.Session(sql.FieldHasSuffix(FieldOrigin, v))
+}
+
+// OriginEqualFold applies the EqualFold predicate on the "origin" field.
+func OriginEqualFold(v string) predicate.Session {
+	return predicate.Session(sql.FieldEqualFold(FieldOrigin, v))
+}
+
+// OriginContainsFold applies the ContainsFold predicate on the "origin" field.
+func OriginContainsFold(v string) predicate.Session {
+	return predicate.Session(sql.FieldContainsFold(FieldOrigin, v))
+}
+
+// AgentEQ applies the EQ predicate on the "agent" field.
+func AgentEQ(v string) predicate.Session {
+	return predicate.Session(sql.FieldEQ(FieldAgent, v))
+}
+
+// AgentNEQ applies the NEQ predicate on the "agent" field.
+func AgentNEQ(v string) predicate.Session {
+	return predicate.Session(sql.FieldNEQ(FieldAgent, v))
+}
+
+// AgentIn applies the In predicate on the "agent" field.
+func AgentIn(vs ...string) predicate.Session {
+	return predicate.Session(sql.FieldIn(FieldAgent, vs...))
+}
+
+// AgentNotIn applies the NotIn predicate on the "agent" field.
+func AgentNotIn(vs ...string) predicate.Session {
+	return predicate.Session(sql.FieldNotIn(FieldAgent, vs...))
+}
+
+// AgentGT applies the GT predicate on the "agent" field.
+func AgentGT(v string) predicate.Session {
+	return predicate.Session(sql.FieldGT(FieldAgent, v))
+}
+
+// AgentGTE applies the GTE predicate on the "agent" field.
+func AgentGTE(v string) predicate.Session {
+	return predicate.Session(sql.FieldGTE(FieldAgent, v))
+}
+
+// AgentLT applies the LT predicate on the "agent" field.
+func AgentLT(v string) predicate.Session {
+	return predicate.Session(sql.FieldLT(FieldAgent, v))
+}
+
+// AgentLTE applies the LTE predicate on the "agent" field.
+func AgentLTE(v string) predicate.Session {
+	return predicate.Session(sql.FieldLTE(FieldAgent, v))
+}
+
+// AgentContains applies the Contains predicate on the "agent" field.
+func AgentContains(v string) predicate.Session {
+	return predicate.Session(sql.FieldContains(FieldAgent, v))
+}
+
+// AgentHasPrefix applies the HasPrefix predicate on the "agent" field.
+func AgentHasPrefix(v string) predicate.Session {
+	return predicate.Session(sql.FieldHasPrefix(FieldAgent, v))
+}
+
+// AgentHasSuffix applies the HasSuffix predicate on the "agent" field.
+func AgentHasSuffix(v string) predicate.Session {
+	return predicate.Session(sql.FieldHasSuffix(FieldAgent, v))
+}
+
+// AgentEqualFold applies the EqualFold predicate on the "agent" field.
+func AgentEqualFold(v string) predicate.Session {
+	return predicate.Session(sql.FieldEqualFold(FieldAgent, v))
+}
+
+// AgentContainsFold applies the ContainsFold predicate on the "agent" field.
+func AgentContainsFold(v string) predicate.Session {
+	return predicate.Session(sql.FieldContainsFold(FieldAgent, v))
+}
+
+// ReplacedByEQ applies the EQ predicate on the "replaced_by" field.
+func ReplacedByEQ(v ids.ID) predicate.Session {
+	vc := string(v)
+	return predicate.Session(sql.FieldEQ(FieldReplacedBy, vc))
+}
+
+// ReplacedByNEQ applies the NEQ predicate on the "replaced_by" field.
+func ReplacedByNEQ(v ids.ID) predicate.Session {
+	vc := string(v)
+	return predicate.Session(sql.FieldNEQ(FieldReplacedBy, vc))
+}
+
+// ReplacedByIn applies the In predicate on the "replaced_by" field.
+func ReplacedByIn(vs ...ids.ID) predicate.Session {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Session(sql.FieldIn(FieldReplacedBy, v...))
+}
+
+// ReplacedByNotIn applies the NotIn predicate on the "replaced_by" field.
+func ReplacedByNotIn(vs ...ids.ID) predicate.Session {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Session(sql.FieldNotIn(FieldReplacedBy, v...))
+}
+
+// ReplacedByGT applies the GT predicate on the "replaced_by" field.
+func ReplacedByGT(v ids.ID) predicate.Session {
+	vc := string(v)
+	return predicate.Session(sql.FieldGT(FieldReplacedBy, vc))
+}
+
+// ReplacedByGTE applies the GTE predicate on the "replaced_by" field.
+func ReplacedByGTE(v ids.ID) predicate.Session {
+	vc := string(v)
+	return predicate.Session(sql.FieldGTE(FieldReplacedBy, vc))
+}
+
+// ReplacedByLT applies the LT predicate on the "replaced_by" field.
+func ReplacedByLT(v ids.ID) predicate.Session {
+	vc := string(v)
+	return predicate.Session(sql.FieldLT(FieldReplacedBy, vc))
+}
+
+// ReplacedByLTE applies the LTE predicate on the "replaced_by" field.
+func ReplacedByLTE(v ids.ID) predicate.Session {
+	vc := string(v)
+	return predicate.Session(sql.FieldLTE(FieldReplacedBy, vc))
+}
+
+// ReplacedByContains applies the Contains predicate on the "replaced_by" field.
+func ReplacedByContains(v ids.ID) predicate.Session {
+	vc := string(v)
+	return predicate.Session(sql.FieldContains(FieldReplacedBy, vc))
+}
+
+// ReplacedByHasPrefix applies the HasPrefix predicate on the "replaced_by" field.
+func ReplacedByHasPrefix(v ids.ID) predicate.Session {
+	vc := string(v)
+	return predicate.Session(sql.FieldHasPrefix(FieldReplacedBy, vc))
+}
+
+// ReplacedByHasSuffix applies the HasSuffix predicate on the "replaced_by" field.
+func ReplacedByHasSuffix(v ids.ID) predicate.Session {
+	vc := string(v)
+	return predicate.Session(sql.FieldHasSuffix(FieldReplacedBy, vc))
+}
+
+// ReplacedByIsNil applies the IsNil predicate on the "replaced_by" field.
+func ReplacedByIsNil() predicate.Session {
+	return predicate.Session(sql.FieldIsNull(FieldReplacedBy))
+}
+
+// ReplacedByNotNil applies the NotNil predicate on the "replaced_by" field.
+func ReplacedByNotNil() predicate.Session {
+	return predicate.Session(sql.FieldNotNull(FieldReplacedBy))
+}
+
+// ReplacedByEqualFold applies the EqualFold predicate on the "replaced_by" field.
+func ReplacedByEqualFold(v ids.ID) predicate.Session {
+	vc := string(v)
+	return predicate.Session(sql.FieldEqualFold(FieldReplacedBy, vc))
+}
+
+// ReplacedByContainsFold applies the ContainsFold predicate on the "replaced_by" field.
+func ReplacedByContainsFold(v ids.ID) predicate.Session {
+	vc := string(v)
+	return predicate.Session(sql.FieldContainsFold(FieldReplacedBy, vc))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -1,0 +1,74 @@
+package lifecycle
+
+// PolicyScope is the level that a policy overlay stands on.
+type PolicyScope string
+
+// The levels, widest first; a lower one only narrows.
+const (
+	PolicyPlatform PolicyScope = "PLATFORM"
+	PolicyTenant   PolicyScope = "TENANT"
+	PolicyProject  PolicyScope = "PROJECT"
+)
+
+// ShareStatus is where the offer of a shared control plane to a project stands.
+type ShareStatus string
+
+// The states of a share. DECLINED, WITHDRAWN and DETACHED are its ends.
+const (
+	ShareOffered   ShareStatus = "OFFERED"
+	ShareAttached  ShareStatus = "ATTACHED"
+	ShareDeclined  ShareStatus = "DECLINED"
+	ShareWithdrawn ShareStatus = "WITHDRAWN"
+	ShareDetached  ShareStatus = "DETACHED"
+)
+
+var shareMachine = table[ShareStatus]{"share", ShareOffered, []Move[ShareStatus]{
+	{ShareOffered, ShareAttached, "the other project accepted"},
+	{ShareOffered, ShareDeclined, "the other project declined"},
+	{ShareOffered, ShareWithdrawn, "the owner took the offer back"},
+	{ShareAttached, ShareDetached, "either side ended it"},
+}}
+
+// CanMove refuses a step that the table does not hold, with FAILED_PRECONDITION naming both states.
+func (s ShareStatus) CanMove(to ShareStatus) error { return shareMachine.check(s, to) }
+
+// Terminal reports whether no state follows.
+func (s ShareStatus) Terminal() bool { return shareMachine.terminal(s) }
+
+// SecretAudience is who may take delivery of a runtime secret.
+type SecretAudience string
+
+// The audiences.
+const (
+	SecretForNode    SecretAudience = "NODE"
+	SecretForAdapter SecretAudience = "ADAPTER"
+)
+
+// SecretDelivery is how often a runtime secret may be delivered.
+type SecretDelivery string
+
+// The deliveries.
+const (
+	DeliverOnce        SecretDelivery = "ONCE"
+	DeliverUntilExpiry SecretDelivery = "UNTIL_EXPIRY"
+)
+
+// WebhookStatus is whether a webhook is served.
+type WebhookStatus string
+
+// The states of a webhook. FAILING is one whose deliveries have failed for so long that it is no longer tried.
+const (
+	WebhookActive  WebhookStatus = "ACTIVE"
+	WebhookPaused  WebhookStatus = "PAUSED"
+	WebhookFailing WebhookStatus = "FAILING"
+)
+
+// DeliveryState is where the delivery of an event to a webhook stands.
+type DeliveryState string
+
+// The states of a delivery. DEAD is one that was given up after its last try.
+const (
+	DeliveryPending   DeliveryState = "PENDING"
+	DeliveryDelivered DeliveryState = "DELIVERED"
+	DeliveryDead      DeliveryState = "DEAD"
+)
