@@ -20,7 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/ent/generated/db/nodetask"
 	dbstep "github.com/gpuaas/app-platform/ent/generated/db/operationstep"
-	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/event"
@@ -59,7 +59,7 @@ func child(dsn string) error {
 	if err != nil {
 		return err
 	}
-	return workers.Run(ctx, workers.Config{DB: database, Hub: late.hub, Keys: ring, Dial: adapterclient.Loopback(),
+	return workers.Run(ctx, workers.Config{DB: database, Hub: late.hub, Keys: ring, Dial: dial.Loopback(),
 		PlatformURL: os.Getenv("WORKERS_TEST_URL") + "/graphql", Log: log, Pace: pace})
 }
 

@@ -25,7 +25,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/internal/pgtest"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/event"
@@ -127,7 +127,7 @@ func (l *lab) work() (stop func()) { return l.background(l.workers) }
 
 func (l *lab) workers(ctx context.Context) error {
 	return workers.Run(ctx, workers.Config{
-		DB: l.db, Hub: l.hub, Keys: l.ring, Dial: adapterclient.Loopback(), PlatformURL: l.platform.URL + "/graphql", Log: l.log, Pace: l.pace,
+		DB: l.db, Hub: l.hub, Keys: l.ring, Dial: dial.Loopback(), PlatformURL: l.platform.URL + "/graphql", Log: l.log, Pace: l.pace,
 	})
 }
 

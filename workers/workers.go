@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/workers/engine"
@@ -34,7 +35,7 @@ type Config struct {
 	// Client calls adapters; nil makes one from Keys and Dial.
 	Client *adapterclient.Client
 	// Dial is where adapters may be reached.
-	Dial adapterclient.Policy
+	Dial dial.Policy
 	// PlatformURL is the public GraphQL endpoint that adapters use.
 	PlatformURL string
 	Log         *slog.Logger

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,18 +17,15 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
 // Bounds of a call.
 const (
-	dialTimeout  = 5 * time.Second
 	callTimeout  = 15 * time.Second // one answer, unless the call says otherwise
 	actTimeout   = 30 * time.Second // an action's answer
 	feedMargin   = 10 * time.Second // beyond what the feed was asked to wait
-	idlePerHost  = 32
-	idleTimeout  = 90 * time.Second
-	maxHeader    = 64 << 10
 	maxErrorText = 500
 )
 
@@ -50,17 +46,10 @@ type Client struct {
 	signing string // id of the signer's key
 }
 
-// New makes a client that signs with the ring's key and dials what the policy allows.
-func New(keys *token.Keyring, policy Policy) *Client {
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: policy.control}
-	transport := &http.Transport{
-		DialContext: dialer.DialContext, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleTimeout,
-		TLSHandshakeTimeout: dialTimeout, MaxResponseHeaderBytes: maxHeader,
-	}
-	return &Client{keys: keys, http: &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+// New makes a client that signs with the ring's key and dials what the policy allows, and nothing
+// else: an adapter has no right to the public Internet either.
+func New(keys *token.Keyring, policy dial.Policy) *Client {
+	return &Client{keys: keys, http: dial.NewClient(policy, false, 0)} // each call has its own timeout
 }
 
 // Close gives idle connections back.
@@ -236,7 +225,7 @@ func setUnlessEmpty(header http.Header, name, value string) {
 }
 
 func unreachable(target Target, err error) *Error {
-	var refused *refusedDial
+	var refused *dial.Refused
 	if errors.As(err, &refused) {
 		return &Error{Kind: Forbidden, Target: target, Err: err}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/workers/invoke"
@@ -23,7 +24,7 @@ func calls(t *testing.T) *invoke.Calls {
 	t.Helper()
 	ring, err := token.NewKeyring("https://platform.test")
 	require.NoError(t, err)
-	return invoke.New(adapterclient.New(ring, adapterclient.Loopback()), ring, "https://platform.test/graphql")
+	return invoke.New(adapterclient.New(ring, dial.Loopback()), ring, "https://platform.test/graphql")
 }
 
 func callOf(url string) change.Call {

@@ -8,7 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/workers"
 )
@@ -99,7 +99,7 @@ func ownBacklog(l *lab) injected {
 	l.on("PUT /v1/operations/{id}", hang)
 	_, busy := l.launch()
 	l.background(func(ctx context.Context) error {
-		return workers.Run(ctx, workers.Config{DB: l.DB, Hub: l.Hub, Keys: l.Ring, Dial: adapterclient.Loopback(),
+		return workers.Run(ctx, workers.Config{DB: l.DB, Hub: l.Hub, Keys: l.Ring, Dial: dial.Loopback(),
 			PlatformURL: "http://127.0.0.1:1/graphql", Log: l.log, Pace: pace, Concurrency: 1})
 	})
 	l.until("the worker is busy", func() bool { return l.op(busy.ID).ClaimedBy != nil })

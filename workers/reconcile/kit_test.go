@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/internal/platformtest"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/event"
@@ -195,14 +196,14 @@ func (l *lab) background(run func(context.Context) error) (stop func()) {
 // work starts a worker process in this one.
 func (l *lab) work() (stop func()) {
 	return l.background(func(ctx context.Context) error {
-		return workers.Run(ctx, workers.Config{DB: l.DB, Hub: l.Hub, Keys: l.Ring, Dial: adapterclient.Loopback(),
+		return workers.Run(ctx, workers.Config{DB: l.DB, Hub: l.Hub, Keys: l.Ring, Dial: dial.Loopback(),
 			PlatformURL: "http://127.0.0.1:1/graphql", Log: l.log, Pace: pace})
 	})
 }
 
 // reconcile starts a reconciler without any worker.
 func (l *lab) reconcile() (*reconcile.Reconciler, func()) {
-	client := adapterclient.New(l.Ring, adapterclient.Loopback())
+	client := adapterclient.New(l.Ring, dial.Loopback())
 	l.Cleanup(client.Close)
 	r := reconcile.New(reconcile.Config{DB: l.DB, Hub: l.Hub, Client: client, Keys: l.Ring, Log: l.log})
 	return r, l.background(r.Run)

@@ -2,18 +2,16 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net"
-	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/graph"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
@@ -38,7 +36,7 @@ import (
 
 // resolver is the root of the API with every service.
 func (p *platform) resolver(sentinel *live.Sentinel) (*graph.Resolver, error) {
-	policy, err := adapterclient.ParsePolicy(strings.Join(p.config.AdapterHosts, ","))
+	policy, err := dial.ParsePolicy(strings.Join(p.config.AdapterHosts, ","))
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +72,7 @@ func (p *platform) resolver(sentinel *live.Sentinel) (*graph.Resolver, error) {
 
 // work carries out operations until ctx ends.
 func (p *platform) work(ctx context.Context) error {
-	policy, err := adapterclient.ParsePolicy(strings.Join(p.config.AdapterHosts, ","))
+	policy, err := dial.ParsePolicy(strings.Join(p.config.AdapterHosts, ","))
 	if err != nil {
 		return err
 	}
@@ -85,66 +83,27 @@ func (p *platform) work(ctx context.Context) error {
 
 // allowAddress refuses an adapter's address that names an IP outside of the policy. A host name is
 // judged when it is dialled, on the address it has then.
-func allowAddress(policy adapterclient.Policy) func(*url.URL) error {
+func allowAddress(policy dial.Policy) func(*url.URL) error {
 	return func(address *url.URL) error {
-		ip, err := netip.ParseAddr(address.Hostname())
-		if err != nil {
-			return nil
+		if err := dial.Check(policy, false, address); err != nil {
+			return fault.New(fault.DialRefused, "the operator does not allow adapters at %s", address.Host).At("input.url")
 		}
-		if policy.Allows(netip.AddrPortFrom(ip, portOf(address))) {
-			return nil
-		}
-		return fault.New(fault.DialRefused, "the operator does not allow adapters at %s", address.Host).At("input.url")
+		return nil
 	}
 }
 
-func portOf(address *url.URL) uint16 {
-	if port, err := net.LookupPort("tcp", address.Port()); err == nil && address.Port() != "" {
-		return uint16(port)
-	}
-	if address.Scheme == "https" {
-		return 443
-	}
-	return 80
-}
-
-// registries reaches public registries, and those others that the operator names. The address is
-// judged after it was resolved, so that a name cannot lead inside.
+// registries reaches public registries, and those others that the operator names.
 func (p *platform) registries() (artifact.Registries, error) {
-	allowed, err := adapterclient.ParsePolicy(strings.Join(p.config.RegistryHosts, ","))
+	allowed, err := dial.ParsePolicy(strings.Join(p.config.RegistryHosts, ","))
 	if err != nil {
 		return artifact.Registries{}, err
 	}
-	dialer := net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return err
+	connect := dial.To(allowed, true)
+	return artifact.Registries{Insecure: p.config.InsecureRegistries, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		connection, err := connect(ctx, network, address)
+		if refused := new(dial.Refused); errors.As(err, &refused) {
+			return nil, fault.New(fault.DialRefused, "the operator does not allow registries at %s", refused.Address).At("input.ref")
 		}
-		if public(to.Addr()) || allowed.Allows(to) {
-			return nil
-		}
-		return fault.New(fault.DialRefused, "the operator does not allow registries at %s", address).At("input.ref")
-	}}
-	return artifact.Registries{Dial: dialer.DialContext, Insecure: p.config.InsecureRegistries}, nil
-}
-
-// inside are ranges that netip calls global though they lead to a provider's own network, to this
-// machine, or, wrapped in IPv6, to an IPv4 address that nobody has judged.
-var inside = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),      // this network
-	netip.MustParsePrefix("100.64.0.0/10"),  // shared by a provider, where some clouds keep their metadata
-	netip.MustParsePrefix("192.0.0.0/24"),   // protocol assignments
-	netip.MustParsePrefix("198.18.0.0/15"),  // benchmarks
-	netip.MustParsePrefix("240.0.0.0/4"),    // reserved
-	netip.MustParsePrefix("64:ff9b::/96"),   // NAT64
-	netip.MustParsePrefix("64:ff9b:1::/48"), // NAT64, local
-	netip.MustParsePrefix("2001::/32"),      // Teredo
-	netip.MustParsePrefix("2002::/16"),      // 6to4
-}
-
-// public says whether an address is one of the public Internet.
-func public(address netip.Addr) bool {
-	address = address.Unmap().WithZone("")
-	return address.IsGlobalUnicast() && !address.IsPrivate() &&
-		!slices.ContainsFunc(inside, func(block netip.Prefix) bool { return block.Contains(address) })
+		return connection, err
+	}}, nil
 }

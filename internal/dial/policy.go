@@ -1,19 +1,16 @@
-package adapterclient
+package dial
 
 import (
 	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // maxRules bounds the rules of a policy.
 const maxRules = 256
 
-// Policy is where adapters may be dialled. It is an allow-list, checked on the address that is
-// about to be connected to, after any name was resolved: a name that turns into another address
-// meanwhile does not get round it.
+// Policy is an operator's allow-list of addresses and ports. The zero value allows nothing.
 type Policy struct {
 	rules []rule
 }
@@ -103,18 +100,4 @@ func (p Policy) Allows(address netip.AddrPort) bool {
 		}
 	}
 	return false
-}
-
-// refusedDial is a connection that the policy does not allow.
-type refusedDial struct{ address string }
-
-func (r *refusedDial) Error() string { return "the dial policy does not allow " + r.address }
-
-// control is called by the dialer with each resolved address, before it connects.
-func (p Policy) control(_, address string, _ syscall.RawConn) error {
-	parsed, err := netip.ParseAddrPort(address)
-	if err != nil || !p.Allows(parsed) {
-		return &refusedDial{address: address}
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package server
+package dial
 
 import (
 	"net/netip"
@@ -14,9 +14,9 @@ func TestAddressesThatLeadInsideAreNotPublic(t *testing.T) {
 		"198.18.0.1", "224.0.0.1", "255.255.255.255", "::", "::1", "::ffff:10.0.0.1", "::ffff:100.64.0.1", "fe80::1%eth0", "fd00::1",
 		"64:ff9b::a00:1", "2002:a00:1::1", "2001:0:a00:1::1",
 	} {
-		require.False(t, public(netip.MustParseAddr(inner)), inner)
+		require.False(t, Public(netip.MustParseAddr(inner)), inner)
 	}
 	for _, outer := range []string{"1.1.1.1", "100.63.255.255", "100.128.0.1", "::ffff:8.8.8.8", "2606:4700::1111", "2001:4860:4860::8888"} {
-		require.True(t, public(netip.MustParseAddr(outer)), outer)
+		require.True(t, Public(netip.MustParseAddr(outer)), outer)
 	}
 }
