@@ -114,13 +114,11 @@ func (b *wholeBench) fill() {
 func (b *wholeBench) countReads() (reads func() int) {
 	b.SQL(`CREATE SEQUENCE entered`)
 	b.SQL(`GRANT USAGE ON SEQUENCE entered TO PUBLIC`)
-	b.SQL(`CREATE OR REPLACE FUNCTION platform.set_scope(subject text, projects text[], tenants text[], seen text[], node text) RETURNS void
-		LANGUAGE sql VOLATILE AS $$
-		SELECT nextval('public.entered'), set_config('app.subject', coalesce(subject, ''), true),
-			set_config('app.projects', coalesce(array_to_string(projects, ','), ''), true),
-			set_config('app.tenants', coalesce(array_to_string(tenants, ','), ''), true),
-			set_config('app.seen_tenants', coalesce(array_to_string(seen, ','), ''), true),
-			set_config('app.node', coalesce(node, ''), true) $$`)
+	b.SQL(`ALTER FUNCTION platform.set_scope(text, text[], text[], text[], text, text[]) RENAME TO set_scope_counted`)
+	b.SQL(`CREATE FUNCTION platform.set_scope(subject text, projects text[], tenants text[], seen text[], node text, attached text[]) RETURNS void
+		LANGUAGE plpgsql VOLATILE AS $$ BEGIN
+			PERFORM nextval('public.entered'), platform.set_scope_counted(subject, projects, tenants, seen, node, attached);
+		END $$`)
 	return func() int {
 		return b.Count("generate_series(1, (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM entered))", "")
 	}
