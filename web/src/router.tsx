@@ -1,5 +1,6 @@
 // The console's pages by path.
 import { Outlet, createRootRoute, createRoute, createRouter, redirect } from '@tanstack/react-router';
+import { AccessPage } from './access/AccessPage';
 import { AllocationsPage } from './allocations/AllocationsPage';
 import { AuditPage } from './audit/AuditPage';
 import { AppPage } from './catalog/AppPage';
@@ -10,8 +11,11 @@ import { NodesPage } from './nodes/NodesPage';
 import { OperationPage } from './operations/OperationPage';
 import { OperationsPage } from './operations/OperationsPage';
 import { OrphansPage } from './orphans/OrphansPage';
+import { PolicyPage } from './policy/PolicyPage';
+import { SharingPage } from './sharing/SharingPage';
 import { Shell } from './shell/Shell';
 import { BrokenPage, MissingPage } from './shell/Fallbacks';
+import { WebhooksPage } from './webhooks/WebhooksPage';
 import { WorkloadPage } from './workloads/WorkloadPage';
 import { WorkloadsPage } from './workloads/WorkloadsPage';
 
@@ -97,13 +101,25 @@ const operation = createRoute({
 
 const orphans = createRoute({ getParentRoute: () => shell, path: '/orphans', component: OrphansPage });
 const nodes = createRoute({ getParentRoute: () => shell, path: '/nodes', component: NodesPage });
+const access = createRoute({
+  getParentRoute: () => shell,
+  path: '/access',
+  validateSearch: (search: Record<string, unknown>) => texts(search, 'tab'),
+  component: function Access() {
+    return <AccessPage tab={access.useSearch().tab} />;
+  },
+});
+
+const policy = createRoute({ getParentRoute: () => shell, path: '/policy', component: PolicyPage });
+const sharing = createRoute({ getParentRoute: () => shell, path: '/control-planes', component: SharingPage });
+const webhooks = createRoute({ getParentRoute: () => shell, path: '/webhooks', component: WebhooksPage });
 const audit = createRoute({ getParentRoute: () => shell, path: '/audit', component: AuditPage });
 
 /** The router of the console. */
 export const router = createRouter({
   routeTree: root.addChildren([
     loginRoute,
-    shell.addChildren([index, catalog, app, launch, allocations, workloads, workload, operations, operation, orphans, nodes, audit]),
+    shell.addChildren([index, catalog, app, launch, allocations, workloads, workload, operations, operation, orphans, nodes, access, policy, sharing, webhooks, audit]),
   ]),
   defaultPreload: false,
   scrollRestoration: true,

@@ -1,43 +1,72 @@
 // Who tried what, allowed or refused.
-import { Modal, SegmentedControl } from '@mantine/core';
+import { Button, Modal, SegmentedControl, TextInput } from '@mantine/core';
 import { useMemo, useState } from 'react';
+import type { SyntheticEvent } from 'react';
 import { useRows } from '../api/pages';
 import { useProjectId } from '../api/session';
 import { AuditDocument } from '../generated/graphql';
-import type { AuditQuery } from '../generated/graphql';
+import type { AuditFilterInput, AuditQuery } from '../generated/graphql';
 import { fullTime, shorten, words } from '../lib/format';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
 import { Ago, Copy, Empty, Fact, Json, PageHead } from '../ui/parts';
+import { filterOf, noSearch } from './filter';
+import type { Search } from './filter';
 
-type Row = AuditQuery['auditEntries']['edges'][number]['node'];
-const pick = (data: AuditQuery) => data.auditEntries;
+type Row = AuditQuery['searchAudit']['edges'][number]['node'];
+const pick = (data: AuditQuery) => data.searchAudit;
 
-/** The actors that act on their own account; operations and nodes act for somebody. */
-const people = ['USER', 'SERVICE_ACCOUNT', 'ANONYMOUS'];
-
-/** The list, and one entry in full. */
+/** The list, what is looked for, and one entry in full. */
 export function AuditPage() {
   const projectId = useProjectId();
   const [shown, setShown] = useState<Row>();
-  const [who, setWho] = useState('people');
-  const list = useRows(AuditDocument, useMemo(() => ({ projectId, actorKinds: who === 'all' ? null : people }), [projectId, who]), pick);
+  const [search, setSearch] = useState(noSearch);
+  const filter = useMemo<AuditFilterInput>(() => filterOf(search, projectId), [search, projectId]);
+  const list = useRows(AuditDocument, useMemo(() => ({ filter }), [filter]), pick);
   return (
     <div className="page">
-      <PageHead title="Audit" lede="Every privileged attempt in this project, allowed or refused, newest first." />
-      <RowsCard<Row> list={list} label="Audit entries" columns={columns(setShown)} empty={<Empty icon="audit" title="Nothing recorded yet" />}>
-        <div className="card-head">
-          <SegmentedControl size="xs" aria-label="Whose attempts" value={who} onChange={setWho} data={[{ value: 'all', label: 'Everybody' }, { value: 'people', label: 'People and service accounts' }]} />
-        </div>
+      <PageHead title="Audit" lede="Every privileged attempt in this project, allowed or refused, newest first. What is written here is sealed into a chain that cannot be changed unseen." />
+      <RowsCard<Row> list={list} label="Audit entries" columns={columns(setShown)} empty={<Empty icon="audit" title="Nothing found" />}>
+        <Filters search={search} onSearch={setSearch} />
       </RowsCard>
       <Modal opened={shown !== undefined} onClose={() => setShown(undefined)} title={<b>{shown?.action}</b>} size="lg">{shown !== undefined && <Entry row={shown} />}</Modal>
     </div>
   );
 }
 
+function Filters({ search, onSearch }: { search: Search; onSearch: (search: Search) => void }) {
+  const [draft, setDraft] = useState(search);
+  const set = (change: Partial<Search>) => setDraft((before) => ({ ...before, ...change }));
+  const quick = (change: Partial<Search>) => { set(change); onSearch({ ...search, ...change }); };
+  const send = (event: SyntheticEvent) => {
+    event.preventDefault();
+    onSearch(draft);
+  };
+  return (
+    <form className="card-body stack-s" style={{ borderBottom: '1px solid var(--line)' }} onSubmit={send}>
+      <div className="row">
+        <SegmentedControl size="xs" aria-label="Whose attempts" value={draft.who} onChange={(who) => quick({ who })} data={[{ value: 'all', label: 'Everybody' }, { value: 'people', label: 'People and service accounts' }]} />
+        <SegmentedControl size="xs" aria-label="How they ended" value={draft.outcome} onChange={(outcome) => quick({ outcome })} data={[{ value: 'any', label: 'All' }, { value: 'allowed', label: 'Allowed' }, { value: 'denied', label: 'Refused' }, { value: 'glass', label: 'Break-glass' }]} />
+      </div>
+      <div className="form-grid" style={{ gridTemplateColumns: 'repeat(auto-fit, minmax(150px, 1fr))' }}>
+        <TextInput size="xs" label="Who" placeholder="usr_… or sa_…" maxLength={64} value={draft.actor} onChange={(event) => set({ actor: event.currentTarget.value })} />
+        <TextInput size="xs" label="Object" placeholder="an id" maxLength={64} value={draft.object} onChange={(event) => set({ object: event.currentTarget.value })} />
+        <TextInput size="xs" label="Permission key" placeholder="apps.instance.create" maxLength={80} value={draft.key} onChange={(event) => set({ key: event.currentTarget.value })} />
+        <TextInput size="xs" label="Correlation id" maxLength={128} value={draft.correlation} onChange={(event) => set({ correlation: event.currentTarget.value })} />
+        <TextInput size="xs" type="datetime-local" label="Not before" value={draft.from} onChange={(event) => set({ from: event.currentTarget.value })} />
+        <TextInput size="xs" type="datetime-local" label="Before" value={draft.to} onChange={(event) => set({ to: event.currentTarget.value })} />
+      </div>
+      <div className="row" style={{ justifyContent: 'flex-end' }}>
+        <Button size="xs" variant="default" onClick={() => { setDraft(noSearch); onSearch(noSearch); }}>Clear</Button>
+        <Button size="xs" type="submit">Search</Button>
+      </div>
+    </form>
+  );
+}
+
 function columns(show: (row: Row) => void) {
   return [
-    { head: 'What', cell: (row: Row) => <><button type="button" className="copy strong" style={{ color: 'var(--accent)' }} onClick={() => show(row)}>{row.action}</button><span className="sub mono">{row.permissionKey}</span></> },
+    { head: 'What', cell: (row: Row) => <><button type="button" className="copy strong" style={{ color: 'var(--accent)' }} onClick={() => show(row)}>{row.action}</button>{row.breakGlass && <> <span className="tag" style={{ color: 'var(--bad)' }}>break-glass</span></>}<span className="sub mono">{row.permissionKey}</span></> },
     { head: 'Outcome', cell: (row: Row) => <span className="row"><Status state={row.allowed ? 'SUCCEEDED' : 'FAILED'} label={row.allowed ? 'Allowed' : words(row.code === '' ? 'refused' : row.code)} />{row.repeats > 1 && <span className="small faint">× {row.repeats}</span>}</span> },
     { head: 'Who', cell: (row: Row) => <span>{row.actor.name === '' ? row.actor.id : row.actor.name}<span className="sub">{words(row.actor.kind)}</span></span> },
     { head: 'Object', cell: (row: Row) => <span className="mono fixed" title={row.objectId}>{row.objectId === '' ? '—' : shorten(row.objectId, 10, 6)}</span> },

@@ -9,6 +9,7 @@ import { Notice } from '../ui/Problem';
 import { Status } from '../ui/Status';
 import type { Tone } from '../ui/Status';
 import { Ago, DataTable, Json } from '../ui/parts';
+import { ImpactTable } from '../sharing/ImpactPanel';
 import { lostWord, planWord } from './flow';
 
 type Planned = PlanBitsFragment['members'][number];
@@ -34,6 +35,7 @@ export function PlanPreview({ plan }: { plan: PlanBitsFragment }) {
         </section>
       )}
       {plan.workLost.length > 0 && <section className="stack-s"><h3>Work that would be lost</h3><WorkTable work={plan.workLost} total={plan.workLostTotal} /></section>}
+      {plan.impact.controlPlaneScope === 'TENANT' && <ImpactTable impact={plan.impact} />}
       <section className="stack-s"><h3>Who says what</h3>
         <ul className="verdicts">{plan.verdicts.map((verdict) => <VerdictRow key={verdict.source} verdict={verdict} />)}</ul>
       </section>

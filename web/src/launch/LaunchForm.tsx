@@ -5,20 +5,22 @@ import { useMemo, useState } from 'react';
 import type { ReactNode, SyntheticEvent } from 'react';
 import { placeReasons } from '../api/errors';
 import { useSubmission } from '../api/hooks';
+import { useSession } from '../api/session';
 import { LaunchInstanceDocument } from '../generated/graphql';
-import type { LaunchOptionsQuery } from '../generated/graphql';
+import type { ControlPlaneScope, LaunchOptionsQuery, OperatingMode } from '../generated/graphql';
 import { asSchema, hasField, initialValue, validate } from '../lib/schema';
 import { Icon } from '../ui/Icons';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { AllocationPicker } from './AllocationPicker';
 import { SchemaForm } from './SchemaForm';
-import { deadlines, nameProblem, suggestName } from './launch';
+import { deadlines, modes, nameProblem, planeScopes, suggestName } from './launch';
 
 type Options = LaunchOptionsQuery['launchOptions'];
 
 /** The form for what can be launched. */
 export function LaunchForm({ options, projectId, refresh }: { options: Options; projectId: string; refresh: () => void }) {
   const form = useLaunch(options, projectId);
+  const { can } = useSession();
   const { manifest } = options;
   return (
     <form className="card" onSubmit={(event) => void form.send(event)} noValidate aria-label={`Launch ${manifest.displayName}`}>
@@ -42,6 +44,12 @@ export function LaunchForm({ options, projectId, refresh }: { options: Options; 
       </Section>
       <Section title="Configuration" text="As the app's own schema asks for it.">
         <SchemaForm schema={form.schema} value={form.config} onChange={form.setConfig} errors={form.configErrors} />
+      </Section>
+      <Section title="Control plane" text="Whom it serves, and who runs it. One that serves the tenant can be offered to its other projects.">
+        <div className="form-grid">
+          <Select label="Serves" data={planeScopes.filter((each) => each.value === 'PROJECT' || can('control_plane.create'))} value={form.plane} onChange={(next) => form.setPlane((next ?? 'PROJECT') as ControlPlaneScope)} allowDeselect={false} error={form.errors.get('controlPlaneScope')} />
+          <Select label="Run by" data={modes} value={form.mode} onChange={(next) => form.setMode((next ?? 'TENANT_DEDICATED') as OperatingMode)} allowDeselect={false} error={form.errors.get('operatingMode')} />
+        </div>
       </Section>
       <Section title="Terms" text="When the launch counts as failed, and why it is made.">
         <div className="form-grid">
@@ -75,6 +83,8 @@ function useLaunch(options: Options, projectId: string) {
   const [config, setConfig] = useState<unknown>(() => initialValue(schema) ?? {});
   const [deadline, setDeadline] = useState('900');
   const [reason, setReason] = useState('');
+  const [plane, setPlane] = useState<ControlPlaneScope>('PROJECT');
+  const [mode, setMode] = useState<OperatingMode>('TENANT_DEDICATED');
   const [tried, setTried] = useState(false);
   const { submit, problem, busy } = useSubmission(LaunchInstanceDocument);
 
@@ -89,14 +99,14 @@ function useLaunch(options: Options, projectId: string) {
     setTried(true);
     if (own.size > 0 || ownConfig.size > 0) return;
     const answer = await submit({
-      projectId, appSlug: manifest.appSlug, version: manifest.version, name, allocationIds: [...chosen], config,
+      projectId, appSlug: manifest.appSlug, version: manifest.version, name, allocationIds: [...chosen], config, controlPlaneScope: plane, operatingMode: mode,
       components: manifest.components.map((each) => ({ key: each.key, count: Number(counts[each.key]) })),
       deadlineSeconds: Number(deadline), reason: reason.trim() === '' ? null : reason.trim(),
     });
     if (answer !== undefined) void navigate({ to: '/workloads/$id', params: { id: answer.launchInstance.instance.id } });
   };
   const setCount = (key: string, value: number | string) => setCounts((before) => ({ ...before, [key]: value }));
-  return { name, setName, chosen, setChosen, counts, setCount, config, setConfig, deadline, setDeadline, reason, setReason, schema, errors, configErrors, rest: placed.rest, problem, busy, tried, send };
+  return { name, setName, chosen, setChosen, counts, setCount, config, setConfig, deadline, setDeadline, reason, setReason, plane, setPlane, mode, setMode, schema, errors, configErrors, rest: placed.rest, problem, busy, tried, send };
 }
 
 /** What the form itself finds wrong, outside of the config. */
@@ -114,7 +124,7 @@ function complaints(name: string, chosen: readonly string[], counts: Readonly<Re
 
 /** Whether the form has a place for a reason of this path. */
 function knows(path: string, options: Options, schema: ReturnType<typeof asSchema>): boolean {
-  if (['name', 'allocationIds', 'deadlineSeconds'].includes(path)) return true;
+  if (['name', 'allocationIds', 'deadlineSeconds', 'controlPlaneScope', 'operatingMode'].includes(path)) return true;
   if (path.startsWith('config.')) return hasField(schema, path.slice('config.'.length));
   return options.manifest.components.some((each, at) => [`components.${each.key}`, `components.${at}`].includes(path));
 }

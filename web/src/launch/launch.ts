@@ -9,6 +9,12 @@ export const deadlines = [
   { value: '14400', label: '4 hours' },
 ];
 
+/** Whom a control plane can serve. */
+export const planeScopes = [{ value: 'PROJECT', label: 'This project' }, { value: 'TENANT', label: 'The whole tenant' }];
+
+/** Who can run a control plane. */
+export const modes = [{ value: 'TENANT_DEDICATED', label: 'The tenant itself' }, { value: 'PLATFORM_MANAGED', label: 'The platform, where policy allows it' }];
+
 /** What is wrong with a workload's name, or undefined. */
 export function nameProblem(name: string): string | undefined {
   if (name.length < 2 || name.length > 40) return 'Must have 2 to 40 characters.';

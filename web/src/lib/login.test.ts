@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { codeFrom, safeNext } from './login';
+import { codeFrom, providerAddress, refusalOf, safeNext } from './login';
 
 it.each([
   ['#code=gpu_lnk_abc', 'gpu_lnk_abc'],
@@ -19,3 +19,15 @@ it.each([
   ['/login', '/workloads'],
   [undefined, '/workloads'],
 ])('goes from %j to a path of its own', (next, path) => expect(safeNext(next)).toBe(path));
+
+it.each([
+  ['/workloads?show=all', '/auth/oidc/start?returnTo=%2Fworkloads%3Fshow%3Dall'],
+  ['//evil.example', '/auth/oidc/start?returnTo=%2Fworkloads'],
+])('begins at the provider and comes back to a path of its own from %j', (next, address) => expect(providerAddress(next)).toBe(address));
+
+it('has words for a refusal, and none for other reasons', () => {
+  expect(refusalOf('LOGIN_REFUSED')).toMatch(/administrator/);
+  expect(refusalOf('SOMETHING_NEW')).toMatch(/Begin again/);
+  expect(refusalOf('expired')).toBeUndefined();
+  expect(refusalOf(undefined)).toBeUndefined();
+});

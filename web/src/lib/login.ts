@@ -24,3 +24,22 @@ export function safeNext(next: unknown): string {
   if (typeof next !== 'string' || !next.startsWith('/') || next.startsWith('//') || next.includes('\\')) return '/workloads';
   return next.startsWith('/login') ? '/workloads' : next;
 }
+
+/** Where a login at the identity provider begins, and where it leads back to. */
+export function providerAddress(next: unknown): string {
+  return `/auth/oidc/start?returnTo=${encodeURIComponent(safeNext(next))}`;
+}
+
+/** Words for why a login at the identity provider came to nothing, by the code that it came back with. */
+const refusals: Readonly<Record<string, string>> = {
+  LOGIN_REFUSED: 'You are known there, but nobody has let you in here. Ask an administrator of your tenant to add you with the address of that account.',
+  UNAUTHENTICATED: 'The login could not be verified. Begin again.',
+  RATE_LIMITED: 'Too many logins failed. Wait a little, then begin again.',
+  UNAVAILABLE: 'The identity provider cannot be reached just now. Try again soon.',
+};
+
+/** Why a login was refused; undefined when the page is shown for another reason. */
+export function refusalOf(reason: string | undefined): string | undefined {
+  if (reason === undefined || !/^[A-Z][A-Z_]+$/.test(reason)) return undefined;
+  return refusals[reason] ?? 'The login came to nothing. Begin again.';
+}

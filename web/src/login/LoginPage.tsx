@@ -5,8 +5,9 @@ import type { SyntheticEvent } from 'react';
 import { login } from '../api/client';
 import { plain } from '../api/errors';
 import type { Problem } from '../api/errors';
-import { codeFrom, safeNext } from '../lib/login';
+import { codeFrom, providerAddress, refusalOf, safeNext } from '../lib/login';
 import { Notice, ProblemNotice } from '../ui/Problem';
+import { useMethods } from './useMethods';
 
 /** Why the page is shown. */
 const words: Readonly<Record<string, string>> = {
@@ -20,6 +21,7 @@ export function LoginPage({ reason, next }: { reason: string | undefined; next: 
   const [pasted, setPasted] = useState('');
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState(false);
+  const methods = useMethods();
   const redeem = useCallback(async (code: string) => {
     setBusy(true);
     const failed = await login(code);
@@ -39,6 +41,7 @@ export function LoginPage({ reason, next }: { reason: string | undefined; next: 
     else void redeem(code);
   };
   const word = words[reason ?? ''];
+  const refused = refusalOf(reason);
   return (
     <div className="login">
       <section className="login-art">
@@ -53,15 +56,17 @@ export function LoginPage({ reason, next }: { reason: string | undefined; next: 
         <form onSubmit={submit}>
           <div>
             <h2 style={{ fontSize: 20 }}>Log in</h2>
-            <p className="soft" style={{ marginTop: 4 }}>Open your login link, or paste it here. Each link works once.</p>
+            <p className="soft" style={{ marginTop: 4 }}>{methods.link ? 'Open your login link, or paste it here. Each link works once.' : 'You are sent to your organisation’s login and back.'}</p>
           </div>
           {word !== undefined && problem === undefined && <Notice tone="idle" icon="info" role="status">{word}</Notice>}
           {problem !== undefined && <ProblemNotice problem={problem} />}
-          <TextInput
+          {refused !== undefined && problem === undefined && <Notice tone="bad" icon="warn" role="alert"><b>{refused}</b></Notice>}
+          {methods.oidc !== undefined && <Button component="a" size="md" href={providerAddress(next)} variant={methods.link ? 'default' : 'filled'}>Log in with {methods.oidc}</Button>}
+          {methods.link && <><TextInput
             label="Login code or link" size="md" autoFocus autoComplete="one-time-code" spellCheck={false} maxLength={2048}
             value={pasted} onChange={(event) => setPasted(event.currentTarget.value)} disabled={busy}
           />
-          <Button type="submit" size="md" loading={busy} disabled={pasted.trim() === ''}>Log in</Button>
+          <Button type="submit" size="md" loading={busy} disabled={pasted.trim() === ''}>Log in</Button></>}
         </form>
       </main>
     </div>

@@ -75,6 +75,11 @@ function SideContent() {
         <NavLink to="/allocations" icon="allocations" text="Allocations" />
         <NavLink to="/operations" icon="operations" text="Operations" />
         <NavLink to="/orphans" icon="orphans" text="Orphans" />
+        <NavLink to="/control-planes" icon="nodes" text="Shared" />
+        {can('webhook.read') && <NavLink to="/webhooks" icon="out" text="Webhooks" />}
+        <h2>Access</h2>
+        <NavLink to="/access" icon="key" text="Who may" />
+        {can('policy.read') && <NavLink to="/policy" icon="policy" text="Policy" />}
         {can('audit.read') && <NavLink to="/audit" icon="audit" text="Audit" />}
         {can('node.read') && <><h2>Platform</h2><NavLink to="/nodes" icon="nodes" text="Nodes" /></>}
       </nav>
@@ -83,6 +88,6 @@ function SideContent() {
   );
 }
 
-function NavLink({ to, icon, text }: { to: '/workloads' | '/catalog' | '/allocations' | '/operations' | '/orphans' | '/audit' | '/nodes'; icon: IconName; text: string }) {
+function NavLink({ to, icon, text }: { to: '/workloads' | '/catalog' | '/allocations' | '/operations' | '/orphans' | '/audit' | '/nodes' | '/access' | '/policy' | '/control-planes' | '/webhooks'; icon: IconName; text: string }) {
   return <Link to={to} activeOptions={{ includeSearch: false }}><Icon name={icon} />{text}</Link>;
 }

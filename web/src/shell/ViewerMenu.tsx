@@ -1,8 +1,10 @@
 // Who is logged in, the colour scheme, and the way out.
 import { ActionIcon, Menu, useMantineColorScheme, useComputedColorScheme } from '@mantine/core';
+import { useState } from 'react';
 import { logout } from '../api/client';
 import { useSession } from '../api/session';
 import { words } from '../lib/format';
+import { SessionsDialog } from '../access/SessionsDialog';
 import { Icon } from '../ui/Icons';
 
 /** Switches between the light and the dark scheme. */
@@ -20,6 +22,7 @@ export function SchemeToggle() {
 /** The viewer with roles, and logging out. */
 export function ViewerMenu() {
   const { viewer } = useSession();
+  const [sessions, setSessions] = useState(false);
   const roles = [...new Set(viewer.bindings.map((binding) => words(binding.role)))];
   return (
     <div className="row" style={{ flexWrap: 'nowrap' }}>
@@ -34,10 +37,12 @@ export function ViewerMenu() {
           <Menu.Label>{words(viewer.actor.kind)}</Menu.Label>
           <Menu.Item disabled style={{ opacity: 1 }}><span className="mono">{viewer.actor.id}</span></Menu.Item>
           <Menu.Divider />
+          <Menu.Item leftSection={<Icon name="key" size={16} />} onClick={() => setSessions(true)}>Your sessions</Menu.Item>
           <Menu.Item leftSection={<Icon name="out" size={16} />} onClick={() => void logout()}>Log out</Menu.Item>
         </Menu.Dropdown>
       </Menu>
       <SchemeToggle />
+      {sessions && <SessionsDialog onClose={() => setSessions(false)} />}
     </div>
   );
 }

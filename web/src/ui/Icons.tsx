@@ -8,6 +8,8 @@ const shapes = {
   operations: <><path d="M4 12a8 8 0 0 1 14-5.3L20 9M20 4v5h-5M20 12a8 8 0 0 1-14 5.3L4 15M4 20v-5h5" /></>,
   nodes: <><circle cx="12" cy="5.5" r="2.5" /><circle cx="5.5" cy="18" r="2.5" /><circle cx="18.5" cy="18" r="2.5" /><path d="m10.8 7.7-4.1 8M13.2 7.7l4.1 8M8 18h8" /></>,
   audit: <><path d="M12 3 5 6v5c0 4.6 2.9 8.2 7 10 4.1-1.8 7-5.4 7-10V6l-7-3Z" /><path d="m9 11.8 2.2 2.2L15.2 10" /></>,
+  key: <><circle cx="8" cy="15" r="4" /><path d="m11 12 8.5-8.5M16 7l3 3M13.5 9.5l2 2" /></>,
+  policy: <><path d="M6 3h9l4 4v14H6z" /><path d="M14.5 3.5V8H19M9 12h7M9 16h7" /></>,
   orphans: <><path d="M4 9h16v10.5H4zM3 4.5h18V9H3z" /><path d="M10 13h4" /></>,
   more: <path d="M12 5.5v.01M12 12v.01M12 18.5v.01" />,
   launch: <path d="M7 5v14l11-7L7 5Z" />,

@@ -2,6 +2,7 @@
 import { Button } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { Problem, Reason } from '../api/errors';
+import { WhyButton } from '../access/Why';
 import { Copy } from './parts';
 import { Icon } from './Icons';
 import type { IconName } from './Icons';
@@ -38,6 +39,7 @@ function ProblemTail({ problem, onRetry }: { problem: Problem; onRetry?: (() => 
     <div className="tail">
       <code data-code={problem.code}>{problem.code}</code>
       {problem.correlationId !== '' && <span>Correlation id <Copy value={problem.correlationId} what="correlation id" /></span>}
+      <WhyButton problem={problem} />
       {onRetry !== undefined && <Button size="compact-xs" variant="default" leftSection={<Icon name="retry" size={13} />} onClick={onRetry}>Try again</Button>}
     </div>
   );

@@ -28,16 +28,17 @@ export function ActionsCard({ workload }: { workload: Workload }) {
     <Card title="Actions" pad={false} label="Actions" aside={!running && <span className="small faint">Available while it runs</span>}>
       <div className="action-list">
         {workload.actions.map((action) => (
-          <ActionItem key={action.name} workload={workload} action={action} running={running} open={open === action.name} onToggle={() => setOpen(open === action.name ? undefined : action.name)} />
+          <ActionItem key={action.name} instanceId={workload.id} projectId={null} action={action} running={running} open={open === action.name} onToggle={() => setOpen(open === action.name ? undefined : action.name)} />
         ))}
       </div>
     </Card>
   );
 }
 
-interface ItemProps { workload: Workload; action: Action; running: boolean; open: boolean; onToggle: () => void }
+interface ItemProps { instanceId: string; projectId: string | null; action: Action; running: boolean; open: boolean; onToggle: () => void }
 
-function ActionItem({ workload, action, running, open, onToggle }: ItemProps) {
+/** One action; `projectId` names the project that asks when it is attached to a shared control plane. */
+export function ActionItem({ instanceId, projectId, action, running, open, onToggle }: ItemProps) {
   const { can } = useSession();
   const allowed = can(action.permissionKey);
   return (
@@ -47,12 +48,12 @@ function ActionItem({ workload, action, running, open, onToggle }: ItemProps) {
         <span className="grow"><span className="strong">{action.displayName}</span> <span className="small faint mono">{action.name}</span></span>
         {action.risk !== 'READ' && <span className="tag">{action.risk === 'DESTRUCTIVE' ? 'can lose work' : 'changes state'}</span>}
       </button>
-      {open && <ActionForm workload={workload} action={action} runnable={running && allowed} why={allowed ? '' : `You lack the key ${action.permissionKey}.`} />}
+      {open && <ActionForm instanceId={instanceId} projectId={projectId} action={action} runnable={running && allowed} why={allowed ? '' : `You lack the key ${action.permissionKey}.`} />}
     </div>
   );
 }
 
-function ActionForm({ workload, action, runnable, why }: { workload: Workload; action: Action; runnable: boolean; why: string }) {
+function ActionForm({ instanceId, projectId, action, runnable, why }: { instanceId: string; projectId: string | null; action: Action; runnable: boolean; why: string }) {
   const schema = useMemo(() => asSchema(action.inputSchema), [action.inputSchema]);
   const [input, setInput] = useState<unknown>(() => initialValue(schema) ?? {});
   const [tried, setTried] = useState(false);
@@ -67,7 +68,7 @@ function ActionForm({ workload, action, runnable, why }: { workload: Workload; a
     event.preventDefault();
     setTried(true);
     if (own.size > 0) return;
-    const given = await submit({ instanceId: workload.id, action: action.name, input });
+    const given = await submit({ instanceId, projectId, action: action.name, input });
     if (given !== undefined) setAnswer(given.invokeAction);
     setSure(false);
   };

@@ -10,6 +10,7 @@ import { operationName, words } from '../lib/format';
 import { OperationProgress, Steps } from '../operations/OperationParts';
 import { hasEnded, useOperation } from '../operations/useOperation';
 import type { OperationView } from '../operations/useOperation';
+import { SecretsCard } from '../secrets/SecretsCard';
 import { Icon } from '../ui/Icons';
 import { Notice, ProblemPage } from '../ui/Problem';
 import { HealthMark, Status } from '../ui/Status';
@@ -63,6 +64,7 @@ function WorkloadView({ workload, followed, refresh }: { workload: Workload; fol
           {operation !== null && <OperationCard operation={operation} told={workload.failure?.message} />}
           <MembersCard workload={workload} refresh={refresh} />
           <ActionsCard workload={workload} />
+          <SecretsCard instanceId={workload.id} />
           <AboutCard workload={workload} />
         </div>
         <div className="stack">
@@ -112,7 +114,7 @@ function AboutCard({ workload }: { workload: Workload }) {
         <dl className="facts">
           <Fact term="App">{workload.manifest.displayName} {workload.appVersion}</Fact>
           <Fact term="Capacity">{workload.allocations.length === 0 ? shapeName(workload.boundCapacityShape) : workload.allocations.map(allocationName).join(', ')}</Fact>
-          <Fact term="Control plane">{words(workload.operatingMode)}, for one {workload.controlPlaneScope.toLowerCase()}</Fact>
+          <Fact term="Control plane">{words(workload.operatingMode)}, for {workload.controlPlaneScope === 'TENANT' ? <Link to="/control-planes">the whole tenant</Link> : 'one project'}</Fact>
           <Fact term="Run by">{workload.runtimeBackend}</Fact>
           <Fact term="Generation">{workload.generation}</Fact>
           <Fact term="Last looked at">{workload.observedAt === null ? <span className="faint">not yet</span> : <Ago at={workload.observedAt} />}</Fact>

@@ -1,0 +1,64 @@
+// "Why can't I?": what gives a permission, or comes nearest to giving it.
+import { Button, Modal } from '@mantine/core';
+import { useState } from 'react';
+import type { Problem } from '../api/errors';
+import { useRead } from '../api/hooks';
+import { ExplainPermissionDocument } from '../generated/graphql';
+import type { ExplainPermissionQuery, GroundBitsFragment } from '../generated/graphql';
+import { fullTime, words } from '../lib/format';
+import { missingKeys, objectOf } from '../lib/why';
+import { Icon } from '../ui/Icons';
+import { Notice, ProblemNotice } from '../ui/Problem';
+import { Copy, Loading } from '../ui/parts';
+
+type Explanation = ExplainPermissionQuery['explainPermission'];
+
+/** A button beside a refusal for want of a permission; nothing beside other problems. */
+export function WhyButton({ problem }: { problem: Problem }) {
+  const [asked, setAsked] = useState(false);
+  const keys = missingKeys(problem);
+  if (keys.length === 0) return null;
+  return (
+    <>
+      <Button size="compact-xs" variant="default" leftSection={<Icon name="info" size={13} />} onClick={() => setAsked(true)}>Why can’t I?</Button>
+      <Modal opened={asked} onClose={() => setAsked(false)} title={<b>Why can’t I?</b>} size="lg">
+        <div className="stack">{asked && keys.map((key) => <Why key={key} permissionKey={key} objectId={objectOf(location.pathname)} subjectId={null} />)}</div>
+      </Modal>
+    </>
+  );
+}
+
+/** Whether a subject may do something, with the rows that say so; the caller itself when no subject is named. */
+export function Why({ permissionKey, objectId, subjectId }: { permissionKey: string; objectId: string | null; subjectId: string | null }) {
+  const { data, problem, refresh } = useRead(ExplainPermissionDocument, { input: { permissionKey, objectId, subjectId } });
+  if (data === undefined) return problem === undefined ? <Loading lines={4} /> : <ProblemNotice problem={problem} onRetry={refresh} />;
+  return <Answer explanation={data.explainPermission} />;
+}
+
+function Answer({ explanation }: { explanation: Explanation }) {
+  const { allowed, because, missing, askWhom } = explanation;
+  return (
+    <section className="stack-s" data-why={explanation.permissionKey} data-allowed={allowed}>
+      <Notice tone={allowed ? 'good' : 'warn'} icon={allowed ? 'check' : 'audit'} role="status">
+        <b>{allowed ? 'Allowed' : 'Not allowed'}: <code>{explanation.permissionKey}</code></b>
+        <p>{explanation.description} {allowed ? 'These rows give it:' : 'This comes nearest to giving it:'}</p>
+      </Notice>
+      <ul className="verdicts">{(allowed ? because : missing).map((ground, at) => <Ground key={at} ground={ground} />)}</ul>
+      {!allowed && askWhom.length > 0 && <p className="small">Ask {askWhom.map((actor) => actor.name === '' ? actor.id : actor.name).join(', ')}: they can give it.</p>}
+      {!allowed && askWhom.length === 0 && <p className="small faint">Nobody in this scope can give it; ask the platform’s operators.</p>}
+    </section>
+  );
+}
+
+function Ground({ ground }: { ground: GroundBitsFragment }) {
+  return (
+    <li className="tone-idle">
+      <Icon name="right" size={15} />
+      <span><b>{ground.role === '' ? words(ground.kind) : words(ground.role)}</b>{ground.scope !== '' && <span className="soft"> on the {ground.scope.toLowerCase()}</span>}
+        <span className="msg said">{ground.message}</span>
+        {ground.expiresAt !== null && <span className="msg">Ends {fullTime(ground.expiresAt)}</span>}
+        {ground.id !== '' && <span className="msg small"><Copy value={ground.id} what="id" /></span>}
+      </span>
+    </li>
+  );
+}

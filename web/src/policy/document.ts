@@ -1,0 +1,15 @@
+// The text of a policy document.
+
+/** What an editor begins with: a document without rules. */
+export const startingDocument = {};
+
+/** A document read from text, or why it is none; the platform judges the rules themselves. */
+export function parseDocument(text: string): { readonly document: unknown; readonly wrong: string | undefined } {
+  try {
+    const document: unknown = JSON.parse(text === '' ? '{}' : text);
+    if (typeof document !== 'object' || document === null || Array.isArray(document)) return { document: {}, wrong: 'The document must be one JSON object.' };
+    return { document, wrong: undefined };
+  } catch {
+    return { document: {}, wrong: 'This is not JSON.' };
+  }
+}

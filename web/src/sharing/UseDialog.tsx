@@ -1,0 +1,21 @@
+// Asking the app of a shared control plane, in the name of this project.
+import { Modal } from '@mantine/core';
+import { useState } from 'react';
+import { useProjectId } from '../api/session';
+import type { ShareBitsFragment } from '../generated/graphql';
+import { ActionItem } from '../workloads/ActionsCard';
+
+/** The dialog with the app's actions. */
+export function UseDialog({ share, onClose }: { share: ShareBitsFragment; onClose: () => void }) {
+  const projectId = useProjectId();
+  const [open, setOpen] = useState<string>();
+  return (
+    <Modal opened onClose={onClose} title={<b>Use {share.controlPlane.name}</b>} size="xl">
+      <div className="action-list">
+        {share.controlPlane.actions.map((action) => (
+          <ActionItem key={action.name} instanceId={share.instanceId} projectId={projectId} action={action} running={share.controlPlane.status === 'RUNNING'} open={open === action.name} onToggle={() => setOpen(open === action.name ? undefined : action.name)} />
+        ))}
+      </div>
+    </Modal>
+  );
+}

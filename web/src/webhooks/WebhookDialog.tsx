@@ -1,0 +1,45 @@
+// Making or changing a webhook.
+import { TagsInput, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { tell, useSender } from '../api/hooks';
+import { useProjectId } from '../api/session';
+import { ChangeDialog } from '../changes/ChangeDialog';
+import { CreateWebhookDocument, UpdateWebhookDocument } from '../generated/graphql';
+import type { WebhookBitsFragment } from '../generated/graphql';
+
+const types = ['apps.instance.*', 'apps.instance.requested', 'apps.instance.running', 'apps.instance.failed', 'apps.instance.deleting', 'apps.instance.deleted'];
+
+/** The dialog; `onDone` gets the new secret when one was made. */
+export function WebhookDialog({ webhook, onClose, onDone }: { webhook: WebhookBitsFragment | undefined; onClose: () => void; onDone: (secret: string | undefined) => void }) {
+  const projectId = useProjectId();
+  const create = useSender(CreateWebhookDocument);
+  const [url, setUrl] = useState(webhook?.url ?? 'https://');
+  const [what, setWhat] = useState<string[]>([...(webhook?.eventTypes ?? ['apps.instance.*'])]);
+  const [description, setDescription] = useState(webhook?.description ?? '');
+  const [secret, setSecret] = useState<string>();
+  const send = async () => {
+    if (webhook !== undefined) return tell(UpdateWebhookDocument, { input: { webhookId: webhook.id, url, eventTypes: what, description } });
+    const answer = await create({ projectId, url, eventTypes: what, description });
+    setSecret(answer.data?.createWebhook.secret ?? undefined);
+    if (answer.data !== undefined) onDone(answer.data.createWebhook.secret ?? undefined);
+    return answer;
+  };
+  return (
+    <ChangeDialog
+      onClose={onClose} onDone={() => onDone(secret)}
+      change={{
+        title: webhook === undefined ? 'Make a webhook' : 'Change the webhook', act: webhook === undefined ? 'Make it' : 'Change it',
+        fields: ['url', 'eventTypes', 'description'], reasonNeeded: false, wrong: what.length === 0 ? new Map([['eventTypes', 'Name at least one.']]) : new Map(),
+        intro: 'It begins with what happens from now on. Check the signature of what arrives with a Standard Webhooks library.',
+        send,
+        form: (errors) => (
+          <div className="stack">
+            <TextInput label="Where events are sent" required maxLength={2000} spellCheck={false} value={url} onChange={(event) => setUrl(event.currentTarget.value)} error={errors.get('url')} data-autofocus />
+            <TagsInput label="Which events" description="Types, or prefixes that end in .*" required data={types} value={what} onChange={setWhat} maxTags={50} error={errors.get('eventTypes')} />
+            <TextInput label="Description" maxLength={200} value={description} onChange={(event) => setDescription(event.currentTarget.value)} error={errors.get('description')} />
+          </div>
+        ),
+      }}
+    />
+  );
+}
