@@ -46,7 +46,8 @@ type Subject struct {
 
 // Limits are what a service account is bound to beyond its keys; the zero Limits bind nothing.
 type Limits struct {
-	// Objects are the instances and allocations that it may touch; none for all of its project.
+	// Objects are the instances, with all that is of them, and allocations that it may touch; none for all of its
+	// project. With any, what is neither of an instance nor an allocation is beyond it.
 	Objects []ids.ID `json:"objectIds,omitempty"`
 	// MaxRisk is the highest risk of an app action that it may ask for; empty for any.
 	MaxRisk lifecycle.ActionRisk `json:"maxRisk,omitempty"`

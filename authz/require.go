@@ -13,6 +13,8 @@ type Object struct {
 	TenantID, ProjectID ids.ID
 	// InstanceID is the app instance that it is, or is part of.
 	InstanceID ids.ID
+	// AllocationID is the allocation that it is.
+	AllocationID ids.ID
 	// NodeID is the node that it is, or is work for.
 	NodeID ids.ID
 }
@@ -37,7 +39,8 @@ func (a *Actor) Allows(key Key, tenantID, projectID ids.ID) bool {
 }
 
 // AllowsOn reports whether the actor holds the key on the object. An operation's token reaches only its own
-// instance, and a node's credential only its own node: an object that names none is beyond their reach.
+// instance, a node's credential only its own node, and a service account that is limited to objects only these:
+// an object that names none is beyond their reach.
 func (a *Actor) AllowsOn(key Key, object Object) bool {
 	return a.Allows(key, object.TenantID, object.ProjectID) && a.reaches(object)
 }
@@ -102,6 +105,9 @@ func RequireOn(actor *Actor, key Key, object Object) error {
 		return fault.New(fault.Unauthenticated, "a credential is required")
 	case actor.AllowsOn(key, object):
 		return nil
+	case actor.confinedFrom(object):
+		return fault.New(fault.Forbidden, "the service account is limited to certain instances and allocations").
+			With(fault.Reason{Code: fault.AccountLimit, Message: "limits.objectIds"})
 	case actor.sees(object):
 		return missing(key)
 	}
@@ -134,15 +140,35 @@ func RequireAny(actor *Actor, object Object, keys ...Key) error {
 	return err
 }
 
-// reaches reports whether what the actor is confined to, if anything, is the object's.
-func (a *Actor) reaches(object Object) bool {
-	switch a.Kind {
+// reaches reports whether what the subject is confined to, if anything, is the object's.
+func (s *Subject) reaches(object Object) bool {
+	switch s.Kind {
 	case KindOperation:
-		return a.InstanceID != "" && object.InstanceID == a.InstanceID
+		return s.InstanceID != "" && object.InstanceID == s.InstanceID
 	case KindNode:
-		return a.NodeID != "" && object.NodeID == a.NodeID
+		return s.NodeID != "" && object.NodeID == s.NodeID
+	case KindServiceAccount:
+		return s.Limits.reach(object)
 	}
 	return true
+}
+
+// reach reports whether the limits leave the object to the account. Those that name objects leave nothing else: what is
+// neither of an instance nor an allocation, such as the project itself, is beyond them.
+func (l *Limits) reach(object Object) bool {
+	for _, id := range l.Objects {
+		if id != "" && (id == object.InstanceID || id == object.AllocationID) {
+			return true
+		}
+	}
+	return len(l.Objects) == 0
+}
+
+// confinedFrom reports whether the object is the project itself, of which a service account that is limited to
+// objects knows, though it may do nothing with the whole of it.
+func (a *Actor) confinedFrom(object Object) bool {
+	return a.Kind == KindServiceAccount && len(a.Limits.Objects) > 0 && a.ProjectID != "" && object.ProjectID == a.ProjectID &&
+		object.InstanceID == "" && object.AllocationID == "" && object.NodeID == ""
 }
 
 // sees reports whether the actor may know that the object exists: it reads something in the same scope. What a

@@ -26,7 +26,7 @@ const list = "allocations"
 
 // object is what authorisation looks at in an allocation.
 func object(row *db.Allocation) authz.Object {
-	where := authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID}
+	where := authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, AllocationID: row.ID}
 	if row.InstanceID != nil {
 		where.InstanceID = *row.InstanceID
 	}
