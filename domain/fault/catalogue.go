@@ -85,6 +85,7 @@ const (
 	PurposeDenied          Code = "PURPOSE_DENIED"
 	MembersCeiling         Code = "MEMBERS_CEILING"
 	GPUsCeiling            Code = "GPUS_CEILING"
+	InstancesCeiling       Code = "INSTANCES_CEILING"
 	SpendingCeiling        Code = "SPENDING_CEILING"
 	EntitlementLimit       Code = "ENTITLEMENT_LIMIT"
 	AccountLimit           Code = "ACCOUNT_LIMIT"
@@ -182,6 +183,7 @@ var catalogue = []Entry{
 	{PurposeDenied, 0, false, "The manifest does not declare this secret purpose, or policy does not allow it."},
 	{MembersCeiling, 0, false, "Policy allows no more members."},
 	{GPUsCeiling, 0, false, "Policy allows no more GPUs."},
+	{InstancesCeiling, 0, false, "Policy allows no more instances."},
 	{SpendingCeiling, 0, false, "The list price of all allocations would pass what policy allows an hour."},
 	{EntitlementLimit, 0, false, "The project's entitlement to the app allows no more."},
 	{AccountLimit, 0, false, "The service account's own limits do not allow this."},

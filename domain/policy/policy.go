@@ -1,5 +1,15 @@
 // Package policy is what overlays on the platform, a tenant and a project leave of a project's choices:
 // intersections of allows, unions of denies, the lowest of ceilings. A lower level only narrows.
+//
+// An overlay is a Document. Merge takes those of the three levels, widest first, and makes an Effective of
+// them: sets and prefix tables that answer each question in a few look-ups, however many rules there are.
+// What is asked for must be let through by every level, so that no order of merging and no lower overlay
+// can give back what a level takes away. Without any overlay the platform lets through everything but two
+// things that it must allow by name: a control plane that it runs itself, and secrets for other purposes
+// than pulling artifacts.
+//
+// A question is answered with nil or with a POLICY_DENIED fault. Its reasons, one for each level that says
+// no, name the rule, its level and the input field. Join makes one fault of the answers to many questions.
 package policy
 
 import (
@@ -47,3 +57,48 @@ type Rule struct {
 	// Message says it for a person.
 	Message string
 }
+
+// Level is an overlay on its level.
+type Level struct {
+	Scope     lifecycle.PolicyScope
+	OverlayID *ids.ID // nil for an overlay that is not written yet
+	Document  *Document
+}
+
+// list is a dimension that is ruled by lists of words.
+type list int
+
+const (
+	regions list = iota
+	skus
+	sources
+	apps
+	versions
+	modes
+	planes
+	purposes
+	lists // how many there are
+)
+
+// ceiling is a dimension that is ruled by a number.
+type ceiling int
+
+const (
+	membersOfInstance ceiling = iota
+	members
+	gpus
+	instances
+	ceilings // how many there are
+)
+
+var (
+	listNames    = [lists]string{"regions", "skus", "artifactSources", "apps", "versions", "operatingModes", "controlPlaneScopes", "secretPurposes"}
+	listNouns    = [lists]string{"region", "SKU", "artifact source", "app", "version", "operating mode", "control-plane scope", "secret purpose"}
+	ceilingNames = [ceilings]string{"maxMembersPerInstance", "maxMembers", "maxGpus", "maxInstances"}
+	ceilingNouns = [ceilings]string{"members in one instance", "members in a project", "GPUs in a project", "instances in a project"}
+)
+
+const (
+	hourlyCost = "maxHourlyCost"
+	finalWords = "final"
+)

@@ -1,0 +1,197 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+)
+
+// codes are what a reason says of each dimension.
+var (
+	listCodes = [lists]fault.Code{fault.RegionDenied, fault.SKUDenied, fault.SourceDenied, fault.AppDenied, fault.VersionDenied,
+		fault.ModeDenied, fault.ModeDenied, fault.PurposeDenied}
+	ceilingCodes = [ceilings]fault.Code{fault.MembersCeiling, fault.MembersCeiling, fault.GPUsCeiling, fault.InstancesCeiling}
+)
+
+// Region asks for a region, such as that of an allocation.
+func (e *Effective) Region(region, path string) error { return e.word(regions, region, path) }
+
+// SKU asks for a SKU.
+func (e *Effective) SKU(sku, path string) error { return e.word(skus, sku, path) }
+
+// App asks for an app by its slug.
+func (e *Effective) App(slug, path string) error { return e.word(apps, slug, path) }
+
+// Purpose asks for a purpose of runtime secrets; the path is "input.purpose".
+func (e *Effective) Purpose(name string) error { return e.word(purposes, name, "input.purpose") }
+
+// Mode asks for an operating mode and a control-plane scope.
+func (e *Effective) Mode(mode lifecycle.OperatingMode, scope lifecycle.ControlPlaneScope, path string) error {
+	return Join(e.word(modes, string(mode), path), e.word(planes, string(scope), path))
+}
+
+// Version asks for a version of an app, without a leading v. An allow list of versions rules the apps that it
+// names and no others.
+func (e *Effective) Version(slug, version, path string) error {
+	in := func(list []span) bool {
+		return slices.ContainsFunc(list, func(s span) bool { return s.has(version) })
+	}
+	return e.ask(versions, slug+" "+version, path, func(t *tables) (allowed, denied, final bool) {
+		named := t.allowed[slug]
+		return len(named) == 0 || in(named), in(t.denied[slug]), in(t.forbidden[slug])
+	})
+}
+
+// Source asks for an artifact by its reference, host/repository@digest. One that cannot be read is refused.
+func (e *Effective) Source(ref, path string) error {
+	from, ok := sourceOf(ref)
+	shown, _, _ := strings.Cut(ref, "@")
+	if !ok {
+		return fault.New(fault.PolicyDenied, "policy cannot tell where the artifact comes from").
+			With(fault.Reason{Code: fault.SourceDenied, Message: fmt.Sprintf("%.200q is not host/repository", shown), Path: path})
+	}
+	in := func(words map[string]bool) bool {
+		return len(words) > 0 && from.within(func(word string) bool { return words[word] })
+	}
+	return e.ask(sources, shown, path, func(t *tables) (allowed, denied, final bool) {
+		return t.allow == nil || in(t.allow), in(t.deny), in(t.final)
+	})
+}
+
+func (e *Effective) word(of list, word, path string) error {
+	return e.ask(of, word, path, func(t *tables) (allowed, denied, final bool) {
+		return t.allow == nil || t.allow[word], t.deny[word], t.final[word]
+	})
+}
+
+// ask asks every level and gathers those that say no; after a final rule nobody else is asked.
+func (e *Effective) ask(of list, word, path string, holds func(t *tables) (allowed, denied, final bool)) error {
+	var reasons []fault.Reason
+	for i := range e.levels {
+		level := &e.levels[i]
+		allowed, denied, final := holds(&level.lists[of])
+		reason := fault.Reason{Code: listCodes[of], Path: path}
+		switch {
+		case final:
+			reason.Code = fault.PlatformFinal
+			reason.Message = fmt.Sprintf("the platform forbids %s %q for everyone (%s)", listNouns[of], word, rulePath(finalWords, listNames[of]))
+			return denial([]fault.Reason{reason})
+		case denied:
+			reason.Message = fmt.Sprintf("%s %q is denied by %s (%s)", listNouns[of], word, level.ref(), rulePath(listNames[of], "deny"))
+		case !allowed:
+			reason.Message = fmt.Sprintf("%s %q is not among those that %s allows (%s)", listNouns[of], word, level.ref(), rulePath(listNames[of], "allow"))
+		default:
+			continue
+		}
+		reasons = append(reasons, reason)
+	}
+	return denial(reasons)
+}
+
+func rulePath(names ...string) string { return strings.Join(names, ".") }
+
+// denial is a fault with the reasons; nil without any.
+func denial(reasons []fault.Reason) error {
+	if len(reasons) == 0 {
+		return nil
+	}
+	return fault.New(fault.PolicyDenied, "policy forbids this: %s", reasons[0].Message).With(reasons...)
+}
+
+// Join makes one POLICY_DENIED fault of the answers to many questions; nil when none of them is a refusal. What
+// is no refusal of policy is answered as it is.
+func Join(answers ...error) error {
+	var reasons []fault.Reason
+	for _, err := range answers {
+		var refused *fault.Fault
+		switch {
+		case err == nil:
+		case errors.As(err, &refused) && refused.Code == fault.PolicyDenied:
+			reasons = append(reasons, refused.Reasons...)
+		default:
+			return err
+		}
+	}
+	return denial(reasons)
+}
+
+// MembersOfInstance asks whether one instance may have n members.
+func (e *Effective) MembersOfInstance(n int, path string) error {
+	return e.below(membersOfInstance, n, path)
+}
+
+// Members asks whether the project may have n members.
+func (e *Effective) Members(n int, path string) error { return e.below(members, n, path) }
+
+// GPUs asks whether the project may hold n GPUs.
+func (e *Effective) GPUs(n int, path string) error { return e.below(gpus, n, path) }
+
+// Instances asks whether the project may have n instances.
+func (e *Effective) Instances(n int, path string) error { return e.below(instances, n, path) }
+
+func (e *Effective) below(of ceiling, n int, path string) error {
+	most := e.ceilings[of]
+	if most.value < 0 || n <= most.value {
+		return nil
+	}
+	return denial([]fault.Reason{{Code: ceilingCodes[of], Path: path,
+		Message: fmt.Sprintf("%s allows %d %s, and this would make %d (%s)", e.levels[most.level].ref(), most.value, ceilingNouns[of], n, ceilingNames[of])}})
+}
+
+// Counts says whether anything of a project is counted: members, GPUs, instances or money. When nothing is, what
+// the project has need not be known.
+func (e *Effective) Counts() bool {
+	return e.ceilings[members].value >= 0 || e.ceilings[gpus].value >= 0 || e.ceilings[instances].value >= 0 || e.Spends()
+}
+
+// Spends says whether there is a spending ceiling.
+func (e *Effective) Spends() bool {
+	return slices.ContainsFunc(e.levels, func(l compiled) bool { return l.Document.cost != nil })
+}
+
+// Spending is what all allocations of a project cost an hour at list prices.
+type Spending struct {
+	// Micros are millionths an hour, by currency.
+	Micros map[string]int64
+	// Unpriced are SKUs in use without a list price.
+	Unpriced []string
+}
+
+// HourlyCost asks whether the project may spend this. What is not priced in the ceiling's currency cannot be held
+// below it, and is refused.
+func (e *Effective) HourlyCost(spent Spending, path string) error {
+	var reasons []fault.Reason
+	for i := range e.levels {
+		level := &e.levels[i]
+		most := level.Document.cost
+		if most == nil {
+			continue
+		}
+		refuse := func(format string, args ...any) {
+			reasons = append(reasons, fault.Reason{Code: fault.SpendingCeiling, Path: path,
+				Message: fmt.Sprintf("%s allows %s an hour, and ", level.ref(), most) + fmt.Sprintf(format, args...) + " (" + hourlyCost + ")"})
+		}
+		for currency := range spent.Micros {
+			if currency != most.Currency {
+				refuse("some of this is priced in %s", currency)
+			}
+		}
+		if len(spent.Unpriced) > 0 {
+			refuse("SKU %q has no list price", spent.Unpriced[0])
+		}
+		if now := spent.Micros[most.Currency]; now > most.AmountMicros {
+			refuse("this would make %s", Cost{AmountMicros: now, Currency: most.Currency})
+		}
+	}
+	return denial(reasons)
+}
+
+// String is the amount for a person.
+func (c Cost) String() string {
+	const million = 1_000_000
+	return fmt.Sprintf("%d.%06d %s", c.AmountMicros/million, c.AmountMicros%million, c.Currency)
+}

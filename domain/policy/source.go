@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"regexp"
+	"strings"
+)
+
+// sourcePattern is host, port and path of a registry or of repositories in it, lower case.
+var sourcePattern = regexp.MustCompile(`^([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?((?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*)$`)
+
+// source is where artifacts come from.
+type source struct {
+	host, port string // no port for all of them
+	path       string // "/a/b", or empty for every repository
+}
+
+// parseSource reads a rule's source, or a reference without its digest; false when it is malformed. A host
+// has more than one name: its case and a closing dot do not tell it apart, nor do the two of the one
+// registry that has an alias.
+func parseSource(text string) (source, bool) {
+	text = strings.ToLower(text)
+	if host, path, _ := strings.Cut(text, "/"); strings.HasSuffix(host, ".") {
+		text = strings.TrimSuffix(host, ".") + text[len(host):len(text)-len(path)] + path
+	}
+	found := sourcePattern.FindStringSubmatch(text)
+	if found == nil {
+		return source{}, false
+	}
+	out := source{host: found[1], port: found[2], path: found[3]}
+	if out.host == "docker.io" {
+		out.host = "index.docker.io"
+	}
+	return out, true
+}
+
+// String is the normal form.
+func (s source) String() string {
+	if s.port == "" {
+		return s.host + s.path
+	}
+	return s.host + ":" + s.port + s.path
+}
+
+// sourceOf is where a pinned reference, host/repository@digest, comes from. Without a port it is that of
+// HTTPS.
+func sourceOf(ref string) (source, bool) {
+	named, _, _ := strings.Cut(ref, "@")
+	if last := strings.LastIndexByte(named, '/'); last >= 0 { // a tag beside the digest
+		if colon := strings.IndexByte(named[last:], ':'); colon > 0 {
+			named = named[:last+colon]
+		}
+	}
+	out, ok := parseSource(named)
+	if out.port == "" {
+		out.port = "443"
+	}
+	return out, ok && out.path != ""
+}
+
+// within says whether one of the words, in their normal form, is the source or holds it: the host at any port
+// or at the same, and the path or one above it.
+func (s source) within(has func(word string) bool) bool {
+	for _, port := range []string{"", s.port} {
+		at := source{host: s.host, port: port, path: s.path}
+		for {
+			if has(at.String()) {
+				return true
+			}
+			if at.path == "" {
+				break
+			}
+			at.path = at.path[:strings.LastIndexByte(at.path, '/')]
+		}
+	}
+	return false
+}

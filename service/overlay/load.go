@@ -1,0 +1,49 @@
+// Package overlay reads what policy and entitlement leave of a project's choices, for every verb that must
+// not go beyond it. What they say is decided in domain/policy; here is what they are asked about.
+package overlay
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/policy"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// Load reads what policy leaves of a project's choices, in one statement; without a project and a tenant it is
+// what the platform's own overlay leaves. Until the transaction ends nobody writes an overlay of these levels:
+// call it before a project or anything below it is locked.
+func Load(ctx context.Context, t *tx.Tx, tenantID, projectID ids.ID) (*policy.Effective, error) {
+	rows, err := t.Query(ctx, `SELECT overlay_id, overlay_scope, overlay_document FROM platform.policy_of($1, $2)`, tenantID, projectID)
+	if err != nil {
+		return nil, fmt.Errorf("load the policy of %s: %w", projectID, err)
+	}
+	levels, err := pgx.CollectRows(rows, Level)
+	if err != nil {
+		return nil, fmt.Errorf("load the policy of %s: %w", projectID, err)
+	}
+	return policy.Merge(levels...), nil
+}
+
+// Level scans an overlay's id, scope and document, at most 64 KiB of it.
+func Level(row pgx.CollectableRow) (policy.Level, error) {
+	var id ids.ID
+	var scope lifecycle.PolicyScope
+	var document []byte
+	if err := row.Scan((*string)(&id), (*string)(&scope), &document); err != nil {
+		return policy.Level{}, err
+	}
+	return levelOf(id, scope, document)
+}
+
+func levelOf(id ids.ID, scope lifecycle.PolicyScope, document []byte) (policy.Level, error) {
+	parsed, err := policy.Parse(scope, document)
+	if err != nil {
+		return policy.Level{}, fmt.Errorf("read overlay %s: %s", id, err) // ours to mend, and no fault of the caller's input
+	}
+	return policy.Level{Scope: scope, OverlayID: &id, Document: parsed}, nil
+}
