@@ -8,6 +8,7 @@
 // runs it restarts the server in between, and the timeline must then be complete.
 import { ask, insist, open, readArgs, say } from './harness.mjs';
 import { scenarios } from './scenarios.mjs';
+import { access } from './access.mjs';
 import { changes } from './changes.mjs';
 import * as steps from './steps.mjs';
 
@@ -86,6 +87,11 @@ async function goDown() {
   await shoot('stopped');
 }
 
+/** Who may do what. */
+async function govern() {
+  await access(session);
+}
+
 /** The other pages, and the way out. */
 async function tour() {
   await page.getByRole('region', { name: 'Operations' }).or(page.locator('section', { hasText: 'Operations' })).first().getByRole('link').first().click();
@@ -108,7 +114,7 @@ async function tour() {
 }
 
 try {
-  for (const part of [arrive, comeUp, act, change, goDown, tour]) await part();
+  for (const part of [arrive, comeUp, act, change, goDown, govern, tour]) await part();
   insist(faults.length === 0, `the page complained: ${[...new Set(faults)].join('; ')}`);
   say('done');
 } catch (error) {

@@ -47,7 +47,7 @@ export function SharingPage() {
   ];
   return (
     <div className="page">
-      <PageHead title="Shared control planes" lede="A control plane that serves the whole tenant can be offered to its other projects. Those that accept use its app with their own permissions." actions={can('control_plane.offer') && <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setOffering(true)}>Offer one</Button>} />
+      <PageHead title="Sharing" lede="A control plane that serves the whole tenant can be offered to its other projects. Those that accept use its app with their own permissions." actions={can('control_plane.offer') && <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setOffering(true)}>Offer one</Button>} />
       <RowsCard<ShareBitsFragment> list={list} label="Shared control planes" columns={columns} empty={<Empty icon="nodes" title="Nothing is shared">Neither offered by this project nor to it.</Empty>}>
         <div className="card-head"><SegmentedControl size="xs" aria-label="Which shares" value={ended ? 'all' : 'open'} onChange={(next) => setEnded(next === 'all')} data={[{ value: 'open', label: 'Open' }, { value: 'all', label: 'Ended as well' }]} /></div>
       </RowsCard>

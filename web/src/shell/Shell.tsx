@@ -75,10 +75,10 @@ function SideContent() {
         <NavLink to="/allocations" icon="allocations" text="Allocations" />
         <NavLink to="/operations" icon="operations" text="Operations" />
         <NavLink to="/orphans" icon="orphans" text="Orphans" />
-        <NavLink to="/control-planes" icon="nodes" text="Shared" />
+        <NavLink to="/control-planes" icon="nodes" text="Sharing" />
         {can('webhook.read') && <NavLink to="/webhooks" icon="out" text="Webhooks" />}
-        <h2>Access</h2>
-        <NavLink to="/access" icon="key" text="Who may" />
+        <h2>Control</h2>
+        <NavLink to="/access" icon="key" text="Access" />
         {can('policy.read') && <NavLink to="/policy" icon="policy" text="Policy" />}
         {can('audit.read') && <NavLink to="/audit" icon="audit" text="Audit" />}
         {can('node.read') && <><h2>Platform</h2><NavLink to="/nodes" icon="nodes" text="Nodes" /></>}
