@@ -12,16 +12,14 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"math"
 	"mime"
-	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/graph/transport"
+	"github.com/gpuaas/app-platform/internal/edge"
 	"github.com/gpuaas/app-platform/service/identity"
 )
 
@@ -38,14 +36,13 @@ type Options struct {
 	Origins []string
 	// Secure marks the cookie for TLS also where this server itself does not speak it, as behind a proxy.
 	Secure bool
-	// Address is a caller's network address; nil takes the connection's.
-	Address func(r *http.Request) string
+	// Guesses slow down who tries codes; nil counts those of this handler alone.
+	Guesses *edge.Guesses
 }
 
 // Handler serves /auth/login and /auth/logout. It is safe for concurrent use.
 type Handler struct {
 	options Options
-	limits  *limits
 	mux     *http.ServeMux
 }
 
@@ -54,16 +51,10 @@ func New(options Options) (*Handler, error) {
 	if options.Identity == nil || options.Log == nil {
 		return nil, errors.New("logins over HTTP: Identity and Log are required")
 	}
-	if options.Address == nil {
-		options.Address = func(r *http.Request) string {
-			host, _, err := net.SplitHostPort(r.RemoteAddr)
-			if err != nil {
-				return r.RemoteAddr
-			}
-			return host
-		}
+	if options.Guesses == nil {
+		options.Guesses = edge.NewGuesses()
 	}
-	h := &Handler{options: options, limits: newLimits(), mux: http.NewServeMux()}
+	h := &Handler{options: options, mux: http.NewServeMux()}
 	h.mux.HandleFunc("POST /auth/login", h.login)
 	h.mux.HandleFunc("POST /auth/logout", h.logout)
 	return h, nil
@@ -75,7 +66,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(transport.CorrelationHeader, id)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	ctx := authz.WithRequest(r.Context(), authz.RequestInfo{CorrelationID: id, Origin: h.options.Address(r)})
+	ctx := authz.WithRequest(r.Context(), authz.RequestInfo{CorrelationID: id, Origin: edge.Address(r)})
 	h.mux.ServeHTTP(w, r.WithContext(transport.WithCorrelationID(ctx, id)))
 }
 
@@ -86,21 +77,20 @@ type loginRequest struct {
 }
 
 func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
-	address := h.options.Address(r)
-	if wait := h.limits.wait(address); wait > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-		h.fail(w, r, fault.New(fault.RateLimited, "too many logins failed from this address"))
-		return
-	}
 	in, err := h.read(w, r)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
+	attempt := edge.Attempt{Address: edge.Address(r), Secret: in.Code}
+	if err := h.options.Guesses.Check(attempt); err != nil {
+		edge.Refuse(w, r, err)
+		return
+	}
 	session, err := h.options.Identity.RedeemLogin(r.Context(), in.Code)
 	if err != nil {
 		if fault.Is(err, fault.Unauthenticated) {
-			h.limits.failed(address)
+			h.options.Guesses.Failed(attempt)
 		}
 		h.fail(w, r, err)
 		return
@@ -164,7 +154,7 @@ func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) cookie(r *http.Request, value string, expires time.Time) *http.Cookie {
 	return &http.Cookie{Name: transport.SessionCookie, Value: value, Path: "/", Expires: expires, HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: h.options.Secure || r.TLS != nil}
+		SameSite: http.SameSiteStrictMode, Secure: h.options.Secure || transport.Secure(r)}
 }
 
 // fail answers the one error envelope, in the shape of a GraphQL answer; what is not a fault is logged and answered as INTERNAL.

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -64,9 +65,22 @@ func RequestCredential(r *http.Request) (Credential, *Error) {
 	return Credential{Raw: cookies[0].Value, Source: SourceCookie}, nil
 }
 
+type secureKey struct{}
+
+// WithSecure notes that the caller speaks TLS, to a proxy that we trust when not to us.
+func WithSecure(ctx context.Context) context.Context {
+	return context.WithValue(ctx, secureKey{}, true)
+}
+
+// Secure tells whether the caller speaks TLS, as far as is known.
+func Secure(r *http.Request) bool {
+	noted, _ := r.Context().Value(secureKey{}).(bool)
+	return noted || r.TLS != nil
+}
+
 // OriginAllowed tells whether a browser on this page may talk to us: the page's origin is
-// the host that was asked, or is on the allow-list ("https://console.example:8443").
-// Without an Origin header it returns absent.
+// the host that was asked, under the scheme that it was asked with, or is on the allow-list
+// ("https://console.example:8443"). Without an Origin header it returns absent.
 func OriginAllowed(r *http.Request, allowed []string, absent bool) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
@@ -79,7 +93,21 @@ func OriginAllowed(r *http.Request, allowed []string, absent bool) bool {
 		return true
 	}
 	u, err := url.Parse(origins[0])
-	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+	if err != nil || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" {
+		return false // "null", which sandboxed and local pages send, among others
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || Secure(r)) {
+		return false
+	}
+	return strings.EqualFold(withoutDefaultPort(u.Host, u.Scheme), withoutDefaultPort(r.Host, u.Scheme))
+}
+
+// withoutDefaultPort is the host as browsers write it.
+func withoutDefaultPort(host, scheme string) string {
+	if scheme == "https" {
+		return strings.TrimSuffix(host, ":443")
+	}
+	return strings.TrimSuffix(host, ":80")
 }
 
 // SameOrigin tells whether a cookie may authenticate this request: the browser must say,

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -48,6 +52,15 @@ type Error struct {
 	Code      string
 	Message   string
 	Retryable bool
+	// RetryAfter is how long the caller is to wait, where that is known.
+	RetryAfter time.Duration
+}
+
+// SetRetryAfter tells the caller in the header of an HTTP answer how long to wait, in whole seconds.
+func (e *Error) SetRetryAfter(header http.Header) {
+	if e.RetryAfter > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+	}
 }
 
 // Error implements error.

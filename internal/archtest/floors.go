@@ -27,6 +27,7 @@ var units = []Unit{
 	{Dir: "web", Floor: 1, Why: "the console, embedded"},
 	{Dir: "internal/filelock", Floor: 1, Why: "plumbing: a lock between processes"},
 	{Dir: "internal/ociregistry", Floor: 1, Why: "plumbing: a local registry"},
+	{Dir: "internal/edge", Floor: 1.5, Why: "plumbing: what stands between the network and the transports"},
 	{Dir: "internal/dial", Floor: 1, Why: "plumbing: the only way out to addresses that others chose"},
 	{Dir: "internal/supervise", Floor: 1, Why: "plumbing: child processes"},
 	{Dir: "internal/archtest", Floor: 1, Why: "this test"},

@@ -27,6 +27,10 @@ type Options struct {
 	Authenticate func(ctx context.Context, credential transport.Credential, r *http.Request) (context.Context, error)
 	// Context, when set, carries the correlation id on in the caller's own way.
 	Context func(ctx context.Context, correlationID string) context.Context
+	// Admit, when set, is asked once the caller is authenticated, with its context, and may refuse
+	// for the number of its operations; release is called once the answer is made. An error is
+	// presented like one of Authenticate.
+	Admit func(ctx context.Context) (release func(), err error)
 	// BodyBytes bounds a request body; 128 KiB.
 	BodyBytes int64
 	// Origins are pages of other hosts that may use the session cookie ("https://host:port").
@@ -73,7 +77,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	defer h.recovered(ctx, w)
-	params, ctx, failed := h.admit(ctx, w, r, accepted)
+	ctx, release, failed := h.admit(ctx, w, r, accepted)
+	defer release()
+	var params *graphql.RawParams
+	if failed == nil {
+		params, failed = h.params(w, r)
+	}
 	if failed != nil {
 		h.fail(ctx, w, failed)
 		return
@@ -96,31 +105,41 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) bool {
 
 // admit checks everything that can be refused before the document is looked at, the
 // cheapest first; the body of a caller we do not know is not read.
-func (h *Handler) admit(ctx context.Context, w http.ResponseWriter, r *http.Request, accepted bool) (*graphql.RawParams, context.Context, *failure) {
+func (h *Handler) admit(ctx context.Context, w http.ResponseWriter, r *http.Request, accepted bool) (admitted context.Context, release func(), failed *failure) {
+	release = func() {}
 	switch {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		return nil, ctx, refuse(http.StatusMethodNotAllowed, transport.CodeMethodNotAllowed, "use POST")
+		return ctx, release, refuse(http.StatusMethodNotAllowed, transport.CodeMethodNotAllowed, "use POST")
 	case !accepted:
-		return nil, ctx, refuse(http.StatusNotAcceptable, transport.CodeNotAcceptable, "answers are "+MediaResponse+" or "+MediaJSON)
+		return ctx, release, refuse(http.StatusNotAcceptable, transport.CodeNotAcceptable, "answers are "+MediaResponse+" or "+MediaJSON)
 	case !jsonBody(r):
-		return nil, ctx, refuse(http.StatusUnsupportedMediaType, transport.CodeMediaType, "the request body must be "+MediaJSON+" in UTF-8")
+		return ctx, release, refuse(http.StatusUnsupportedMediaType, transport.CodeMediaType, "the request body must be "+MediaJSON+" in UTF-8")
 	case r.ContentLength > h.options.BodyBytes:
-		return nil, ctx, tooLarge(w)
+		return ctx, release, tooLarge(w)
 	}
-	ctx, failed := h.authenticate(ctx, w, r)
-	if failed != nil {
-		return nil, ctx, failed
+	ctx, failed = h.authenticate(ctx, w, r)
+	if failed != nil || h.options.Admit == nil {
+		return ctx, release, failed
 	}
+	given, err := h.options.Admit(ctx)
+	if err != nil {
+		return ctx, release, h.unauthenticated(ctx, w, err)
+	}
+	return ctx, given, nil
+}
+
+// params reads and parses the body.
+func (h *Handler) params(w http.ResponseWriter, r *http.Request) (*graphql.RawParams, *failure) {
 	body, failed := read(w, r, h.options.BodyBytes)
 	if failed != nil {
-		return nil, ctx, failed
+		return nil, failed
 	}
 	params, failed := parse(body)
 	if failed == nil {
 		params.Headers = r.Header
 	}
-	return params, ctx, failed
+	return params, failed
 }
 
 func (h *Handler) authenticate(ctx context.Context, w http.ResponseWriter, r *http.Request) (context.Context, *failure) {
@@ -136,12 +155,20 @@ func (h *Handler) authenticate(ctx context.Context, w http.ResponseWriter, r *ht
 	if err == nil {
 		return authenticated, nil
 	}
+	return ctx, h.unauthenticated(ctx, w, err)
+}
+
+// unauthenticated is the answer to a credential that was not taken, or to a caller that may do nothing now.
+func (h *Handler) unauthenticated(ctx context.Context, w http.ResponseWriter, err error) *failure {
 	shown := h.options.Engine.PresentCredentialError(ctx, err)
 	status := credentialStatus(transport.Code(shown))
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	return ctx, &failure{status, shown}
+	if own := new(transport.Error); errors.As(err, &own) {
+		own.SetRetryAfter(w.Header())
+	}
+	return &failure{status, shown}
 }
 
 func credentialStatus(code string) int {

@@ -3,6 +3,7 @@ package wsapi
 import (
 	"context"
 	"encoding/json"
+	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -136,16 +137,34 @@ func (op *operation) run(params *graphql.RawParams) {
 			op.Fail(op.socket.server.options.Engine.Recovered(op.ctx, cause))
 		}
 	}()
+	release, err := op.admit()
+	if err != nil {
+		op.Fail(err)
+		return
+	}
+	defer release()
 	engine := op.socket.server.options.Engine
 	prepared, list := engine.Prepare(op.ctx, params)
 	switch {
 	case list != nil:
 		op.failAll(list)
 	case prepared.Operation.Operation == ast.Subscription:
+		release()
 		op.subscribe(prepared)
 	default:
 		op.answer(engine.Run(op.ctx, prepared))
 	}
+}
+
+// admit asks whether the caller may run one more operation; release may be called twice.
+func (op *operation) admit() (release func(), err error) {
+	if op.socket.server.options.Admit == nil {
+		return func() {}, nil
+	}
+	if release, err = op.socket.server.options.Admit(op.ctx); err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(release), nil
 }
 
 // answer sends the one response of a query or mutation.

@@ -55,6 +55,10 @@ type Options struct {
 	Watch func(ctx context.Context, revoke func(CloseReason)) (stop func())
 	// Subject names who a socket belongs to, for SubjectSockets; "" is not counted. Optional.
 	Subject func(ctx context.Context) string
+	// Admit, when set, is asked before each operation, with the socket's context, and may refuse it
+	// for the number of the caller's operations; release is called when a query or mutation has
+	// been answered, and when a subscription begins. Optional.
+	Admit func(ctx context.Context) (release func(), err error)
 	// Streams serves subscriptions; those it does not serve run on the executor. Optional.
 	Streams transport.Streams
 	// Context, when set, carries a correlation id on in the caller's own way.

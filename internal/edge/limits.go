@@ -1,0 +1,165 @@
+package edge
+
+import (
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"github.com/gpuaas/app-platform/graph/transport"
+)
+
+// burstSeconds is how many seconds' worth of requests a caller that was quiet may send at once.
+const burstSeconds = 5
+
+// Config is how much one caller may ask for. A bound of 0 is off.
+type Config struct {
+	// SubjectRate and SubjectAtOnce bound the operations of one credential: a second, and under way.
+	SubjectRate   float64
+	SubjectAtOnce int
+	// AddressRate and AddressAtOnce bound the requests of one network address.
+	AddressRate   float64
+	AddressAtOnce int
+	// SocketRate and LoginRate bound, of one address and a second, the sockets opened and the
+	// requests to /auth/.
+	SocketRate float64
+	LoginRate  float64
+}
+
+// DefaultConfig bothers nobody who works, by hand or by program.
+func DefaultConfig() Config {
+	return Config{SubjectRate: 200, SubjectAtOnce: 32, AddressRate: 1000, AddressAtOnce: 256, SocketRate: 100, LoginRate: 20}
+}
+
+// Limits count what callers ask for. It is safe for concurrent use.
+type Limits struct {
+	subject, address, socket, login *limit
+	refused                         *prometheus.CounterVec
+	now                             func() time.Time
+}
+
+// limit is one kind of bound with the budgets of its callers.
+type limit struct {
+	name   string
+	rate   rate.Limit
+	atOnce int
+	table  *table[budget]
+}
+
+// budget is what one caller has left.
+type budget struct {
+	tokens *rate.Limiter
+	busy   int
+}
+
+// NewLimits makes limits that have counted nothing.
+func NewLimits(config Config) *Limits {
+	return &Limits{
+		subject: newLimit("subject", config.SubjectRate, config.SubjectAtOnce),
+		address: newLimit("address", config.AddressRate, config.AddressAtOnce),
+		socket:  newLimit("socket", config.SocketRate, 0),
+		login:   newLimit("login", config.LoginRate, 0),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "app_platform_edge_refused_total", Help: "Requests refused for their number, by the bound that they passed.",
+		}, []string{"bound"}),
+		now: time.Now,
+	}
+}
+
+func newLimit(name string, perSecond float64, atOnce int) *limit {
+	return &limit{name: name, rate: rate.Limit(perSecond), atOnce: atOnce, table: newTable[budget]()}
+}
+
+// Collector counts refusals, for the metrics.
+func (l *Limits) Collector() prometheus.Collector { return l.refused }
+
+// Subject takes one operation of a credential; release gives its place among those under way back.
+// RATE_LIMITED with the time to wait when the credential asks for too much.
+func (l *Limits) Subject(fingerprint string) (release func(), err error) {
+	return l.take(l.subject, fingerprint)
+}
+
+// Handler refuses what one address asks for beyond its bounds, before anything is read of it:
+// operations, sockets and logins. Other requests pass.
+func (l *Limits) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		release, err := l.admit(r)
+		if err != nil {
+			Refuse(w, r, err)
+			return
+		}
+		defer release()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// admit counts a request for its address.
+func (l *Limits) admit(r *http.Request) (release func(), err error) {
+	network := Network(Address(r))
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/auth/"):
+		if _, err := l.take(l.login, network); err != nil {
+			return nil, err
+		}
+	case r.URL.Path != "/graphql":
+		return func() {}, nil
+	case r.Method == http.MethodGet && websocket.IsWebSocketUpgrade(r):
+		return l.take(l.socket, network)
+	case r.Method != http.MethodPost:
+		return func() {}, nil
+	}
+	return l.take(l.address, network)
+}
+
+// take counts one for a key.
+func (l *Limits) take(bound *limit, key string) (release func(), err error) {
+	if bound.rate <= 0 && bound.atOnce <= 0 || key == "" {
+		return func() {}, nil
+	}
+	var wait time.Duration
+	var held *budget
+	bound.table.use(func(b *budget) { wait, held = b.take(bound, l.now()), b }, key)
+	if wait > 0 {
+		l.refused.WithLabelValues(bound.name).Inc()
+		return nil, tooFast(wait)
+	}
+	if bound.atOnce <= 0 {
+		return func() {}, nil
+	}
+	// A budget that was forgotten meanwhile is given back to nobody.
+	return func() { bound.table.look(func(b *budget) { b.release(held) }, key) }, nil
+}
+
+// take is how long the caller must wait; 0 when it may go on, and is counted.
+func (b *budget) take(bound *limit, now time.Time) time.Duration {
+	if bound.atOnce > 0 && b.busy >= bound.atOnce {
+		return time.Second
+	}
+	if bound.rate > 0 {
+		if b.tokens == nil {
+			b.tokens = rate.NewLimiter(bound.rate, max(1, int(math.Ceil(float64(bound.rate)*burstSeconds))))
+		}
+		if !b.tokens.AllowN(now, 1) {
+			return time.Duration((1 - b.tokens.TokensAt(now)) / float64(bound.rate) * float64(time.Second))
+		}
+	}
+	if bound.atOnce > 0 {
+		b.busy++
+	}
+	return 0
+}
+
+func (b *budget) release(held *budget) {
+	if b == held && b.busy > 0 {
+		b.busy--
+	}
+}
+
+// tooFast is the refusal of a caller that asks for too much.
+func tooFast(wait time.Duration) *transport.Error {
+	return &transport.Error{Code: transport.CodeRateLimited, Message: "too many requests: slow down", Retryable: true, RetryAfter: wait}
+}
