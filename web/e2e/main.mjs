@@ -87,8 +87,9 @@ async function goDown() {
   await shoot('stopped');
 }
 
-/** Who may do what. */
+/** Who may do what; once is enough of the walks there are. */
 async function govern() {
+  if (scenario.grow === undefined) return;
   await access(session);
 }
 
