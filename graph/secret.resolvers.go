@@ -2,29 +2,37 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/page"
 	"github.com/gpuaas/app-platform/service/secret"
 )
 
 func (r *mutationResolver) IssueRuntimeSecret(ctx context.Context, input model.IssueRuntimeSecretInput) (*secret.View, error) {
-	panic(fmt.Errorf("not implemented: IssueRuntimeSecret - issueRuntimeSecret"))
+	return r.Secrets.Issue(ctx, secretInput(input))
 }
 
 func (r *mutationResolver) RedeemRuntimeSecret(ctx context.Context, secretID ids.ID) (*secret.Redeemed, error) {
-	panic(fmt.Errorf("not implemented: RedeemRuntimeSecret - redeemRuntimeSecret"))
+	return r.Secrets.Redeem(ctx, secretID)
 }
 
 func (r *mutationResolver) RotateRuntimeSecret(ctx context.Context, secretID ids.ID, overlapSeconds int, reason *string) (*secret.View, error) {
-	panic(fmt.Errorf("not implemented: RotateRuntimeSecret - rotateRuntimeSecret"))
+	return r.Secrets.Rotate(ctx, secret.RotateInput{SecretID: secretID, OverlapSeconds: overlapSeconds, Reason: value(reason)})
 }
 
 func (r *mutationResolver) RevokeRuntimeSecret(ctx context.Context, secretID ids.ID, reason *string) (*secret.View, error) {
-	panic(fmt.Errorf("not implemented: RevokeRuntimeSecret - revokeRuntimeSecret"))
+	return r.Secrets.Revoke(ctx, secretID, value(reason))
 }
 
 func (r *queryResolver) RuntimeSecrets(ctx context.Context, instanceID ids.ID, ended bool, first *int, after *string) (*model.RuntimeSecretConnection, error) {
-	panic(fmt.Errorf("not implemented: RuntimeSecrets - runtimeSecrets"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Secrets.List(ctx, secret.Filter{InstanceID: instanceID, Ended: ended}, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.RuntimeSecretConnection{Edges: edges(found, secretEdge), PageInfo: pageInfo(found)}, nil
 }

@@ -31,12 +31,23 @@ func IssueToken(ring *token.Keyring, op *db.Operation, family string, now time.T
 	if err != nil {
 		return Token{}, err
 	}
-	keys := authz.OperationKeys(authz.TaskRun, authz.TaskRead, authz.OperationRead, authz.OperationReport, authz.ArtifactRead, read)
+	keys := authz.OperationKeys(authz.TaskRun, authz.TaskRead, authz.OperationRead, authz.OperationReport, authz.ArtifactRead, read,
+		authz.SecretIssue, authz.SecretRead, authz.SecretRedeem)
 	claims := token.Claims{Operation: op.ID, Keys: keys, ExpiresAt: now.Add(TokenLife)}
 	if op.InstanceID != nil {
 		claims.Instance = *op.InstanceID
 	}
 	return sign(ring, claims, now)
+}
+
+// TokenKeys names the keys that the token of an operation carries, for an instance of the permission family.
+// INVALID_ARGUMENT for an unknown family.
+func TokenKeys(family string) ([]string, error) {
+	read, err := authz.FamilyKey(family, "instance.read")
+	if err != nil {
+		return nil, err
+	}
+	return authz.OperationKeys(authz.TaskRun, authz.TaskRead, authz.OperationRead, authz.OperationReport, authz.ArtifactRead, read), nil
 }
 
 // IssueCallToken makes the token of one call about an instance that is no operation: an action, an

@@ -1,42 +1,58 @@
 // Package secret holds the verbs on runtime secrets: issue, deliver, rotate, revoke. Values are in custody and leave
-// it only towards whom they are bound to.
+// it only towards whom they are bound to: a node, sealed to its own key, or the instance's adapter.
+//
+// The keeper of secrets is never asked inside a transaction, since it may be slow and far away: a verb that needs it
+// is begun, found to be allowed and left again, the keeper is asked, and the verb is begun anew.
 package secret
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
 )
+
+// PurposeArtifactPull is the purpose that every manifest has: a short-lived token to pull one of its artifacts with.
+const PurposeArtifactPull = "artifact_pull"
 
 // Service holds the verbs.
 type Service struct {
 	DB *tx.DB
 	// Vault keeps the values.
 	Vault *custody.Vault
+	// Keys sign pull tokens.
+	Keys *token.Keyring
 }
 
 // View is a secret without its value.
 type View struct {
-	ID, InstanceID   ids.ID
-	Purpose          string
-	Audience         lifecycle.SecretAudience
-	MemberID, NodeID *ids.ID
-	Delivery         lifecycle.SecretDelivery
-	Spec             json.RawMessage
-	Version          int
-	Deliveries       int
-	DeliveredAt      *time.Time
-	ExpiresAt        time.Time
-	RotatedAt        *time.Time
-	PreviousUntil    *time.Time
-	RevokedAt        *time.Time
-	IssuedBy         authz.Ref
-	CreatedAt        time.Time
+	ID, TenantID, ProjectID, InstanceID ids.ID
+	Purpose                             string
+	Audience                            lifecycle.SecretAudience
+	MemberID, NodeID                    *ids.ID
+	Delivery                            lifecycle.SecretDelivery
+	Spec                                json.RawMessage
+	Version                             int
+	Deliveries                          int
+	DeliveredAt                         *time.Time
+	ExpiresAt                           time.Time
+	RotatedAt                           *time.Time
+	PreviousUntil                       *time.Time
+	RevokedAt                           *time.Time
+	IssuedBy                            authz.Ref
+	CreatedAt                           time.Time
 }
 
 // Redeemed is a delivery: Value for an adapter, Sealed for a node.
@@ -53,3 +69,81 @@ func (*View) IsNode() {}
 
 // GetID is the secret's id.
 func (v *View) GetID() ids.ID { return v.ID }
+
+// columns are what scan reads; the value is not among them, and the API's login role could not read it.
+const columns = `id, tenant_id, project_id, instance_id, purpose, audience, member_id, node_id, delivery, coalesce(spec, '{}'), version, deliveries,
+	delivered_at, expires_at, rotated_at, previous_until, revoked_at, actor_kind, actor_id, actor_name, created_at`
+
+func scan(row pgx.CollectableRow) (*View, error) {
+	v := &View{}
+	return v, row.Scan(&v.ID, &v.TenantID, &v.ProjectID, &v.InstanceID, &v.Purpose, (*string)(&v.Audience), &v.MemberID, &v.NodeID,
+		(*string)(&v.Delivery), &v.Spec, &v.Version, &v.Deliveries, &v.DeliveredAt, &v.ExpiresAt, &v.RotatedAt, &v.PreviousUntil,
+		&v.RevokedAt, &v.IssuedBy.Kind, &v.IssuedBy.ID, &v.IssuedBy.Name, &v.CreatedAt)
+}
+
+// over says whether nothing of the secret can be delivered any more at a moment, whatever is done.
+func (v *View) over(now time.Time) bool { return v.RevokedAt != nil || !v.ExpiresAt.After(now) }
+
+func (v *View) object() authz.Object {
+	return authz.Object{TenantID: v.TenantID, ProjectID: v.ProjectID, InstanceID: v.InstanceID}
+}
+
+// associated binds a value in custody to its row and its version.
+func associated(tenant, id ids.ID, version int) string {
+	return fmt.Sprintf("runtime_secret|%s|%s|%d", tenant, id, version)
+}
+
+// errUnprepared leaves a transaction to ask the keeper for a key.
+var errUnprepared = errors.New("the keeper has to be asked first")
+
+// prepared runs a verb that may leave with errUnprepared once, and then again with a key.
+func (s *Service) prepared(ctx context.Context, verb func(ctx context.Context, t *tx.Tx, fresh *custody.Fresh) error) error {
+	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error { return verb(ctx, t, nil) })
+	if !errors.Is(err, errUnprepared) {
+		return err
+	}
+	fresh, err := s.Vault.Prepare(ctx)
+	if err != nil {
+		return unavailable(err)
+	}
+	return s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error { return verb(ctx, t, fresh) })
+}
+
+// unavailable is the fault of a keeper that does not answer; a value that does not open is one of ours.
+func unavailable(err error) error {
+	if !errors.Is(err, custody.ErrKeeper) {
+		return err
+	}
+	return fault.New(fault.Unavailable, "the keeper of secrets does not answer as it should; try again").Because(err)
+}
+
+// lock loads a secret for change and asks for the key. NOT_FOUND when it is missing or hidden.
+func lock(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID) (*View, error) {
+	found, err := one(ctx, t, `SELECT `+columns+` FROM runtime_secret WHERE id = $1 FOR UPDATE`, id)
+	if err != nil {
+		return nil, fmt.Errorf("lock secret %s: %w", id, err)
+	}
+	if found == nil {
+		return nil, audit.Missing(t, action, key, id)
+	}
+	return found, audit.Require(t, action, key, found.object(), id)
+}
+
+// one reads at most one secret; nil when there is none.
+func one(ctx context.Context, t *tx.Tx, sql string, args ...any) (*View, error) {
+	found, err := t.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	collected, err := pgx.CollectRows(found, scan)
+	if err != nil || len(collected) == 0 {
+		return nil, err
+	}
+	return collected[0], nil
+}
+
+// trail is what the audit keeps of a secret.
+func trail(v *View) map[string]any {
+	return map[string]any{"instance": v.InstanceID, "purpose": v.Purpose, "audience": v.Audience, "member": v.MemberID, "node": v.NodeID,
+		"delivery": v.Delivery, "spec": v.Spec, "version": v.Version, "deliveries": v.Deliveries, "expiresAt": v.ExpiresAt}
+}

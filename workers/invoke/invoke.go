@@ -61,7 +61,7 @@ func (c *Calls) request(call instance.ActionCall) (adapter.ActionRequest, error)
 	if err != nil {
 		return adapter.ActionRequest{}, err
 	}
-	keys := authz.OperationKeys(authz.TaskRun, authz.TaskRead)
+	keys := authz.OperationKeys(authz.TaskRun, authz.TaskRead, authz.SecretRedeem)
 	issued, err := operation.IssueCallToken(c.ring, call.Instance.ID, keys, tokenLife, time.Now())
 	if err != nil {
 		return adapter.ActionRequest{}, err

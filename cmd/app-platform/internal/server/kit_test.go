@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/platformtest"
 )
 
@@ -38,10 +39,12 @@ func newBench(t *testing.T) *bench {
 	config.DatabaseURL, config.PublicURL = kit.DSN, platformtest.Issuer
 	config.AdapterHosts, config.Listen = []string{"127.0.0.0/8"}, []string{"127.0.0.1:0"}
 	require.NoError(t, config.complete())
-	p := &platform{config: config, log: slog.New(slog.DiscardHandler), db: kit.DB, hub: kit.Hub, ring: kit.Ring}
+	vault, err := custody.Open(t.Context(), "", t.TempDir())
+	require.NoError(t, err)
+	p := &platform{config: config, log: slog.New(slog.DiscardHandler), db: kit.DB, hub: kit.Hub, ring: kit.Ring, vault: vault}
 	ctx, cancel := context.WithCancel(context.Background())
 	group, ctx := errgroup.WithContext(ctx)
-	handler, err := p.handler(ctx, group)
+	handler, _, err := p.handler(ctx, group)
 	require.NoError(t, err)
 	group.Go(func() error { return p.hub.Run(ctx) })
 	server := httptest.NewServer(handler)

@@ -38,6 +38,7 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"query member":          func(v, _ *house) []arguments { return one("id", v.Member) },
 	"query orphans":         func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "resolved": true}} },
 	"query skuPrices":       none,
+	"query runtimeSecrets":  func(v, _ *house) []arguments { return []arguments{{"instanceId": v.Instance, "ended": true}} },
 	// The attacker's own instance with the victim's allocation is in the tests of the verb.
 	"query planAddMembers": plain(func(v, _ *house) []object {
 		return []object{
@@ -141,7 +142,16 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"mutation cancelOperation": plain(func(v, _ *house) []object { return []object{{"operationId": v.Operation, "reason": "mine"}} }),
 	"mutation retryOperation":  input(func(v, _ *house) []object { return []object{{"operationId": v.Operation, "reason": "mine"}} }),
 	"mutation retryOrphan":     func(v, _ *house) []arguments { return one("orphanId", v.Orphan) },
-	"mutation setSkuPrice":     plain(func(_, _ *house) []object { return []object{{"sku": "mine", "currency": "EUR", "hourly": "0"}} }),
+	"mutation issueRuntimeSecret": input(func(v, _ *house) []object {
+		return []object{
+			{"instanceId": v.Instance, "purpose": "mine", "audience": "ADAPTER"},
+			{"instanceId": v.Instance, "purpose": "mine", "audience": "NODE", "memberId": v.Member},
+		}
+	}),
+	"mutation redeemRuntimeSecret": func(v, _ *house) []arguments { return one("secretId", v.Secret) },
+	"mutation rotateRuntimeSecret": func(v, _ *house) []arguments { return one("secretId", v.Secret) },
+	"mutation revokeRuntimeSecret": func(v, _ *house) []arguments { return one("secretId", v.Secret) },
+	"mutation setSkuPrice":         plain(func(_, _ *house) []object { return []object{{"sku": "mine", "currency": "EUR", "hourly": "0"}} }),
 	"mutation setProjectQuota": plain(func(v, _ *house) []object {
 		return []object{{"projectId": v.Project, "maxMembers": 0, "reason": "mine"}}
 	}),

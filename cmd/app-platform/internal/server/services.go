@@ -65,7 +65,7 @@ func (p *platform) resolver(sentinel *live.Sentinel) (*graph.Resolver, error) {
 		Explain:     &explain.Service{DB: p.db},
 		Policies:    &policies.Service{DB: p.db},
 		Shares:      &share.Service{DB: p.db},
-		Secrets:     &secret.Service{DB: p.db, Vault: p.vault},
+		Secrets:     &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
 		Webhooks:    &webhook.Service{DB: p.db, Vault: p.vault},
 	}, nil
 }

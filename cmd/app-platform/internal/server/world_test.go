@@ -19,7 +19,7 @@ import (
 type house struct {
 	Tenant, Project, User, Binding, Account, Key, App, Slug, Manifest, Artifact, Adapter  ids.ID
 	Node, Free, Used, Instance, Member, Operation, Step, Event, Task, Entitlement, Record ids.ID
-	Generation, Orphan                                                                    ids.ID
+	Generation, Orphan, Secret                                                            ids.ID
 
 	project   *db.Project
 	operation *db.Operation
@@ -118,6 +118,10 @@ func (b *bench) add(h *house, instance *db.Instance) {
 		SetNumber(1).SetManifestID(h.Manifest).SetAppVersion(instance.AppVersion).SetConfig([]byte(`{}`)).Exec(ctx))
 	require.NoError(b.t, b.Ent.Orphan.Create().SetID(h.Orphan).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
 		SetKind(lifecycle.OrphanNodeResidue).SetOwner("node").SetMemberID(h.Member).SetNodeID(h.Node).SetOperationID(h.Operation).Exec(ctx))
+	h.Secret = ids.New(ids.RuntimeSecret)
+	require.NoError(b.t, b.Ent.RuntimeSecret.Create().SetID(h.Secret).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
+		SetMemberID(h.Member).SetNodeID(h.Node).SetPurpose("joining").SetAudience(lifecycle.SecretForNode).SetDelivery(lifecycle.DeliverOnce).
+		SetSealed([]byte("sealed")).SetExpiresAt(time.Now().Add(time.Hour)).Exec(ctx))
 	require.NoError(b.t, b.Ent.OperationStep.Create().SetID(h.Step).SetTenantID(h.Tenant).SetProjectID(h.Project).SetOperationID(h.Operation).
 		SetName("dispatch").SetOrdinal(0).SetState(lifecycle.StepRunning).Exec(ctx))
 	b.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, app_slug, permission_family, seq, type, message, payload, correlation_id, occurred_at)

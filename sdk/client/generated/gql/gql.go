@@ -1256,6 +1256,8 @@ type CreateServiceAccountInput struct {
 	Name string `json:"name"`
 	// The permission keys it may use; each must be one the caller holds.
 	PermissionKeys []string `json:"permissionKeys"`
+	// What it is bound to beyond its keys; left out for nothing more.
+	Limits *ServiceAccountLimitsInput `json:"limits"`
 	// Makes a repeat harmless: same key and input, same service account.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
@@ -1268,6 +1270,9 @@ func (v *CreateServiceAccountInput) GetName() string { return v.Name }
 
 // GetPermissionKeys returns CreateServiceAccountInput.PermissionKeys, and is useful for accessing the field via an interface.
 func (v *CreateServiceAccountInput) GetPermissionKeys() []string { return v.PermissionKeys }
+
+// GetLimits returns CreateServiceAccountInput.Limits, and is useful for accessing the field via an interface.
+func (v *CreateServiceAccountInput) GetLimits() *ServiceAccountLimitsInput { return v.Limits }
 
 // GetIdempotencyKey returns CreateServiceAccountInput.IdempotencyKey, and is useful for accessing the field via an interface.
 func (v *CreateServiceAccountInput) GetIdempotencyKey() string { return v.IdempotencyKey }
@@ -1940,7 +1945,7 @@ func (v *GetViewerViewer) GetBindings() []RoleBinding { return v.Bindings }
 
 // GrantEntitlementResponse is returned by GrantEntitlement on success.
 type GrantEntitlementResponse struct {
-	// Let a project launch an app. Key: entitlement.manage on the project.
+	// Let a project launch an app; limits and end of one that holds already are replaced. Key: entitlement.manage on the project.
 	GrantEntitlement Entitlement `json:"grantEntitlement"`
 }
 
@@ -2381,6 +2386,8 @@ type InvokeActionInput struct {
 	Action string `json:"action"`
 	// Its input, by its schema, at most 256 KiB.
 	Input json.RawMessage `json:"input,omitempty"`
+	// The project that asks, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is asked for there.
+	ProjectId *string `json:"projectId"`
 	// Makes a repeat harmless: same key and input, same answer.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
@@ -2394,6 +2401,9 @@ func (v *InvokeActionInput) GetAction() string { return v.Action }
 // GetInput returns InvokeActionInput.Input, and is useful for accessing the field via an interface.
 func (v *InvokeActionInput) GetInput() json.RawMessage { return v.Input }
 
+// GetProjectId returns InvokeActionInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *InvokeActionInput) GetProjectId() *string { return v.ProjectId }
+
 // GetIdempotencyKey returns InvokeActionInput.IdempotencyKey, and is useful for accessing the field via an interface.
 func (v *InvokeActionInput) GetIdempotencyKey() string { return v.IdempotencyKey }
 
@@ -2405,6 +2415,66 @@ type InvokeActionResponse struct {
 
 // GetInvokeAction returns InvokeActionResponse.InvokeAction, and is useful for accessing the field via an interface.
 func (v *InvokeActionResponse) GetInvokeAction() ActionAnswer { return v.InvokeAction }
+
+// What secret is issued.
+type IssueRuntimeSecretInput struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// What it is for: `artifact_pull`, or a purpose that the manifest declares and policy allows.
+	Purpose string `json:"purpose"`
+	// Who may take delivery.
+	Audience SecretAudience `json:"audience"`
+	// The member whose node may take delivery; required for NODE.
+	MemberId string `json:"memberId,omitempty"`
+	// The digest of the artifact to be pulled, one that the instance's manifest pins; required for artifact_pull.
+	ArtifactDigest string `json:"artifactDigest,omitempty"`
+	// Seconds until it can be delivered no more, 30 to 86,400; at most 900 for artifact_pull.
+	TtlSeconds int `json:"ttlSeconds,omitempty"`
+	// How often it may be delivered.
+	Delivery SecretDelivery `json:"delivery,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same secret.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetInstanceId returns IssueRuntimeSecretInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *IssueRuntimeSecretInput) GetInstanceId() string { return v.InstanceId }
+
+// GetPurpose returns IssueRuntimeSecretInput.Purpose, and is useful for accessing the field via an interface.
+func (v *IssueRuntimeSecretInput) GetPurpose() string { return v.Purpose }
+
+// GetAudience returns IssueRuntimeSecretInput.Audience, and is useful for accessing the field via an interface.
+func (v *IssueRuntimeSecretInput) GetAudience() SecretAudience { return v.Audience }
+
+// GetMemberId returns IssueRuntimeSecretInput.MemberId, and is useful for accessing the field via an interface.
+func (v *IssueRuntimeSecretInput) GetMemberId() string { return v.MemberId }
+
+// GetArtifactDigest returns IssueRuntimeSecretInput.ArtifactDigest, and is useful for accessing the field via an interface.
+func (v *IssueRuntimeSecretInput) GetArtifactDigest() string { return v.ArtifactDigest }
+
+// GetTtlSeconds returns IssueRuntimeSecretInput.TtlSeconds, and is useful for accessing the field via an interface.
+func (v *IssueRuntimeSecretInput) GetTtlSeconds() int { return v.TtlSeconds }
+
+// GetDelivery returns IssueRuntimeSecretInput.Delivery, and is useful for accessing the field via an interface.
+func (v *IssueRuntimeSecretInput) GetDelivery() SecretDelivery { return v.Delivery }
+
+// GetReason returns IssueRuntimeSecretInput.Reason, and is useful for accessing the field via an interface.
+func (v *IssueRuntimeSecretInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns IssueRuntimeSecretInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *IssueRuntimeSecretInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// IssueRuntimeSecretResponse is returned by IssueRuntimeSecret on success.
+type IssueRuntimeSecretResponse struct {
+	// Issue a runtime secret. PURPOSE_DENIED when the manifest does not declare the purpose or policy does not allow it. Key: secret.issue on the instance's project.
+	IssueRuntimeSecret RuntimeSecret `json:"issueRuntimeSecret"`
+}
+
+// GetIssueRuntimeSecret returns IssueRuntimeSecretResponse.IssueRuntimeSecret, and is useful for accessing the field via an interface.
+func (v *IssueRuntimeSecretResponse) GetIssueRuntimeSecret() RuntimeSecret {
+	return v.IssueRuntimeSecret
+}
 
 // How a member is labelled.
 type LabelMemberInput struct {
@@ -2477,6 +2547,10 @@ type LaunchInstanceInput struct {
 	Components []ComponentInput `json:"components,omitempty"`
 	// Config by the manifest's schema, at most 64 KiB; left out for its defaults.
 	Config json.RawMessage `json:"config,omitempty"`
+	// Who runs its control plane.
+	OperatingMode OperatingMode `json:"operatingMode"`
+	// Whom its control plane serves; TENANT asks for control_plane.create on the tenant as well.
+	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope"`
 	// Seconds until it counts as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 	// Launch a manifest that is not active yet to test it; asks for manifest.smoke as well.
@@ -2507,6 +2581,12 @@ func (v *LaunchInstanceInput) GetComponents() []ComponentInput { return v.Compon
 
 // GetConfig returns LaunchInstanceInput.Config, and is useful for accessing the field via an interface.
 func (v *LaunchInstanceInput) GetConfig() json.RawMessage { return v.Config }
+
+// GetOperatingMode returns LaunchInstanceInput.OperatingMode, and is useful for accessing the field via an interface.
+func (v *LaunchInstanceInput) GetOperatingMode() OperatingMode { return v.OperatingMode }
+
+// GetControlPlaneScope returns LaunchInstanceInput.ControlPlaneScope, and is useful for accessing the field via an interface.
+func (v *LaunchInstanceInput) GetControlPlaneScope() ControlPlaneScope { return v.ControlPlaneScope }
 
 // GetDeadlineSeconds returns LaunchInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
 func (v *LaunchInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
@@ -2794,6 +2874,15 @@ type ListProjectsViewer struct {
 
 // GetProjects returns ListProjectsViewer.Projects, and is useful for accessing the field via an interface.
 func (v *ListProjectsViewer) GetProjects() ProjectPage { return v.Projects }
+
+// ListRuntimeSecretsResponse is returned by ListRuntimeSecrets on success.
+type ListRuntimeSecretsResponse struct {
+	// The runtime secrets of an instance, newest first; never their values. Key: secret.read on its project.
+	RuntimeSecrets RuntimeSecretPage `json:"runtimeSecrets"`
+}
+
+// GetRuntimeSecrets returns ListRuntimeSecretsResponse.RuntimeSecrets, and is useful for accessing the field via an interface.
+func (v *ListRuntimeSecretsResponse) GetRuntimeSecrets() RuntimeSecretPage { return v.RuntimeSecrets }
 
 // ListServiceAccountsResponse is returned by ListServiceAccounts on success.
 type ListServiceAccountsResponse struct {
@@ -4938,6 +5027,54 @@ type RecoverMemberResponse struct {
 // GetRecoverMember returns RecoverMemberResponse.RecoverMember, and is useful for accessing the field via an interface.
 func (v *RecoverMemberResponse) GetRecoverMember() MemberChange { return v.RecoverMember }
 
+// RedeemRuntimeSecretResponse is returned by RedeemRuntimeSecret on success.
+type RedeemRuntimeSecretResponse struct {
+	// Take delivery of a secret that is bound to the calling node or operation; SECRET_SPENT when it was delivered as often as it may be. Key: secret.redeem.
+	RedeemRuntimeSecret RedeemedSecret `json:"redeemRuntimeSecret"`
+}
+
+// GetRedeemRuntimeSecret returns RedeemRuntimeSecretResponse.RedeemRuntimeSecret, and is useful for accessing the field via an interface.
+func (v *RedeemRuntimeSecretResponse) GetRedeemRuntimeSecret() RedeemedSecret {
+	return v.RedeemRuntimeSecret
+}
+
+// RedeemedSecret includes the requested fields of the GraphQL type RedeemedSecret.
+// The GraphQL type's documentation follows.
+//
+// A delivery of a runtime secret.
+type RedeemedSecret struct {
+	// The secret.
+	Id string `json:"id"`
+	// What it is for.
+	Purpose string `json:"purpose"`
+	// The number of the value.
+	Version int `json:"version"`
+	// The value, for an adapter; null for a node, which gets it sealed.
+	Value *string `json:"value"`
+	// The value in an anonymous NaCl box to the node's own key, base64; null for an adapter.
+	Sealed *string `json:"sealed"`
+	// When the value stops working.
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// GetId returns RedeemedSecret.Id, and is useful for accessing the field via an interface.
+func (v *RedeemedSecret) GetId() string { return v.Id }
+
+// GetPurpose returns RedeemedSecret.Purpose, and is useful for accessing the field via an interface.
+func (v *RedeemedSecret) GetPurpose() string { return v.Purpose }
+
+// GetVersion returns RedeemedSecret.Version, and is useful for accessing the field via an interface.
+func (v *RedeemedSecret) GetVersion() int { return v.Version }
+
+// GetValue returns RedeemedSecret.Value, and is useful for accessing the field via an interface.
+func (v *RedeemedSecret) GetValue() *string { return v.Value }
+
+// GetSealed returns RedeemedSecret.Sealed, and is useful for accessing the field via an interface.
+func (v *RedeemedSecret) GetSealed() *string { return v.Sealed }
+
+// GetExpiresAt returns RedeemedSecret.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *RedeemedSecret) GetExpiresAt() time.Time { return v.ExpiresAt }
+
 // What a new adapter registration is made from.
 type RegisterAdapterInput struct {
 	// Name, unique on the platform: 2 to 40 lower-case letters, digits and hyphens. Registering it again changes the address.
@@ -5345,6 +5482,17 @@ type RevokeRoleResponse struct {
 // GetRevokeRole returns RevokeRoleResponse.RevokeRole, and is useful for accessing the field via an interface.
 func (v *RevokeRoleResponse) GetRevokeRole() RoleBinding { return v.RevokeRole }
 
+// RevokeRuntimeSecretResponse is returned by RevokeRuntimeSecret on success.
+type RevokeRuntimeSecretResponse struct {
+	// Revoke a secret and wipe its value. Key: secret.revoke on its project.
+	RevokeRuntimeSecret RuntimeSecret `json:"revokeRuntimeSecret"`
+}
+
+// GetRevokeRuntimeSecret returns RevokeRuntimeSecretResponse.RevokeRuntimeSecret, and is useful for accessing the field via an interface.
+func (v *RevokeRuntimeSecretResponse) GetRevokeRuntimeSecret() RuntimeSecret {
+	return v.RevokeRuntimeSecret
+}
+
 // RevokeServiceAccountKeyResponse is returned by RevokeServiceAccountKey on success.
 type RevokeServiceAccountKeyResponse struct {
 	// Revoke a key at once. Key: identity.service_account.key.revoke.
@@ -5452,6 +5600,17 @@ func (v *RotateNodeCredentialResponse) GetRotateNodeCredential() NodeCredential 
 	return v.RotateNodeCredential
 }
 
+// RotateRuntimeSecretResponse is returned by RotateRuntimeSecret on success.
+type RotateRuntimeSecretResponse struct {
+	// Make a new value; the one before counts for the overlap, 0 to 86,400 seconds. Key: secret.rotate on its project.
+	RotateRuntimeSecret RuntimeSecret `json:"rotateRuntimeSecret"`
+}
+
+// GetRotateRuntimeSecret returns RotateRuntimeSecretResponse.RotateRuntimeSecret, and is useful for accessing the field via an interface.
+func (v *RotateRuntimeSecretResponse) GetRotateRuntimeSecret() RuntimeSecret {
+	return v.RotateRuntimeSecret
+}
+
 // What a task for a member's node is made from.
 type RunNodeTaskInput struct {
 	// The member it acts in.
@@ -5489,6 +5648,162 @@ type RunNodeTaskResponse struct {
 
 // GetRunNodeTask returns RunNodeTaskResponse.RunNodeTask, and is useful for accessing the field via an interface.
 func (v *RunNodeTaskResponse) GetRunNodeTask() NodeTask { return v.RunNodeTask }
+
+// RuntimeSecret includes the GraphQL fields of RuntimeSecret requested by the fragment RuntimeSecret.
+// The GraphQL type's documentation follows.
+//
+// A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to whom it is bound to.
+type RuntimeSecret struct {
+	// Typed id, `sec_…`; node tasks refer to the secret by it.
+	Id string `json:"id"`
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// What it is for: `artifact_pull`, or a purpose that the manifest declares.
+	Purpose string `json:"purpose"`
+	// Who may take delivery.
+	Audience SecretAudience `json:"audience"`
+	// The member it is for; null for the whole instance.
+	MemberId *string `json:"memberId"`
+	// The node it is bound to; null for the adapter.
+	NodeId *string `json:"nodeId"`
+	// How often it may be delivered.
+	Delivery SecretDelivery `json:"delivery"`
+	// What it is made for, such as an artifact's digest; no secret.
+	Spec json.RawMessage `json:"spec"`
+	// The number of its value, raised by rotation.
+	Version int `json:"version"`
+	// How often this version was delivered.
+	Deliveries int `json:"deliveries"`
+	// When it was last delivered; null if never.
+	DeliveredAt *time.Time `json:"deliveredAt"`
+	// When it can be delivered no more.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// When it was last rotated; null if never.
+	RotatedAt *time.Time `json:"rotatedAt"`
+	// Until when the value before the last rotation still counts; null when it does not.
+	PreviousUntil *time.Time `json:"previousUntil"`
+	// When it was revoked; null while it was not.
+	RevokedAt *time.Time `json:"revokedAt"`
+	// Who issued it.
+	IssuedBy Actor `json:"issuedBy"`
+	// When it was issued.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// GetId returns RuntimeSecret.Id, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetId() string { return v.Id }
+
+// GetInstanceId returns RuntimeSecret.InstanceId, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetInstanceId() string { return v.InstanceId }
+
+// GetPurpose returns RuntimeSecret.Purpose, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetPurpose() string { return v.Purpose }
+
+// GetAudience returns RuntimeSecret.Audience, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetAudience() SecretAudience { return v.Audience }
+
+// GetMemberId returns RuntimeSecret.MemberId, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetMemberId() *string { return v.MemberId }
+
+// GetNodeId returns RuntimeSecret.NodeId, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetNodeId() *string { return v.NodeId }
+
+// GetDelivery returns RuntimeSecret.Delivery, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetDelivery() SecretDelivery { return v.Delivery }
+
+// GetSpec returns RuntimeSecret.Spec, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetSpec() json.RawMessage { return v.Spec }
+
+// GetVersion returns RuntimeSecret.Version, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetVersion() int { return v.Version }
+
+// GetDeliveries returns RuntimeSecret.Deliveries, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetDeliveries() int { return v.Deliveries }
+
+// GetDeliveredAt returns RuntimeSecret.DeliveredAt, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetDeliveredAt() *time.Time { return v.DeliveredAt }
+
+// GetExpiresAt returns RuntimeSecret.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetExpiresAt() time.Time { return v.ExpiresAt }
+
+// GetRotatedAt returns RuntimeSecret.RotatedAt, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetRotatedAt() *time.Time { return v.RotatedAt }
+
+// GetPreviousUntil returns RuntimeSecret.PreviousUntil, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetPreviousUntil() *time.Time { return v.PreviousUntil }
+
+// GetRevokedAt returns RuntimeSecret.RevokedAt, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetRevokedAt() *time.Time { return v.RevokedAt }
+
+// GetIssuedBy returns RuntimeSecret.IssuedBy, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetIssuedBy() Actor { return v.IssuedBy }
+
+// GetCreatedAt returns RuntimeSecret.CreatedAt, and is useful for accessing the field via an interface.
+func (v *RuntimeSecret) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// RuntimeSecretPage includes the requested fields of the GraphQL type RuntimeSecretConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of runtime secrets.
+type RuntimeSecretPage struct {
+	// The rows, each with its cursor.
+	Edges []RuntimeSecretPageEdgesRuntimeSecretEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns RuntimeSecretPage.Edges, and is useful for accessing the field via an interface.
+func (v *RuntimeSecretPage) GetEdges() []RuntimeSecretPageEdgesRuntimeSecretEdge { return v.Edges }
+
+// GetPageInfo returns RuntimeSecretPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *RuntimeSecretPage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// RuntimeSecretPageEdgesRuntimeSecretEdge includes the requested fields of the GraphQL type RuntimeSecretEdge.
+// The GraphQL type's documentation follows.
+//
+// A runtime secret in a page.
+type RuntimeSecretPageEdgesRuntimeSecretEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The secret.
+	Node RuntimeSecret `json:"node"`
+}
+
+// GetCursor returns RuntimeSecretPageEdgesRuntimeSecretEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *RuntimeSecretPageEdgesRuntimeSecretEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns RuntimeSecretPageEdgesRuntimeSecretEdge.Node, and is useful for accessing the field via an interface.
+func (v *RuntimeSecretPageEdgesRuntimeSecretEdge) GetNode() RuntimeSecret { return v.Node }
+
+// Who may take delivery of a runtime secret.
+type SecretAudience string
+
+const (
+	// The node that a member is bound to.
+	SecretAudienceNode SecretAudience = "NODE"
+	// The instance's adapter, by its operation's or call's token.
+	SecretAudienceAdapter SecretAudience = "ADAPTER"
+)
+
+var AllSecretAudience = []SecretAudience{
+	SecretAudienceNode,
+	SecretAudienceAdapter,
+}
+
+// How often a runtime secret may be delivered.
+type SecretDelivery string
+
+const (
+	// Once; then it is wiped.
+	SecretDeliveryOnce SecretDelivery = "ONCE"
+	// As often as asked for, until it expires.
+	SecretDeliveryUntilExpiry SecretDelivery = "UNTIL_EXPIRY"
+)
+
+var AllSecretDelivery = []SecretDelivery{
+	SecretDeliveryOnce,
+	SecretDeliveryUntilExpiry,
+}
 
 // ServiceAccount includes the GraphQL fields of ServiceAccount requested by the fragment ServiceAccount.
 // The GraphQL type's documentation follows.
@@ -5563,6 +5878,25 @@ func (v *ServiceAccountKey) GetRevokedAt() *time.Time { return v.RevokedAt }
 
 // GetLastUsedAt returns ServiceAccountKey.LastUsedAt, and is useful for accessing the field via an interface.
 func (v *ServiceAccountKey) GetLastUsedAt() *time.Time { return v.LastUsedAt }
+
+// What a service account is bound to beyond its keys.
+type ServiceAccountLimitsInput struct {
+	// The instances and allocations that it may touch, at most 100; left out for all of its project.
+	ObjectIds []string `json:"objectIds"`
+	// The highest risk of an app action that it may ask for; left out for any.
+	MaxRisk *ActionRisk `json:"maxRisk"`
+	// How many operations it may begin in an hour, 1 to 100,000; left out for no bound.
+	OperationsPerHour *int `json:"operationsPerHour"`
+}
+
+// GetObjectIds returns ServiceAccountLimitsInput.ObjectIds, and is useful for accessing the field via an interface.
+func (v *ServiceAccountLimitsInput) GetObjectIds() []string { return v.ObjectIds }
+
+// GetMaxRisk returns ServiceAccountLimitsInput.MaxRisk, and is useful for accessing the field via an interface.
+func (v *ServiceAccountLimitsInput) GetMaxRisk() *ActionRisk { return v.MaxRisk }
+
+// GetOperationsPerHour returns ServiceAccountLimitsInput.OperationsPerHour, and is useful for accessing the field via an interface.
+func (v *ServiceAccountLimitsInput) GetOperationsPerHour() *int { return v.OperationsPerHour }
 
 // ServiceAccountPage includes the GraphQL fields of ServiceAccountConnection requested by the fragment ServiceAccountPage.
 // The GraphQL type's documentation follows.
@@ -6279,6 +6613,14 @@ type __InvokeActionInput struct {
 // GetInput returns __InvokeActionInput.Input, and is useful for accessing the field via an interface.
 func (v *__InvokeActionInput) GetInput() InvokeActionInput { return v.Input }
 
+// __IssueRuntimeSecretInput is used internally by genqlient
+type __IssueRuntimeSecretInput struct {
+	Input IssueRuntimeSecretInput `json:"input"`
+}
+
+// GetInput returns __IssueRuntimeSecretInput.Input, and is useful for accessing the field via an interface.
+func (v *__IssueRuntimeSecretInput) GetInput() IssueRuntimeSecretInput { return v.Input }
+
 // __LabelMemberInput is used internally by genqlient
 type __LabelMemberInput struct {
 	Input LabelMemberInput `json:"input"`
@@ -6543,6 +6885,26 @@ func (v *__ListProjectsInput) GetFirst() int { return v.First }
 // GetAfter returns __ListProjectsInput.After, and is useful for accessing the field via an interface.
 func (v *__ListProjectsInput) GetAfter() string { return v.After }
 
+// __ListRuntimeSecretsInput is used internally by genqlient
+type __ListRuntimeSecretsInput struct {
+	InstanceId string `json:"instanceId"`
+	Ended      bool   `json:"ended"`
+	First      int    `json:"first,omitempty"`
+	After      string `json:"after,omitempty"`
+}
+
+// GetInstanceId returns __ListRuntimeSecretsInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *__ListRuntimeSecretsInput) GetInstanceId() string { return v.InstanceId }
+
+// GetEnded returns __ListRuntimeSecretsInput.Ended, and is useful for accessing the field via an interface.
+func (v *__ListRuntimeSecretsInput) GetEnded() bool { return v.Ended }
+
+// GetFirst returns __ListRuntimeSecretsInput.First, and is useful for accessing the field via an interface.
+func (v *__ListRuntimeSecretsInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListRuntimeSecretsInput.After, and is useful for accessing the field via an interface.
+func (v *__ListRuntimeSecretsInput) GetAfter() string { return v.After }
+
 // __ListServiceAccountsInput is used internally by genqlient
 type __ListServiceAccountsInput struct {
 	ProjectId string `json:"projectId"`
@@ -6679,6 +7041,14 @@ type __RecoverMemberInput struct {
 // GetInput returns __RecoverMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__RecoverMemberInput) GetInput() MemberInput { return v.Input }
 
+// __RedeemRuntimeSecretInput is used internally by genqlient
+type __RedeemRuntimeSecretInput struct {
+	SecretId string `json:"secretId"`
+}
+
+// GetSecretId returns __RedeemRuntimeSecretInput.SecretId, and is useful for accessing the field via an interface.
+func (v *__RedeemRuntimeSecretInput) GetSecretId() string { return v.SecretId }
+
 // __RegisterAdapterInput is used internally by genqlient
 type __RegisterAdapterInput struct {
 	Input RegisterAdapterInput `json:"input"`
@@ -6779,6 +7149,18 @@ func (v *__RevokeRoleInput) GetBindingId() string { return v.BindingId }
 // GetReason returns __RevokeRoleInput.Reason, and is useful for accessing the field via an interface.
 func (v *__RevokeRoleInput) GetReason() string { return v.Reason }
 
+// __RevokeRuntimeSecretInput is used internally by genqlient
+type __RevokeRuntimeSecretInput struct {
+	SecretId string `json:"secretId"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// GetSecretId returns __RevokeRuntimeSecretInput.SecretId, and is useful for accessing the field via an interface.
+func (v *__RevokeRuntimeSecretInput) GetSecretId() string { return v.SecretId }
+
+// GetReason returns __RevokeRuntimeSecretInput.Reason, and is useful for accessing the field via an interface.
+func (v *__RevokeRuntimeSecretInput) GetReason() string { return v.Reason }
+
 // __RevokeServiceAccountKeyInput is used internally by genqlient
 type __RevokeServiceAccountKeyInput struct {
 	KeyId  string `json:"keyId"`
@@ -6798,6 +7180,22 @@ type __RollbackInstanceInput struct {
 
 // GetInput returns __RollbackInstanceInput.Input, and is useful for accessing the field via an interface.
 func (v *__RollbackInstanceInput) GetInput() RollbackInstanceInput { return v.Input }
+
+// __RotateRuntimeSecretInput is used internally by genqlient
+type __RotateRuntimeSecretInput struct {
+	SecretId       string `json:"secretId"`
+	OverlapSeconds int    `json:"overlapSeconds"`
+	Reason         string `json:"reason,omitempty"`
+}
+
+// GetSecretId returns __RotateRuntimeSecretInput.SecretId, and is useful for accessing the field via an interface.
+func (v *__RotateRuntimeSecretInput) GetSecretId() string { return v.SecretId }
+
+// GetOverlapSeconds returns __RotateRuntimeSecretInput.OverlapSeconds, and is useful for accessing the field via an interface.
+func (v *__RotateRuntimeSecretInput) GetOverlapSeconds() int { return v.OverlapSeconds }
+
+// GetReason returns __RotateRuntimeSecretInput.Reason, and is useful for accessing the field via an interface.
+func (v *__RotateRuntimeSecretInput) GetReason() string { return v.Reason }
 
 // __RunNodeTaskInput is used internally by genqlient
 type __RunNodeTaskInput struct {
@@ -8920,6 +9318,66 @@ func InvokeAction(
 	return data_, err_
 }
 
+// The mutation executed by IssueRuntimeSecret.
+const IssueRuntimeSecret_Operation = `
+mutation IssueRuntimeSecret ($input: IssueRuntimeSecretInput!) {
+	issueRuntimeSecret(input: $input) {
+		... RuntimeSecret
+	}
+}
+fragment RuntimeSecret on RuntimeSecret {
+	id
+	instanceId
+	purpose
+	audience
+	memberId
+	nodeId
+	delivery
+	spec
+	version
+	deliveries
+	deliveredAt
+	expiresAt
+	rotatedAt
+	previousUntil
+	revokedAt
+	issuedBy {
+		... Actor
+	}
+	createdAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func IssueRuntimeSecret(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input IssueRuntimeSecretInput,
+) (data_ *IssueRuntimeSecretResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "IssueRuntimeSecret",
+		Query:  IssueRuntimeSecret_Operation,
+		Variables: &__IssueRuntimeSecretInput{
+			Input: input,
+		},
+	}
+
+	data_ = &IssueRuntimeSecretResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by LabelMember.
 const LabelMember_Operation = `
 mutation LabelMember ($input: LabelMemberInput!) {
@@ -10345,6 +10803,84 @@ func ListProjects(
 	}
 
 	data_ = &ListProjectsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListRuntimeSecrets.
+const ListRuntimeSecrets_Operation = `
+query ListRuntimeSecrets ($instanceId: ID!, $ended: Boolean!, $first: Int, $after: String) {
+	runtimeSecrets(instanceId: $instanceId, ended: $ended, first: $first, after: $after) {
+		edges {
+			cursor
+			node {
+				... RuntimeSecret
+			}
+		}
+		pageInfo {
+			... PageInfo
+		}
+	}
+}
+fragment RuntimeSecret on RuntimeSecret {
+	id
+	instanceId
+	purpose
+	audience
+	memberId
+	nodeId
+	delivery
+	spec
+	version
+	deliveries
+	deliveredAt
+	expiresAt
+	rotatedAt
+	previousUntil
+	revokedAt
+	issuedBy {
+		... Actor
+	}
+	createdAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func ListRuntimeSecrets(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	instanceId string,
+	ended bool,
+	first int,
+	after string,
+) (data_ *ListRuntimeSecretsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListRuntimeSecrets",
+		Query:  ListRuntimeSecrets_Operation,
+		Variables: &__ListRuntimeSecretsInput{
+			InstanceId: instanceId,
+			Ended:      ended,
+			First:      first,
+			After:      after,
+		},
+	}
+
+	data_ = &ListRuntimeSecretsResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -11929,6 +12465,45 @@ func RecoverMember(
 	return data_, err_
 }
 
+// The mutation executed by RedeemRuntimeSecret.
+const RedeemRuntimeSecret_Operation = `
+mutation RedeemRuntimeSecret ($secretId: ID!) {
+	redeemRuntimeSecret(secretId: $secretId) {
+		id
+		purpose
+		version
+		value
+		sealed
+		expiresAt
+	}
+}
+`
+
+func RedeemRuntimeSecret(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	secretId string,
+) (data_ *RedeemRuntimeSecretResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RedeemRuntimeSecret",
+		Query:  RedeemRuntimeSecret_Operation,
+		Variables: &__RedeemRuntimeSecretInput{
+			SecretId: secretId,
+		},
+	}
+
+	data_ = &RedeemRuntimeSecretResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RegisterAdapter.
 const RegisterAdapter_Operation = `
 mutation RegisterAdapter ($input: RegisterAdapterInput!) {
@@ -12713,6 +13288,68 @@ func RevokeRole(
 	return data_, err_
 }
 
+// The mutation executed by RevokeRuntimeSecret.
+const RevokeRuntimeSecret_Operation = `
+mutation RevokeRuntimeSecret ($secretId: ID!, $reason: String) {
+	revokeRuntimeSecret(secretId: $secretId, reason: $reason) {
+		... RuntimeSecret
+	}
+}
+fragment RuntimeSecret on RuntimeSecret {
+	id
+	instanceId
+	purpose
+	audience
+	memberId
+	nodeId
+	delivery
+	spec
+	version
+	deliveries
+	deliveredAt
+	expiresAt
+	rotatedAt
+	previousUntil
+	revokedAt
+	issuedBy {
+		... Actor
+	}
+	createdAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func RevokeRuntimeSecret(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	secretId string,
+	reason string,
+) (data_ *RevokeRuntimeSecretResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RevokeRuntimeSecret",
+		Query:  RevokeRuntimeSecret_Operation,
+		Variables: &__RevokeRuntimeSecretInput{
+			SecretId: secretId,
+			Reason:   reason,
+		},
+	}
+
+	data_ = &RevokeRuntimeSecretResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RevokeServiceAccountKey.
 const RevokeServiceAccountKey_Operation = `
 mutation RevokeServiceAccountKey ($keyId: ID!, $reason: String) {
@@ -12882,6 +13519,70 @@ func RotateNodeCredential(
 	}
 
 	data_ = &RotateNodeCredentialResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by RotateRuntimeSecret.
+const RotateRuntimeSecret_Operation = `
+mutation RotateRuntimeSecret ($secretId: ID!, $overlapSeconds: Int!, $reason: String) {
+	rotateRuntimeSecret(secretId: $secretId, overlapSeconds: $overlapSeconds, reason: $reason) {
+		... RuntimeSecret
+	}
+}
+fragment RuntimeSecret on RuntimeSecret {
+	id
+	instanceId
+	purpose
+	audience
+	memberId
+	nodeId
+	delivery
+	spec
+	version
+	deliveries
+	deliveredAt
+	expiresAt
+	rotatedAt
+	previousUntil
+	revokedAt
+	issuedBy {
+		... Actor
+	}
+	createdAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func RotateRuntimeSecret(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	secretId string,
+	overlapSeconds int,
+	reason string,
+) (data_ *RotateRuntimeSecretResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RotateRuntimeSecret",
+		Query:  RotateRuntimeSecret_Operation,
+		Variables: &__RotateRuntimeSecretInput{
+			SecretId:       secretId,
+			OverlapSeconds: overlapSeconds,
+			Reason:         reason,
+		},
+	}
+
+	data_ = &RotateRuntimeSecretResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
