@@ -26,6 +26,9 @@ type Config struct {
 	Schema graphql.ExecutableSchema
 	// Limits bound a document; zero fields take guard's defaults.
 	Limits guard.Limits
+	// Suggestions lets validation say what a misspelt name may have meant: it tells the schema to
+	// whoever guesses, so it is for development.
+	Suggestions bool
 	// Present maps an error of a resolver, of Authenticate or of Streams.Open to what the
 	// caller sees, code included. An error without a code, or nil, becomes INTERNAL and is
 	// logged. Errors of the transport itself never reach it. Optional.
@@ -128,8 +131,8 @@ func (e *Engine) document(ctx context.Context, text string) (*document, gqlerror
 	if refused != nil {
 		return nil, gqlerror.List{refusal(ctx, refused)}
 	}
-	if list := validator.ValidateWithRules(e.config.Schema.Schema(), parsed, validationRules()); len(list) > 0 {
-		return nil, invalidDocument(ctx, list)
+	if list := validator.ValidateWithRules(e.config.Schema.Schema(), parsed, e.rules()); len(list) > 0 {
+		return nil, e.invalidDocument(ctx, list)
 	}
 	doc := &document{ast: parsed, plan: plan}
 	e.cache.add(text, doc)
@@ -146,9 +149,12 @@ func syntaxError(ctx context.Context, err error) *gqlerror.Error {
 	return refusal(ctx, refused)
 }
 
-// validationRules are the specification's, without the ones that search for suggestions.
-func validationRules() *rules.Rules {
+// rules are the specification's; those that search for suggestions only where they are shown.
+func (e *Engine) rules() *rules.Rules {
 	set := rules.NewDefaultRules()
+	if e.config.Suggestions {
+		return set
+	}
 	set.ReplaceRule(rules.FieldsOnCorrectTypeRule.Name, rules.FieldsOnCorrectTypeRuleWithoutSuggestions.RuleFunc)
 	set.ReplaceRule(rules.ScalarLeafsRule.Name, rules.ScalarLeafsRuleWithoutSuggestions.RuleFunc)
 	set.ReplaceRule(rules.ValuesOfCorrectTypeRule.Name, rules.ValuesOfCorrectTypeRuleWithoutSuggestions.RuleFunc)

@@ -126,11 +126,17 @@ func hidden(from *gqlerror.Error) *gqlerror.Error {
 	return shown
 }
 
-// complete fills in the parts of the envelope that are missing.
+// suggestion begins what gqlparser says a misspelt name may have meant.
+const suggestion = " Did you mean"
+
+// complete fills in the parts of the envelope that are missing, and shows no suggestion.
 func complete(ctx context.Context, err *gqlerror.Error) *gqlerror.Error {
-	if cut := strings.Index(err.Message, " Did you mean"); cut >= 0 {
-		err.Message = err.Message[:cut]
-	}
+	err.Message, _, _ = strings.Cut(err.Message, suggestion)
+	return envelop(ctx, err)
+}
+
+// envelop fills in the parts of the envelope that are missing.
+func envelop(ctx context.Context, err *gqlerror.Error) *gqlerror.Error {
 	given := err.Extensions
 	ext := make(map[string]any, len(given)+4)
 	for k, v := range given {
@@ -172,12 +178,15 @@ func refusal(ctx context.Context, g *guard.Error) *gqlerror.Error {
 
 // invalidDocument is the envelope of validation errors: schema names are shown, values
 // of the document are not.
-func invalidDocument(ctx context.Context, list gqlerror.List) gqlerror.List {
+func (e *Engine) invalidDocument(ctx context.Context, list gqlerror.List) gqlerror.List {
 	shown := make(gqlerror.List, 0, min(len(list), maxErrors))
 	for _, err := range list[:min(len(list), maxErrors)] {
-		shown = append(shown, complete(ctx, &gqlerror.Error{
-			Message: withoutValues(err), Path: err.Path, Locations: err.Locations,
-			Extensions: map[string]any{"code": CodeDocumentInvalid},
+		message, _, _ := strings.Cut(withoutValues(err), suggestion)
+		if _, meant, found := strings.Cut(err.Message, suggestion); found && e.config.Suggestions {
+			message += suggestion + meant
+		}
+		shown = append(shown, envelop(ctx, &gqlerror.Error{
+			Message: message, Path: err.Path, Locations: err.Locations, Extensions: map[string]any{"code": CodeDocumentInvalid},
 		}))
 	}
 	return shown
@@ -190,7 +199,7 @@ func withoutValues(err *gqlerror.Error) string {
 		return err.Message
 	}
 	message := err.Message
-	for _, mark := range []string{", found ", ": ", " Did you mean"} {
+	for _, mark := range []string{", found ", ": ", suggestion} {
 		if cut := strings.Index(message, mark); cut >= 0 {
 			message = message[:cut]
 		}

@@ -108,9 +108,15 @@ func (g *Guesses) Failed(attempt Attempt) {
 	}
 }
 
-// Entered notes that an attempt's secret was right.
-func (g *Guesses) Entered(attempt Attempt) {
-	g.entered.use(func(*struct{}) {}, attempt.Secret)
+// Outcome notes whether an attempt's secret was right.
+func (g *Guesses) Outcome(attempt Attempt, entered bool) {
+	if !entered {
+		g.Failed(attempt)
+		return
+	}
+	if !g.entered.look(func(*struct{}) {}, attempt.Secret) {
+		g.entered.use(func(*struct{}) {}, attempt.Secret)
+	}
 }
 
 // failed counts one failure, and sets the next wait when no free one was left.

@@ -29,6 +29,7 @@ func (db *DB) Read(ctx context.Context, queries ...Query) (*authz.Actor, error) 
 	}
 	from := db.poolFor(credential)
 	actor, err := db.readFrom(ctx, from, credential, queries)
+	tell(ctx, err)
 	if err != nil {
 		return nil, err
 	}

@@ -104,6 +104,7 @@ func (d *DB) writeFrom(ctx context.Context, from *pool, credential Credential, f
 			return fmt.Errorf("enter: %w", err)
 		}
 		actor, err := caller.actor(credential, &d.actors, t.Now)
+		tell(ctx, err)
 		if err != nil {
 			return err
 		}
@@ -167,8 +168,14 @@ func refusedText(err error) error {
 		return err
 	}
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) && (refused.Code == "22021" || refused.Code == "22P05") {
+	if !errors.As(err, &refused) {
+		return err
+	}
+	switch refused.Code {
+	case "22021", "22P05":
 		return fault.New(fault.InvalidArgument, "text may not hold NUL characters").Because(err)
+	case "GP404": // platform.guard_live_project: the project was deleted meanwhile
+		return fault.NoSuch().Because(err)
 	}
 	return err
 }

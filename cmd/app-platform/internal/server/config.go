@@ -39,6 +39,8 @@ type Config struct {
 	Connections        int
 	StopTimeout        time.Duration
 	LogLevel           string
+	// Edge is what stands between the network and the API.
+	Edge EdgeConfig
 }
 
 // Defaults is the configuration before flags.
@@ -66,6 +68,7 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.Origins, "origin", nil, "pages of other hosts that may call the API: https://host:port, repeatable")
 	flags.IntVar(&c.Connections, "db-connections", c.Connections, "database connections of each login role")
 	flags.DurationVar(&c.StopTimeout, "stop-timeout", c.StopTimeout, "how long requests under way may take when the server stops")
+	c.Edge.bind(flags)
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 }
 
@@ -101,7 +104,7 @@ func (c *Config) complete() error {
 	if c.GraphQLURL == "" {
 		c.GraphQLURL = c.PublicURL + "/graphql"
 	}
-	return nil
+	return c.Edge.complete()
 }
 
 func (c *Config) has(role string) bool {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/transport/guard"
 	"github.com/gpuaas/app-platform/graph/transport/httpapi"
 	"github.com/gpuaas/app-platform/graph/transport/wsapi"
+	"github.com/gpuaas/app-platform/internal/edge"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/web"
@@ -33,21 +33,30 @@ import (
 // 512 KiB, which JSON may write twice as long.
 const maxBody = 1 << 20
 
-// handler is everything this process answers.
-func (p *platform) handler(ctx context.Context, group *errgroup.Group) (http.Handler, error) {
-	mux := http.NewServeMux()
+// handler is everything this process answers, and metrics, what it answers on a listener of their own.
+func (p *platform) handler(ctx context.Context, group *errgroup.Group) (handler, metrics http.Handler, err error) {
+	gate, err := newGate(&p.config.Edge)
+	if err != nil {
+		return nil, nil, err
+	}
+	mux, own := http.NewServeMux(), http.NewServeMux()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	p.count(registry)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	registry.MustRegister(gate.limits.Collector())
+	registry.MustRegister(gate.guesses.Collectors()...)
+	own.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	if len(p.config.Edge.MetricsListen) == 0 {
+		mux.Handle("GET /metrics", own)
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", p.ready)
 	if p.config.has("api") {
-		if err := p.api(ctx, group, mux, registry); err != nil {
-			return nil, err
+		if err := p.api(ctx, group, gate, mux, registry); err != nil {
+			return nil, nil, err
 		}
 	}
-	return secure(mux), nil
+	return gate.around(mux), own, nil
 }
 
 // ready says whether the database answers.
@@ -62,7 +71,7 @@ func (p *platform) ready(w http.ResponseWriter, r *http.Request) {
 }
 
 // api adds GraphQL, logins, the published keys and the console.
-func (p *platform) api(ctx context.Context, group *errgroup.Group, mux *http.ServeMux, registry *prometheus.Registry) error {
+func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, mux *http.ServeMux, registry *prometheus.Registry) error {
 	sentinel := live.NewSentinel()
 	resolver, err := p.resolver(sentinel)
 	if err != nil {
@@ -70,7 +79,8 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, mux *http.Ser
 	}
 	engine, err := transport.NewEngine(transport.Config{
 		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present, Log: p.log,
-		Limits: guard.Limits{Introspection: p.config.Dev}, Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
+		Limits: guard.Limits{Introspection: p.config.Dev || p.config.Edge.Introspection}, Suggestions: p.config.Dev || p.config.Edge.Suggestions,
+		Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
 	})
 	if err != nil {
 		return err
@@ -81,8 +91,8 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, mux *http.Ser
 	}
 	streams := &live.Server{Engine: engine, Hub: p.hub, Log: p.log, Sentinel: sentinel, Sources: resolver.Sources(feeds)}
 	sockets, err := wsapi.New(wsapi.Options{
-		Engine: engine, Authenticate: p.authenticate, Watch: p.watch(sentinel), Streams: streams, Context: withCorrelation,
-		Subject: subject, Origins: p.config.Origins,
+		Engine: engine, Authenticate: p.authenticate(gate), Admit: gate.admit, Watch: p.watch(sentinel), Streams: streams,
+		Context: withCorrelation, Subject: subject, Origins: p.config.Origins,
 	})
 	if err != nil {
 		return err
@@ -94,8 +104,8 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, mux *http.Ser
 		Name: "app_platform_sockets", Help: "WebSocket connections now open.",
 	}, func() float64 { return float64(sockets.Sockets()) }))
 	options := httpapi.Options{
-		Engine: engine, Authenticate: p.authenticate, Context: withCorrelation, Origins: p.config.Origins, WebSocket: sockets,
-		BodyBytes: maxBody,
+		Engine: engine, Authenticate: p.authenticate(gate), Admit: gate.admit, Context: withCorrelation, Origins: p.config.Origins,
+		WebSocket: sockets, BodyBytes: maxBody,
 	}
 	if p.config.Dev {
 		options.GraphiQL = web.GraphiQL()
@@ -106,6 +116,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, mux *http.Ser
 	}
 	logins, err := authhttp.New(authhttp.Options{
 		Identity: resolver.Identity, Origins: p.config.Origins, Log: p.log, Secure: strings.HasPrefix(p.config.PublicURL, "https://"),
+		Guesses: gate.guesses,
 	})
 	if err != nil {
 		return err
@@ -127,16 +138,26 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, mux *http.Ser
 
 // authenticate reads the credential, without the database: each verb and read looks it up in the
 // round trip of what it loads.
-func (p *platform) authenticate(ctx context.Context, shown transport.Credential, r *http.Request) (context.Context, error) {
-	ctx = authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: transport.CorrelationID(ctx), Origin: origin(r)})
-	if shown.Raw == "" {
-		return ctx, fault.New(fault.Unauthenticated, "a credential is required")
+func (p *platform) authenticate(gate *gate) func(context.Context, transport.Credential, *http.Request) (context.Context, error) {
+	return func(ctx context.Context, shown transport.Credential, r *http.Request) (context.Context, error) {
+		ctx = authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: transport.CorrelationID(ctx), Origin: edge.Address(r)})
+		if shown.Raw == "" {
+			return ctx, fault.New(fault.Unauthenticated, "a credential is required")
+		}
+		attempt := edge.Attempt{Address: edge.Address(r), Secret: shown.Raw}
+		credential, err := tx.ParseCredential(shown.Raw, p.ring, p.db.Now())
+		if err != nil {
+			return ctx, gate.malformed(attempt, err)
+		}
+		if credential.Hash() != nil { // a signed token is no guess: its signature was right
+			attempt.Credential = credential.ID()
+			if err := gate.guesses.Check(attempt); err != nil {
+				return ctx, err
+			}
+			ctx = tx.WithOutcome(ctx, func(entered bool) { gate.guesses.Outcome(attempt, entered) })
+		}
+		return tx.WithCredential(ctx, credential), nil
 	}
-	credential, err := tx.ParseCredential(shown.Raw, p.ring, p.db.Now())
-	if err != nil {
-		return ctx, err
-	}
-	return tx.WithCredential(ctx, credential), nil
 }
 
 // watch ends a socket whose credential is unknown, has been revoked or is over, within the few seconds
@@ -153,46 +174,9 @@ func (p *platform) watch(sentinel *live.Sentinel) func(context.Context, func(wsa
 	}
 }
 
-// subject is whose sockets are counted together. Nobody has verified the credential yet, so a forged
-// one must not count against whom it was forged of.
-func subject(ctx context.Context) string {
-	credential, shown := tx.CredentialFrom(ctx)
-	if !shown {
-		return ""
-	}
-	return credential.Fingerprint()
-}
-
 // withCorrelation carries the request's id where verbs and logs look for it.
 func withCorrelation(ctx context.Context, id string) context.Context {
 	info := authz.Request(ctx)
 	info.CorrelationID = id
 	return authz.WithRequest(ctx, info)
-}
-
-// origin is the caller's address without its port.
-func origin(r *http.Request) string {
-	if r == nil {
-		return ""
-	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
-
-// secure adds the headers that every answer carries; the console adds its own policy.
-func secure(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		header := w.Header()
-		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("X-Frame-Options", "DENY")
-		header.Set("Referrer-Policy", "no-referrer")
-		header.Set("Cross-Origin-Opener-Policy", "same-origin")
-		if strings.HasPrefix(r.URL.Path, "/graphql") || strings.HasPrefix(r.URL.Path, "/auth/") {
-			header.Set("Cache-Control", "no-store")
-		}
-		next.ServeHTTP(w, r)
-	})
 }

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -132,36 +129,4 @@ func (h *lateHints) Wake(topics ...string) {
 	if h.hub != nil {
 		h.hub.Wake(topics...)
 	}
-}
-
-// serve answers HTTP on every listener. A worker alone serves health and metrics.
-func (p *platform) serve(ctx context.Context, group *errgroup.Group, listeners []net.Listener) error {
-	handler, err := p.handler(ctx, group)
-	if err != nil {
-		return err
-	}
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
-		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
-	}
-	for _, listener := range listeners {
-		p.log.Info("serving", "address", listener.Addr().String())
-		group.Go(func() error {
-			if err := server.Serve(listener); err != http.ErrServerClosed {
-				return fmt.Errorf("serve: %w", err)
-			}
-			return nil
-		})
-	}
-	group.Go(func() error {
-		<-ctx.Done()
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.config.StopTimeout)
-		defer cancel()
-		if err := server.Shutdown(stopping); err == nil || !errors.Is(err, context.DeadlineExceeded) {
-			return err
-		}
-		p.log.Warn("requests under way did not end in time; they are cut", "after", p.config.StopTimeout)
-		return server.Close()
-	})
-	return nil
 }

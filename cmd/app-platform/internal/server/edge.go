@@ -1,0 +1,183 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/internal/edge"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// Bounds of a connection. A body has its own deadline where it is read, and an operation its own
+// where it runs; these hold what neither sees.
+const (
+	headerTimeout = 10 * time.Second
+	readTimeout   = time.Minute
+	writeTimeout  = 2 * time.Minute
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 32 << 10 // bytes
+	maxStreams    = 100      // of one HTTP/2 connection
+)
+
+// EdgeConfig is what stands between the network and the API.
+type EdgeConfig struct {
+	// TLSCert and TLSKey are files; empty serves plain HTTP, as behind a proxy.
+	TLSCert, TLSKey string
+	// TrustedProxies are CIDR ranges, and ForwardedHeader the field that they write.
+	TrustedProxies  []string
+	ForwardedHeader string
+	// MetricsListen are addresses that serve metrics, which the public ones then do not.
+	MetricsListen []string
+	Limits        edge.Config
+	// Introspection and Suggestions of GraphQL; both are on in development.
+	Introspection, Suggestions bool
+}
+
+// bind ties the configuration to flags.
+func (c *EdgeConfig) bind(flags *pflag.FlagSet) {
+	c.Limits = edge.DefaultConfig()
+	flags.StringVar(&c.TLSCert, "tls-cert", "", "certificate chain to serve TLS with, PEM; followed when the file changes")
+	flags.StringVar(&c.TLSKey, "tls-key", "", "private key of --tls-cert, PEM")
+	flags.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "proxies whose word on a caller's address and scheme is taken: IP or CIDR, repeatable")
+	flags.StringVar(&c.ForwardedHeader, "forwarded-header", edge.XForwardedFor, "the field that those proxies write: X-Forwarded-For (with X-Forwarded-Proto) or Forwarded")
+	flags.StringSliceVar(&c.MetricsListen, "metrics-listen", nil, "address that serves /metrics, which --listen then does not, repeatable")
+	flags.Float64Var(&c.Limits.SubjectRate, "rate-limit", c.Limits.SubjectRate, "operations a second of one credential, five seconds' worth at once; 0 = off")
+	flags.IntVar(&c.Limits.SubjectAtOnce, "concurrency-limit", c.Limits.SubjectAtOnce, "operations of one credential under way; 0 = off")
+	flags.Float64Var(&c.Limits.AddressRate, "rate-limit-address", c.Limits.AddressRate, "requests a second of one network address (IPv6: one /64); 0 = off")
+	flags.IntVar(&c.Limits.AddressAtOnce, "concurrency-limit-address", c.Limits.AddressAtOnce, "requests of one network address under way; 0 = off")
+	flags.Float64Var(&c.Limits.SocketRate, "rate-limit-sockets", c.Limits.SocketRate, "sockets a second that one network address may open; 0 = off")
+	flags.Float64Var(&c.Limits.LoginRate, "rate-limit-logins", c.Limits.LoginRate, "requests a second of one network address to /auth/; 0 = off")
+	flags.BoolVar(&c.Introspection, "introspection", false, "serve GraphQL introspection (always in --dev)")
+	flags.BoolVar(&c.Suggestions, "suggestions", false, "say what a misspelt name in a document may have meant (always in --dev)")
+}
+
+// complete refuses what cannot work.
+func (c *EdgeConfig) complete() error {
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return errors.New("--tls-cert and --tls-key go together")
+	}
+	c.ForwardedHeader = cmp.Or(c.ForwardedHeader, edge.XForwardedFor)
+	_, err := edge.ParseProxies(c.TrustedProxies, c.ForwardedHeader)
+	return err
+}
+
+// gate is what a request passes before the API sees it.
+type gate struct {
+	proxies edge.Proxies
+	limits  *edge.Limits
+	guesses *edge.Guesses
+}
+
+func newGate(config *EdgeConfig) (*gate, error) {
+	proxies, err := edge.ParseProxies(config.TrustedProxies, cmp.Or(config.ForwardedHeader, edge.XForwardedFor))
+	if err != nil {
+		return nil, err
+	}
+	return &gate{proxies: proxies, limits: edge.NewLimits(config.Limits), guesses: edge.NewGuesses()}, nil
+}
+
+// around wraps the handler of everything.
+func (g *gate) around(next http.Handler) http.Handler {
+	return g.proxies.Handler(edge.Headers(g.limits.Handler(next)))
+}
+
+// admit counts an operation for the credential that asks for it. Nobody has verified it yet, so that
+// a forged one does not count against whom it was forged of.
+func (g *gate) admit(ctx context.Context) (release func(), err error) {
+	return g.limits.Subject(subject(ctx))
+}
+
+// malformed is the answer to a credential that needs no database to be told wrong: a bad checksum, a
+// bad signature. A token that was right and is over is no guess.
+func (g *gate) malformed(attempt edge.Attempt, err error) error {
+	if !fault.Is(err, fault.Unauthenticated) {
+		return err
+	}
+	if wait := g.guesses.Check(attempt); wait != nil {
+		return wait
+	}
+	g.guesses.Failed(attempt)
+	return err
+}
+
+// subject is whose operations and sockets are counted together.
+func subject(ctx context.Context) string {
+	credential, shown := tx.CredentialFrom(ctx)
+	if !shown {
+		return ""
+	}
+	return credential.Fingerprint()
+}
+
+// newServer is an HTTP server whose every wait has an end.
+func (p *platform) newServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+	}
+}
+
+// serve answers HTTP on every listener, and metrics on theirs. A worker alone serves health and metrics.
+func (p *platform) serve(ctx context.Context, group *errgroup.Group, listeners []net.Listener) error {
+	handler, metrics, err := p.handler(ctx, group)
+	if err != nil {
+		return err
+	}
+	server := p.newServer(handler)
+	serve := server.Serve
+	if p.config.Edge.TLSCert != "" {
+		certificates, err := edge.LoadCertificates(p.config.Edge.TLSCert, p.config.Edge.TLSKey, p.log)
+		if err != nil {
+			return err
+		}
+		server.TLSConfig = certificates.Config()
+		serve = func(listener net.Listener) error { return server.ServeTLS(listener, "", "") }
+	}
+	for _, listener := range listeners {
+		p.log.Info("serving", "address", listener.Addr().String(), "tls", server.TLSConfig != nil)
+		group.Go(func() error { return ended(serve(listener)) })
+	}
+	group.Go(func() error { return p.shutDown(ctx, server) })
+	for _, address := range p.config.Edge.MetricsListen {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			return fmt.Errorf("--metrics-listen: %w", err)
+		}
+		own := p.newServer(metrics)
+		p.log.Info("serving metrics", "address", listener.Addr().String())
+		group.Go(func() error { return ended(own.Serve(listener)) })
+		group.Go(func() error { return p.shutDown(ctx, own) })
+	}
+	return nil
+}
+
+// ended is why a server stopped, unless it was asked to.
+func ended(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve: %w", err)
+}
+
+// shutDown waits for the end of ctx, and then for the requests under way, for a while.
+func (p *platform) shutDown(ctx context.Context, server *http.Server) error {
+	<-ctx.Done()
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.config.StopTimeout)
+	defer cancel()
+	if err := server.Shutdown(stopping); err == nil || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	p.log.Warn("requests under way did not end in time; they are cut", "after", p.config.StopTimeout)
+	return server.Close()
+}
