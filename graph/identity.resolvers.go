@@ -2,7 +2,6 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -41,44 +40,55 @@ func (r *mutationResolver) RevokeRole(ctx context.Context, bindingID ids.ID, rea
 }
 
 func (r *mutationResolver) UpdateTenant(ctx context.Context, input model.UpdateTenantInput) (*db.Tenant, error) {
-	panic(fmt.Errorf("not implemented: UpdateTenant - updateTenant"))
+	return r.Identity.UpdateTenant(ctx, identity.RenameInput{ID: input.TenantID, DisplayName: input.DisplayName, Reason: value(input.Reason)})
 }
 
 func (r *mutationResolver) UpdateProject(ctx context.Context, input model.UpdateProjectInput) (*db.Project, error) {
-	panic(fmt.Errorf("not implemented: UpdateProject - updateProject"))
+	return r.Identity.UpdateProject(ctx, identity.RenameInput{ID: input.ProjectID, DisplayName: input.DisplayName, Reason: value(input.Reason)})
 }
 
 func (r *mutationResolver) DeleteProject(ctx context.Context, projectID ids.ID, reason string) (*db.Project, error) {
-	panic(fmt.Errorf("not implemented: DeleteProject - deleteProject"))
+	return r.Identity.DeleteProject(ctx, projectID, reason)
 }
 
 func (r *mutationResolver) UpdateUser(ctx context.Context, input model.UpdateUserInput) (*db.User, error) {
-	panic(fmt.Errorf("not implemented: UpdateUser - updateUser"))
+	return r.Identity.UpdateUser(ctx, identity.UpdateUserInput{
+		UserID: input.UserID, DisplayName: input.DisplayName, Disabled: input.Disabled, Reason: value(input.Reason),
+	})
 }
 
 func (r *mutationResolver) EndSession(ctx context.Context, sessionID ids.ID) (*identity.SessionView, error) {
-	panic(fmt.Errorf("not implemented: EndSession - endSession"))
+	return r.Identity.RevokeSession(ctx, sessionID)
 }
 
 func (r *mutationResolver) LogoutEverywhere(ctx context.Context, userID *ids.ID, reason *string) (int, error) {
-	panic(fmt.Errorf("not implemented: LogoutEverywhere - logoutEverywhere"))
+	return r.Identity.LogoutEverywhere(ctx, userID, value(reason))
 }
 
 func (r *mutationResolver) UpdateServiceAccount(ctx context.Context, input model.UpdateServiceAccountInput) (*db.ServiceAccount, error) {
-	panic(fmt.Errorf("not implemented: UpdateServiceAccount - updateServiceAccount"))
+	return r.Identity.UpdateServiceAccount(ctx, identity.UpdateServiceAccountInput{
+		ServiceAccountID: input.ServiceAccountID, PermissionKeys: input.PermissionKeys, Limits: input.Limits, Reason: value(input.Reason),
+	})
 }
 
 func (r *mutationResolver) DeleteServiceAccount(ctx context.Context, serviceAccountID ids.ID, reason *string) (*db.ServiceAccount, error) {
-	panic(fmt.Errorf("not implemented: DeleteServiceAccount - deleteServiceAccount"))
+	return r.Identity.DeleteServiceAccount(ctx, serviceAccountID, value(reason))
 }
 
 func (r *mutationResolver) RotateServiceAccountKey(ctx context.Context, input model.RotateServiceAccountKeyInput) (*model.CreateServiceAccountKeyPayload, error) {
-	panic(fmt.Errorf("not implemented: RotateServiceAccountKey - rotateServiceAccountKey"))
+	key, secret, err := r.Identity.RotateServiceAccountKey(ctx, identity.RotateKeyInput{
+		KeyID: input.KeyID, OverlapSeconds: input.OverlapSeconds, ExpiresAt: input.ExpiresAt, Reason: value(input.Reason),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &model.CreateServiceAccountKeyPayload{Key: key, Secret: secret}, nil
 }
 
 func (r *mutationResolver) CreateServiceAccount(ctx context.Context, input model.CreateServiceAccountInput) (*db.ServiceAccount, error) {
 	return r.Identity.CreateServiceAccount(ctx, identity.CreateServiceAccountInput{
-		ProjectID: input.ProjectID, Name: input.Name, PermissionKeys: input.PermissionKeys, IdempotencyKey: input.IdempotencyKey,
+		ProjectID: input.ProjectID, Name: input.Name, PermissionKeys: input.PermissionKeys, Limits: input.Limits,
+		IdempotencyKey: input.IdempotencyKey,
 	})
 }
 
@@ -107,19 +117,29 @@ func (r *queryResolver) Viewer(ctx context.Context) (*identity.Viewer, error) {
 }
 
 func (r *queryResolver) Roles(ctx context.Context) ([]*identity.RoleView, error) {
-	panic(fmt.Errorf("not implemented: Roles - roles"))
+	return r.Identity.Roles(ctx)
 }
 
 func (r *queryResolver) PermissionKeys(ctx context.Context) ([]*identity.PermissionKeyView, error) {
-	panic(fmt.Errorf("not implemented: PermissionKeys - permissionKeys"))
+	return r.Identity.PermissionKeys(ctx)
 }
 
 func (r *queryResolver) RoleBindings(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, ended bool, first *int, after *string) (*model.RoleBindingConnection, error) {
-	panic(fmt.Errorf("not implemented: RoleBindings - roleBindings"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.Identity.RoleBindings(ctx, identity.BindingsFilter{TenantID: tenantID, ProjectID: projectID, Ended: ended}, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.RoleBindingConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.RoleBinding) *model.RoleBindingEdge {
+		return &model.RoleBindingEdge{Cursor: cursor, Node: row}
+	})}, nil
 }
 
 func (r *queryResolver) ExplainPermission(ctx context.Context, input model.ExplainPermissionInput) (*explain.Explanation, error) {
-	panic(fmt.Errorf("not implemented: ExplainPermission - explainPermission"))
+	return r.Explain.Permission(ctx, explain.Input{SubjectID: input.SubjectID, PermissionKey: input.PermissionKey, ObjectID: input.ObjectID})
 }
 
 func (r *queryResolver) Project(ctx context.Context, id ids.ID) (*db.Project, error) {
@@ -155,7 +175,7 @@ func (r *queryResolver) ServiceAccounts(ctx context.Context, projectID ids.ID, f
 }
 
 func (r *serviceAccountResolver) Limits(ctx context.Context, obj *db.ServiceAccount) (*identity.AccountLimits, error) {
-	panic(fmt.Errorf("not implemented: Limits - limits"))
+	return identity.LimitsOf(obj)
 }
 
 func (r *serviceAccountResolver) Keys(ctx context.Context, obj *db.ServiceAccount) ([]*db.ServiceAccountKey, error) {
@@ -163,7 +183,7 @@ func (r *serviceAccountResolver) Keys(ctx context.Context, obj *db.ServiceAccoun
 }
 
 func (r *viewerResolver) Sessions(ctx context.Context, obj *identity.Viewer) ([]*identity.SessionView, error) {
-	panic(fmt.Errorf("not implemented: Sessions - sessions"))
+	return r.Identity.Sessions(ctx)
 }
 
 func (r *viewerResolver) Projects(ctx context.Context, obj *identity.Viewer, first *int, after *string) (*model.ProjectConnection, error) {

@@ -2,9 +2,11 @@
 package explain
 
 import (
+	"context"
 	"time"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
@@ -12,20 +14,126 @@ import (
 // Service explains permissions.
 type Service struct{ DB *tx.DB }
 
+// Input is who is asked about, for which key, on what.
+type Input struct {
+	// SubjectID is a person, service account, operation or node; nil for the caller.
+	SubjectID *ids.ID
+	// PermissionKey is the key's name.
+	PermissionKey string
+	// ObjectID is any typed id; nil for the platform.
+	ObjectID *ids.ID
+}
+
 // Explanation is whether a subject may do something, and why.
 type Explanation struct {
-	Allowed             bool
-	Subject             authz.Ref
-	PermissionKey       string
-	Description         string
+	// Allowed is what enforcement would say at this moment.
+	Allowed bool
+	// Subject is about whom.
+	Subject authz.Ref
+	// PermissionKey and Description name the key.
+	PermissionKey, Description string
+	// TenantID and ProjectID are the object's; nil where it has none.
 	TenantID, ProjectID *ids.ID
-	Because, Missing    []*Ground
-	AskWhom             []*authz.Ref
+	// Because are the rows that give it, at most 100; Missing is what would, at most 20. One of them is empty.
+	Because, Missing []*Ground
+	// AskWhom are people who can give what is missing, at most 20.
+	AskWhom []*authz.Ref
 }
 
 // Ground is a row that gives a permission, or comes nearest to giving it.
 type Ground struct {
+	// Kind, ID, Role and Scope name the row; those that do not apply are empty.
 	Kind, ID, Role, Scope string
-	ExpiresAt             *time.Time
-	Message               string
+	// ExpiresAt is when it ends, or ended; nil for never.
+	ExpiresAt *time.Time
+	// Message says it to a person.
+	Message string
+}
+
+// Permission explains whether the subject may use the key on the object, from the rows of this moment, in at most three
+// round trips. Everybody may ask about themselves; others' rights are told to holders of identity.binding.read on the object's
+// scope. Faults: INVALID_ARGUMENT at input.permissionKey; NOT_FOUND for an object or subject that the caller may not know of;
+// FORBIDDEN.
+func (s *Service) Permission(ctx context.Context, in Input) (*Explanation, error) {
+	key, err := authz.ParseKey(in.PermissionKey)
+	if err != nil {
+		return nil, fault.From(err).At("input.permissionKey")
+	}
+	caller, err := s.DB.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := authz.Case{Key: key, Now: s.DB.Now()}
+	who := caller.ID
+	if in.SubjectID != nil {
+		who = *in.SubjectID
+	}
+	if err := s.load(ctx, caller, who, deref(in.ObjectID), &c); err != nil {
+		return nil, err
+	}
+	if err := mayAsk(caller, who, &c); err != nil {
+		return nil, err
+	}
+	helpers, err := s.loadBindings(ctx, caller, who, &c)
+	if err != nil {
+		return nil, err
+	}
+	return answer(&c, authz.Explain(c), helpers), nil
+}
+
+// mayAsk refuses a caller that may not know the answer. About oneself one learns nothing of an object that enforcement would
+// hide.
+func mayAsk(caller *authz.Actor, who ids.ID, c *authz.Case) error {
+	if who != caller.ID {
+		return authz.Require(caller, authz.BindingRead, c.Object.TenantID, c.Object.ProjectID)
+	}
+	own := caller.InstanceID != "" && c.Object.InstanceID == caller.InstanceID || caller.NodeID != "" && c.Object.NodeID == caller.NodeID
+	if own || c.Anywhere {
+		return nil
+	}
+	if err := authz.RequireOn(caller, c.Key, c.Object); fault.Is(err, fault.NotFound) {
+		return err
+	}
+	return nil
+}
+
+// answer puts a verdict into the words of the contract.
+func answer(c *authz.Case, v authz.Verdict, helpers []*authz.Ref) *Explanation {
+	out := &Explanation{
+		Allowed: v.Allowed(), PermissionKey: c.Key.String(), Description: c.Key.Description(),
+		Subject:  authz.Ref{Kind: string(c.Subject.Kind), ID: string(c.Subject.ID), Name: c.Subject.Name},
+		TenantID: known(c.Object.TenantID), ProjectID: known(c.Object.ProjectID),
+		Because: grounds(v.Because), Missing: grounds(v.Missing), AskWhom: []*authz.Ref{},
+	}
+	if !out.Allowed && helpers != nil {
+		out.AskWhom = helpers
+	}
+	return out
+}
+
+func grounds(from []authz.Ground) []*Ground {
+	out := make([]*Ground, len(from))
+	for i, g := range from {
+		out[i] = &Ground{Kind: string(g.Kind), ID: string(g.ID), Role: string(g.Role), Scope: string(g.Scope), Message: g.Message}
+		if !g.ExpiresAt.IsZero() {
+			out[i].ExpiresAt = &g.ExpiresAt
+		}
+	}
+	return out
+}
+
+// known is a pointer to an id, nil for the empty one.
+func known(id ids.ID) *ids.ID {
+	if id == "" {
+		return nil
+	}
+	return &id
+}
+
+// deref is a pointer's value, or the empty one.
+func deref[T any](value *T) (out T) {
+	if value != nil {
+		out = *value
+	}
+	return out
 }

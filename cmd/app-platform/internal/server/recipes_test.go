@@ -38,7 +38,14 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"query member":          func(v, _ *house) []arguments { return one("id", v.Member) },
 	"query orphans":         func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "resolved": true}} },
 	"query skuPrices":       none,
-	"query runtimeSecrets":  func(v, _ *house) []arguments { return []arguments{{"instanceId": v.Instance, "ended": true}} },
+	"query explainPermission": plain(func(v, _ *house) []object {
+		return []object{
+			{"permissionKey": "apps.instance.read", "objectId": v.Instance},
+			{"permissionKey": "apps.instance.read", "objectId": v.Project, "subjectId": v.User},
+			{"permissionKey": "project.read", "subjectId": v.Account},
+		}
+	}),
+	"query runtimeSecrets": func(v, _ *house) []arguments { return []arguments{{"instanceId": v.Instance, "ended": true}} },
 	// The attacker's own instance with the victim's allocation is in the tests of the verb.
 	"query planAddMembers": plain(func(v, _ *house) []object {
 		return []object{

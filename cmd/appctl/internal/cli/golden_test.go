@@ -33,6 +33,7 @@ func TestAnswers(t *testing.T) {
 		"instances rollback one --generation 1 --yes", "instances generations one", "instances decommission one --plan-hash abc",
 		"operations show op_9", "operations wait op_1", "operations cancel op_1 --reason wrong", "operations retry op_9 --deadline 10m",
 		"orphans list --resolved", "orphans retry orp_1", "prices list", "prices set gpu-large 2.50 --currency eur",
+		"why apps.instance.create prj_1", "why apps.instance.read ins_1 --subject usr_2",
 		"projects quota", "projects quota --max-members 8 --max-gpus none --reason agreed",
 	} {
 		args := strings.Fields(line)

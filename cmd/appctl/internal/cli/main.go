@@ -109,7 +109,7 @@ func (t *tool) root() *cobra.Command {
 		t.appsCommand(), t.allocationsCommand(), t.launchCommand(), t.instancesCommand(), t.opsCommand(),
 		t.eventsCommand(), t.actionCommand(), t.decommissionCommand(true), t.nodesCommand(), t.auditCommand(),
 		t.membersCommand(), t.orphansCommand(), t.pricesCommand(),
-		t.adminCommand(), t.adapterCommand(), t.versionCommand(),
+		t.adminCommand(), t.adapterCommand(), t.whyCommand(), t.versionCommand(),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp},
 	)
 	return root

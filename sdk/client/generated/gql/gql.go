@@ -1739,6 +1739,36 @@ func (v *EventPageEdgesEventEdge) GetCursor() string { return v.Cursor }
 // GetNode returns EventPageEdgesEventEdge.Node, and is useful for accessing the field via an interface.
 func (v *EventPageEdgesEventEdge) GetNode() Event { return v.Node }
 
+// Who is asked about, for which key, on what.
+type ExplainPermissionInput struct {
+	// A person, service account, operation or node; left out for the caller itself.
+	SubjectId *string `json:"subjectId"`
+	// The permission key.
+	PermissionKey string `json:"permissionKey"`
+	// The object: any typed id, such as a project's or an instance's; left out for the platform.
+	ObjectId *string `json:"objectId"`
+}
+
+// GetSubjectId returns ExplainPermissionInput.SubjectId, and is useful for accessing the field via an interface.
+func (v *ExplainPermissionInput) GetSubjectId() *string { return v.SubjectId }
+
+// GetPermissionKey returns ExplainPermissionInput.PermissionKey, and is useful for accessing the field via an interface.
+func (v *ExplainPermissionInput) GetPermissionKey() string { return v.PermissionKey }
+
+// GetObjectId returns ExplainPermissionInput.ObjectId, and is useful for accessing the field via an interface.
+func (v *ExplainPermissionInput) GetObjectId() *string { return v.ObjectId }
+
+// ExplainPermissionResponse is returned by ExplainPermission on success.
+type ExplainPermissionResponse struct {
+	// Whether a subject may do something, with the rows that say so or the nearest missing one. For oneself always; for others the key is identity.binding.read on the object's scope.
+	ExplainPermission PermissionExplanation `json:"explainPermission"`
+}
+
+// GetExplainPermission returns ExplainPermissionResponse.ExplainPermission, and is useful for accessing the field via an interface.
+func (v *ExplainPermissionResponse) GetExplainPermission() PermissionExplanation {
+	return v.ExplainPermission
+}
+
 // Failure includes the GraphQL fields of Failure requested by the fragment Failure.
 // The GraphQL type's documentation follows.
 //
@@ -4501,6 +4531,95 @@ func (v *PageInfo) GetHasNextPage() bool { return v.HasNextPage }
 // GetEndCursor returns PageInfo.EndCursor, and is useful for accessing the field via an interface.
 func (v *PageInfo) GetEndCursor() *string { return v.EndCursor }
 
+// PermissionExplanation includes the GraphQL fields of PermissionExplanation requested by the fragment PermissionExplanation.
+// The GraphQL type's documentation follows.
+//
+// Whether somebody may do something, and why.
+type PermissionExplanation struct {
+	// Yes or no; what enforcement would say at this moment.
+	Allowed bool `json:"allowed"`
+	// About whom.
+	Subject Actor `json:"subject"`
+	// The key.
+	PermissionKey string `json:"permissionKey"`
+	// What the key allows.
+	Description string `json:"description"`
+	// The tenant of the object; null for the platform's.
+	TenantId *string `json:"tenantId"`
+	// The project of the object; null when it has none.
+	ProjectId *string `json:"projectId"`
+	// The rows that give it, at most 100; empty when it is not allowed.
+	Because []PermissionGround `json:"because"`
+	// What is missing, the nearest first, at most 20; empty when it is allowed.
+	Missing []PermissionGround `json:"missing"`
+	// The people who can give what is missing, at most 20.
+	AskWhom []Actor `json:"askWhom"`
+}
+
+// GetAllowed returns PermissionExplanation.Allowed, and is useful for accessing the field via an interface.
+func (v *PermissionExplanation) GetAllowed() bool { return v.Allowed }
+
+// GetSubject returns PermissionExplanation.Subject, and is useful for accessing the field via an interface.
+func (v *PermissionExplanation) GetSubject() Actor { return v.Subject }
+
+// GetPermissionKey returns PermissionExplanation.PermissionKey, and is useful for accessing the field via an interface.
+func (v *PermissionExplanation) GetPermissionKey() string { return v.PermissionKey }
+
+// GetDescription returns PermissionExplanation.Description, and is useful for accessing the field via an interface.
+func (v *PermissionExplanation) GetDescription() string { return v.Description }
+
+// GetTenantId returns PermissionExplanation.TenantId, and is useful for accessing the field via an interface.
+func (v *PermissionExplanation) GetTenantId() *string { return v.TenantId }
+
+// GetProjectId returns PermissionExplanation.ProjectId, and is useful for accessing the field via an interface.
+func (v *PermissionExplanation) GetProjectId() *string { return v.ProjectId }
+
+// GetBecause returns PermissionExplanation.Because, and is useful for accessing the field via an interface.
+func (v *PermissionExplanation) GetBecause() []PermissionGround { return v.Because }
+
+// GetMissing returns PermissionExplanation.Missing, and is useful for accessing the field via an interface.
+func (v *PermissionExplanation) GetMissing() []PermissionGround { return v.Missing }
+
+// GetAskWhom returns PermissionExplanation.AskWhom, and is useful for accessing the field via an interface.
+func (v *PermissionExplanation) GetAskWhom() []Actor { return v.AskWhom }
+
+// PermissionGround includes the GraphQL fields of PermissionGround requested by the fragment PermissionGround.
+// The GraphQL type's documentation follows.
+//
+// A row that gives a permission, or comes nearest to giving it.
+type PermissionGround struct {
+	// What sort of row: BINDING, ALLOW_LIST, TOKEN, CEILING or LIMIT.
+	Kind string `json:"kind"`
+	// The row's id: a binding, service account, operation or node; empty when no row could give it.
+	Id string `json:"id"`
+	// The role, for a binding.
+	Role string `json:"role"`
+	// How far it reaches: PLATFORM, TENANT or PROJECT; empty when that says nothing.
+	Scope string `json:"scope"`
+	// When it ends; null for never.
+	ExpiresAt *time.Time `json:"expiresAt"`
+	// What it says, for a person.
+	Message string `json:"message"`
+}
+
+// GetKind returns PermissionGround.Kind, and is useful for accessing the field via an interface.
+func (v *PermissionGround) GetKind() string { return v.Kind }
+
+// GetId returns PermissionGround.Id, and is useful for accessing the field via an interface.
+func (v *PermissionGround) GetId() string { return v.Id }
+
+// GetRole returns PermissionGround.Role, and is useful for accessing the field via an interface.
+func (v *PermissionGround) GetRole() string { return v.Role }
+
+// GetScope returns PermissionGround.Scope, and is useful for accessing the field via an interface.
+func (v *PermissionGround) GetScope() string { return v.Scope }
+
+// GetExpiresAt returns PermissionGround.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *PermissionGround) GetExpiresAt() *time.Time { return v.ExpiresAt }
+
+// GetMessage returns PermissionGround.Message, and is useful for accessing the field via an interface.
+func (v *PermissionGround) GetMessage() string { return v.Message }
+
 // Plan includes the GraphQL fields of Plan requested by the fragment Plan.
 // The GraphQL type's documentation follows.
 //
@@ -6497,6 +6616,14 @@ type __EnrolNodeInput struct {
 // GetInput returns __EnrolNodeInput.Input, and is useful for accessing the field via an interface.
 func (v *__EnrolNodeInput) GetInput() EnrolNodeInput { return v.Input }
 
+// __ExplainPermissionInput is used internally by genqlient
+type __ExplainPermissionInput struct {
+	Input ExplainPermissionInput `json:"input"`
+}
+
+// GetInput returns __ExplainPermissionInput.Input, and is useful for accessing the field via an interface.
+func (v *__ExplainPermissionInput) GetInput() ExplainPermissionInput { return v.Input }
+
 // __GetAppInput is used internally by genqlient
 type __GetAppInput struct {
 	Slug string `json:"slug"`
@@ -8256,6 +8383,73 @@ func EnrolNode(
 	}
 
 	data_ = &EnrolNodeResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ExplainPermission.
+const ExplainPermission_Operation = `
+query ExplainPermission ($input: ExplainPermissionInput!) {
+	explainPermission(input: $input) {
+		... PermissionExplanation
+	}
+}
+fragment PermissionExplanation on PermissionExplanation {
+	allowed
+	subject {
+		... Actor
+	}
+	permissionKey
+	description
+	tenantId
+	projectId
+	because {
+		... PermissionGround
+	}
+	missing {
+		... PermissionGround
+	}
+	askWhom {
+		... Actor
+	}
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment PermissionGround on PermissionGround {
+	kind
+	id
+	role
+	scope
+	expiresAt
+	message
+}
+`
+
+// subjectId nil asks about the caller; objectId nil about the platform.
+func ExplainPermission(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input ExplainPermissionInput,
+) (data_ *ExplainPermissionResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ExplainPermission",
+		Query:  ExplainPermission_Operation,
+		Variables: &__ExplainPermissionInput{
+			Input: input,
+		},
+	}
+
+	data_ = &ExplainPermissionResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

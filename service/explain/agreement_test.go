@@ -1,0 +1,129 @@
+package explain_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+)
+
+var seed = flag.Uint64("seed", 0, "seed of the random subjects; 0 for a new one")
+
+// questions is how often the database is asked.
+const questions = 400
+
+// thing is an object with what a verb would load of it.
+type thing struct {
+	id    ids.ID
+	where authz.Object
+}
+
+// things are objects of a house and of the platform.
+func (h *house) things() []thing {
+	in := authz.Object{TenantID: h.tenant.ID, ProjectID: h.first.ID}
+	of := in
+	of.InstanceID = h.instance.ID
+	allocated := of
+	allocated.AllocationID = h.allocation.ID
+	return []thing{
+		{"", authz.Object{}}, {h.tenant.ID, authz.Object{TenantID: h.tenant.ID}}, {h.first.ID, in},
+		{h.second.ID, authz.Object{TenantID: h.tenant.ID, ProjectID: h.second.ID}}, {h.instance.ID, of},
+		{h.operation.ID, of}, {h.allocation.ID, allocated}, {h.admin.ID, authz.Object{TenantID: h.tenant.ID}},
+	}
+}
+
+// somebody makes a random subject and answers its id and a context that carries its credential.
+func (b *bench) somebody(r *rand.Rand) (ids.ID, context.Context) {
+	homes := []*house{b.mine, b.other}
+	home := homes[r.IntN(2)]
+	project := home.first
+	if r.IntN(3) == 0 {
+		project = home.second
+	}
+	keys := make([]authz.Key, 12)
+	for i := range keys {
+		keys[i] = authz.Keys()[r.IntN(len(authz.Keys()))]
+	}
+	switch r.IntN(5) {
+	case 0:
+		account, key := b.ServiceAccount(project, keys...)
+		if r.IntN(2) == 0 {
+			limit := []ids.ID{home.instance.ID, home.allocation.ID}[r.IntN(2)]
+			b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text)) WHERE id = $2`, limit, account.ID)
+		}
+		return account.ID, b.With(key)
+	case 1:
+		person := b.Operator()
+		return person.ID, b.As(person)
+	}
+	person := b.User(home.tenant)
+	roles := authz.Roles()
+	for range r.IntN(4) {
+		role := roles[r.IntN(len(roles))].Role
+		at := homes[r.IntN(2)]
+		grant := []platformtest.Grant{platformtest.In(role, at.first), platformtest.In(role, at.second), platformtest.Across(role, at.tenant)}[r.IntN(3)]
+		if r.IntN(4) == 0 {
+			ends := time.Now().Add(time.Duration(r.IntN(3)-1) * time.Hour)
+			grant.ExpiresAt = &ends
+		}
+		row := b.Bind(person, grant)
+		if r.IntN(5) == 0 {
+			b.SQL(`UPDATE role_binding SET revoked_at = now() WHERE id = $1`, row.ID)
+		}
+	}
+	return person.ID, b.As(person)
+}
+
+// errUndone ends a transaction that only asked.
+var errUndone = errors.New("only asked")
+
+// verb says whether a verb that asks for the key on the object would go on.
+func (b *bench) verb(ctx context.Context, key authz.Key, on thing) (allowed bool) {
+	b.t.Helper()
+	err := b.Kit.DB.Write(ctx, func(_ context.Context, t *tx.Tx) error {
+		allowed = audit.Require(t, "asked", key, on.where, on.id) == nil
+		return errUndone
+	})
+	require.ErrorIs(b.t, err, errUndone)
+	return allowed
+}
+
+func TestExplanationAgreesWithTheVerbsOverTheDatabase(t *testing.T) {
+	t.Parallel()
+	from := *seed
+	if from == 0 {
+		from = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d: go test ./service/explain -run %s -seed %d", from, t.Name(), from)
+	b := newBench(t)
+	r := rand.New(rand.NewPCG(from, 4))
+	things := append(b.mine.things(), b.other.things()...)
+	held := map[bool]int{}
+	for range questions / 10 {
+		who, as := b.somebody(r)
+		for range 10 {
+			key, on := authz.Keys()[r.IntN(len(authz.Keys()))], things[r.IntN(len(things))]
+			is := b.verb(as, key, on)
+			held[is]++
+			said := b.explained(b.operator, who, on.id, key)
+			require.Equal(t, is, said.Allowed, "%s of %s on %+v: %+v", key, who, on, said)
+			if own, err := b.ask(as, "", on.id, key); err == nil { // else the object is hidden from it
+				require.Equal(t, is, own.Allowed, "%s of %s itself on %+v", key, who, on)
+			} else {
+				require.False(t, is, "%s of %s on %+v: %v", key, who, on, err)
+			}
+		}
+	}
+	require.Greater(t, held[true], questions/20)
+	require.Greater(t, held[false], questions/20)
+}
