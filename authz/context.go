@@ -8,6 +8,8 @@ type RequestInfo struct {
 	CorrelationID string
 	// Origin is the caller's network address, without a port.
 	Origin string
+	// Agent is what the caller's program calls itself, where a login asks; empty elsewhere.
+	Agent string
 }
 
 type (

@@ -250,6 +250,14 @@ func (k Key) Description() string {
 	return catalogue[k].Description
 }
 
+// Family is the permission family that the key belongs to; empty for the platform's own keys.
+func (k Key) Family() string {
+	if family, _, _ := strings.Cut(k.String(), "."); slices.Contains(families, family) {
+		return family
+	}
+	return ""
+}
+
 // Keys lists every key in the order of the catalogue.
 func Keys() []Key {
 	keys := make([]Key, 0, len(catalogue)-1)

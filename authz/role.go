@@ -64,6 +64,9 @@ func Roles() []RoleEntry {
 	return slices.DeleteFunc(slices.Clone(roles), func(entry RoleEntry) bool { return len(entry.Scopes) == 0 })
 }
 
+// AllRoles lists every role, and after them the ceilings of machines, which nobody can be bound to.
+func AllRoles() []RoleEntry { return slices.Clone(roles) }
+
 // Known reports whether the role, or ceiling, is in the catalogue.
 func (r Role) Known() bool {
 	return slices.ContainsFunc(roles, func(entry RoleEntry) bool { return entry.Role == r })

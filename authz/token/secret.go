@@ -27,11 +27,13 @@ const (
 	Node      Kind = "nod" // a node agent's credential
 	Enrolment Kind = "enr" // a one-time node enrolment
 	Login     Kind = "lnk" // a one-time login
+	Attempt   Kind = "lat" // a login that is under way at an identity provider
 )
 
 // idKinds is which sort of row a secret's id names; the prefix of the row is not repeated in it.
 var idKinds = map[Kind]ids.Kind{
 	Session: ids.Session, Key: ids.ServiceKey, Node: ids.NodeCredential, Enrolment: ids.NodeEnrolment, Login: ids.LoginLink,
+	Attempt: ids.LoginAttempt,
 }
 
 const (

@@ -1,6 +1,9 @@
 package ids
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"strings"
+)
 
 // alphabet is Crockford's base32 in lower case: no i, l, o, u. It is in ASCII order, so text order is byte order.
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -15,6 +18,15 @@ func appendBase32(buf []byte, raw [16]byte) []byte {
 		hi >>= 5
 	}
 	return append(buf, out[:]...)
+}
+
+// leadingBits is the first 48 of the 128 bits of a valid body: the milliseconds of a UUIDv7. The first character
+// holds 3 of them and each of the next nine 5.
+func leadingBits(body string) (bits int64) {
+	for i := range 10 {
+		bits = bits<<5 | int64(strings.IndexByte(alphabet, body[i]))
+	}
+	return bits
 }
 
 // validBody reports whether body is what appendBase32 would write for some 16 bytes. Only one spelling is

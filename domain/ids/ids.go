@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -127,6 +128,15 @@ func (id ID) Kind() Kind {
 		return ""
 	}
 	return Kind(kind)
+}
+
+// MintedAt is when the id was minted, to the millisecond, in UTC; zero when the id is not valid.
+func (id ID) MintedAt() time.Time {
+	_, body, _ := strings.Cut(string(id), "_")
+	if !id.Valid() {
+		return time.Time{}
+	}
+	return time.UnixMilli(leadingBits(body)).UTC()
 }
 
 // Is reports whether the id is a valid id of the kind.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -119,4 +120,14 @@ func FuzzFromRoundTrips(f *testing.F) {
 		require.True(t, x.Valid())
 		require.Equal(t, bytes.Compare(a, b), strings.Compare(string(x), string(y)), "order and identity are kept")
 	})
+}
+
+func TestAnIDTellsWhenItWasMinted(t *testing.T) {
+	t.Parallel()
+	before := time.Now().Truncate(time.Millisecond)
+	at := New(Session).MintedAt()
+	require.False(t, at.Before(before))
+	require.WithinDuration(t, before, at, time.Minute)
+	require.Equal(t, time.UnixMilli(1<<48-1).UTC(), From(Session, [16]byte{255, 255, 255, 255, 255, 255}).MintedAt())
+	require.Zero(t, ID("ses_x").MintedAt())
 }

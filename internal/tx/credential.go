@@ -29,7 +29,10 @@ func ParseCredential(text string, ring *token.Keyring, now time.Time) (Credentia
 	if err != nil {
 		return Credential{}, err
 	}
-	if claims.Operation != "" {
+	switch {
+	case claims.ServiceKey != "":
+		return Credential{kind: "exchange", id: claims.ServiceKey, claims: claims}, nil
+	case claims.Operation != "":
 		return Credential{kind: "operation", id: claims.Operation, claims: claims}, nil
 	}
 	return Credential{kind: "instance", id: claims.Instance, claims: claims}, nil
@@ -60,6 +63,13 @@ func (c Credential) ID() string {
 // Fingerprint tells callers apart before the database has verified them: it holds the secret's hash,
 // so that a guess under somebody else's id is another caller. It is not for logs.
 func (c Credential) Fingerprint() string { return c.ID() + " " + hex.EncodeToString(c.hash) }
+
+// IsServiceKey says whether it is the key of a service account itself, and no token made from one.
+func (c Credential) IsServiceKey() bool { return c.kind == "key" }
+
+// RowID is the id of the row that the credential stands in: a session, key, node credential, operation or
+// instance.
+func (c Credential) RowID() ids.ID { return c.id }
 
 // Hash is the SHA-256 of a secret; nil for a signed token.
 func (c Credential) Hash() []byte { return c.hash }

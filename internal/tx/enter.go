@@ -2,6 +2,7 @@ package tx
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,11 +50,9 @@ func (e *entered) actor(credential Credential, cache *actorCache, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	allow := credential.claims.Keys
-	if e.allow != nil {
-		if err := json.Unmarshal(e.allow, &allow); err != nil {
-			return nil, err
-		}
+	allow, err := e.allowed(credential)
+	if err != nil {
+		return nil, err
 	}
 	if err := e.limit(&subject); err != nil {
 		return nil, err
@@ -69,7 +68,7 @@ func (e *entered) subject(credential Credential) authz.Subject {
 		TenantID: ids.ID(deref(e.tenant)), ProjectID: ids.ID(deref(e.project)),
 		InstanceID: credential.claims.Instance, ExpiresAt: credential.claims.ExpiresAt,
 	}
-	if e.expires != nil {
+	if e.expires != nil && (subject.ExpiresAt.IsZero() || e.expires.Before(subject.ExpiresAt)) {
 		subject.ExpiresAt = *e.expires
 	}
 	switch subject.Kind {
@@ -79,6 +78,22 @@ func (e *entered) subject(credential Credential) authz.Subject {
 		subject.NodeID, subject.ProjectID = subject.ProjectID, ""
 	}
 	return subject
+}
+
+// allowed is the allow-list: the row's, or the token's, or what both name when a key was exchanged for
+// a token that asked for less.
+func (e *entered) allowed(credential Credential) ([]string, error) {
+	if e.allow == nil {
+		return credential.claims.Keys, nil
+	}
+	var allow []string
+	if err := json.Unmarshal(e.allow, &allow); err != nil {
+		return nil, err
+	}
+	if len(credential.claims.Keys) == 0 {
+		return allow, nil
+	}
+	return slices.DeleteFunc(allow, func(key string) bool { return !slices.Contains(credential.claims.Keys, key) }), nil
 }
 
 // limit notes what a service account is bound to beyond its keys.

@@ -20,6 +20,7 @@ type CreateServiceAccountInput struct {
 	ProjectID            ids.ID
 	Name, IdempotencyKey string
 	PermissionKeys       []string
+	Limits               *AccountLimits // nil for nothing more
 }
 
 // CreateServiceAccount makes a service account with an allow-list. Key:
@@ -32,6 +33,7 @@ func (s *Service) CreateServiceAccount(ctx context.Context, in CreateServiceAcco
 	if len(in.PermissionKeys) == 0 || len(in.PermissionKeys) > len(authz.Keys()) {
 		input.Bad("input.permissionKeys", "1 to %d permission keys", len(authz.Keys()))
 	}
+	in.Limits.check(&input, "input.limits")
 	if err := input.Err(); err != nil {
 		return nil, err
 	}
@@ -64,16 +66,24 @@ func createServiceAccount(ctx context.Context, t *tx.Tx, in CreateServiceAccount
 		return t.ServiceAccount.Get(ctx, made.ID)
 	}
 	slices.Sort(in.PermissionKeys)
-	row, err := t.ServiceAccount.Create().SetID(made.ID).SetTenantID(object.TenantID).SetProjectID(object.ProjectID).SetName(in.Name).
-		SetPermissionKeys(slices.Compact(in.PermissionKeys)).SetCreatedAt(t.Now).Save(ctx)
-	if tx.Violates(err, "serviceaccount_project_id_name") {
+	create := t.ServiceAccount.Create().SetID(made.ID).SetTenantID(object.TenantID).SetProjectID(object.ProjectID).SetName(in.Name).
+		SetPermissionKeys(slices.Compact(in.PermissionKeys)).SetCreatedAt(t.Now).SetUpdatedAt(t.Now)
+	limits, err := in.Limits.stored()
+	if err != nil {
+		return nil, err
+	}
+	if limits != nil {
+		create.SetLimits(limits)
+	}
+	row, err := create.Save(ctx)
+	if tx.Violates(err, "service_account_name_live") {
 		return nil, fault.New(fault.Conflict, "the project has a service account %q", in.Name).At("input.name").Retry(false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create service account: %w", err)
 	}
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountCreate, Object: object, ObjectID: row.ID,
-		After: map[string]any{"name": row.Name, "permissionKeys": row.PermissionKeys}})
+		After: account(row)})
 }
 
 // below is the fault with its malformed fields' paths below a prefix.

@@ -72,7 +72,7 @@ func grantRole(ctx context.Context, t *tx.Tx, role authz.Role, in GrantRoleInput
 		return same, err
 	}
 	create := t.RoleBinding.Create().SetID(ids.New(ids.RoleBinding)).SetUserID(subject.ID).SetRole(string(role)).
-		SetNillableExpiresAt(in.ExpiresAt).SetGrantedBy(string(t.Actor.ID)).SetCreatedAt(t.Now)
+		SetNillableExpiresAt(in.ExpiresAt).SetGrantedBy(string(t.Actor.ID)).SetReason(in.Reason).SetCreatedAt(t.Now)
 	if object.TenantID != "" {
 		create.SetTenantID(object.TenantID)
 	}

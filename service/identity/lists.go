@@ -13,14 +13,19 @@ import (
 	"github.com/gpuaas/app-platform/service/page"
 )
 
+const (
+	userColumns    = `id, tenant_id, email, display_name, created_at, disabled_at, last_login_at`
+	accountColumns = `id, tenant_id, project_id, name, permission_keys, limits, deleted_at, updated_at, created_at`
+)
+
 func scanUser(row pgx.CollectableRow) (*db.User, error) {
 	x := new(db.User)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.Email, &x.DisplayName, &x.CreatedAt)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.Email, &x.DisplayName, &x.CreatedAt, &x.DisabledAt, &x.LastLoginAt)
 }
 
 func scanAccount(row pgx.CollectableRow) (*db.ServiceAccount, error) {
 	x := new(db.ServiceAccount)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.Name, &x.PermissionKeys, &x.CreatedAt)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.Name, &x.PermissionKeys, &x.Limits, &x.DeletedAt, &x.UpdatedAt, &x.CreatedAt)
 }
 
 // Users lists the people of a tenant, by id. Key: identity.user.read on the tenant.
@@ -34,7 +39,7 @@ func (s *Service) Users(ctx context.Context, tenantID ids.ID, args page.Args) (*
 	var found []*db.User
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&tenant, scanTenant, `SELECT `+tenantColumns+` FROM tenant WHERE id = $1`, tenantID),
-		tx.Rows(&found, scanUser, `SELECT id, tenant_id, email, display_name, created_at FROM person
+		tx.Rows(&found, scanUser, `SELECT `+userColumns+` FROM person
 			WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3`, tenantID, after, args.First+1))
 	if err != nil {
 		return nil, err
@@ -57,8 +62,8 @@ func (s *Service) ServiceAccounts(ctx context.Context, projectID ids.ID, args pa
 	}
 	var found []*db.ServiceAccount
 	project, actor, err := s.readProject(ctx, projectID, tx.Rows(&found, scanAccount,
-		`SELECT id, tenant_id, project_id, name, permission_keys, created_at FROM service_account
-			WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3`, projectID, after, args.First+1))
+		`SELECT `+accountColumns+` FROM service_account
+			WHERE project_id = $1 AND id > $2 AND deleted_at IS NULL ORDER BY id LIMIT $3`, projectID, after, args.First+1))
 	if err != nil {
 		return nil, err
 	}

@@ -2,8 +2,14 @@ package identity
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,10 +17,18 @@ import (
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// SessionTTL is how long a login lasts.
-const SessionTTL = 12 * time.Hour
+const (
+	// SessionTTL is how long a login lasts, however often its secret turns over.
+	SessionTTL = 12 * time.Hour
+	// RotateAfter is how old a browser's session secret may get.
+	RotateAfter = time.Hour
+)
+
+// maxAgent bounds what a client calls itself, in characters.
+const maxAgent = 120
 
 // Session is a person's fresh login; its token is stored nowhere.
 type Session struct {
@@ -23,46 +37,98 @@ type Session struct {
 	ExpiresAt time.Time
 }
 
-// RedeemLogin turns a one-time login code into a session; the code is spent by it.
-// UNAUTHENTICATED when the code is malformed, unknown, used or over.
+// RedeemLogin turns a one-time login link's code into a session; the code is spent by it. LOGIN_REFUSED unless
+// development logins are on; UNAUTHENTICATED when the code is malformed, unknown, used or over, or its person is
+// disabled.
 func (s *Service) RedeemLogin(ctx context.Context, code string) (*Session, error) {
+	if !s.DevLogins {
+		s.DenyLogin(ctx, fault.LoginRefused)
+		return nil, fault.New(fault.LoginRefused, "this installation has no login links: log in at the identity provider")
+	}
+	return s.redeem(ctx, code, "link", func(secret token.Secret) []byte { return secret.Hash })
+}
+
+// RedeemBound turns the one-time code that a login at the identity provider gave to a command line into a
+// session. verifier proves that it is the command line that began the login. UNAUTHENTICATED as of RedeemLogin.
+func (s *Service) RedeemBound(ctx context.Context, code, verifier string) (*Session, error) {
+	sum := sha256.Sum256([]byte(verifier))
+	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
+	return s.redeem(ctx, code, "oidc", func(secret token.Secret) []byte { return bound(secret, challenge) })
+}
+
+// bound is the hash of a code that is good only with the verifier of a challenge.
+func bound(secret token.Secret, challenge string) []byte {
+	sum := sha256.Sum256(append(secret.Hash, challenge...))
+	return sum[:]
+}
+
+func (s *Service) redeem(ctx context.Context, code, method string, hash func(token.Secret) []byte) (*Session, error) {
 	refused := fault.New(fault.Unauthenticated, "the login code is unknown, used or over")
 	spent, err := token.ParseSecret(code)
 	if err != nil || spent.Kind != token.Login {
+		s.DenyLogin(ctx, fault.Unauthenticated)
 		return nil, refused.Because(err)
 	}
 	text, secret := token.Mint(token.Session)
 	out := &Session{Token: text, ExpiresAt: s.DB.Now().Add(SessionTTL)}
 	var who *ids.ID
 	err = pgx.BeginFunc(ctx, s.DB.API(), func(t pgx.Tx) error {
-		err := t.QueryRow(ctx, `SELECT platform.redeem_login($1, $2, $3, $4, $5)`,
-			spent.ID, spent.Hash, secret.ID, secret.Hash, out.ExpiresAt).Scan(&who)
+		request := authz.Request(ctx)
+		err := t.QueryRow(ctx, `SELECT platform.redeem_login($1, $2, $3, $4, $5, $6, $7, $8)`, spent.ID, hash(spent), secret.ID, secret.Hash,
+			out.ExpiresAt, method, request.Origin, agentOf(ctx)).Scan(&who)
 		if err != nil || who == nil {
 			return err
 		}
-		return s.auditLogin(ctx, t, *who, secret.ID)
+		return s.auditLogin(ctx, t, *who, secret.ID, map[string]any{"method": method})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("redeem a login: %w", err)
 	}
 	if who == nil {
+		s.DenyLogin(ctx, fault.Unauthenticated)
 		return nil, refused
 	}
 	out.UserID = *who
 	return out, nil
 }
 
-// auditLogin records a login, which asks for no permission key: the code was the permission.
-func (s *Service) auditLogin(ctx context.Context, t pgx.Tx, who, session ids.ID) error {
-	request := authz.Request(ctx)
-	_, err := t.Exec(ctx, `INSERT INTO audit_entry (id, actor_kind, actor_id, permission_key, action, allowed, object_id, correlation_id, origin, created_at)
-		VALUES ($1, 'USER', $2, '', 'login', true, $3, $4, $5, $6)`,
-		ids.New(ids.Audit), who, session, request.CorrelationID, request.Origin, s.DB.Now())
-	return err
+// agentOf is what the client calls itself, cut short and without what could not be shown.
+func agentOf(ctx context.Context) string {
+	agent := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, authz.Request(ctx).Agent)
+	if cut := []rune(agent); len(cut) > maxAgent {
+		return string(cut[:maxAgent])
+	}
+	return agent
 }
 
-// EndSession ends a session at once; a token that is no live session is no error, as the caller
-// is logged out either way.
+// auditLogin records a login, which asks for no permission key: what proved it was the permission.
+func (s *Service) auditLogin(ctx context.Context, t pgx.Tx, who, object ids.ID, after map[string]any) error {
+	encoded, err := json.Marshal(after)
+	if err != nil {
+		return fmt.Errorf("encode for the audit: %w", err)
+	}
+	request := authz.Request(ctx)
+	_, err = t.Exec(ctx, `INSERT INTO audit_entry (id, actor_kind, actor_id, permission_key, action, allowed, object_id, after, correlation_id, origin, created_at)
+		VALUES ($1, 'USER', $2, '', 'login', true, $3, $4, $5, $6, $7)`,
+		ids.New(ids.Audit), who, object, encoded, request.CorrelationID, request.Origin, s.DB.Now())
+	if err != nil {
+		return fmt.Errorf("write the audit: %w", err)
+	}
+	return nil
+}
+
+// DenyLogin records a login that was refused; repeats from one address are counted in one row.
+func (s *Service) DenyLogin(ctx context.Context, code fault.Code) {
+	s.DB.Deny(tx.Denial{Request: authz.Request(ctx), Action: "login", Code: string(code), At: s.DB.Now()})
+}
+
+// EndSession ends a session at once, with the one that took its place; a token that is no live session is no
+// error, as the caller is logged out either way.
 func (s *Service) EndSession(ctx context.Context, sessionToken string) error {
 	secret, err := token.ParseSecret(sessionToken)
 	if err != nil || secret.Kind != token.Session {
@@ -72,4 +138,36 @@ func (s *Service) EndSession(ctx context.Context, sessionToken string) error {
 		return fmt.Errorf("end a session: %w", err)
 	}
 	return nil
+}
+
+// RefreshSession gives a session a new secret when the one shown is older than RotateAfter: the old one works
+// for a minute more. The answer's Token is empty when nothing was replaced. UNAUTHENTICATED when the session
+// holds no more.
+func (s *Service) RefreshSession(ctx context.Context, sessionToken string) (*Session, error) {
+	shown, err := token.ParseSecret(sessionToken)
+	if err != nil || shown.Kind != token.Session {
+		return nil, fault.New(fault.Unauthenticated, "the session is unknown, ended or over").Because(err)
+	}
+	actor, err := s.DB.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &Session{UserID: actor.ID, ExpiresAt: actor.ExpiresAt}
+	rotateAfter := s.RotateAfter
+	if rotateAfter == 0 {
+		rotateAfter = RotateAfter
+	}
+	if s.DB.Now().Sub(shown.ID.MintedAt()) < rotateAfter {
+		return out, nil
+	}
+	text, secret := token.Mint(token.Session)
+	var ends *time.Time
+	err = s.DB.API().QueryRow(ctx, `SELECT platform.rotate_session($1, $2, $3, $4)`, shown.ID, shown.Hash, secret.ID, secret.Hash).Scan(&ends)
+	if err != nil {
+		return nil, fmt.Errorf("rotate a session: %w", err)
+	}
+	if ends != nil { // else another of the browser's pages was faster
+		out.Token, out.ExpiresAt = text, *ends
+	}
+	return out, nil
 }

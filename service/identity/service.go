@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
@@ -21,8 +23,12 @@ import (
 // Service holds the verbs on identities.
 type Service struct {
 	DB *tx.DB
-	// DevLogins allows createLoginLink: a login without an identity provider.
+	// DevLogins allows login links: a login without an identity provider.
 	DevLogins bool
+	// Keys signs the tokens that keys are exchanged for; nil where none are.
+	Keys *token.Keyring
+	// RotateAfter is how old a session's secret may get; 0 for the constant.
+	RotateAfter time.Duration
 	// PublicURL is the console's address, without a trailing slash.
 	PublicURL string
 }

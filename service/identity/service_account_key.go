@@ -12,7 +12,6 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	dbaccount "github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/check"
@@ -22,11 +21,11 @@ import (
 const maxKeys = 100
 
 // keyColumns are all but the hash, which no caller's login role can read.
-const keyColumns = `id, tenant_id, project_id, service_account_id, expires_at, revoked_at, last_used_at, created_at`
+const keyColumns = `id, tenant_id, project_id, service_account_id, expires_at, revoked_at, last_used_at, replaced_by, created_at`
 
 func scanKey(row pgx.CollectableRow) (*db.ServiceAccountKey, error) {
 	x := new(db.ServiceAccountKey)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.ServiceAccountID, &x.ExpiresAt, &x.RevokedAt, &x.LastUsedAt, &x.CreatedAt)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.ServiceAccountID, &x.ExpiresAt, &x.RevokedAt, &x.LastUsedAt, &x.ReplacedBy, &x.CreatedAt)
 }
 
 // CreateServiceAccountKey makes a key and answers its secret, which is stored nowhere. Key:
@@ -39,32 +38,32 @@ func (s *Service) CreateServiceAccountKey(ctx context.Context, accountID ids.ID,
 		return nil, "", err
 	}
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		account, err := lockAccount(ctx, t, accountID)
+		const action = "createServiceAccountKey"
+		account, err := lockAccount(ctx, t, action, authz.ServiceAccountKeyCreate, accountID)
 		if err != nil {
 			return err
 		}
-		key, secret, err = mintKey(ctx, t, account, expiresAt)
-		return err
+		if err := delegates(t, action, account); err != nil {
+			return err
+		}
+		if key, secret, err = mintKey(ctx, t, account, expiresAt); err != nil {
+			return err
+		}
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountKeyCreate,
+			Object: authz.Object{TenantID: account.TenantID, ProjectID: account.ProjectID}, ObjectID: key.ID,
+			After: map[string]any{"serviceAccountId": account.ID, "expiresAt": expiresAt}})
 	})
-	return key, secret, err
+	if err != nil {
+		return nil, "", err
+	}
+	return key, secret, nil
 }
 
-// lockAccount loads the account to be given a key and authorises the caller.
-func lockAccount(ctx context.Context, t *tx.Tx, id ids.ID) (*db.ServiceAccount, error) {
-	const action = "createServiceAccountKey"
-	account, err := t.ServiceAccount.Query().Where(dbaccount.ID(id)).ForUpdate().Only(ctx)
-	if db.IsNotFound(err) {
-		return nil, audit.Missing(t, action, authz.ServiceAccountKeyCreate, id)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("load service account %s: %w", id, err)
-	}
+// delegates refuses a caller that lacks a key of the account: whoever has its secret has them all.
+func delegates(t *tx.Tx, action string, account *db.ServiceAccount) error {
 	object := authz.Object{TenantID: account.TenantID, ProjectID: account.ProjectID}
-	if err := audit.Require(t, action, authz.ServiceAccountKeyCreate, object, id); err != nil {
-		return nil, err
-	}
-	err = authz.RequireDelegate(t.Actor, account.PermissionKeys, object.TenantID, object.ProjectID)
-	return account, audit.Refused(t, action, authz.ServiceAccountKeyCreate, object, id, err)
+	err := authz.RequireDelegate(t.Actor, account.PermissionKeys, object.TenantID, object.ProjectID)
+	return audit.Refused(t, action, authz.ServiceAccountKeyCreate, object, account.ID, err)
 }
 
 func mintKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expiresAt *time.Time) (*db.ServiceAccountKey, string, error) {
@@ -85,9 +84,7 @@ func mintKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expiresA
 	}
 	key := &db.ServiceAccountKey{ID: secret.ID, TenantID: account.TenantID, ProjectID: account.ProjectID, ServiceAccountID: account.ID,
 		ExpiresAt: expiresAt, CreatedAt: t.Now}
-	return key, text, audit.Write(ctx, t, audit.Entry{Action: "createServiceAccountKey", Key: authz.ServiceAccountKeyCreate,
-		Object: authz.Object{TenantID: account.TenantID, ProjectID: account.ProjectID}, ObjectID: key.ID,
-		After: map[string]any{"serviceAccountId": account.ID, "expiresAt": expiresAt}})
+	return key, text, nil
 }
 
 // RevokeServiceAccountKey ends a key at once. Key: identity.service_account.key.revoke on the

@@ -41,7 +41,7 @@ func (s *Service) Tenant(ctx context.Context, id ids.ID) (*db.Tenant, error) {
 // User reads one person. Key: identity.user.read on the person's tenant or the platform, or it is
 // the caller.
 func (s *Service) User(ctx context.Context, id ids.ID) (*db.User, error) {
-	return one(ctx, s.DB, scanUser, `SELECT id, tenant_id, email, display_name, created_at FROM person WHERE id = $1`, id, func(actor *authz.Actor, row *db.User) error {
+	return one(ctx, s.DB, scanUser, `SELECT `+userColumns+` FROM person WHERE id = $1`, id, func(actor *authz.Actor, row *db.User) error {
 		if actor.ID == row.ID {
 			return nil
 		}
@@ -51,7 +51,7 @@ func (s *Service) User(ctx context.Context, id ids.ID) (*db.User, error) {
 
 // ServiceAccount reads one service account. Key: identity.service_account.read, or it is the caller.
 func (s *Service) ServiceAccount(ctx context.Context, id ids.ID) (*db.ServiceAccount, error) {
-	return one(ctx, s.DB, scanAccount, `SELECT id, tenant_id, project_id, name, permission_keys, created_at FROM service_account WHERE id = $1`, id,
+	return one(ctx, s.DB, scanAccount, `SELECT `+accountColumns+` FROM service_account WHERE id = $1`, id,
 		func(actor *authz.Actor, row *db.ServiceAccount) error {
 			if actor.ID == row.ID {
 				return nil
