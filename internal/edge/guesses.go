@@ -124,8 +124,8 @@ func (p *penalty) failed(now time.Time) {
 	if p.free == nil {
 		p.free = rate.NewLimiter(rate.Every(guessRefill), freeGuesses)
 	}
-	if p.free.TokensAt(now) >= freeGuesses {
-		p.times = 0 // it was quiet for so long that it begins anew
+	if now.Sub(p.until) >= guessRefill*freeGuesses {
+		p.times = 0 // it was quiet for so long after the last wait that it begins anew
 	}
 	if p.free.AllowN(now, 1) && p.times == 0 {
 		return
