@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/page"
 )
@@ -37,4 +38,14 @@ func value[T any](v *T) T {
 		return zero
 	}
 	return *v
+}
+
+// auditPage is a page of the audit as the public contract shows it.
+func auditPage(p *page.Page[*db.AuditEntry], err error) (*model.AuditEntryConnection, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &model.AuditEntryConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.AuditEntry) *model.AuditEntryEdge {
+		return &model.AuditEntryEdge{Cursor: cursor, Node: row}
+	})}, nil
 }

@@ -29,15 +29,19 @@ func (r *mutationResolver) BreakGlassGrantRole(ctx context.Context, input model.
 }
 
 func (r *queryResolver) SearchAudit(ctx context.Context, filter audit.Filter, first *int, after *string) (*model.AuditEntryConnection, error) {
-	panic(fmt.Errorf("not implemented: SearchAudit - searchAudit"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	return auditPage(audit.Search(ctx, r.DB, filter, args))
 }
 
 func (r *queryResolver) AuditChain(ctx context.Context, afterSeq int, first int) ([]*audit.Link, error) {
-	panic(fmt.Errorf("not implemented: AuditChain - auditChain"))
+	return audit.Chain(ctx, r.DB, afterSeq, first)
 }
 
 func (r *queryResolver) AuditCheckpoints(ctx context.Context, afterSeq int) ([]*audit.Checkpoint, error) {
-	panic(fmt.Errorf("not implemented: AuditCheckpoints - auditCheckpoints"))
+	return audit.Checkpoints(ctx, r.DB, afterSeq)
 }
 
 func (r *queryResolver) AuditEntries(ctx context.Context, projectID ids.ID, actorKinds []string, first *int, after *string) (*model.AuditEntryConnection, error) {
@@ -45,13 +49,7 @@ func (r *queryResolver) AuditEntries(ctx context.Context, projectID ids.ID, acto
 	if err != nil {
 		return nil, err
 	}
-	p, err := audit.List(ctx, r.DB, projectID, actorKinds, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.AuditEntryConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.AuditEntry) *model.AuditEntryEdge {
-		return &model.AuditEntryEdge{Cursor: cursor, Node: row}
-	})}, nil
+	return auditPage(audit.List(ctx, r.DB, projectID, actorKinds, args))
 }
 
 func (r *subscriptionResolver) InstanceTimeline(ctx context.Context, instanceID ids.ID, after *string) (<-chan *event.Event, error) {

@@ -158,6 +158,8 @@ func (AuditEntry) Fields() []ent.Field {
 		field.String("correlation_id").SchemaType(text),
 		str("origin", "address it came from"),
 		field.Bool("break_glass").Default(false).Comment("a break-glass mutation"),
+		field.Int64("xid").Annotations(entsql.DefaultExpr("(pg_current_xact_id()::text)::bigint")).
+			Comment("the transaction that wrote it: with id, the commit-safe order in which it is sealed"),
 		created(),
 	}
 }
@@ -167,5 +169,8 @@ func (AuditEntry) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("project_id", "id"), index.Fields("tenant_id", "id"), index.Fields("actor_id", "id"),
 		index.Fields("object_id", "id"), index.Fields("correlation_id"),
+		index.Fields("permission_key", "id"), index.Fields("action", "id"), index.Fields("created_at"),
+		index.Fields("xid", "id"),
+		index.Fields("id").StorageKey("auditentry_break_glass").Annotations(entsql.IndexWhere("break_glass")),
 	}
 }

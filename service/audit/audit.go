@@ -22,6 +22,8 @@ type Entry struct {
 	ObjectID      ids.ID
 	Before, After any
 	Reason        string
+	// BreakGlass says that the rules were set aside by break-glass.
+	BreakGlass bool
 }
 
 // Require asks for the permission key on the object and records a refusal. The faults are those
@@ -58,8 +60,11 @@ func denial(t *tx.Tx, action string, key authz.Key, object authz.Object, objectI
 
 // insert writes one row; the columns are those of both ways in.
 const insert = `INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action,
-	allowed, object_id, before, after, reason, code, repeats, correlation_id, origin, created_at)
-	VALUES ($1, nullif($2, ''), nullif($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
+	allowed, object_id, before, after, reason, code, repeats, correlation_id, origin, created_at, break_glass)
+	VALUES ($1, nullif($2, ''), nullif($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
+
+// Topic is woken when there may be something to seal.
+const Topic = "audit"
 
 // Write records an allowed attempt in the verb's transaction.
 func Write(ctx context.Context, t *tx.Tx, entry Entry) error {
@@ -73,10 +78,11 @@ func Write(ctx context.Context, t *tx.Tx, entry Entry) error {
 	}
 	_, err = t.Exec(ctx, insert, ids.New(ids.Audit), entry.Object.TenantID, entry.Object.ProjectID,
 		t.Actor.Kind, t.Actor.ID, t.Actor.Name, entry.Key.String(), entry.Action, true, entry.ObjectID,
-		before, after, entry.Reason, "", 1, t.Request.CorrelationID, t.Request.Origin, t.Now)
+		before, after, entry.Reason, "", 1, t.Request.CorrelationID, t.Request.Origin, t.Now, entry.BreakGlass)
 	if err != nil {
 		return fmt.Errorf("write the audit: %w", err)
 	}
+	t.Wake(Topic)
 	return nil
 }
 

@@ -167,5 +167,5 @@ func (c *counted) queue(batch *pgx.Batch) {
 		kind, id, name = string(c.Actor.Kind), c.Actor.ID, c.Actor.Name
 	}
 	batch.Queue(insert, ids.New(ids.Audit), c.TenantID, c.Project, kind, id, name, c.Key, c.Action,
-		false, c.ObjectID, nil, nil, c.Reason, c.Code, c.repeats, c.Request.CorrelationID, c.Request.Origin, c.At)
+		false, c.ObjectID, nil, nil, c.Reason, c.Code, c.repeats, c.Request.CorrelationID, c.Request.Origin, c.At, false)
 }

@@ -14,12 +14,12 @@ import (
 )
 
 const columns = `id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action, allowed, object_id,
-	before, after, reason, code, repeats, correlation_id, origin, created_at`
+	before, after, reason, code, repeats, correlation_id, origin, created_at, break_glass`
 
 func scan(row pgx.CollectableRow) (*db.AuditEntry, error) {
 	x := new(db.AuditEntry)
 	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.ActorKind, &x.ActorID, &x.ActorName, &x.PermissionKey, &x.Action,
-		&x.Allowed, &x.ObjectID, &x.Before, &x.After, &x.Reason, &x.Code, &x.Repeats, &x.CorrelationID, &x.Origin, &x.CreatedAt)
+		&x.Allowed, &x.ObjectID, &x.Before, &x.After, &x.Reason, &x.Code, &x.Repeats, &x.CorrelationID, &x.Origin, &x.CreatedAt, &x.BreakGlass)
 }
 
 // maxKinds bounds a filter by actor.

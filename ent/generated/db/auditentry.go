@@ -54,6 +54,8 @@ type AuditEntry struct {
 	Origin string `json:"origin,omitempty"`
 	// a break-glass mutation
 	BreakGlass bool `json:"break_glass,omitempty"`
+	// the transaction that wrote it: with id, the commit-safe order in which it is sealed
+	Xid int64 `json:"xid,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -68,7 +70,7 @@ func (*AuditEntry) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case auditentry.FieldAllowed, auditentry.FieldBreakGlass:
 			values[i] = new(sql.NullBool)
-		case auditentry.FieldRepeats:
+		case auditentry.FieldRepeats, auditentry.FieldXid:
 			values[i] = new(sql.NullInt64)
 		case auditentry.FieldID, auditentry.FieldTenantID, auditentry.FieldProjectID, auditentry.FieldActorKind, auditentry.FieldActorID, auditentry.FieldActorName, auditentry.FieldPermissionKey, auditentry.FieldAction, auditentry.FieldObjectID, auditentry.FieldReason, auditentry.FieldCode, auditentry.FieldCorrelationID, auditentry.FieldOrigin:
 			values[i] = new(sql.NullString)
@@ -203,6 +205,12 @@ func (_m *AuditEntry) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.BreakGlass = value.Bool
 			}
+		case auditentry.FieldXid:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field xid", values[i])
+			} else if value.Valid {
+				_m.Xid = value.Int64
+			}
 		case auditentry.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -299,6 +307,9 @@ func (_m *AuditEntry) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("break_glass=")
 	builder.WriteString(fmt.Sprintf("%v", _m.BreakGlass))
+	builder.WriteString(", ")
+	builder.WriteString("xid=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Xid))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

@@ -204,6 +204,12 @@ func (_c *AuditEntryCreate) SetNillableBreakGlass(v *bool) *AuditEntryCreate {
 	return _c
 }
 
+// SetXid sets the "xid" field.
+func (_c *AuditEntryCreate) SetXid(v int64) *AuditEntryCreate {
+	_c.mutation.SetXid(v)
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *AuditEntryCreate) SetCreatedAt(v time.Time) *AuditEntryCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -443,6 +449,10 @@ func (_c *AuditEntryCreate) createSpec() (*AuditEntry, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.BreakGlass(); ok {
 		_spec.SetField(auditentry.FieldBreakGlass, field.TypeBool, value)
 		_node.BreakGlass = value
+	}
+	if value, ok := _c.mutation.Xid(); ok {
+		_spec.SetField(auditentry.FieldXid, field.TypeInt64, value)
+		_node.Xid = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(auditentry.FieldCreatedAt, field.TypeTime, value)

@@ -295,6 +295,27 @@ func (_u *AuditEntryUpdate) SetNillableBreakGlass(v *bool) *AuditEntryUpdate {
 	return _u
 }
 
+// SetXid sets the "xid" field.
+func (_u *AuditEntryUpdate) SetXid(v int64) *AuditEntryUpdate {
+	_u.mutation.ResetXid()
+	_u.mutation.SetXid(v)
+	return _u
+}
+
+// SetNillableXid sets the "xid" field if the given value is not nil.
+func (_u *AuditEntryUpdate) SetNillableXid(v *int64) *AuditEntryUpdate {
+	if v != nil {
+		_u.SetXid(*v)
+	}
+	return _u
+}
+
+// AddXid adds value to the "xid" field.
+func (_u *AuditEntryUpdate) AddXid(v int64) *AuditEntryUpdate {
+	_u.mutation.AddXid(v)
+	return _u
+}
+
 // Mutation returns the AuditEntryMutation object of the builder.
 func (_u *AuditEntryUpdate) Mutation() *AuditEntryMutation {
 	return _u.mutation
@@ -411,6 +432,12 @@ func (_u *AuditEntryUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	}
 	if value, ok := _u.mutation.BreakGlass(); ok {
 		_spec.SetField(auditentry.FieldBreakGlass, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.Xid(); ok {
+		_spec.SetField(auditentry.FieldXid, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedXid(); ok {
+		_spec.AddField(auditentry.FieldXid, field.TypeInt64, value)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -697,6 +724,27 @@ func (_u *AuditEntryUpdateOne) SetNillableBreakGlass(v *bool) *AuditEntryUpdateO
 	return _u
 }
 
+// SetXid sets the "xid" field.
+func (_u *AuditEntryUpdateOne) SetXid(v int64) *AuditEntryUpdateOne {
+	_u.mutation.ResetXid()
+	_u.mutation.SetXid(v)
+	return _u
+}
+
+// SetNillableXid sets the "xid" field if the given value is not nil.
+func (_u *AuditEntryUpdateOne) SetNillableXid(v *int64) *AuditEntryUpdateOne {
+	if v != nil {
+		_u.SetXid(*v)
+	}
+	return _u
+}
+
+// AddXid adds value to the "xid" field.
+func (_u *AuditEntryUpdateOne) AddXid(v int64) *AuditEntryUpdateOne {
+	_u.mutation.AddXid(v)
+	return _u
+}
+
 // Mutation returns the AuditEntryMutation object of the builder.
 func (_u *AuditEntryUpdateOne) Mutation() *AuditEntryMutation {
 	return _u.mutation
@@ -843,6 +891,12 @@ func (_u *AuditEntryUpdateOne) sqlSave(ctx context.Context) (_node *AuditEntry, 
 	}
 	if value, ok := _u.mutation.BreakGlass(); ok {
 		_spec.SetField(auditentry.FieldBreakGlass, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.Xid(); ok {
+		_spec.SetField(auditentry.FieldXid, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedXid(); ok {
+		_spec.AddField(auditentry.FieldXid, field.TypeInt64, value)
 	}
 	_node = &AuditEntry{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -4148,6 +4148,8 @@ type AuditEntryMutation struct {
 	correlation_id *string
 	origin         *string
 	break_glass    *bool
+	xid            *int64
+	addxid         *int64
 	created_at     *time.Time
 	clearedFields  map[string]struct{}
 	done           bool
@@ -4975,6 +4977,62 @@ func (m *AuditEntryMutation) ResetBreakGlass() {
 	m.break_glass = nil
 }
 
+// SetXid sets the "xid" field.
+func (m *AuditEntryMutation) SetXid(i int64) {
+	m.xid = &i
+	m.addxid = nil
+}
+
+// Xid returns the value of the "xid" field in the mutation.
+func (m *AuditEntryMutation) Xid() (r int64, exists bool) {
+	v := m.xid
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldXid returns the old "xid" field's value of the AuditEntry entity.
+// If the AuditEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditEntryMutation) OldXid(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldXid is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldXid requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldXid: %w", err)
+	}
+	return oldValue.Xid, nil
+}
+
+// AddXid adds i to the "xid" field.
+func (m *AuditEntryMutation) AddXid(i int64) {
+	if m.addxid != nil {
+		*m.addxid += i
+	} else {
+		m.addxid = &i
+	}
+}
+
+// AddedXid returns the value that was added to the "xid" field in this mutation.
+func (m *AuditEntryMutation) AddedXid() (r int64, exists bool) {
+	v := m.addxid
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetXid resets all changes to the "xid" field.
+func (m *AuditEntryMutation) ResetXid() {
+	m.xid = nil
+	m.addxid = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *AuditEntryMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -5045,7 +5103,7 @@ func (m *AuditEntryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AuditEntryMutation) Fields() []string {
-	fields := make([]string, 0, 18)
+	fields := make([]string, 0, 19)
 	if m.tenant_id != nil {
 		fields = append(fields, auditentry.FieldTenantID)
 	}
@@ -5097,6 +5155,9 @@ func (m *AuditEntryMutation) Fields() []string {
 	if m.break_glass != nil {
 		fields = append(fields, auditentry.FieldBreakGlass)
 	}
+	if m.xid != nil {
+		fields = append(fields, auditentry.FieldXid)
+	}
 	if m.created_at != nil {
 		fields = append(fields, auditentry.FieldCreatedAt)
 	}
@@ -5142,6 +5203,8 @@ func (m *AuditEntryMutation) Field(name string) (ent.Value, bool) {
 		return m.Origin()
 	case auditentry.FieldBreakGlass:
 		return m.BreakGlass()
+	case auditentry.FieldXid:
+		return m.Xid()
 	case auditentry.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -5187,6 +5250,8 @@ func (m *AuditEntryMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldOrigin(ctx)
 	case auditentry.FieldBreakGlass:
 		return m.OldBreakGlass(ctx)
+	case auditentry.FieldXid:
+		return m.OldXid(ctx)
 	case auditentry.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -5317,6 +5382,13 @@ func (m *AuditEntryMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetBreakGlass(v)
 		return nil
+	case auditentry.FieldXid:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetXid(v)
+		return nil
 	case auditentry.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -5335,6 +5407,9 @@ func (m *AuditEntryMutation) AddedFields() []string {
 	if m.addrepeats != nil {
 		fields = append(fields, auditentry.FieldRepeats)
 	}
+	if m.addxid != nil {
+		fields = append(fields, auditentry.FieldXid)
+	}
 	return fields
 }
 
@@ -5345,6 +5420,8 @@ func (m *AuditEntryMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case auditentry.FieldRepeats:
 		return m.AddedRepeats()
+	case auditentry.FieldXid:
+		return m.AddedXid()
 	}
 	return nil, false
 }
@@ -5360,6 +5437,13 @@ func (m *AuditEntryMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddRepeats(v)
+		return nil
+	case auditentry.FieldXid:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddXid(v)
 		return nil
 	}
 	return fmt.Errorf("unknown AuditEntry numeric field %s", name)
@@ -5465,6 +5549,9 @@ func (m *AuditEntryMutation) ResetField(name string) error {
 		return nil
 	case auditentry.FieldBreakGlass:
 		m.ResetBreakGlass()
+		return nil
+	case auditentry.FieldXid:
+		m.ResetXid()
 		return nil
 	case auditentry.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -35764,6 +35851,8 @@ type WebhookMutation struct {
 	description       *string
 	event_types       *[]string
 	appendevent_types []string
+	families          *[]string
+	appendfamilies    []string
 	status            *lifecycle.WebhookStatus
 	cursor            *string
 	secret            *[]byte
@@ -36080,6 +36169,57 @@ func (m *WebhookMutation) AppendedEventTypes() ([]string, bool) {
 func (m *WebhookMutation) ResetEventTypes() {
 	m.event_types = nil
 	m.appendevent_types = nil
+}
+
+// SetFamilies sets the "families" field.
+func (m *WebhookMutation) SetFamilies(s []string) {
+	m.families = &s
+	m.appendfamilies = nil
+}
+
+// Families returns the value of the "families" field in the mutation.
+func (m *WebhookMutation) Families() (r []string, exists bool) {
+	v := m.families
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFamilies returns the old "families" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldFamilies(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFamilies is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFamilies requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFamilies: %w", err)
+	}
+	return oldValue.Families, nil
+}
+
+// AppendFamilies adds s to the "families" field.
+func (m *WebhookMutation) AppendFamilies(s []string) {
+	m.appendfamilies = append(m.appendfamilies, s...)
+}
+
+// AppendedFamilies returns the list of values that were appended to the "families" field in this mutation.
+func (m *WebhookMutation) AppendedFamilies() ([]string, bool) {
+	if len(m.appendfamilies) == 0 {
+		return nil, false
+	}
+	return m.appendfamilies, true
+}
+
+// ResetFamilies resets all changes to the "families" field.
+func (m *WebhookMutation) ResetFamilies() {
+	m.families = nil
+	m.appendfamilies = nil
 }
 
 // SetStatus sets the "status" field.
@@ -36675,7 +36815,7 @@ func (m *WebhookMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WebhookMutation) Fields() []string {
-	fields := make([]string, 0, 18)
+	fields := make([]string, 0, 19)
 	if m.tenant_id != nil {
 		fields = append(fields, webhook.FieldTenantID)
 	}
@@ -36690,6 +36830,9 @@ func (m *WebhookMutation) Fields() []string {
 	}
 	if m.event_types != nil {
 		fields = append(fields, webhook.FieldEventTypes)
+	}
+	if m.families != nil {
+		fields = append(fields, webhook.FieldFamilies)
 	}
 	if m.status != nil {
 		fields = append(fields, webhook.FieldStatus)
@@ -36748,6 +36891,8 @@ func (m *WebhookMutation) Field(name string) (ent.Value, bool) {
 		return m.Description()
 	case webhook.FieldEventTypes:
 		return m.EventTypes()
+	case webhook.FieldFamilies:
+		return m.Families()
 	case webhook.FieldStatus:
 		return m.Status()
 	case webhook.FieldCursor:
@@ -36793,6 +36938,8 @@ func (m *WebhookMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldDescription(ctx)
 	case webhook.FieldEventTypes:
 		return m.OldEventTypes(ctx)
+	case webhook.FieldFamilies:
+		return m.OldFamilies(ctx)
 	case webhook.FieldStatus:
 		return m.OldStatus(ctx)
 	case webhook.FieldCursor:
@@ -36862,6 +37009,13 @@ func (m *WebhookMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetEventTypes(v)
+		return nil
+	case webhook.FieldFamilies:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFamilies(v)
 		return nil
 	case webhook.FieldStatus:
 		v, ok := value.(lifecycle.WebhookStatus)
@@ -37062,6 +37216,9 @@ func (m *WebhookMutation) ResetField(name string) error {
 		return nil
 	case webhook.FieldEventTypes:
 		m.ResetEventTypes()
+		return nil
+	case webhook.FieldFamilies:
+		m.ResetFamilies()
 		return nil
 	case webhook.FieldStatus:
 		m.ResetStatus()

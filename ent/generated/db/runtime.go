@@ -167,7 +167,7 @@ func init() {
 	// auditentry.DefaultBreakGlass holds the default value on creation for the break_glass field.
 	auditentry.DefaultBreakGlass = auditentryDescBreakGlass.Default.(bool)
 	// auditentryDescCreatedAt is the schema descriptor for created_at field.
-	auditentryDescCreatedAt := auditentryFields[17].Descriptor()
+	auditentryDescCreatedAt := auditentryFields[18].Descriptor()
 	// auditentry.DefaultCreatedAt holds the default value on creation for the created_at field.
 	auditentry.DefaultCreatedAt = auditentryDescCreatedAt.Default.(func() time.Time)
 	auditlinkFields := schema.AuditLink{}.Fields()
@@ -691,23 +691,23 @@ func init() {
 	// webhook.DefaultDescription holds the default value on creation for the description field.
 	webhook.DefaultDescription = webhookDescDescription.Default.(string)
 	// webhookDescCursor is the schema descriptor for cursor field.
-	webhookDescCursor := webhookFields[4].Descriptor()
+	webhookDescCursor := webhookFields[5].Descriptor()
 	// webhook.DefaultCursor holds the default value on creation for the cursor field.
 	webhook.DefaultCursor = webhookDescCursor.Default.(string)
 	// webhookDescLastError is the schema descriptor for last_error field.
-	webhookDescLastError := webhookFields[11].Descriptor()
+	webhookDescLastError := webhookFields[12].Descriptor()
 	// webhook.DefaultLastError holds the default value on creation for the last_error field.
 	webhook.DefaultLastError = webhookDescLastError.Default.(string)
 	// webhookDescCreatedBy is the schema descriptor for created_by field.
-	webhookDescCreatedBy := webhookFields[12].Descriptor()
+	webhookDescCreatedBy := webhookFields[13].Descriptor()
 	// webhook.DefaultCreatedBy holds the default value on creation for the created_by field.
 	webhook.DefaultCreatedBy = webhookDescCreatedBy.Default.(string)
 	// webhookDescCreatedAt is the schema descriptor for created_at field.
-	webhookDescCreatedAt := webhookFields[13].Descriptor()
+	webhookDescCreatedAt := webhookFields[14].Descriptor()
 	// webhook.DefaultCreatedAt holds the default value on creation for the created_at field.
 	webhook.DefaultCreatedAt = webhookDescCreatedAt.Default.(func() time.Time)
 	// webhookDescUpdatedAt is the schema descriptor for updated_at field.
-	webhookDescUpdatedAt := webhookFields[14].Descriptor()
+	webhookDescUpdatedAt := webhookFields[15].Descriptor()
 	// webhook.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	webhook.DefaultUpdatedAt = webhookDescUpdatedAt.Default.(func() time.Time)
 	webhookdeliveryFields := schema.WebhookDelivery{}.Fields()

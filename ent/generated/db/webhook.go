@@ -31,6 +31,8 @@ type Webhook struct {
 	Description string `json:"description,omitempty"`
 	// types, or prefixes that end in .*
 	EventTypes []string `json:"event_types,omitempty"`
+	// permission families whose events are sent: those that its maker, and whoever changed its address since, may read
+	Families []string `json:"families,omitempty"`
 	// Status holds the value of the "status" field.
 	Status lifecycle.WebhookStatus `json:"status,omitempty"`
 	// how far the project's feed was read for it
@@ -65,7 +67,7 @@ func (*Webhook) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case webhook.FieldEventTypes, webhook.FieldSecret, webhook.FieldPreviousSecret:
+		case webhook.FieldEventTypes, webhook.FieldFamilies, webhook.FieldSecret, webhook.FieldPreviousSecret:
 			values[i] = new([]byte)
 		case webhook.FieldID, webhook.FieldTenantID, webhook.FieldProjectID, webhook.FieldURL, webhook.FieldDescription, webhook.FieldStatus, webhook.FieldCursor, webhook.FieldLastError, webhook.FieldCreatedBy:
 			values[i] = new(sql.NullString)
@@ -122,6 +124,14 @@ func (_m *Webhook) assignValues(columns []string, values []any) error {
 			} else if value != nil && len(*value) > 0 {
 				if err := json.Unmarshal(*value, &_m.EventTypes); err != nil {
 					return fmt.Errorf("unmarshal field event_types: %w", err)
+				}
+			}
+		case webhook.FieldFamilies:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field families", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Families); err != nil {
+					return fmt.Errorf("unmarshal field families: %w", err)
 				}
 			}
 		case webhook.FieldStatus:
@@ -257,6 +267,9 @@ func (_m *Webhook) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("event_types=")
 	builder.WriteString(fmt.Sprintf("%v", _m.EventTypes))
+	builder.WriteString(", ")
+	builder.WriteString("families=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Families))
 	builder.WriteString(", ")
 	builder.WriteString("status=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Status))

@@ -60,6 +60,12 @@ func (_c *WebhookCreate) SetEventTypes(v []string) *WebhookCreate {
 	return _c
 }
 
+// SetFamilies sets the "families" field.
+func (_c *WebhookCreate) SetFamilies(v []string) *WebhookCreate {
+	_c.mutation.SetFamilies(v)
+	return _c
+}
+
 // SetStatus sets the "status" field.
 func (_c *WebhookCreate) SetStatus(v lifecycle.WebhookStatus) *WebhookCreate {
 	_c.mutation.SetStatus(v)
@@ -314,6 +320,9 @@ func (_c *WebhookCreate) check() error {
 	if _, ok := _c.mutation.EventTypes(); !ok {
 		return &ValidationError{Name: "event_types", err: errors.New(`db: missing required field "Webhook.event_types"`)}
 	}
+	if _, ok := _c.mutation.Families(); !ok {
+		return &ValidationError{Name: "families", err: errors.New(`db: missing required field "Webhook.families"`)}
+	}
 	if _, ok := _c.mutation.Status(); !ok {
 		return &ValidationError{Name: "status", err: errors.New(`db: missing required field "Webhook.status"`)}
 	}
@@ -391,6 +400,10 @@ func (_c *WebhookCreate) createSpec() (*Webhook, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.EventTypes(); ok {
 		_spec.SetField(webhook.FieldEventTypes, field.TypeJSON, value)
 		_node.EventTypes = value
+	}
+	if value, ok := _c.mutation.Families(); ok {
+		_spec.SetField(webhook.FieldFamilies, field.TypeJSON, value)
+		_node.Families = value
 	}
 	if value, ok := _c.mutation.Status(); ok {
 		_spec.SetField(webhook.FieldStatus, field.TypeEnum, value)

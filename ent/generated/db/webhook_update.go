@@ -70,6 +70,18 @@ func (_u *WebhookUpdate) AppendEventTypes(v []string) *WebhookUpdate {
 	return _u
 }
 
+// SetFamilies sets the "families" field.
+func (_u *WebhookUpdate) SetFamilies(v []string) *WebhookUpdate {
+	_u.mutation.SetFamilies(v)
+	return _u
+}
+
+// AppendFamilies appends value to the "families" field.
+func (_u *WebhookUpdate) AppendFamilies(v []string) *WebhookUpdate {
+	_u.mutation.AppendFamilies(v)
+	return _u
+}
+
 // SetStatus sets the "status" field.
 func (_u *WebhookUpdate) SetStatus(v lifecycle.WebhookStatus) *WebhookUpdate {
 	_u.mutation.SetStatus(v)
@@ -332,6 +344,14 @@ func (_u *WebhookUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			sqljson.Append(u, webhook.FieldEventTypes, value)
 		})
 	}
+	if value, ok := _u.mutation.Families(); ok {
+		_spec.SetField(webhook.FieldFamilies, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedFamilies(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, webhook.FieldFamilies, value)
+		})
+	}
 	if value, ok := _u.mutation.Status(); ok {
 		_spec.SetField(webhook.FieldStatus, field.TypeEnum, value)
 	}
@@ -446,6 +466,18 @@ func (_u *WebhookUpdateOne) SetEventTypes(v []string) *WebhookUpdateOne {
 // AppendEventTypes appends value to the "event_types" field.
 func (_u *WebhookUpdateOne) AppendEventTypes(v []string) *WebhookUpdateOne {
 	_u.mutation.AppendEventTypes(v)
+	return _u
+}
+
+// SetFamilies sets the "families" field.
+func (_u *WebhookUpdateOne) SetFamilies(v []string) *WebhookUpdateOne {
+	_u.mutation.SetFamilies(v)
+	return _u
+}
+
+// AppendFamilies appends value to the "families" field.
+func (_u *WebhookUpdateOne) AppendFamilies(v []string) *WebhookUpdateOne {
+	_u.mutation.AppendFamilies(v)
 	return _u
 }
 
@@ -739,6 +771,14 @@ func (_u *WebhookUpdateOne) sqlSave(ctx context.Context) (_node *Webhook, err er
 	if value, ok := _u.mutation.AppendedEventTypes(); ok {
 		_spec.AddModifier(func(u *sql.UpdateBuilder) {
 			sqljson.Append(u, webhook.FieldEventTypes, value)
+		})
+	}
+	if value, ok := _u.mutation.Families(); ok {
+		_spec.SetField(webhook.FieldFamilies, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedFamilies(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, webhook.FieldFamilies, value)
 		})
 	}
 	if value, ok := _u.mutation.Status(); ok {

@@ -47,6 +47,8 @@ const (
 	FieldOrigin = "origin"
 	// FieldBreakGlass holds the string denoting the break_glass field in the database.
 	FieldBreakGlass = "break_glass"
+	// FieldXid holds the string denoting the xid field in the database.
+	FieldXid = "xid"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the auditentry in the database.
@@ -73,6 +75,7 @@ var Columns = []string{
 	FieldCorrelationID,
 	FieldOrigin,
 	FieldBreakGlass,
+	FieldXid,
 	FieldCreatedAt,
 }
 
@@ -188,6 +191,11 @@ func ByOrigin(opts ...sql.OrderTermOption) OrderOption {
 // ByBreakGlass orders the results by the break_glass field.
 func ByBreakGlass(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldBreakGlass, opts...).ToFunc()
+}
+
+// ByXid orders the results by the xid field.
+func ByXid(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldXid, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -132,6 +132,11 @@ func BreakGlass(v bool) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldEQ(FieldBreakGlass, v))
 }
 
+// Xid applies equality check predicate on the "xid" field. It's identical to XidEQ.
+func Xid(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldXid, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldEQ(FieldCreatedAt, v))
@@ -1053,6 +1058,46 @@ func BreakGlassEQ(v bool) predicate.AuditEntry {
 // BreakGlassNEQ applies the NEQ predicate on the "break_glass" field.
 func BreakGlassNEQ(v bool) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldNEQ(FieldBreakGlass, v))
+}
+
+// XidEQ applies the EQ predicate on the "xid" field.
+func XidEQ(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldXid, v))
+}
+
+// XidNEQ applies the NEQ predicate on the "xid" field.
+func XidNEQ(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNEQ(FieldXid, v))
+}
+
+// XidIn applies the In predicate on the "xid" field.
+func XidIn(vs ...int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldIn(FieldXid, vs...))
+}
+
+// XidNotIn applies the NotIn predicate on the "xid" field.
+func XidNotIn(vs ...int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNotIn(FieldXid, vs...))
+}
+
+// XidGT applies the GT predicate on the "xid" field.
+func XidGT(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGT(FieldXid, v))
+}
+
+// XidGTE applies the GTE predicate on the "xid" field.
+func XidGTE(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGTE(FieldXid, v))
+}
+
+// XidLT applies the LT predicate on the "xid" field.
+func XidLT(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLT(FieldXid, v))
+}
+
+// XidLTE applies the LTE predicate on the "xid" field.
+func XidLTE(v int64) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLTE(FieldXid, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -149,6 +149,7 @@ var (
 		{Name: "correlation_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "origin", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "break_glass", Type: field.TypeBool, Default: false},
+		{Name: "xid", Type: field.TypeInt64, Default: schema.Expr("(pg_current_xact_id()::text)::bigint")},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// AuditEntryTable holds the schema information for the "audit_entry" table.
@@ -181,6 +182,34 @@ var (
 				Name:    "auditentry_correlation_id",
 				Unique:  false,
 				Columns: []*schema.Column{AuditEntryColumns[15]},
+			},
+			{
+				Name:    "auditentry_permission_key_id",
+				Unique:  false,
+				Columns: []*schema.Column{AuditEntryColumns[6], AuditEntryColumns[0]},
+			},
+			{
+				Name:    "auditentry_action_id",
+				Unique:  false,
+				Columns: []*schema.Column{AuditEntryColumns[7], AuditEntryColumns[0]},
+			},
+			{
+				Name:    "auditentry_created_at",
+				Unique:  false,
+				Columns: []*schema.Column{AuditEntryColumns[19]},
+			},
+			{
+				Name:    "auditentry_xid_id",
+				Unique:  false,
+				Columns: []*schema.Column{AuditEntryColumns[18], AuditEntryColumns[0]},
+			},
+			{
+				Name:    "auditentry_break_glass",
+				Unique:  false,
+				Columns: []*schema.Column{AuditEntryColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "break_glass",
+				},
 			},
 		},
 	}
@@ -1261,6 +1290,7 @@ var (
 		{Name: "url", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "description", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "event_types", Type: field.TypeJSON},
+		{Name: "families", Type: field.TypeJSON},
 		{Name: "status", Type: field.TypeEnum, Enums: []string{"ACTIVE", "PAUSED", "FAILING"}, Default: "ACTIVE"},
 		{Name: "cursor", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "secret", Type: field.TypeBytes, Nullable: true},
@@ -1290,6 +1320,14 @@ var (
 				Name:    "webhook_project_id_id",
 				Unique:  false,
 				Columns: []*schema.Column{WebhookColumns[2], WebhookColumns[0]},
+			},
+			{
+				Name:    "webhook_served",
+				Unique:  false,
+				Columns: []*schema.Column{WebhookColumns[2]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((deleted_at IS NULL) AND ((status)::text = 'ACTIVE'::text))",
+				},
 			},
 		},
 	}
@@ -1330,6 +1368,14 @@ var (
 				Name:    "webhookdelivery_webhook_id_state_id",
 				Unique:  false,
 				Columns: []*schema.Column{WebhookDeliveryColumns[3], WebhookDeliveryColumns[6], WebhookDeliveryColumns[0]},
+			},
+			{
+				Name:    "webhookdelivery_due",
+				Unique:  false,
+				Columns: []*schema.Column{WebhookDeliveryColumns[3], WebhookDeliveryColumns[10]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((state)::text = 'PENDING'::text)",
+				},
 			},
 			{
 				Name:    "webhookdelivery_updated_at",

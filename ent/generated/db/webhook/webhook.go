@@ -25,6 +25,8 @@ const (
 	FieldDescription = "description"
 	// FieldEventTypes holds the string denoting the event_types field in the database.
 	FieldEventTypes = "event_types"
+	// FieldFamilies holds the string denoting the families field in the database.
+	FieldFamilies = "families"
 	// FieldStatus holds the string denoting the status field in the database.
 	FieldStatus = "status"
 	// FieldCursor holds the string denoting the cursor field in the database.
@@ -63,6 +65,7 @@ var Columns = []string{
 	FieldURL,
 	FieldDescription,
 	FieldEventTypes,
+	FieldFamilies,
 	FieldStatus,
 	FieldCursor,
 	FieldSecret,

@@ -1,0 +1,226 @@
+package auditchain
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Problem is what is wrong with a chain.
+type Problem string
+
+// The problems.
+const (
+	// Changed is an entry that is not what was sealed.
+	Changed Problem = "changed"
+	// Missing is an entry or a link that is gone.
+	Missing Problem = "missing"
+	// Inserted is a link, or an entry, that was never sealed there.
+	Inserted Problem = "inserted"
+	// Reordered is a link that stands in another's place.
+	Reordered Problem = "reordered"
+	// Truncated is a chain that ends before a link that was signed.
+	Truncated Problem = "truncated"
+	// Rewritten is a chain that holds together, but not with a link that was signed.
+	Rewritten Problem = "rewritten"
+	// Unsigned is a checkpoint whose signature is not good.
+	Unsigned Problem = "unsigned"
+)
+
+// Finding is the first place where a chain does not hold.
+type Finding struct {
+	Problem Problem `json:"problem"`
+	// Seq is the place in the chain; EntryID the entry there, empty when it cannot be told.
+	Seq     int    `json:"seq"`
+	EntryID string `json:"entryId,omitempty"`
+	// Field is the entry's field that differs, where that can be told.
+	Field string `json:"field,omitempty"`
+	// Text says it to a person.
+	Text string `json:"text"`
+}
+
+// Error is the finding as an error.
+func (f *Finding) Error() string { return f.Text }
+
+// Verifier walks a chain from its beginning. The zero value is ready.
+type Verifier struct {
+	seq            int
+	head, previous Hash
+	headEntry      string
+	signed         map[int]Checkpoint
+	lastGood       int
+	values         map[string]map[string]json.RawMessage
+}
+
+// Expect has the verifier compare links with signed checkpoints, whose signatures have been verified. Of two
+// that speak of one place both must hold.
+func (v *Verifier) Expect(checkpoints ...Checkpoint) *Finding {
+	if v.signed == nil {
+		v.signed = make(map[int]Checkpoint)
+	}
+	for _, one := range checkpoints {
+		if other, ok := v.signed[one.Seq]; ok && other.Link != one.Link {
+			return &Finding{Problem: Rewritten, Seq: one.Seq, Text: fmt.Sprintf("two signed checkpoints say different links at %d: the chain was rewritten between them", one.Seq)}
+		}
+		v.signed[one.Seq] = one
+	}
+	return nil
+}
+
+// Head is the last link that holds.
+func (v *Verifier) Head() (seq int, link Hash) { return v.seq, v.head }
+
+// Add goes on with the links that follow, in the order in which they are said to stand. What is wrong
+// with one is explained from those beside it, so pages of some hundred explain more than single links.
+func (v *Verifier) Add(page []Link) *Finding {
+	for _, link := range page {
+		v.note(link.Entry)
+	}
+	for _, link := range page {
+		if found := v.check(link, page); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// End says whether the chain ended where it may.
+func (v *Verifier) End() *Finding {
+	first := 0
+	for seq := range v.signed {
+		if seq > v.seq && (first == 0 || seq < first) {
+			first = seq
+		}
+	}
+	if first == 0 {
+		return nil
+	}
+	return &Finding{Problem: Truncated, Seq: v.seq + 1,
+		Text: fmt.Sprintf("the chain ends at %d, but a checkpoint signed link %d: its end was cut off", v.seq, first)}
+}
+
+func (v *Verifier) check(link Link, page []Link) *Finding {
+	if link.Seq != v.seq+1 {
+		return v.gap(link)
+	}
+	if link.Canonical == "" {
+		return &Finding{Problem: Missing, Seq: link.Seq, EntryID: link.Entry.ID,
+			Text: fmt.Sprintf("entry %s, sealed at %d, is missing", link.Entry.ID, link.Seq)}
+	}
+	own, err := link.Entry.Canonical()
+	if err != nil {
+		return &Finding{Problem: Changed, Seq: link.Seq, EntryID: link.Entry.ID,
+			Text: fmt.Sprintf("entry %s at %d has no canonical form: %v", link.Entry.ID, link.Seq, err)}
+	}
+	if string(own) != link.Canonical {
+		field := firstDifference(own, []byte(link.Canonical))
+		return &Finding{Problem: Changed, Seq: link.Seq, EntryID: link.Entry.ID, Field: field,
+			Text: fmt.Sprintf("entry %s at %d is shown otherwise than in the form that is said to be hashed%s", link.Entry.ID, link.Seq, in(field))}
+	}
+	leaf := Leaf(own)
+	if leaf.String() != link.Leaf {
+		return v.unsealed(link, leaf, page)
+	}
+	if Next(v.head, leaf).String() != link.Link {
+		return v.unlinked(link, leaf, page)
+	}
+	v.previous, v.head, v.headEntry, v.seq = v.head, Next(v.head, leaf), link.Entry.ID, link.Seq
+	if signed, ok := v.signed[link.Seq]; ok && signed.Link != link.Link {
+		return &Finding{Problem: Rewritten, Seq: v.lastGood + 1,
+			Text: fmt.Sprintf("link %d is not the one that was signed: the chain was rewritten somewhere from %d on", link.Seq, v.lastGood+1)}
+	} else if ok {
+		v.lastGood = link.Seq
+	}
+	return nil
+}
+
+func (v *Verifier) gap(link Link) *Finding {
+	if link.Seq > v.seq+1 {
+		return &Finding{Problem: Missing, Seq: v.seq + 1, Text: fmt.Sprintf("link %d is missing: %d is followed by %d", v.seq+1, v.seq, link.Seq)}
+	}
+	return &Finding{Problem: Reordered, Seq: link.Seq, EntryID: link.Entry.ID, Text: fmt.Sprintf("link %d stands after link %d", link.Seq, v.seq)}
+}
+
+// unsealed explains an entry that is not what its leaf says.
+func (v *Verifier) unsealed(link Link, leaf Hash, page []Link) *Finding {
+	if at := slices.IndexFunc(page, func(other Link) bool { return other.Seq != link.Seq && other.Leaf == leaf.String() }); at >= 0 {
+		return reordered(link, page[at].Seq)
+	}
+	field := v.guess(link.Entry, func(candidate Hash) bool { return candidate.String() == link.Leaf })
+	return &Finding{Problem: Changed, Seq: link.Seq, EntryID: link.Entry.ID, Field: field,
+		Text: fmt.Sprintf("entry %s at %d was changed after it was sealed%s", link.Entry.ID, link.Seq, in(field))}
+}
+
+// unlinked explains a link that does not follow from the one before.
+func (v *Verifier) unlinked(link Link, leaf Hash, page []Link) *Finding {
+	if v.seq > 0 && Next(v.previous, leaf).String() == link.Link {
+		return &Finding{Problem: Inserted, Seq: v.seq, EntryID: v.headEntry,
+			Text: fmt.Sprintf("entry %s at %d was inserted: what follows was sealed without it", v.headEntry, v.seq)}
+	}
+	// Its own predecessor stands elsewhere: it is at home there. Else what follows v.seq does.
+	at := slices.IndexFunc(page, func(other Link) bool {
+		own, err := hex.DecodeString(other.Link)
+		return err == nil && len(own) == len(Hash{}) && Next(Hash(own), leaf).String() == link.Link
+	})
+	if at >= 0 {
+		return reordered(link, page[at].Seq+1)
+	}
+	for _, other := range page {
+		own, err := other.Entry.Canonical()
+		if err != nil || other.Seq == link.Seq {
+			continue
+		}
+		switch leafOf := Leaf(own); {
+		case Next(v.head, leafOf).String() == link.Link:
+			return reordered(link, other.Seq)
+		case other.Seq > link.Seq && Next(v.head, leafOf).String() == other.Link:
+			return &Finding{Problem: Inserted, Seq: link.Seq, EntryID: link.Entry.ID,
+				Text: fmt.Sprintf("entry %s at %d was inserted: %d was sealed after %d", link.Entry.ID, link.Seq, other.Seq, v.seq)}
+		}
+	}
+	if field := v.guess(link.Entry, func(candidate Hash) bool { return Next(v.head, candidate).String() == link.Link }); field != "" {
+		return &Finding{Problem: Changed, Seq: link.Seq, EntryID: link.Entry.ID, Field: field,
+			Text: fmt.Sprintf("entry %s at %d was changed after it was sealed, and its leaf with it%s", link.Entry.ID, link.Seq, in(field))}
+	}
+	return &Finding{Problem: Missing, Seq: link.Seq, EntryID: link.Entry.ID,
+		Text: fmt.Sprintf("link %d does not follow from link %d: what stood between them is missing, or entry %s was changed together with its leaf",
+			link.Seq, v.seq, link.Entry.ID)}
+}
+
+func reordered(link Link, home int) *Finding {
+	return &Finding{Problem: Reordered, Seq: link.Seq, EntryID: link.Entry.ID,
+		Text: fmt.Sprintf("entries were reordered: %s stands at %d and changed places with %d", link.Entry.ID, link.Seq, home)}
+}
+
+func in(field string) string {
+	if field == "" {
+		return ""
+	}
+	return ": " + field + " differs"
+}
+
+// firstDifference is the first field in which two canonical forms differ; empty when that is not told.
+func firstDifference(a, b []byte) string {
+	var left, right map[string]json.RawMessage
+	if json.Unmarshal(a, &left) != nil || json.Unmarshal(b, &right) != nil {
+		return ""
+	}
+	var names []string
+	for name := range left {
+		names = append(names, name)
+	}
+	for name := range right {
+		if _, ok := left[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !bytes.Equal(left[name], right[name]) {
+			return name
+		}
+	}
+	return ""
+}
