@@ -3,7 +3,6 @@ package graph
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -110,7 +109,9 @@ func (r *mutationResolver) RegisterAdapter(ctx context.Context, input model.Regi
 }
 
 func (r *mutationResolver) GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string, limits *catalog.EntitlementLimits, expiresAt *time.Time, reason *string) (*db.Entitlement, error) {
-	return r.Catalog.GrantEntitlement(ctx, projectID, appSlug)
+	return r.Catalog.GrantEntitlement(ctx, catalog.GrantInput{
+		ProjectID: projectID, AppSlug: appSlug, Limits: value(limits), ExpiresAt: expiresAt, Reason: value(reason),
+	})
 }
 
 func (r *mutationResolver) RevokeEntitlement(ctx context.Context, projectID ids.ID, appSlug string, reason *string) (*db.Entitlement, error) {
@@ -118,7 +119,17 @@ func (r *mutationResolver) RevokeEntitlement(ctx context.Context, projectID ids.
 }
 
 func (r *queryResolver) Entitlements(ctx context.Context, projectID ids.ID, ended bool, first *int, after *string) (*model.EntitlementConnection, error) {
-	panic(fmt.Errorf("not implemented: Entitlements - entitlements"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Catalog.Entitlements(ctx, projectID, ended, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.EntitlementConnection{PageInfo: pageInfo(found), Edges: edges(found, func(cursor string, row *db.Entitlement) *model.EntitlementEdge {
+		return &model.EntitlementEdge{Cursor: cursor, Node: row}
+	})}, nil
 }
 
 func (r *queryResolver) Apps(ctx context.Context, search *string, first *int, after *string) (*model.AppConnection, error) {

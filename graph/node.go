@@ -37,8 +37,12 @@ func (r *Resolver) nodeReads() map[ids.Kind]nodeRead {
 		ids.Operation:  asNode(func(ctx context.Context, id ids.ID) (*operation.View, error) { return operation.Get(ctx, r.DB, id) }),
 
 		ids.OrphanedResource: asNode(r.Orphans.Get),
+		ids.ControlPlane:     asNode(r.Shares.Get),
 		ids.PolicyOverlay:    asNode(r.Policies.Overlay),
 		ids.RuntimeSecret:    asNode(r.Secrets.Get),
+
+		ids.Webhook:         asNode(r.Webhooks.Get),
+		ids.WebhookDelivery: asNode(r.Webhooks.Delivery),
 
 		ids.Tenant:         asNode(r.Identity.Tenant),
 		ids.Project:        asNode(r.Identity.Project),

@@ -2,26 +2,36 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/page"
 	"github.com/gpuaas/app-platform/service/policy"
 )
 
 func (r *mutationResolver) SetPolicy(ctx context.Context, input model.SetPolicyInput) (*db.PolicyOverlay, error) {
-	panic(fmt.Errorf("not implemented: SetPolicy - setPolicy"))
+	return r.Policies.SetPolicy(ctx, overlayInput(input))
 }
 
 func (r *queryResolver) PolicyOverlays(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, first *int, after *string) (*model.PolicyOverlayConnection, error) {
-	panic(fmt.Errorf("not implemented: PolicyOverlays - policyOverlays"))
+	args, err := page.Of(first, after, shortPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Policies.Overlays(ctx, tenantID, projectID, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.PolicyOverlayConnection{PageInfo: pageInfo(found), Edges: edges(found, func(cursor string, row *db.PolicyOverlay) *model.PolicyOverlayEdge {
+		return &model.PolicyOverlayEdge{Cursor: cursor, Node: row}
+	})}, nil
 }
 
 func (r *queryResolver) EffectivePolicy(ctx context.Context, projectID ids.ID) (*policy.EffectiveView, error) {
-	panic(fmt.Errorf("not implemented: EffectivePolicy - effectivePolicy"))
+	return r.Policies.Effective(ctx, projectID)
 }
 
 func (r *queryResolver) PreviewPolicy(ctx context.Context, input model.SetPolicyInput) (*policy.Preview, error) {
-	panic(fmt.Errorf("not implemented: PreviewPolicy - previewPolicy"))
+	return r.Policies.Preview(ctx, overlayInput(input))
 }

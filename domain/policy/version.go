@@ -196,3 +196,17 @@ func (s span) covered(by []span) bool {
 	}
 	return rest.empty()
 }
+
+// Admits says whether any of the constraints lets a version in. A constraint that cannot be read lets in none.
+func Admits(constraints []string, version string) bool {
+	return slices.ContainsFunc(constraints, func(text string) bool {
+		one, ok := parseSpan(text)
+		return ok && one.has(version)
+	})
+}
+
+// Constraint says whether a text is a constraint on versions, such as ">=1.2 <2".
+func Constraint(text string) bool {
+	_, ok := parseSpan(text)
+	return ok && len(text) <= maxWord
+}

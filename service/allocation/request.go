@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dballocation "github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
@@ -18,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/service/capacity"
 	"github.com/gpuaas/app-platform/service/check"
 	"github.com/gpuaas/app-platform/service/idem"
+	"github.com/gpuaas/app-platform/service/overlay"
 )
 
 // RequestInput is what capacity is asked for.
@@ -37,8 +39,8 @@ type RequestInput struct {
 // project.
 //
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, CAPACITY_EXHAUSTED when no node fits,
-// LIMIT_EXCEEDED at input.count when the project's quota does not allow as many GPUs,
-// IDEMPOTENCY_KEY_REUSED.
+// LIMIT_EXCEEDED at input.count when the project's quota does not allow as many GPUs, POLICY_DENIED at
+// input.region, input.sku or input.count (GPUs, spending), IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Request(ctx context.Context, in RequestInput) ([]*db.Allocation, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -103,14 +105,21 @@ func authorise(ctx context.Context, t *tx.Tx, id ids.ID) (*db.Project, error) {
 
 // write binds each allocation to a node and stores it, within the project's quota.
 func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, made []ids.ID) ([]*db.Allocation, error) {
-	project, err := capacity.Hold(ctx, t, seen)
+	rules, err := overlay.Load(ctx, t, seen.TenantID, seen.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.want().Permitted(rules, "input"); err != nil {
+		return nil, err
+	}
+	project, err := capacity.Hold(ctx, t, seen, rules.Counts())
 	if err != nil {
 		return nil, err
 	}
 	out := make([]*db.Allocation, len(made))
 	for i, id := range made {
 		out[i], err = capacity.Place(ctx, t, capacity.Draft{
-			ID: id, Project: project, Want: *in.want(), Name: in.name(i), SchedulerType: in.SchedulerType, Metadata: in.IntegrationMetadata,
+			ID: id, Project: project, Want: *in.want(), Policy: rules, Name: in.name(i), SchedulerType: in.SchedulerType, Metadata: in.IntegrationMetadata,
 		})
 		if fault.Is(err, fault.CapacityUnavailable) {
 			return nil, fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now", i+1, in.Count)
@@ -122,11 +131,26 @@ func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, m
 	if err := capacity.GPUs(ctx, t, project, "input.count"); err != nil {
 		return nil, err
 	}
+	if err := affordable(ctx, t, rules, project.ID); err != nil {
+		return nil, err
+	}
 	return out, audit.Write(ctx, t, audit.Entry{
 		Action: "requestAllocation", Key: authz.AllocationCreate, ObjectID: project.ID,
 		Object: authz.Object{TenantID: project.TenantID, ProjectID: project.ID},
 		After:  map[string]any{"allocations": made, "shape": in.Shape, "gpuCount": out[0].GpuCount, "sku": in.SKU, "region": in.Region},
 	})
+}
+
+// affordable holds what the project rents, the newly placed with it, against the ceilings of policy.
+func affordable(ctx context.Context, t *tx.Tx, rules *policy.Effective, projectID ids.ID) error {
+	if !rules.Counts() {
+		return nil
+	}
+	usage, err := overlay.Count(ctx, t, projectID, "", false)
+	if err != nil {
+		return err
+	}
+	return policy.Join(rules.GPUs(usage.GPUs, "input.count"), rules.HourlyCost(usage.Spending, "input.count"))
 }
 
 // name numbers the names when several are asked for; empty for one made up from the id.

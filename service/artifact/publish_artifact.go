@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/check"
 	"github.com/gpuaas/app-platform/service/idem"
+	"github.com/gpuaas/app-platform/service/overlay"
 )
 
 // PublishArtifactInput is what a new artifact is made from.
@@ -40,8 +41,9 @@ type made struct {
 var errGoOn = errors.New("the artifact has to be fetched")
 
 // PublishArtifact stores an artifact as a draft, after its manifest was fetched and held against
-// its digest. Key: artifact.publish on the platform. The faults are those of Registries.Fetch, and
-// CONFLICT when the digest is published.
+// its digest. Key: artifact.publish on the platform. The faults are those of Registries.Fetch,
+// POLICY_DENIED at input.ref when the platform's policy does not let its source through, and CONFLICT when
+// the digest is published.
 //
 // The registry is asked between two transactions, as it may take its time: the first authorises
 // and looks whether this is a repeat, the second claims the idempotency key and writes.
@@ -54,6 +56,9 @@ func (s *Service) PublishArtifact(ctx context.Context, in PublishArtifactInput) 
 	}
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		if out, _, err = claim(ctx, t, in); out != nil || err != nil {
+			return err
+		}
+		if err := permitted(ctx, t, in.Ref); err != nil {
 			return err
 		}
 		return errGoOn
@@ -88,10 +93,23 @@ func claim(ctx context.Context, t *tx.Tx, in PublishArtifactInput) (*db.Artifact
 	return row, made.ID, err
 }
 
+// permitted asks the platform's policy for where an artifact comes from: before its registry is dialled, and
+// again when it is stored.
+func permitted(ctx context.Context, t *tx.Tx, ref string) error {
+	rules, err := overlay.Load(ctx, t, "", "")
+	if err != nil {
+		return err
+	}
+	return rules.Source(ref, "input.ref")
+}
+
 func (s *Service) store(ctx context.Context, t *tx.Tx, in PublishArtifactInput, found *Found) (*db.Artifact, error) {
 	repeated, id, err := claim(ctx, t, in)
 	if repeated != nil || err != nil {
 		return repeated, err
+	}
+	if err := permitted(ctx, t, in.Ref); err != nil {
+		return nil, err
 	}
 	evidence, err := s.evidence(found)
 	if err != nil {

@@ -28,8 +28,9 @@ const instancesSQL = `SELECT i.id, i.permission_family, i.runtime_backend, i.sta
 	FROM instance i
 	LEFT JOIN manifest m ON m.id = i.manifest_id
 	LEFT JOIN operation l ON l.id = i.last_operation_id
-	LEFT JOIN LATERAL (SELECT max(g.revoked_at) AS ended FROM entitlement g WHERE g.project_id = i.project_id AND g.app_slug = i.app_slug
-		AND NOT EXISTS (SELECT FROM entitlement h WHERE h.project_id = i.project_id AND h.app_slug = i.app_slug AND h.revoked_at IS NULL)) r ON $2
+	LEFT JOIN LATERAL (SELECT max(coalesce(g.revoked_at, g.expires_at)) AS ended FROM entitlement g WHERE g.project_id = i.project_id AND g.app_slug = i.app_slug
+		AND NOT EXISTS (SELECT FROM entitlement h WHERE h.project_id = i.project_id AND h.app_slug = i.app_slug AND h.revoked_at IS NULL
+			AND (h.expires_at IS NULL OR h.expires_at > now()))) r ON $2
 	LEFT JOIN LATERAL (SELECT v.occurred_at FROM (SELECT x.type, x.occurred_at, x.seq FROM app_instance_event x
 			WHERE x.instance_id = i.id ORDER BY x.seq DESC LIMIT ` + maxEvents + `) v
 		WHERE v.type IN ('apps.instance.healthy', 'apps.instance.degraded', 'apps.instance.unhealthy') ORDER BY v.seq DESC LIMIT 1) e ON $2

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/check"
@@ -53,6 +54,18 @@ func (w *Want) Check(wrong *check.Input, path string) {
 	CheckName(wrong, path+".region", w.Region)
 }
 
+// Permitted asks policy for the region and the SKU that are named, at the path of the input that names them.
+func (w *Want) Permitted(rules *policy.Effective, path string) error {
+	var answers []error
+	if w.Region != "" {
+		answers = append(answers, rules.Region(w.Region, path+".region"))
+	}
+	if w.SKU != "" {
+		answers = append(answers, rules.SKU(w.SKU, path+".sku"))
+	}
+	return policy.Join(answers...)
+}
+
 // CheckName notes what is wrong with the name of a region, a SKU or a scheduler; empty is fine.
 func CheckName(wrong *check.Input, path, value string) {
 	if value != "" && !placePattern.MatchString(value) {
@@ -69,12 +82,14 @@ type Draft struct {
 	Name          string
 	SchedulerType string
 	Metadata      json.RawMessage
+	// Policy chooses among regions and SKUs where none is named. Whoever names one asks policy for it.
+	Policy *policy.Effective
 	// CreatedBy is the operation that asks for it along with a change; empty for none.
 	CreatedBy ids.ID
 }
 
 // Place binds an allocation to a node, whose row stays locked until the commit, and stores it.
-// CAPACITY_EXHAUSTED when no node has room.
+// CAPACITY_EXHAUSTED when no node that policy lets through has room.
 func Place(ctx context.Context, t *tx.Tx, draft Draft) (*db.Allocation, error) {
 	wanted := 0
 	if draft.Want.GPUCount != nil {
@@ -83,8 +98,9 @@ func Place(ctx context.Context, t *tx.Tx, draft Draft) (*db.Allocation, error) {
 	var node ids.ID
 	var gpus int
 	var region, sku string
-	err := t.QueryRow(ctx, `SELECT node_id, node_gpus, node_region, node_sku FROM platform.pick_node($1, $2, $3, $4)`,
-		draft.Want.Shape, wanted, draft.Want.SKU, draft.Want.Region).Scan(&node, &gpus, &region, &sku)
+	skus, regions := draft.choices()
+	err := t.QueryRow(ctx, `SELECT node_id, node_gpus, node_region, node_sku FROM platform.pick_node($1, $2, $3, $4, $5, $6, $7, $8)`,
+		draft.Want.Shape, wanted, draft.Want.SKU, draft.Want.Region, skus.Only, skus.Not, regions.Only, regions.Not).Scan(&node, &gpus, &region, &sku)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fault.New(fault.CapacityUnavailable, "no node has room just now")
 	}
@@ -108,6 +124,17 @@ func Place(ctx context.Context, t *tx.Tx, draft Draft) (*db.Allocation, error) {
 		return nil, fmt.Errorf("store allocation %s: %w", draft.ID, err)
 	}
 	return row, nil
+}
+
+// choices are the SKUs and regions to pick among; one that is named leaves no choice.
+func (d *Draft) choices() (skus, regions policy.Choice) {
+	if d.Want.SKU == "" {
+		skus = d.Policy.SKUs()
+	}
+	if d.Want.Region == "" {
+		regions = d.Policy.Regions()
+	}
+	return skus, regions
 }
 
 func (d *Draft) name() string {

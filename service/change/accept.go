@@ -121,10 +121,23 @@ func (c *Change) permit(said *adapter.PlanAnswer) error {
 	if refusal := c.refused(); refusal != nil {
 		return refusal
 	}
+	if refusal := c.unseen(); refusal != nil {
+		return refusal
+	}
 	if c.needsReason() && c.Asked.Reason == "" {
 		return reasonMissing("a " + c.Rule.Noun + " needs a reason: " + c.Rule.Reason)
 	}
 	return nil
+}
+
+// unseen refuses what may disturb other projects by somebody who has not looked: what takes something away from a
+// shared control plane that others are attached to needs its plan, which names them.
+func (c *Change) unseen() error {
+	if len(c.Attached) == 0 || c.Asked.PlanHash != "" || !c.Rule.Disturbs {
+		return nil
+	}
+	message := fmt.Sprintf("%d other projects use this control plane: plan the %s first and pass the plan's hash", len(c.Attached), c.Rule.Noun)
+	return fault.New(fault.FailedPrecondition, "%s", message).With(fault.Reason{Code: fault.Required, Message: message, Path: "input.planHash"})
 }
 
 // carry writes state, operation, events and audit.
@@ -211,6 +224,9 @@ func (c *Change) audit(ctx context.Context, t *tx.Tx, before map[string]any) err
 	after["operation"], after["kind"], after["force"], after["desired"] = c.Operation.ID, c.Kind, c.Force, c.wantedAfter()
 	if c.Asked.RetryOf != "" {
 		after["retryOf"] = c.Asked.RetryOf
+	}
+	if len(c.Attached) > 0 {
+		after["attachedProjects"] = c.Attached
 	}
 	err = audit.Write(ctx, t, audit.Entry{Action: c.idemVerb(), Key: key, Object: object(c.Instance), ObjectID: c.subjectID(),
 		Reason: c.Asked.Reason, Before: before, After: after})

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/impact"
 	"github.com/gpuaas/app-platform/service/operation"
 )
 
@@ -56,6 +57,12 @@ func (e *Engine) look(ctx context.Context, request *Request, action string) (*Ch
 			func() error { return c.lock(ctx, t, false) },
 			func() error { return c.load(ctx, t, false) },
 			func() error { return c.judge(ctx, t) },
+			func() (err error) {
+				if action != request.Action { // only a plan shows it
+					c.Impact, err = impact.Of(ctx, t, c.Instance.ID)
+				}
+				return err
+			},
 		} {
 			if err := step(); err != nil {
 				return err
@@ -135,6 +142,7 @@ func (c *Change) plan(said *adapter.PlanAnswer) (*Plan, error) {
 	out := &Plan{
 		Hash: hash, Kind: c.Kind, InstanceID: c.Instance.ID, Allowed: c.refused() == nil, Members: c.planned(), WorkLost: []*operation.Work{},
 		Verdicts: []*Verdict{}, Reversible: c.Rule.Reversible, Reversal: c.Rule.Reversal, SupersedesIDs: []ids.ID{}, Change: shown,
+		Impact: c.Impact,
 	}
 	for _, v := range c.verdicts {
 		out.Verdicts = append(out.Verdicts, v.view())

@@ -18,7 +18,9 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/capacity"
+	"github.com/gpuaas/app-platform/service/impact"
 	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/overlay"
 )
 
 // Change is a request with the facts that it rests on, what the rules say to it, and, once it was
@@ -27,7 +29,9 @@ type Change struct {
 	*Request
 	Rule Rule
 
-	Project  *db.Project
+	Project *db.Project
+	// Terms are what policy and entitlement leave of the change; nil for kinds that they have no say in.
+	Terms    *overlay.Terms
 	Instance *db.Instance
 	// Stored is the manifest that the instance runs.
 	Stored   *db.Manifest
@@ -42,6 +46,10 @@ type Change struct {
 	Adapter     *db.Adapter
 	// Wanted is how many members are asked for now, by component.
 	Wanted map[string]int
+	// Attached are the other projects that use its control plane.
+	Attached []impact.Attached
+	// Impact is whom it would touch; nil unless a plan shows it.
+	Impact *impact.Impact
 
 	// Seats are the members that come, in order.
 	Seats []Seat
@@ -131,17 +139,23 @@ func (c *Change) authorise(t *tx.Tx, action string) error {
 	return audit.Require(t, action, authz.AllocationCreate, where, c.Instance.ProjectID)
 }
 
-// lock locks the project when it has a quota that counts here, and the instance.
+// lock locks the policy of what it rules, the project when something of it is counted here, and the instance.
 func (c *Change) lock(ctx context.Context, t *tx.Tx, locked bool) error {
 	project, err := t.Project.Query().Where(dbproject.ID(c.Instance.ProjectID)).Only(ctx)
 	if err != nil {
 		return fmt.Errorf("load project %s: %w", c.Instance.ProjectID, err)
 	}
-	if c.Project = project; !locked {
+	c.Project, c.Terms = project, nil
+	if c.ruled() {
+		if c.Terms, err = overlay.LoadTerms(ctx, t, project, c.Instance.AppSlug); err != nil {
+			return err
+		}
+	}
+	if !locked {
 		return nil
 	}
 	if c.Rule.Places {
-		if c.Project, err = capacity.Hold(ctx, t, project); err != nil {
+		if c.Project, err = capacity.Hold(ctx, t, project, c.Terms.Counts()); err != nil {
 			return err
 		}
 	}
@@ -158,6 +172,9 @@ func (c *Change) load(ctx context.Context, t *tx.Tx, locked bool) (err error) {
 		return err
 	}
 	if c.Wanted, err = operation.Wanted(c.Instance); err != nil {
+		return err
+	}
+	if c.Attached, err = impact.AttachedTo(ctx, t, c.Instance); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context, *tx.Tx, bool) error{c.loadMembers, c.loadAllocations} {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -27,6 +28,8 @@ type basis struct {
 	Open        []ids.ID
 	Verdicts    []verdictBasis
 	Adapter     *adapterBasis
+	// Attached are the other projects that it would touch.
+	Attached []ids.ID `json:",omitempty"`
 }
 
 type askedBasis struct {
@@ -75,6 +78,8 @@ type allocationBasis struct {
 type verdictBasis struct {
 	Source  lifecycle.VerdictSource
 	Outcome lifecycle.VerdictOutcome
+	// Reasons are those of a refusal by quota or policy: another rule is another plan.
+	Reasons []fault.Reason
 }
 
 type adapterBasis struct {
@@ -103,7 +108,14 @@ func (c *Change) hash(said *adapter.PlanAnswer) (string, error) {
 		on.Open = append(on.Open, op.ID)
 	}
 	for _, v := range c.verdicts {
-		on.Verdicts = append(on.Verdicts, verdictBasis{v.source, v.outcome})
+		one := verdictBasis{Source: v.source, Outcome: v.outcome}
+		if v.refusal != nil && (v.source == lifecycle.VerdictQuota || v.source == lifecycle.VerdictPolicy) {
+			one.Reasons = v.refusal.Reasons
+		}
+		on.Verdicts = append(on.Verdicts, one)
+	}
+	for _, one := range c.Attached {
+		on.Attached = append(on.Attached, one.ProjectID)
 	}
 	encoded, err := json.Marshal(on)
 	if err != nil {

@@ -87,7 +87,7 @@ func (c *Change) usable(allocation *db.Allocation, id ids.ID, path string) error
 func (c *Change) create(ctx context.Context, t *tx.Tx) ([]*db.Allocation, error) {
 	c.created = nil
 	for i := range c.Made.Members {
-		row, err := capacity.Place(ctx, t, capacity.Draft{ID: ids.New(ids.Allocation), Project: c.Project, Want: *c.Intent, CreatedBy: c.Made.Operation})
+		row, err := capacity.Place(ctx, t, capacity.Draft{ID: ids.New(ids.Allocation), Project: c.Project, Want: *c.Intent, Policy: c.Terms.Policy, CreatedBy: c.Made.Operation})
 		if fault.Is(err, fault.CapacityUnavailable) {
 			return nil, fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now", i+1, len(c.Made.Members)).At("input.intent")
 		}

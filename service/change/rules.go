@@ -21,6 +21,8 @@ type Rule struct {
 	More int
 	// Reason says when a reason must be given, force aside; empty for never.
 	Reason string
+	// Disturbs says that it takes something away from who uses the instance, or may.
+	Disturbs bool
 	// Touches is what becomes of the member, or of each member of the instance.
 	Touches lifecycle.PlanAction
 	// Reversible says whether it can be taken back, and Reversal how, or why not.
@@ -45,7 +47,7 @@ var (
 var rules = []Rule{
 	{Kind: lifecycle.MembersAdd, Noun: "addition of members", Instance: running, Places: true, More: 1, Touches: lifecycle.PlanAdd,
 		Reversible: true, Reversal: "remove the new members"},
-	{Kind: lifecycle.MemberDrain, Noun: "drain", Instance: running, Member: inService[:2], Touches: lifecycle.PlanDrain,
+	{Kind: lifecycle.MemberDrain, Noun: "drain", Disturbs: true, Instance: running, Member: inService[:2], Touches: lifecycle.PlanDrain,
 		Reversible: true, Reversal: "cancel the drain, or uncordon the member"},
 	{Kind: lifecycle.MemberCordon, Noun: "cordon", Instance: running, Member: inService[:1], Touches: lifecycle.PlanChange,
 		Reversible: true, Reversal: "uncordon the member"},
@@ -53,19 +55,19 @@ var rules = []Rule{
 		Reversible: true, Reversal: "cordon the member"},
 	{Kind: lifecycle.MemberLabel, Noun: "change of labels", Instance: running, Member: inService, Touches: lifecycle.PlanChange,
 		Reversible: true, Reversal: "label it as before"},
-	{Kind: lifecycle.MemberRemove, Noun: "removal", Instance: running, Member: unremoved, More: -1, Touches: lifecycle.PlanRemove,
+	{Kind: lifecycle.MemberRemove, Noun: "removal", Disturbs: true, Instance: running, Member: unremoved, More: -1, Touches: lifecycle.PlanRemove,
 		Reversal: "what a removed member held is gone; a new one can be added"},
-	{Kind: lifecycle.MemberReplace, Noun: "replacement", Instance: running, Member: []lifecycle.MemberStatus{
+	{Kind: lifecycle.MemberReplace, Noun: "replacement", Disturbs: true, Instance: running, Member: []lifecycle.MemberStatus{
 		lifecycle.MemberActive, lifecycle.MemberDraining, lifecycle.MemberDrained, lifecycle.MemberRemoving, lifecycle.MemberFailed},
 		Places: true, Reason: "the member is ACTIVE and HEALTHY", Touches: lifecycle.PlanReplace,
 		Reversal: "what the old member held is gone once it has left"},
 	{Kind: lifecycle.MemberRecover, Noun: "recovery", Instance: running, Member: []lifecycle.MemberStatus{lifecycle.MemberFailed},
 		Touches: lifecycle.PlanRecover, Reversible: true, Reversal: "remove the member"},
-	{Kind: lifecycle.InstanceUpgrade, Noun: "upgrade", Instance: running, Touches: lifecycle.PlanChange,
+	{Kind: lifecycle.InstanceUpgrade, Noun: "upgrade", Disturbs: true, Instance: running, Touches: lifecycle.PlanChange,
 		Reversible: true, Reversal: "roll back to the generation before"},
-	{Kind: lifecycle.InstanceRollback, Noun: "rollback", Instance: running, Touches: lifecycle.PlanChange,
+	{Kind: lifecycle.InstanceRollback, Noun: "rollback", Disturbs: true, Instance: running, Touches: lifecycle.PlanChange,
 		Reversible: true, Reversal: "upgrade, or roll back to another generation"},
-	{Kind: lifecycle.InstanceDecommission, Noun: "decommission", Instance: anyState, Touches: lifecycle.PlanRemove,
+	{Kind: lifecycle.InstanceDecommission, Noun: "decommission", Disturbs: true, Instance: anyState, Touches: lifecycle.PlanRemove,
 		Reversal: "what the instance held is gone; a new one can be launched"},
 }
 

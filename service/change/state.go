@@ -10,12 +10,13 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/impact"
 	"github.com/gpuaas/app-platform/service/operation"
 )
 
 // state asks what the states of instance, member, open operations, allocations and versions say.
 func (c *Change) state(ctx context.Context, t *tx.Tx) error {
-	for _, rule := range []func() error{c.instanceState, c.clash, c.memberState} {
+	for _, rule := range []func() error{c.instanceState, c.inUse, c.clash, c.memberState} {
 		if err := rule(); err != nil {
 			return err
 		}
@@ -38,6 +39,14 @@ func (c *Change) instanceState() error {
 		return fault.New(fault.FailedPrecondition, "the instance is %s, and a %s needs it %s", row.Status, c.Rule.Noun, either(c.Rule.Instance)).At(c.subject())
 	}
 	return nil
+}
+
+// inUse refuses to end a control plane under the projects that are attached to it, unless force was chosen.
+func (c *Change) inUse() error {
+	if c.Kind != lifecycle.InstanceDecommission || c.Force || len(c.Attached) == 0 {
+		return nil
+	}
+	return impact.InUse(c.Attached, c.subject())
 }
 
 // clash holds it against the operations that are open on the instance.

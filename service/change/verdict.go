@@ -51,7 +51,7 @@ func (c *Change) judge(ctx context.Context, t *tx.Tx) error {
 			return err
 		}
 	}
-	return c.say(lifecycle.VerdictPolicy, nil)
+	return c.judgePolicy(ctx, t)
 }
 
 // say notes a source's answer; an error that is no fault is passed on.
@@ -93,8 +93,11 @@ func (c *Change) refused() *fault.Fault {
 	return nil
 }
 
-// quota counts what the change adds against the project's quota.
+// quota counts what the change adds against the project's entitlement to the app and its quota.
 func (c *Change) quota(ctx context.Context, t *tx.Tx) error {
+	if err := c.entitled(); err != nil {
+		return err
+	}
 	if c.Kind == lifecycle.MembersAdd {
 		if err := capacity.Members(ctx, t, c.Project, c.Count, "input.count"); err != nil {
 			return err

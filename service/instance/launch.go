@@ -20,17 +20,21 @@ import (
 
 // LaunchInput is what a launch is made from.
 type LaunchInput struct {
-	ProjectID       ids.ID
-	AppSlug         string
-	Version         string // empty for the active one
-	Name            string
-	AllocationIDs   []ids.ID
-	Components      []Component // empty for the manifest's defaults
-	Config          json.RawMessage
-	DeadlineSeconds int
-	Smoke           bool
-	Reason          string
-	IdempotencyKey  string
+	ProjectID     ids.ID
+	AppSlug       string
+	Version       string // empty for the active one
+	Name          string
+	AllocationIDs []ids.ID
+	Components    []Component // empty for the manifest's defaults
+	Config        json.RawMessage
+	// OperatingMode is who runs its control plane, and ControlPlaneScope whom that serves; empty for the tenant's
+	// own, and for one project.
+	OperatingMode     lifecycle.OperatingMode     `json:",omitempty"`
+	ControlPlaneScope lifecycle.ControlPlaneScope `json:",omitempty"`
+	DeadlineSeconds   int
+	Smoke             bool
+	Reason            string
+	IdempotencyKey    string
 }
 
 // Component is how many members of a component are wanted, and where.
@@ -50,14 +54,16 @@ type Started struct {
 type made struct{ Instance, Operation ids.ID }
 
 // Launch accepts a launch: the instance, its members bound to the nodes of their allocations, and
-// the operation that brings them up. It asks for <family>.instance.create on the project, and for
-// manifest.smoke as well when a manifest is being tested.
+// the operation that brings them up. It asks for <family>.instance.create on the project, for
+// manifest.smoke as well when a manifest is being tested, and for control_plane.create on the tenant
+// when the control plane serves more than the project or is not the tenant's own.
 //
 // Faults: NOT_FOUND (project, app, version, allocation), NOT_ENTITLED, FAILED_PRECONDITION (no
 // launchable version, allocation not ready), CONFLICT (allocation in use, name taken), INCOMPATIBLE,
 // CONFIG_INVALID with the config's path, LIMIT_EXCEEDED at input.components beyond the project's quota,
 // INVALID_ARGUMENT, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Launch(ctx context.Context, in LaunchInput) (*Started, error) {
+	in.settle()
 	if err := in.check(); err != nil {
 		return nil, err
 	}
@@ -86,6 +92,16 @@ func (s *Service) Launch(ctx context.Context, in LaunchInput) (*Started, error) 
 		return err
 	})
 	return out, err
+}
+
+// settle fills in what was left out.
+func (in *LaunchInput) settle() {
+	if in.OperatingMode == "" {
+		in.OperatingMode = lifecycle.ModeTenantDedicated
+	}
+	if in.ControlPlaneScope == "" {
+		in.ControlPlaneScope = lifecycle.ControlPlaneProject
+	}
 }
 
 // check refuses input that is wrong by itself.
@@ -155,6 +171,11 @@ func (s *Service) authoriseLaunch(ctx context.Context, t *tx.Tx, in LaunchInput)
 	if err := audit.Require(t, action, key, where, project.ID); err != nil {
 		return nil, nil, err
 	}
+	if in.OperatingMode != lifecycle.ModeTenantDedicated || in.ControlPlaneScope != lifecycle.ControlPlaneProject {
+		if err := audit.Require(t, action, authz.ControlPlaneCreate, authz.Object{TenantID: project.TenantID}, project.TenantID); err != nil {
+			return nil, nil, err
+		}
+	}
 	if in.Smoke {
 		return project, app, audit.Require(t, action, authz.ManifestSmoke, where, project.ID)
 	}
@@ -212,6 +233,7 @@ func (p *launchPlan) createInstance(ctx context.Context, t *tx.Tx, made made) (*
 		SetName(p.in.Name).SetAppSlug(p.app.Slug).SetAppVersion(p.stored.Version).SetPermissionFamily(p.app.PermissionFamily).
 		SetManifestID(p.stored.ID).SetStatus(lifecycle.InstanceCreated).SetConfig(p.config).SetRoles(roles).
 		SetBoundCapacityShape(p.allocations[0].Shape).SetRuntimeBackend(p.stored.AdapterName).SetSmoke(p.in.Smoke).
+		SetOperatingMode(string(p.in.OperatingMode)).SetControlPlaneScope(string(p.in.ControlPlaneScope)).
 		SetCorrelationID(t.Request.CorrelationID).SetCreatedAt(t.Now).SetUpdatedAt(t.Now).Save(ctx)
 }
 
@@ -253,7 +275,8 @@ func (p *launchPlan) firstGeneration(ctx context.Context, t *tx.Tx, row *db.Inst
 func (p *launchPlan) announce(ctx context.Context, t *tx.Tx, row *db.Instance, op *db.Operation) error {
 	err := event.Append(ctx, t, row,
 		event.Draft{Type: lifecycle.EventInstanceRequested, OperationID: op.ID, Message: fmt.Sprintf("%s %s requested", row.AppSlug, row.AppVersion),
-			Payload: map[string]any{"name": row.Name, "version": row.AppVersion, "members": len(p.seats)}},
+			Payload: map[string]any{"name": row.Name, "version": row.AppVersion, "members": len(p.seats),
+				"operatingMode": row.OperatingMode, "controlPlaneScope": row.ControlPlaneScope}},
 		event.Draft{Type: lifecycle.EventOperationAccepted, OperationID: op.ID, Message: "launch accepted",
 			Payload: map[string]any{"kind": op.Kind, "deadline": op.Deadline}})
 	if err != nil {
@@ -265,6 +288,7 @@ func (p *launchPlan) announce(ctx context.Context, t *tx.Tx, row *db.Instance, o
 	}
 	return audit.Write(ctx, t, audit.Entry{
 		Action: "launchInstance", Key: key, Object: object(row), ObjectID: row.ID, Reason: p.in.Reason,
-		After: map[string]any{"name": row.Name, "app": row.AppSlug, "version": row.AppVersion, "operation": op.ID, "smoke": row.Smoke},
+		After: map[string]any{"name": row.Name, "app": row.AppSlug, "version": row.AppVersion, "operation": op.ID, "smoke": row.Smoke,
+			"operatingMode": row.OperatingMode, "controlPlaneScope": row.ControlPlaneScope},
 	})
 }

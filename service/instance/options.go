@@ -2,15 +2,16 @@ package instance
 
 import (
 	"context"
-
-	"github.com/jackc/pgx/v5"
+	"slices"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/overlay"
 	"github.com/gpuaas/app-platform/service/rows"
 )
 
@@ -25,7 +26,7 @@ type Options struct {
 }
 
 // Verdict is whether a launch into one allocation alone would be accepted; it is when there are no
-// reasons.
+// reasons, of the manifest, the entitlement or policy.
 type Verdict struct {
 	Allocation *db.Allocation
 	Reasons    []Reason
@@ -38,7 +39,8 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 	var app *db.App
 	var stored *db.Manifest
 	var free []*db.Allocation
-	var entitled []int
+	var levels []policy.Level
+	var held *overlay.Limits
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
 		tx.Row(&app, rows.App, `SELECT `+rows.AppColumns+` FROM app WHERE slug = $1`, slug),
@@ -46,7 +48,7 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 			WHERE app_slug = $1 AND (version = $2 OR ($2 = '' AND stage = 'ACTIVE'))`, slug, version),
 		tx.Rows(&free, rows.Allocation, `SELECT `+rows.AllocationColumns+` FROM allocation
 			WHERE project_id = $1 AND status = 'READY' AND instance_id IS NULL ORDER BY id LIMIT 256`, projectID),
-		tx.Rows(&entitled, scanInt, `SELECT 1 FROM entitlement WHERE project_id = $1 AND app_slug = $2 AND revoked_at IS NULL`, projectID, slug))
+		overlay.Levels(&levels, projectID), overlay.Held(&held, projectID, slug, s.DB.Now()))
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +62,40 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 	if err != nil {
 		return nil, err
 	}
-	options := &Options{Manifest: stored, Entitled: len(entitled) > 0}
+	terms := &overlay.Terms{Policy: policy.Merge(levels...), Entitlement: held, App: slug}
+	options := &Options{Manifest: stored, Entitled: held != nil}
+	whole := ofApp(terms, stored, document)
 	for _, allocation := range free {
 		verdict := manifest.Compatible(document, shapesOf([]*db.Allocation{allocation}), nil)
-		options.Allocations = append(options.Allocations, Verdict{Allocation: allocation, Reasons: verdict.Reasons})
+		reasons := slices.Concat(verdict.Reasons, ofAllocation(terms, allocation), whole)
+		options.Allocations = append(options.Allocations, Verdict{Allocation: allocation, Reasons: reasons})
 	}
 	return options, nil
+}
+
+// ofApp are the reasons of policy and entitlement against the app's version, wherever it is launched.
+func ofApp(terms *overlay.Terms, stored *db.Manifest, document *manifest.Manifest) []Reason {
+	rules := terms.Policy
+	answers := []error{rules.App(terms.App, "appSlug"), rules.Version(terms.App, stored.Version, "version")}
+	for _, artifact := range document.Artifacts {
+		answers = append(answers, rules.Source(artifact.Ref, "version"))
+	}
+	limits := terms.Entitlement.Within(overlay.Wanted{Version: stored.Version, VersionPath: "version"})
+	return slices.Concat(reasonsOf(limits), reasonsOf(policy.Join(answers...)))
+}
+
+// ofAllocation are those against one allocation.
+func ofAllocation(terms *overlay.Terms, allocation *db.Allocation) []Reason {
+	rules := terms.Policy
+	limits := terms.Entitlement.Within(overlay.Wanted{GPUs: allocation.GpuCount, GPUsPath: "allocations.0"})
+	return slices.Concat(reasonsOf(limits), reasonsOf(policy.Join(rules.Region(allocation.Region, "allocations.0"), rules.SKU(allocation.Sku, "allocations.0"))))
+}
+
+func reasonsOf(err error) []Reason {
+	if err == nil {
+		return nil
+	}
+	return fault.From(err).Reasons
 }
 
 // mayLaunch asks for the family's create key on the project. Who may launch nothing in the project
@@ -87,5 +117,3 @@ func mayLaunch(actor *authz.Actor, project *db.Project, app *db.App, slug string
 	}
 	return authz.RequireOn(actor, key, where)
 }
-
-func scanInt(row pgx.CollectableRow) (n int, err error) { return n, row.Scan(&n) }

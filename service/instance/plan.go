@@ -14,11 +14,11 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dballocation "github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	dbapp "github.com/gpuaas/app-platform/ent/generated/db/app"
-	dbentitlement "github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	dbmanifest "github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/capacity"
+	"github.com/gpuaas/app-platform/service/overlay"
 )
 
 // launchPlan is everything a launch will write, after every rule was asked.
@@ -26,6 +26,8 @@ type launchPlan struct {
 	in          LaunchInput
 	project     *db.Project
 	app         *db.App
+	terms       *overlay.Terms
+	usage       *overlay.Usage // zero when nothing of it is counted
 	stored      *db.Manifest
 	manifest    *manifest.Manifest
 	allocations []*db.Allocation // in the caller's order
@@ -52,17 +54,16 @@ func appOf(ctx context.Context, t *tx.Tx, slug string) (*db.App, error) {
 // planLaunch loads and locks what a launch rests on and asks every rule, in the order in which a
 // person would mend things.
 func planLaunch(ctx context.Context, t *tx.Tx, in LaunchInput, project *db.Project, app *db.App) (*launchPlan, error) {
-	held, err := capacity.Hold(ctx, t, project)
-	if err != nil {
-		return nil, err
-	}
-	p := &launchPlan{in: in, project: held, app: app}
+	p := &launchPlan{in: in, project: project, app: app}
 	for _, step := range []func(context.Context, *tx.Tx) error{p.entitled, p.findManifest, p.lockAllocations} {
 		if err := step(ctx, t); err != nil {
 			return nil, err
 		}
 	}
 	if err := p.count(); err != nil {
+		return nil, err
+	}
+	if err := p.permitted(); err != nil {
 		return nil, err
 	}
 	if err := fits(manifest.Compatible(p.manifest, shapesOf(p.allocations), p.counts)); err != nil {
@@ -84,18 +85,6 @@ func fits(verdict manifest.Verdict) error {
 		}
 	}
 	return verdict.Err()
-}
-
-func (p *launchPlan) entitled(ctx context.Context, t *tx.Tx) error {
-	held, err := t.Entitlement.Query().Where(dbentitlement.ProjectID(p.project.ID), dbentitlement.AppSlug(p.app.Slug),
-		dbentitlement.RevokedAtIsNil()).Exist(ctx)
-	if err != nil {
-		return fmt.Errorf("look for the entitlement: %w", err)
-	}
-	if !held {
-		return fault.New(fault.NotEntitled, "the project is not entitled to app %q", p.app.Slug).At("input.appSlug")
-	}
-	return nil
 }
 
 // findManifest picks the version; it is locked against promotion until the commit.

@@ -68,6 +68,7 @@ func setup(t *testing.T, change ...func(document map[string]any)) *bundle {
 		c(document)
 	}
 	b.stored = b.Manifest(lifecycle.StageActive, document)
+	b.Entitle(b.project, b.app)
 	b.one, b.two = b.allocation(), b.allocation()
 	b.made = b.Instance(b.project, b.stored, lifecycle.InstanceRunning, b.one, b.one, b.two)
 	b.SQL(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version, config, created_at)

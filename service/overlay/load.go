@@ -37,13 +37,31 @@ func Level(row pgx.CollectableRow) (policy.Level, error) {
 	if err := row.Scan((*string)(&id), (*string)(&scope), &document); err != nil {
 		return policy.Level{}, err
 	}
-	return levelOf(id, scope, document)
+	return LevelOf(id, scope, document)
 }
 
-func levelOf(id ids.ID, scope lifecycle.PolicyScope, document []byte) (policy.Level, error) {
+// LevelOf reads a stored overlay.
+func LevelOf(id ids.ID, scope lifecycle.PolicyScope, document []byte) (policy.Level, error) {
 	parsed, err := policy.Parse(scope, document)
 	if err != nil {
 		return policy.Level{}, fmt.Errorf("read overlay %s: %s", id, err) // ours to mend, and no fault of the caller's input
 	}
 	return policy.Level{Scope: scope, OverlayID: &id, Document: parsed}, nil
+}
+
+// Levels is the overlays of a project for a pipelined read, widest first; policy.Merge takes them.
+func Levels(into *[]policy.Level, projectID ids.ID) tx.Query {
+	return tx.Rows(into, Level, `SELECT id, scope, document FROM policy_overlay
+		WHERE superseded_at IS NULL AND (tenant_id IS NULL OR project_id = $1
+			OR (project_id IS NULL AND tenant_id = (SELECT tenant_id FROM project WHERE id = $1)))
+		ORDER BY project_id IS NOT NULL, tenant_id IS NOT NULL`, projectID)
+}
+
+// Lock locks one level, by the id of its project or tenant, empty for the platform's: alone to write what holds
+// there, or along with all who rest on it.
+func Lock(ctx context.Context, t *tx.Tx, level ids.ID, alone bool) error {
+	if _, err := t.Exec(ctx, `SELECT platform.policy_lock($1, $2)`, level, alone); err != nil {
+		return fmt.Errorf("lock the policy of %s: %w", level, err)
+	}
+	return nil
 }

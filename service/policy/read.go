@@ -1,0 +1,118 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/policy"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/overlay"
+	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/rows"
+)
+
+const columns = `policy_overlay.id, policy_overlay.scope, policy_overlay.tenant_id, policy_overlay.project_id, policy_overlay.revision,
+	policy_overlay.document, policy_overlay.reason, policy_overlay.updated_by, policy_overlay.superseded_at, policy_overlay.created_at`
+
+func scan(row pgx.CollectableRow) (*db.PolicyOverlay, error) {
+	x, document := new(db.PolicyOverlay), []byte(nil)
+	err := row.Scan((*string)(&x.ID), (*string)(&x.Scope), &x.TenantID, &x.ProjectID, &x.Revision, &document, &x.Reason, &x.UpdatedBy,
+		&x.SupersededAt, &x.CreatedAt)
+	x.Document = json.RawMessage(document)
+	return x, err
+}
+
+// Overlays lists the overlays of a place, the one that holds first, then those before it. A project implies its
+// tenant; with neither it is the platform's place. Key: policy.read at the scope; for the platform's, anywhere.
+func (s *Service) Overlays(ctx context.Context, tenantID, projectID *ids.ID, args page.Args) (*page.Page[*db.PolicyOverlay], error) {
+	const list = "policyOverlays"
+	before := 1 << 40 // beyond every revision
+	if err := args.Decode(list, &before); err != nil {
+		return nil, err
+	}
+	at := place{scope: lifecycle.PolicyPlatform}
+	switch {
+	case projectID != nil:
+		at = place{scope: lifecycle.PolicyProject, projectID: *projectID}
+	case tenantID != nil:
+		at = place{scope: lifecycle.PolicyTenant, tenantID: *tenantID}
+	}
+	var project, tenant *db.Project // of a tenant the id twice
+	var found []*db.PolicyOverlay
+	actor, err := s.DB.Read(ctx,
+		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, at.projectID),
+		tx.Row(&tenant, rows.ProjectRef, `SELECT id, id FROM tenant WHERE id = $1`, at.tenantID),
+		tx.Rows(&found, scan, `SELECT `+columns+` FROM policy_overlay
+			WHERE scope = $1 AND tenant_id IS NOT DISTINCT FROM CASE WHEN $1 = 'PROJECT' THEN tenant_id ELSE nullif($2, '') END
+				AND project_id IS NOT DISTINCT FROM nullif($3, '') AND revision < $4
+			ORDER BY revision DESC LIMIT $5`, at.scope, at.tenantID, at.projectID, before, args.First+1))
+	if err != nil {
+		return nil, err
+	}
+	if err := mayRead(actor, at, project, tenant); err != nil {
+		return nil, err
+	}
+	if tenantID != nil && project != nil && *tenantID != project.TenantID {
+		return nil, fault.New(fault.InvalidArgument, "the project belongs to another tenant").At("tenantId")
+	}
+	return page.Cut(args, found, func(row *db.PolicyOverlay) string { return page.Cursor(list, row.Revision) }), nil
+}
+
+// mayRead asks for policy.read where the overlays stand.
+func mayRead(actor *authz.Actor, at place, project, tenant *db.Project) error {
+	switch {
+	case at.scope == lifecycle.PolicyPlatform:
+		return authz.RequireAnywhere(actor, authz.PolicyRead)
+	case at.scope == lifecycle.PolicyProject && project != nil:
+		return authz.Require(actor, authz.PolicyRead, project.TenantID, project.ID)
+	case at.scope == lifecycle.PolicyTenant && tenant != nil:
+		return authz.Require(actor, authz.PolicyRead, tenant.ID, "")
+	}
+	return fault.NoSuch()
+}
+
+// Overlay reads one overlay, also one that holds no longer. Key: policy.read at its scope; for the platform's,
+// anywhere.
+func (s *Service) Overlay(ctx context.Context, id ids.ID) (*db.PolicyOverlay, error) {
+	var row *db.PolicyOverlay
+	actor, err := s.DB.Read(ctx, tx.Row(&row, scan, `SELECT `+columns+` FROM policy_overlay WHERE id = $1`, id))
+	switch {
+	case err != nil:
+		return nil, err
+	case row == nil:
+		return nil, fault.NoSuch()
+	case row.TenantID == nil:
+		return row, authz.RequireAnywhere(actor, authz.PolicyRead)
+	case row.ProjectID == nil:
+		return row, authz.Require(actor, authz.PolicyRead, *row.TenantID, "")
+	}
+	return row, authz.Require(actor, authz.PolicyRead, *row.TenantID, *row.ProjectID)
+}
+
+// Effective says what policy leaves of a project's choices, with the origin of every rule. Key: policy.read on
+// the project.
+func (s *Service) Effective(ctx context.Context, projectID ids.ID) (*EffectiveView, error) {
+	var project *db.Project
+	var levels []policy.Level
+	actor, err := s.DB.Read(ctx,
+		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
+		overlay.Levels(&levels, projectID))
+	if err != nil {
+		return nil, err
+	}
+	if project == nil {
+		return nil, fault.NoSuch()
+	}
+	if err := authz.Require(actor, authz.PolicyRead, project.TenantID, project.ID); err != nil {
+		return nil, err
+	}
+	effective := policy.Merge(levels...)
+	return &EffectiveView{ProjectID: projectID, Hash: effective.Hash(), Rules: effective.Rules()}, nil
+}

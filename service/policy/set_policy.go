@@ -1,0 +1,221 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/policy"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
+	dbtenant "github.com/gpuaas/app-platform/ent/generated/db/tenant"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/overlay"
+)
+
+// SetInput is an overlay to be written; a project implies its tenant, and with neither it is the platform's.
+type SetInput struct {
+	TenantID, ProjectID *ids.ID
+	Document            json.RawMessage
+	// ExpectedRevision is the one that it takes the place of, 0 for the first.
+	ExpectedRevision int
+	Reason           string
+}
+
+// place is where an overlay stands.
+type place struct {
+	scope               lifecycle.PolicyScope
+	tenantID, projectID ids.ID
+}
+
+func (p place) object() authz.Object {
+	return authz.Object{TenantID: p.tenantID, ProjectID: p.projectID}
+}
+
+// key names the lock of the level; empty for the platform's.
+func (p place) key() ids.ID {
+	if p.projectID != "" {
+		return p.projectID
+	}
+	return p.tenantID
+}
+
+// check refuses what is wrong with the input by itself and reads the document for the scope that it names.
+func (in *SetInput) check() (*policy.Document, error) {
+	var input check.Input
+	input.Reason("input.reason", in.Reason)
+	if in.Reason == "" {
+		input.Bad("input.reason", "must be given")
+	}
+	if in.ExpectedRevision < 0 {
+		input.Bad("input.expectedRevision", "must be 0 or the number of a revision")
+	}
+	if err := input.Err(); err != nil {
+		return nil, err
+	}
+	scope := lifecycle.PolicyPlatform
+	switch {
+	case in.ProjectID != nil:
+		scope = lifecycle.PolicyProject
+	case in.TenantID != nil:
+		scope = lifecycle.PolicyTenant
+	}
+	document, err := policy.Parse(scope, in.Document)
+	if refused, ok := fault.As(err); ok {
+		return nil, fault.New(refused.Code, "%s", refused.Message).With(fault.Prefixed("input.document", refused.Reasons)...)
+	}
+	return document, err
+}
+
+// SetPolicy writes an overlay in the place of the one that holds. Key: policy.manage at the scope. Whoever
+// rests on the older one commits first, or meets this one.
+//
+// Faults: INVALID_ARGUMENT naming the member of the document, NOT_FOUND, FORBIDDEN, CONFLICT at
+// input.expectedRevision when another revision holds, POLICY_WIDENS naming each rule that allows what stands
+// forbidden above it.
+func (s *Service) SetPolicy(ctx context.Context, in SetInput) (out *db.PolicyOverlay, err error) {
+	document, err := in.check()
+	if err != nil {
+		return nil, err
+	}
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		out, err = set(ctx, t, in, document)
+		return err
+	})
+	return out, err
+}
+
+func set(ctx context.Context, t *tx.Tx, in SetInput, document *policy.Document) (*db.PolicyOverlay, error) {
+	const action = "setPolicy"
+	at, err := placeOf(ctx, t, action, in)
+	if err != nil {
+		return nil, err
+	}
+	before, problem, err := judge(ctx, t, at, in, document, true)
+	if err != nil {
+		return nil, err
+	}
+	if problem != nil {
+		return nil, problem
+	}
+	if before != nil {
+		if _, err := t.Exec(ctx, `UPDATE policy_overlay SET superseded_at = $2 WHERE id = $1`, before.ID, t.Now); err != nil {
+			return nil, fmt.Errorf("end overlay %s: %w", before.ID, err)
+		}
+	}
+	create := t.PolicyOverlay.Create().SetID(ids.New(ids.PolicyOverlay)).SetScope(at.scope).SetRevision(in.ExpectedRevision + 1).
+		SetDocument(in.Document).SetReason(in.Reason).SetUpdatedBy(string(t.Actor.ID)).SetCreatedAt(t.Now)
+	if at.tenantID != "" {
+		create.SetTenantID(at.tenantID)
+	}
+	if at.projectID != "" {
+		create.SetProjectID(at.projectID)
+	}
+	row, err := create.Save(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("write an overlay: %w", err)
+	}
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.PolicyManage, Object: at.object(), ObjectID: row.ID,
+		Before: shown(before), After: shown(row), Reason: in.Reason})
+}
+
+// placeOf loads what the overlay stands on and asks for policy.manage there.
+func placeOf(ctx context.Context, t *tx.Tx, action string, in SetInput) (place, error) {
+	at := place{scope: lifecycle.PolicyPlatform}
+	switch {
+	case in.ProjectID != nil:
+		row, err := t.Project.Query().Where(dbproject.ID(*in.ProjectID)).Only(ctx)
+		if db.IsNotFound(err) {
+			return at, audit.Missing(t, action, authz.PolicyManage, *in.ProjectID)
+		}
+		if err != nil {
+			return at, fmt.Errorf("load project %s: %w", *in.ProjectID, err)
+		}
+		if in.TenantID != nil && *in.TenantID != row.TenantID {
+			return at, fault.New(fault.InvalidArgument, "the project belongs to another tenant").At("input.tenantId")
+		}
+		at = place{scope: lifecycle.PolicyProject, tenantID: row.TenantID, projectID: row.ID}
+	case in.TenantID != nil:
+		row, err := t.Tenant.Query().Where(dbtenant.ID(*in.TenantID)).Only(ctx)
+		if db.IsNotFound(err) {
+			return at, audit.Missing(t, action, authz.PolicyManage, *in.TenantID)
+		}
+		if err != nil {
+			return at, fmt.Errorf("load tenant %s: %w", *in.TenantID, err)
+		}
+		at = place{scope: lifecycle.PolicyTenant, tenantID: row.ID}
+	}
+	return at, audit.Require(t, action, authz.PolicyManage, at.object(), at.key())
+}
+
+// judge locks the level, alone or along with others who read it, under those above it, and holds the overlay
+// against them and against the one that holds now, which is nil for none. A problem is what the overlay is
+// refused for.
+func judge(ctx context.Context, t *tx.Tx, at place, in SetInput, document *policy.Document, alone bool) (before *db.PolicyOverlay, problem *fault.Fault, err error) {
+	var above *policy.Effective
+	if at.scope != lifecycle.PolicyPlatform {
+		tenant := ids.ID("")
+		if at.scope == lifecycle.PolicyProject {
+			tenant = at.tenantID
+		}
+		if above, err = overlay.Load(ctx, t, tenant, ""); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := overlay.Lock(ctx, t, at.key(), alone); err != nil {
+		return nil, nil, err
+	}
+	if before, err = holding(ctx, t, at); err != nil {
+		return nil, nil, err
+	}
+	revision := 0
+	if before != nil {
+		revision = before.Revision
+	}
+	if revision != in.ExpectedRevision {
+		return before, fault.New(fault.Conflict, "revision %d holds, and not %d: read it and decide anew", revision, in.ExpectedRevision).
+			At("input.expectedRevision").Retry(false), nil
+	}
+	if above == nil {
+		return before, nil, nil
+	}
+	if wider := policy.Widens(above, document); len(wider) > 0 {
+		return before, fault.New(fault.PolicyWidens, "the overlay would allow what stands forbidden above it: %s", wider[0].Message).
+			With(fault.Prefixed("input.document", wider)...), nil
+	}
+	return before, nil, nil
+}
+
+// holding is the overlay that holds in a place; nil when there is none.
+func holding(ctx context.Context, t *tx.Tx, at place) (*db.PolicyOverlay, error) {
+	rows, err := t.Query(ctx, `SELECT `+columns+` FROM policy_overlay
+		WHERE superseded_at IS NULL AND scope = $1 AND coalesce(project_id, tenant_id, '') = $2`, at.scope, at.key())
+	if err != nil {
+		return nil, fmt.Errorf("load the policy of %s: %w", at.key(), err)
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load the policy of %s: %w", at.key(), err)
+	}
+	return row, nil
+}
+
+// shown is what the audit keeps of an overlay; nil for none.
+func shown(row *db.PolicyOverlay) any {
+	if row == nil {
+		return nil
+	}
+	return map[string]any{"scope": row.Scope, "revision": row.Revision, "document": row.Document}
+}
