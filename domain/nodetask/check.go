@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/gpuaas/app-platform/domain/ids"
 )
 
 // The bounds inside a specification.
@@ -55,13 +57,13 @@ func (s *WriteFile) check(c *checker) {
 	}
 	c.account("owner", s.Owner)
 	given := 0
-	for _, content := range []*string{s.Content, s.ContentBase64, s.Sealed} {
-		if content != nil {
+	for _, content := range []bool{s.Content != nil, s.ContentBase64 != nil, s.Sealed != nil, s.SecretRef != nil} {
+		if content {
 			given++
 		}
 	}
 	if given > 1 {
-		c.bad("content", "only one of content, contentBase64 and sealed can be given")
+		c.bad("content", "only one of content, contentBase64, sealed and secretRef can be given")
 	}
 	if s.ContentBase64 != nil {
 		if _, err := base64.StdEncoding.DecodeString(*s.ContentBase64); err != nil {
@@ -69,6 +71,7 @@ func (s *WriteFile) check(c *checker) {
 		}
 	}
 	c.sealed("sealed", s.Sealed)
+	c.secretRef("secretRef", s.SecretRef)
 }
 
 func (s *StartProcess) check(c *checker) {
@@ -151,7 +154,11 @@ func (c *checker) env(env []EnvVar) {
 		if entry.Value != nil && entry.Sealed != nil {
 			c.bad(at, "has both a value and a sealed value")
 		}
+		if entry.SecretRef != nil && (entry.Value != nil || entry.Sealed != nil) {
+			c.bad(at, "has both a reference to a secret and a value")
+		}
 		c.sealed(at+".sealed", entry.Sealed)
+		c.secretRef(at+".secretRef", entry.SecretRef)
 	}
 }
 
@@ -162,6 +169,17 @@ func (c *checker) sealed(at string, text *string) {
 	if raw, err := base64.StdEncoding.DecodeString(*text); err != nil || len(raw) < boxOverhead {
 		c.bad(at, "must be the base64 of a sealed value")
 	}
+}
+
+func (c *checker) secretRef(at string, id *ids.ID) {
+	if id == nil {
+		return
+	}
+	if _, err := ids.Parse(ids.RuntimeSecret, string(*id)); err != nil {
+		c.bad(at, "must be the id of a runtime secret")
+		return
+	}
+	c.refs = append(c.refs, SecretRef{Path: "spec." + at, ID: *id})
 }
 
 func (c *checker) name(name string) {

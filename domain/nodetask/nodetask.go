@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
@@ -100,7 +101,25 @@ func Encode(spec Spec) (json.RawMessage, error) {
 type fields map[string]fields
 
 // checker gathers what is wrong with a specification.
-type checker struct{ reasons []fault.Reason }
+type checker struct {
+	reasons []fault.Reason
+	refs    []SecretRef
+}
+
+// SecretRef is where a specification refers to a runtime secret.
+type SecretRef struct {
+	// Path is the field's path, below "spec".
+	Path string
+	// ID is the secret.
+	ID ids.ID
+}
+
+// SecretRefs are the runtime secrets that a checked specification refers to, in its own order.
+func SecretRefs(spec Spec) []SecretRef {
+	c := &checker{}
+	spec.check(c)
+	return c.refs
+}
 
 func (c *checker) add(code fault.Code, path, format string, args ...any) {
 	c.reasons = append(c.reasons, fault.Reason{Code: code, Message: fmt.Sprintf(format, args...), Path: path})

@@ -26,6 +26,8 @@ func TestEveryFieldOfEveryKindIsReadAndKept(t *testing.T) {
 		{"WRITE_FILE", `{"path":"/x","contentBase64":"AAEC"}`},
 		{"WRITE_FILE", `{"path":"/x","sealed":"` + sealed + `"}`},
 		{"WRITE_FILE", `{"path":"/x"}`},
+		{"WRITE_FILE", `{"path":"/x","secretRef":"sec_01m80dgy6neg6set4gc3064arw"}`},
+		{"RUN", `{"command":["x"],"env":[{"name":"A","secretRef":"sec_01m80dgy6neg6set4gc3064arw"}]}`},
 		{"START_PROCESS", `{"name":"main.d-1_x","command":["/usr/bin/appd","-D"],"env":[{"name":"A","value":"1"}],"workDir":"/","user":"0","restart":{"policy":"on_failure","maxRestarts":3,"backoffSeconds":0.5},"stopSignal":"SIGINT","stopTimeoutSeconds":30}`},
 		{"START_PROCESS", `{"name":"a","command":["a"]}`},
 		{"STOP_PROCESS", `{"name":"a"}`},

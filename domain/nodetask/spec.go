@@ -1,8 +1,11 @@
 package nodetask
 
-import "github.com/gpuaas/app-platform/domain/lifecycle"
+import (
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+)
 
-// EnvVar is one environment variable: a plain value or a sealed one, never both; with neither it is
+// EnvVar is one environment variable: a plain value, a sealed one or a runtime secret's; with none of them it is
 // empty.
 type EnvVar struct {
 	// Name is letters, digits and underscores, at most 128, not starting with a digit.
@@ -11,6 +14,8 @@ type EnvVar struct {
 	Value *string `json:"value,omitempty"`
 	// Sealed is the value sealed to the node, base64.
 	Sealed *string `json:"sealed,omitempty"`
+	// SecretRef is the id of a runtime secret that is bound to the node.
+	SecretRef *ids.ID `json:"secretRef,omitempty"`
 }
 
 // Run runs a command to its end; an exit code other than 0 fails the task.
@@ -28,7 +33,7 @@ type Run struct {
 }
 
 // WriteFile writes a file into the member's file system, whole or not at all. At most one of
-// Content, ContentBase64 and Sealed is given; with none the file is empty.
+// Content, ContentBase64, Sealed and SecretRef is given; with none the file is empty.
 type WriteFile struct {
 	// Path is absolute and names a file.
 	Path string `json:"path"`
@@ -42,6 +47,8 @@ type WriteFile struct {
 	ContentBase64 *string `json:"contentBase64,omitempty"`
 	// Sealed is bytes sealed to the node, base64.
 	Sealed *string `json:"sealed,omitempty"`
+	// SecretRef is the id of a runtime secret that is bound to the node.
+	SecretRef *ids.ID `json:"secretRef,omitempty"`
 	// MakeDirs makes missing directories above it.
 	MakeDirs bool `json:"makeDirs,omitempty"`
 }
@@ -157,9 +164,9 @@ func (*Teardown) Kind() lifecycle.NodeTaskKind { return lifecycle.TaskTeardown }
 
 // The fields that each kind knows.
 var (
-	envFields   = fields{"name": nil, "value": nil, "sealed": nil}
+	envFields   = fields{"name": nil, "value": nil, "sealed": nil, "secretRef": nil}
 	runFields   = fields{"command": nil, "env": envFields, "workDir": nil, "user": nil, "stdin": nil}
-	writeFields = fields{"path": nil, "mode": nil, "owner": nil, "content": nil, "contentBase64": nil, "sealed": nil,
+	writeFields = fields{"path": nil, "mode": nil, "owner": nil, "content": nil, "contentBase64": nil, "sealed": nil, "secretRef": nil,
 		"makeDirs": nil}
 	startFields = fields{"name": nil, "command": nil, "env": envFields, "workDir": nil, "user": nil,
 		"restart":    fields{"policy": nil, "maxRestarts": nil, "backoffSeconds": nil},

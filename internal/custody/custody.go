@@ -68,7 +68,7 @@ type Fresh struct {
 
 // Prepare makes a key and has it wrapped. ErrKeeper when that fails.
 func (v *Vault) Prepare(ctx context.Context) (*Fresh, error) {
-	key := make([]byte, 32)
+	key := make([]byte, keyBytes)
 	_, _ = rand.Read(key)
 	wrapped, err := v.ring[0].wrap(ctx, key)
 	if err != nil {

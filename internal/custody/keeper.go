@@ -16,6 +16,8 @@ const (
 	keeperTimeout = 5 * time.Second
 	// keeperCalls are how many calls to one keeper may be under way, those among them that were given up.
 	keeperCalls = 16
+	// keyBytes is how long a value's key is.
+	keyBytes = 32
 )
 
 // Keeper wraps and unwraps keys under a name. A call ends within five seconds, and at most sixteen are under way.
@@ -30,12 +32,21 @@ func NewKeeper(name string, keeper *secrets.Keeper) Keeper {
 	return Keeper{name: name, keeper: keeper, slots: make(chan struct{}, keeperCalls)}
 }
 
+// wrap has a key wrapped. An answer without content, which some clients take for a good one, would lose the value.
 func (k Keeper) wrap(ctx context.Context, key []byte) ([]byte, error) {
-	return k.ask(ctx, "wrap", func(ctx context.Context) ([]byte, error) { return k.keeper.Encrypt(ctx, key) })
+	wrapped, err := k.ask(ctx, "wrap", func(ctx context.Context) ([]byte, error) { return k.keeper.Encrypt(ctx, key) })
+	if err == nil && len(wrapped) == 0 {
+		return nil, fmt.Errorf("%w: keeper %s answered nothing", ErrKeeper, k.name)
+	}
+	return wrapped, err
 }
 
 func (k Keeper) unwrap(ctx context.Context, wrapped []byte) ([]byte, error) {
-	return k.ask(ctx, "unwrap", func(ctx context.Context) ([]byte, error) { return k.keeper.Decrypt(ctx, wrapped) })
+	key, err := k.ask(ctx, "unwrap", func(ctx context.Context) ([]byte, error) { return k.keeper.Decrypt(ctx, wrapped) })
+	if err == nil && len(key) != keyBytes {
+		return nil, fmt.Errorf("%w: keeper %s answered no key", ErrKeeper, k.name)
+	}
+	return key, err
 }
 
 // answer is what a call came to.

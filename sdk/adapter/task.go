@@ -27,7 +27,7 @@ type NodeTask interface {
 	TaskKind() TaskKind
 }
 
-// EnvVar is one environment variable: a plain value or a sealed one, never both.
+// EnvVar is one environment variable: a plain value, a sealed one or a runtime secret's, never two of them.
 type EnvVar struct {
 	// Name is the variable's name.
 	Name string `json:"name"`
@@ -35,6 +35,8 @@ type EnvVar struct {
 	Value string `json:"value,omitempty"`
 	// Sealed is its value as made by [Seal].
 	Sealed string `json:"sealed,omitempty"`
+	// SecretRef is the id of a runtime secret that is bound to the member's node.
+	SecretRef string `json:"secretRef,omitempty"`
 }
 
 // RunCommand runs a command to its end. A non-zero exit code fails the task.
@@ -54,7 +56,8 @@ type RunCommand struct {
 // TaskKind returns RUN.
 func (RunCommand) TaskKind() TaskKind { return TaskRun }
 
-// WriteFile writes a file into the member's file system: one of Content, ContentBase64 or Sealed.
+// WriteFile writes a file into the member's file system: one of Content, ContentBase64, Sealed or
+// SecretRef.
 type WriteFile struct {
 	// Path is absolute.
 	Path string `json:"path"`
@@ -68,6 +71,8 @@ type WriteFile struct {
 	ContentBase64 string `json:"contentBase64,omitempty"`
 	// Sealed is the file's bytes as made by [Seal].
 	Sealed string `json:"sealed,omitempty"`
+	// SecretRef is the id of a runtime secret that is bound to the member's node: the file holds its value.
+	SecretRef string `json:"secretRef,omitempty"`
 	// MakeDirs makes missing directories above it.
 	MakeDirs bool `json:"makeDirs,omitempty"`
 }

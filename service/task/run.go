@@ -46,6 +46,9 @@ func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
 		if err != nil {
 			return err
 		}
+		if err := bound(ctx, t, member, nodetask.SecretRefs(spec)); err != nil {
+			return err
+		}
 		row, made, err := create(ctx, t, draft{
 			member: member, spec: spec, timeoutSeconds: in.TimeoutSeconds, operationID: operationOf(t.Actor), key: in.IdempotencyKey,
 		})

@@ -13,6 +13,7 @@
 //	  once it ended   1 s     10 instances of the 1,000 newest operations, when one has ended
 //	allocations       30 s    200 freed, 200 failed
 //	what is over      10 min  1,000 of each secret and credential, 5,000 idempotency keys
+//	runtime secrets   60 s    1,000 values wiped, 1,000 rows forgotten
 package reconcile
 
 import (
@@ -139,6 +140,7 @@ func (r *Reconciler) jobs() []job {
 		{"orphans", orphansEvery, r.orphans},
 		{"allocations that are held", heldEvery, r.held},
 		{"what is over", cleanEvery, r.clean},
+		{"secrets", secretsEvery, r.secrets},
 	}
 }
 

@@ -32,6 +32,8 @@ func TestAnswers(t *testing.T) {
 		"members replace mem_1 --shape gpu-slice --gpus 1 --no-plan", "instances upgrade one --set greeting=hey --plan",
 		"instances rollback one --generation 1 --yes", "instances generations one", "instances decommission one --plan-hash abc",
 		"operations show op_9", "operations wait op_1", "operations cancel op_1 --reason wrong", "operations retry op_9 --deadline 10m",
+		"secrets list one --ended", "secrets issue one joining --life 10m --reason joins", "secrets rotate sec_1 --overlap 1m",
+		"secrets revoke sec_1 --reason leaked",
 		"orphans list --resolved", "orphans retry orp_1", "prices list", "prices set gpu-large 2.50 --currency eur",
 		"why apps.instance.create prj_1", "why apps.instance.read ins_1 --subject usr_2",
 		"projects quota", "projects quota --max-members 8 --max-gpus none --reason agreed",

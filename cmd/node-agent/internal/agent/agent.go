@@ -197,7 +197,7 @@ func (a *Agent) work(ctx context.Context) error {
 
 func (a *Agent) executor() *task.Executor {
 	return &task.Executor{
-		Sandboxes: a.sandboxes, Key: a.key, Started: a.journal.Started,
+		Sandboxes: a.sandboxes, Key: a.key, Started: a.journal.Started, Redeem: a.redeem,
 		NodeAddress: a.options.Address, Log: a.log,
 	}
 }

@@ -38,6 +38,29 @@ type standin struct {
 	streams   map[*websocket.Conn]*sync.Mutex
 	opened    int
 	refuse    func(operation string) bool
+	secrets   map[string]*standSecret
+}
+
+// standSecret is a runtime secret as the platform keeps it.
+type standSecret struct {
+	sealed     string
+	once       bool
+	deliveries int
+}
+
+// redeem delivers a secret. With s.mu held.
+func (s *standin) redeem(input json.RawMessage) (any, *client.Error) {
+	var id string
+	_ = json.Unmarshal(input, &id)
+	secret := s.secrets[id]
+	switch {
+	case secret == nil:
+		return nil, &client.Error{Code: client.CodeNotFound, Message: "there is no such object"}
+	case secret.once && secret.deliveries > 0:
+		return nil, &client.Error{Code: client.CodeSecretSpent, Message: "spent"}
+	}
+	secret.deliveries++
+	return map[string]any{"id": id, "purpose": "joining", "version": 1, "sealed": secret.sealed, "expiresAt": time.Now().Add(time.Hour)}, nil
 }
 
 // standTask is a task as the platform keeps it.
@@ -97,11 +120,17 @@ func (s *standin) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	var body struct {
 		OperationName string
-		Variables     struct{ Input json.RawMessage }
+		Variables     struct {
+			Input    json.RawMessage
+			SecretID string
+		}
 	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		http.Error(w, "not json", http.StatusBadRequest)
 		return
+	}
+	if body.OperationName == "RedeemRuntimeSecret" {
+		body.Variables.Input, _ = json.Marshal(body.Variables.SecretID)
 	}
 	data, err := s.answer(body.OperationName, token, body.Variables.Input)
 	w.Header().Set("Content-Type", "application/json")
@@ -137,6 +166,8 @@ func (s *standin) answer(operation, token string, input json.RawMessage) (any, *
 		return s.report(input)
 	case "AppendNodeTaskOutput":
 		return s.append(input)
+	case "RedeemRuntimeSecret":
+		return s.redeem(input)
 	}
 	return nil, &client.Error{Code: "DOCUMENT_INVALID", Message: operation}
 }

@@ -137,6 +137,22 @@ func (c *Client) Append(ctx context.Context, who Credentials, input gql.AppendNo
 	return next, err
 }
 
+// Redeem takes delivery of a runtime secret that is bound to the node, sealed to the node's key.
+func (c *Client) Redeem(ctx context.Context, who Credentials, secretID string) (sealed string, err error) {
+	err = c.call(who, "redeem secret", func(api *client.Client) error {
+		answer, err := gql.RedeemRuntimeSecret(ctx, api, secretID)
+		if err != nil {
+			return err
+		}
+		if answer.RedeemRuntimeSecret.Sealed == nil {
+			return errors.New("the platform answered no sealed value")
+		}
+		sealed = *answer.RedeemRuntimeSecret.Sealed
+		return nil
+	})
+	return sealed, err
+}
+
 // fixed is a credential that nobody keeps.
 type fixed string
 

@@ -70,6 +70,8 @@ type Executor struct {
 	// Started is called before a run is handed to a member's init, with the init's epoch; an error
 	// keeps the run from being started.
 	Started func(taskID, epoch string) error
+	// Redeem takes delivery of a runtime secret, sealed to this node. Its errors carry a code.
+	Redeem func(ctx context.Context, id string) (sealed string, err error)
 	// NodeAddress is tried by probes beside the loopback address.
 	NodeAddress string
 	Log         *slog.Logger

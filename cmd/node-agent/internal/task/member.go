@@ -23,7 +23,7 @@ func (e *Executor) writeFile(ctx context.Context, task Task) (journal.Outcome, e
 	if err != nil {
 		return journal.Outcome{}, err
 	}
-	content, err := e.content(spec, task.InstanceID)
+	content, err := e.opener(task).content(ctx, spec)
 	if err != nil {
 		return journal.Outcome{}, err
 	}
@@ -44,7 +44,7 @@ type processResult struct {
 }
 
 func (e *Executor) startProcess(ctx context.Context, task Task) (journal.Outcome, error) {
-	spec, err := e.processSpec(task)
+	spec, err := e.processSpec(ctx, task)
 	if err != nil {
 		return journal.Outcome{}, err
 	}
@@ -59,7 +59,7 @@ func (e *Executor) startProcess(ctx context.Context, task Task) (journal.Outcome
 	return success(processResult{process}), nil
 }
 
-func (e *Executor) processSpec(task Task) (wire.ProcessSpec, error) {
+func (e *Executor) processSpec(ctx context.Context, task Task) (wire.ProcessSpec, error) {
 	var spec startSpec
 	if err := decode(task.Spec, &spec); err != nil {
 		return wire.ProcessSpec{}, err
@@ -79,7 +79,7 @@ func (e *Executor) processSpec(task Task) (wire.ProcessSpec, error) {
 	if err != nil {
 		return wire.ProcessSpec{}, err
 	}
-	env, err := e.environment(spec.Env, task.InstanceID)
+	env, err := e.opener(task).environment(ctx, spec.Env)
 	return wire.ProcessSpec{
 		Name: spec.Name, Command: spec.Command, Env: env, WorkDir: spec.WorkDir, User: spec.User, Policy: policy,
 		MaxRestarts: spec.Restart.MaxRestarts, BackoffMillis: backoff, StopSignal: spec.StopSignal, StopTimeoutMillis: stop,

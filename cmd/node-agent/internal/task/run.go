@@ -30,10 +30,12 @@ type RunResult struct {
 }
 
 func (e *Executor) run(ctx context.Context, task Task, attempt Attempt) (journal.Outcome, error) {
-	request, err := e.runRequest(task)
-	if err != nil {
+	request, err := e.runRequest(ctx, task)
+	spent := spentBefore(err, attempt)
+	if err != nil && spent == nil {
 		return journal.Outcome{}, err
 	}
+	request.AttachOnly = spent != nil
 	client, err := e.clientForRun(ctx, task, attempt, &request)
 	if client == nil && (err == nil || wire.HasCode(err, wire.CodeSandboxLost)) {
 		return e.storedOr(task, interrupted())
@@ -46,6 +48,8 @@ func (e *Executor) run(ctx context.Context, task Task, attempt Attempt) (journal
 	}
 	result, err := attached(ctx, client, request, task.Timeout, attempt.Output)
 	switch {
+	case wire.HasCode(err, wire.CodeUnknownRun) && spent != nil:
+		return journal.Outcome{}, spent
 	case wire.HasCode(err, wire.CodeUnknownRun):
 		return journal.Outcome{}, interrupted()
 	case wire.HasCode(err, wire.CodeSandboxLost):
@@ -56,7 +60,16 @@ func (e *Executor) run(ctx context.Context, task Task, attempt Attempt) (journal
 	return runOutcome(result, task.Timeout), nil
 }
 
-func (e *Executor) runRequest(task Task) (wire.Run, error) {
+// spentBefore is the error of a secret that is spent because an earlier agent took it for this very run. The run may have
+// it and is attached to then; it can never be started.
+func spentBefore(err error, attempt Attempt) error {
+	if attempt.Resumed && attempt.Epoch != "" && wire.HasCode(err, wire.CodeSecretSpent) {
+		return err
+	}
+	return nil
+}
+
+func (e *Executor) runRequest(ctx context.Context, task Task) (wire.Run, error) {
 	var spec runSpec
 	if err := decode(task.Spec, &spec); err != nil {
 		return wire.Run{}, err
@@ -67,7 +80,7 @@ func (e *Executor) runRequest(task Task) (wire.Run, error) {
 	if len(spec.Stdin) > maxContent {
 		return wire.Run{}, invalid("stdin", "has %d bytes, at most %d are possible", len(spec.Stdin), maxContent)
 	}
-	env, err := e.environment(spec.Env, task.InstanceID)
+	env, err := e.opener(task).environment(ctx, spec.Env)
 	return wire.Run{
 		Key: task.ID, Fence: task.Fence, Command: spec.Command, Env: env, WorkDir: spec.WorkDir, User: spec.User,
 		Stdin: []byte(spec.Stdin), TimeoutMillis: task.Timeout.Milliseconds(),
@@ -84,7 +97,7 @@ func (e *Executor) clientForRun(ctx context.Context, task Task, attempt Attempt,
 	}
 	client, err := e.Sandboxes.Lookup(context.WithoutCancel(ctx), task.MemberID)
 	if client != nil {
-		request.AttachOnly = client.Epoch() != attempt.Epoch || ctx.Err() != nil
+		request.AttachOnly = request.AttachOnly || client.Epoch() != attempt.Epoch || ctx.Err() != nil
 	}
 	return client, err
 }

@@ -2,7 +2,6 @@ package task
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,9 +28,10 @@ var (
 )
 
 type envSpec struct {
-	Name   string  `json:"name"`
-	Value  *string `json:"value"`
-	Sealed *string `json:"sealed"`
+	Name      string  `json:"name"`
+	Value     *string `json:"value"`
+	Sealed    *string `json:"sealed"`
+	SecretRef *string `json:"secretRef"`
 }
 
 type runSpec struct {
@@ -49,6 +49,7 @@ type fileSpec struct {
 	Content       *string `json:"content"`
 	ContentBase64 *string `json:"contentBase64"`
 	Sealed        *string `json:"sealed"`
+	SecretRef     *string `json:"secretRef"`
 	MakeDirs      bool    `json:"makeDirs"`
 }
 
@@ -129,66 +130,6 @@ func checkCommand(command []string) error {
 		}
 	}
 	return nil
-}
-
-// environment opens what is sealed; the values go to the member's init and nowhere else.
-func (e *Executor) environment(env []envSpec, instanceID string) ([]string, error) {
-	if len(env) > maxEnv {
-		return nil, invalid("env", "has %d entries, at most %d are possible", len(env), maxEnv)
-	}
-	var assignments []string
-	for i, entry := range env {
-		field := fmt.Sprintf("env[%d]", i)
-		if !envName.MatchString(entry.Name) {
-			return nil, invalid(field+".name", "%q is not a name", entry.Name)
-		}
-		value, err := e.secretOr(field, entry.Value, entry.Sealed, instanceID)
-		if err != nil {
-			return nil, err
-		}
-		if bytes.IndexByte(value, 0) >= 0 {
-			return nil, invalid(field, "the value contains a NUL")
-		}
-		assignments = append(assignments, entry.Name+"="+string(value))
-	}
-	return assignments, nil
-}
-
-// secretOr gives the plain value or opens the sealed one; neither is the empty value.
-func (e *Executor) secretOr(field string, plain, sealed *string, instanceID string) ([]byte, error) {
-	switch {
-	case plain != nil && sealed != nil:
-		return nil, invalid(field, "has both a value and a sealed value")
-	case sealed != nil:
-		value, err := e.Key.Open(*sealed, instanceID)
-		if err != nil {
-			return nil, wire.Errorf(wire.CodeSealedInvalid, "%s.sealed: %v", field, err)
-		}
-		return value, nil
-	case plain != nil:
-		return []byte(*plain), nil
-	}
-	return nil, nil
-}
-
-func (e *Executor) content(spec fileSpec, instanceID string) ([]byte, error) {
-	plain := spec.Content
-	if spec.ContentBase64 != nil {
-		if plain != nil {
-			return nil, invalid("contentBase64", "is given beside content")
-		}
-		raw, err := base64.StdEncoding.DecodeString(*spec.ContentBase64)
-		if err != nil {
-			return nil, invalid("contentBase64", "is not base64")
-		}
-		text := string(raw)
-		plain = &text
-	}
-	content, err := e.secretOr("content", plain, spec.Sealed, instanceID)
-	if err == nil && len(content) > maxContent {
-		err = invalid("content", "has %d bytes, at most %d are possible", len(content), maxContent)
-	}
-	return content, err
 }
 
 func fileMode(text string) (uint32, error) {

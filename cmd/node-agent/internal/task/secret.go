@@ -1,0 +1,115 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+)
+
+// opener opens the secrets of one task, at the moment of their use. What it opens goes to the member's init and
+// nowhere else. A runtime secret is asked for once for the whole task, since it may be delivered once.
+type opener struct {
+	executor *Executor
+	task     Task
+	redeemed map[string][]byte
+}
+
+func (e *Executor) opener(task Task) *opener {
+	return &opener{executor: e, task: task, redeemed: map[string][]byte{}}
+}
+
+// environment gives the assignments of variables.
+func (o *opener) environment(ctx context.Context, env []envSpec) ([]string, error) {
+	if len(env) > maxEnv {
+		return nil, invalid("env", "has %d entries, at most %d are possible", len(env), maxEnv)
+	}
+	var assignments []string
+	for i, entry := range env {
+		field := fmt.Sprintf("env[%d]", i)
+		if !envName.MatchString(entry.Name) {
+			return nil, invalid(field+".name", "%q is not a name", entry.Name)
+		}
+		value, err := o.open(ctx, field, entry.Value, entry.Sealed, entry.SecretRef)
+		if err != nil {
+			return nil, err
+		}
+		if bytes.IndexByte(value, 0) >= 0 {
+			return nil, invalid(field, "the value contains a NUL")
+		}
+		assignments = append(assignments, entry.Name+"="+string(value))
+	}
+	return assignments, nil
+}
+
+// content gives what a file is to hold.
+func (o *opener) content(ctx context.Context, spec fileSpec) ([]byte, error) {
+	plain := spec.Content
+	if spec.ContentBase64 != nil {
+		if plain != nil {
+			return nil, invalid("contentBase64", "is given beside content")
+		}
+		raw, err := base64.StdEncoding.DecodeString(*spec.ContentBase64)
+		if err != nil {
+			return nil, invalid("contentBase64", "is not base64")
+		}
+		text := string(raw)
+		plain = &text
+	}
+	content, err := o.open(ctx, "content", plain, spec.Sealed, spec.SecretRef)
+	if err == nil && len(content) > maxContent {
+		err = invalid("content", "has %d bytes, at most %d are possible", len(content), maxContent)
+	}
+	return content, err
+}
+
+// open gives the plain value, opens the sealed one, or takes delivery of the secret; none of them is the empty value.
+func (o *opener) open(ctx context.Context, field string, plain, sealed, ref *string) ([]byte, error) {
+	switch {
+	case plain != nil && sealed != nil:
+		return nil, invalid(field, "has both a value and a sealed value")
+	case ref != nil && (plain != nil || sealed != nil):
+		return nil, invalid(field, "has both a reference to a secret and a value")
+	case sealed != nil:
+		return o.unseal(field+".sealed", *sealed)
+	case ref != nil:
+		return o.redeem(ctx, field+".secretRef", *ref)
+	case plain != nil:
+		return []byte(*plain), nil
+	}
+	return nil, nil
+}
+
+func (o *opener) unseal(field, sealed string) ([]byte, error) {
+	value, err := o.executor.Key.Open(sealed, o.task.InstanceID)
+	if err != nil {
+		return nil, wire.Errorf(wire.CodeSealedInvalid, "%s: %v", field, err)
+	}
+	return value, nil
+}
+
+// redeem takes delivery within the task's own time.
+func (o *opener) redeem(ctx context.Context, field, id string) ([]byte, error) {
+	if value, ok := o.redeemed[id]; ok {
+		return value, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, o.task.Timeout)
+	defer cancel()
+	sealed, err := o.executor.Redeem(bounded, id)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case bounded.Err() != nil:
+		return nil, wire.Errorf(wire.CodeSecretUnavailable, "%s: the platform did not deliver the secret within %s", field, o.task.Timeout)
+	default:
+		return nil, fmt.Errorf("%s: %w", field, err)
+	}
+	value, err := o.unseal(field, sealed)
+	if err == nil {
+		o.redeemed[id] = value
+	}
+	return value, err
+}
