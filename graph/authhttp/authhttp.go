@@ -1,5 +1,9 @@
-// Package authhttp serves the way in and out: POST /auth/login turns a one-time code into a
-// session, POST /auth/logout ends one.
+// Package authhttp serves the way in and out. People log in at an identity provider, by the OpenID
+// Connect code flow with PKCE: GET /auth/oidc/start sends the browser there, GET /auth/oidc/callback
+// takes it back with a session, or sends a command line a one-time code. POST /auth/login turns such
+// a code, or in development one of a login link, into a session; POST /auth/refresh gives a session a
+// new secret, POST /auth/logout ends one, and GET /auth/methods says how one may log in. POST
+// /auth/token exchanges a service account's key for a short-lived token.
 //
 // A browser gets its session as an HttpOnly, SameSite=Strict cookie and only when its own page
 // asks; a command line gets a token. Failed logins of one address are limited, so that codes cannot
@@ -36,14 +40,17 @@ type Options struct {
 	Origins []string
 	// Secure marks the cookie for TLS also where this server itself does not speak it, as behind a proxy.
 	Secure bool
+	// OIDC is the identity provider; nil when there is none.
+	OIDC *OIDC
 	// Guesses slow down who tries codes; nil counts those of this handler alone.
 	Guesses *edge.Guesses
 }
 
-// Handler serves /auth/login and /auth/logout. It is safe for concurrent use.
+// Handler serves what lies below /auth/. It is safe for concurrent use.
 type Handler struct {
-	options Options
-	mux     *http.ServeMux
+	options  Options
+	provider *provider // nil when there is none
+	mux      *http.ServeMux
 }
 
 // New makes a handler.
@@ -57,6 +64,14 @@ func New(options Options) (*Handler, error) {
 	h := &Handler{options: options, mux: http.NewServeMux()}
 	h.mux.HandleFunc("POST /auth/login", h.login)
 	h.mux.HandleFunc("POST /auth/logout", h.logout)
+	h.mux.HandleFunc("POST /auth/refresh", h.refresh)
+	h.mux.HandleFunc("POST /auth/token", h.exchange)
+	h.mux.HandleFunc("GET /auth/methods", h.methods)
+	h.mux.HandleFunc("GET /auth/oidc/start", h.start)
+	h.mux.HandleFunc("GET /auth/oidc/callback", h.callback)
+	if options.OIDC != nil {
+		h.provider = newProvider(*options.OIDC)
+	}
 	return h, nil
 }
 
@@ -66,7 +81,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(transport.CorrelationHeader, id)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	ctx := authz.WithRequest(r.Context(), authz.RequestInfo{CorrelationID: id, Origin: edge.Address(r)})
+	ctx := authz.WithRequest(r.Context(), authz.RequestInfo{CorrelationID: id, Origin: edge.Address(r), Agent: r.UserAgent()})
 	h.mux.ServeHTTP(w, r.WithContext(transport.WithCorrelationID(ctx, id)))
 }
 
@@ -74,6 +89,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type loginRequest struct {
 	Code   string `json:"code"`
 	Client string `json:"client"`
+	// Verifier proves that the command line which shows the code has begun the login.
+	Verifier string `json:"verifier"`
 }
 
 func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +104,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		edge.Refuse(w, r, err)
 		return
 	}
-	session, err := h.options.Identity.RedeemLogin(r.Context(), in.Code)
+	session, err := h.redeem(r.Context(), in)
 	if err != nil {
 		if fault.Is(err, fault.Unauthenticated) {
 			h.options.Guesses.Failed(attempt)
@@ -101,6 +118,13 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, http.StatusOK, map[string]any{"token": session.Token, "expiresAt": session.ExpiresAt})
+}
+
+func (h *Handler) redeem(ctx context.Context, in loginRequest) (*identity.Session, error) {
+	if in.Verifier != "" {
+		return h.options.Identity.RedeemBound(ctx, in.Code, in.Verifier)
+	}
+	return h.options.Identity.RedeemLogin(ctx, in.Code)
 }
 
 // read takes the body of a login: one small JSON object, from our own page when it is a browser's.
@@ -159,21 +183,25 @@ func (h *Handler) cookie(r *http.Request, value string, expires time.Time) *http
 
 // fail answers the one error envelope, in the shape of a GraphQL answer; what is not a fault is logged and answered as INTERNAL.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	h.failWith(w, r, err, map[string]any{})
+}
+
+// failWith is fail with more beside the envelope.
+func (h *Handler) failWith(w http.ResponseWriter, r *http.Request, err error, body map[string]any) {
 	id := transport.CorrelationID(r.Context())
 	refused := fault.From(err)
-	if refused.Code == fault.Internal && !errors.Is(err, context.Canceled) {
-		h.options.Log.ErrorContext(r.Context(), "a login failed", "correlation_id", id, "error", err)
-	}
+	h.logFailure(r.Context(), refused, err)
 	reasons := refused.Reasons
 	if reasons == nil {
 		reasons = []fault.Reason{}
 	}
-	answer(w, refused.HTTPStatus(), map[string]any{"errors": []any{map[string]any{
+	body["errors"] = []any{map[string]any{
 		"message": refused.Message,
 		"extensions": map[string]any{
 			"code": refused.Code, "correlation_id": id, "retryable": refused.CanRetry(), "reasons": reasons,
 		},
-	}}})
+	}}
+	answer(w, refused.HTTPStatus(), body)
 }
 
 func answer(w http.ResponseWriter, status int, body any) {

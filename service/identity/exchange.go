@@ -30,20 +30,27 @@ type Exchanged struct {
 	PermissionKeys []string
 }
 
-// Exchange makes a short-lived signed token for the key of a service account that ctx carries. It speaks for the
+// Exchange makes a short-lived signed token for the key of a service account. It speaks for the
 // account with the keys named, or with all that the account has then and later; it is verified without the
 // database, ends with its key, and is revoked with it. UNAUTHENTICATED when the key does not hold; FORBIDDEN for
 // any other credential; INVALID_ARGUMENT at expires_in and scope.
-func (s *Service) Exchange(ctx context.Context, ttl time.Duration, keys []string) (out *Exchanged, err error) {
+func (s *Service) Exchange(ctx context.Context, key string, ttl time.Duration, keys []string) (out *Exchanged, err error) {
 	const action = "exchangeKey"
 	if ttl < MinExchange || ttl > MaxExchange {
 		return nil, fault.New(fault.InvalidArgument, "expires_in must be %d to %d seconds", int(MinExchange.Seconds()), int(MaxExchange.Seconds())).At("expires_in")
 	}
+	if s.Keys == nil {
+		return nil, fault.New(fault.FailedPrecondition, "this server signs no tokens")
+	}
 	if len(keys) > maxScope {
 		return nil, fault.New(fault.InvalidArgument, "scope may name at most %d permission keys", maxScope).At("scope")
 	}
-	credential, _ := tx.CredentialFrom(ctx)
-	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+	credential, err := tx.ParseCredential(key, s.Keys, s.DB.Now())
+	if err != nil {
+		s.deny(ctx, action, fault.From(err).Code)
+		return nil, err
+	}
+	err = s.DB.Write(tx.WithCredential(ctx, credential), func(ctx context.Context, t *tx.Tx) error {
 		object := authz.Object{TenantID: t.Actor.TenantID, ProjectID: t.Actor.ProjectID}
 		if !credential.IsServiceKey() {
 			return audit.Refused(t, action, authz.ServiceAccountKeyCreate, object, credential.RowID(),
@@ -71,6 +78,9 @@ func (s *Service) Exchange(ctx context.Context, ttl time.Duration, keys []string
 			After: map[string]any{"expiresAt": out.ExpiresAt, "permissionKeys": out.PermissionKeys}})
 	})
 	if err != nil {
+		if fault.Is(err, fault.Unauthenticated) {
+			s.deny(ctx, action, fault.Unauthenticated)
+		}
 		return nil, err
 	}
 	return out, nil

@@ -124,7 +124,12 @@ func (s *Service) auditLogin(ctx context.Context, t pgx.Tx, who, object ids.ID, 
 
 // DenyLogin records a login that was refused; repeats from one address are counted in one row.
 func (s *Service) DenyLogin(ctx context.Context, code fault.Code) {
-	s.DB.Deny(tx.Denial{Request: authz.Request(ctx), Action: "login", Code: string(code), At: s.DB.Now()})
+	s.deny(ctx, "login", code)
+}
+
+// deny records a refusal of somebody who is not known.
+func (s *Service) deny(ctx context.Context, action string, code fault.Code) {
+	s.DB.Deny(tx.Denial{Request: authz.Request(ctx), Action: action, Code: string(code), At: s.DB.Now()})
 }
 
 // EndSession ends a session at once, with the one that took its place; a token that is no live session is no
@@ -148,7 +153,11 @@ func (s *Service) RefreshSession(ctx context.Context, sessionToken string) (*Ses
 	if err != nil || shown.Kind != token.Session {
 		return nil, fault.New(fault.Unauthenticated, "the session is unknown, ended or over").Because(err)
 	}
-	actor, err := s.DB.Read(ctx)
+	credential, err := tx.ParseCredential(sessionToken, s.Keys, s.DB.Now())
+	if err != nil {
+		return nil, err
+	}
+	actor, err := s.DB.Read(tx.WithCredential(ctx, credential))
 	if err != nil {
 		return nil, err
 	}
