@@ -1,0 +1,172 @@
+package tx_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/internal/platformtest"
+)
+
+// definers are the functions that run as the owner and so see every tenant's rows, each with what it may tell.
+var definers = map[string]string{
+	"scope":              "the transaction's own scope, if its seal fits",
+	"set_scope":          "nothing; for platform.enter alone",
+	"enter":              "who shows a credential, with its rights",
+	"bindings_of":        "a person's bindings; for platform.enter alone",
+	"attached_to":        "shared control planes of projects; for platform.enter alone",
+	"bindings_explained": "a person's bindings in a tenant that the caller is seen in",
+	"granters":           "who holds roles in a tenant that the caller is seen in",
+	"begin_session":      "nothing; for the other logins alone",
+	"redeem_login":       "the person of a one-time code, to whoever shows its secret",
+	"end_session":        "whether the session of a secret was ended",
+	"rotate_session":     "when the session of a secret ends",
+	"begin_oidc":         "nothing: it notes a login that begins",
+	"take_oidc":          "what was noted, to whoever shows the login's secrets",
+	"know_identity":      "the person of an identity; for the other logins alone",
+	"oidc_session":       "the person of an identity, which the process has verified: see docs/adr/0015",
+	"oidc_code":          "the person of an identity, which the process has verified: see docs/adr/0015",
+	"delete_project":     "how much ended, of a project in the caller's scope",
+	"pick_node":          "a node with room for an allocation",
+	"hold_manifest":      "the stage of a manifest, which all may read",
+	"wake_operation":     "nothing: it makes an operation due",
+	"hold_offered":       "whether a project of the caller's tenant lives, to who reaches the project that offers",
+	"hold_shared":        "the instance of a share, to who reaches one of its ends",
+	"tell_shared":        "an event's number, to who reaches one of its ends",
+	"shared_planes":      "the instances of shares, to who reaches one of their ends",
+	"attached_projects":  "the projects attached to an instance, to who reaches its owner",
+	"impact_of":          "what a change of an instance touches, to who reaches it",
+	"secret_is_callers":  "whether a secret is bound to the caller",
+	"peek_secret":        "the enveloped value of a secret that is bound to the caller",
+	"deliver_secret":     "how often a secret that is bound to the caller was delivered",
+	"workers_heard":      "whether workers live",
+	"worker_heard":       "whether a worker lives",
+	"forget_secrets":     "how many rows went",
+	"forget_keys":        "how many rows went",
+	"forget_credentials": "how many rows went",
+	"guard_transition":   "nothing: a trigger",
+	"guard_live_project": "nothing: a trigger",
+	"guard_share":        "nothing: a trigger",
+	"end_shares":         "nothing: a trigger",
+	"end_secrets":        "nothing: a trigger",
+}
+
+// globals are the unique indexes that reach over tenants, by which a name's being taken can be felt, each with the reason why
+// that is borne. An index on ids alone is not listed: ids are random, and cannot be guessed.
+var globals = map[string]string{
+	"tenant_slug_key":                 "staff alone make tenants",
+	"person_email_key":                "an address is one person's everywhere; who adds people learns that one is taken, and no more",
+	"app_slug_key":                    "the catalog's",
+	"adapter_name_key":                "the platform's",
+	"compute_node_name_key":           "the platform's",
+	"artifact_digest_key":             "the catalog's",
+	"manifest_app_slug_version":       "the catalog's",
+	"manifest_one_active":             "the catalog's",
+	"sku_price_sku_key":               "the platform's",
+	"audit_checkpoint_seq_key":        "a counter of the sealer",
+	"audit_link_pkey":                 "a counter of the sealer",
+	"lifecycle_transition_pkey":       "a constant table of the domain",
+	"policy_overlay_platform_live":    "of the platform's one overlay",
+	"externalidentity_issuer_subject": "a subject of an identity provider is one person's; functions alone write it",
+}
+
+// loose are references from a tenant's rows into other owned tables that do not carry the tenant, each with the reason.
+var loose = map[string]string{
+	"role_binding → person":      "a role may go to platform staff, who have no tenant",
+	"session → person":           "functions alone write sessions",
+	"login_code → person":        "the policy asks for the person's tenant",
+	"external_identity → person": "functions alone write it",
+	"audit_link → audit_entry":   "of the sealer alone",
+}
+
+// column1 collects a query's one column.
+func column1(t *testing.T, k *platformtest.Kit, sql string, args ...any) []string {
+	t.Helper()
+	rows, err := k.Admin.Query(t.Context(), sql, args...)
+	require.NoError(t, err)
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return found
+}
+
+func TestFunctionsThatRunAsTheOwnerAreReviewedAndTakeNoNamesFromTheirCaller(t *testing.T) {
+	t.Parallel()
+	k := platformtest.New(t)
+	found := column1(t, k, `SELECT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+		WHERE n.nspname IN ('public', 'platform') AND p.prosecdef`)
+	for _, name := range found {
+		require.Contains(t, definers, name, "what may %s tell, and whom? review it and list it among definers", name)
+	}
+	require.Empty(t, column1(t, k, `SELECT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+		WHERE n.nspname IN ('public', 'platform') AND p.prosecdef AND p.proname <> 'scope'
+			AND NOT EXISTS (SELECT FROM unnest(p.proconfig) c WHERE c LIKE 'search\_path=%')`), "a definer function without a search path of its own")
+	require.Equal(t, []string{"scope"}, column1(t, k, `SELECT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+		WHERE n.nspname IN ('public', 'platform') AND p.prosecdef AND p.prorettype <> 'trigger'::regtype AND has_function_privilege('public', p.oid, 'EXECUTE')`),
+		"whom is it for? revoke it from PUBLIC")
+}
+
+func TestUniqueIndexesTellATenantNothingOfAnother(t *testing.T) {
+	t.Parallel()
+	k := platformtest.New(t)
+	for _, name := range column1(t, k, `SELECT i.relname FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_namespace n ON n.oid = i.relnamespace
+		WHERE n.nspname IN ('public', 'platform') AND x.indisunique AND NOT EXISTS (
+			SELECT FROM unnest(x.indkey) c JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = c
+			WHERE a.attname = 'id' OR a.attname LIKE '%\_id')`) {
+		require.Contains(t, globals, name, "by a violation of %s a tenant learns of another's value: give it the tenant or the project, or say among globals why that is borne", name)
+	}
+}
+
+func TestReferencesCarryTheTenant(t *testing.T) {
+	t.Parallel()
+	k := platformtest.New(t)
+	for _, reference := range column1(t, k, `SELECT c.conrelid::regclass || ' → ' || c.confrelid::regclass FROM pg_constraint c
+		WHERE c.contype = 'f' AND cardinality(c.conkey) = 1 AND c.confrelid <> 'tenant'::regclass
+			AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.confrelid AND a.attname IN ('tenant_id', 'project_id'))`) {
+		require.Contains(t, loose, reference, "policies do not bind foreign keys: refer to (id, tenant_id), or say among loose why not")
+	}
+}
+
+func TestEveryTableIsWalledAndNoPolicyReadsASettingItself(t *testing.T) {
+	t.Parallel()
+	k := platformtest.New(t)
+	require.Empty(t, column1(t, k, `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname IN ('public', 'platform') AND c.relkind IN ('r', 'p') AND NOT (c.relrowsecurity AND c.relforcerowsecurity)
+			AND c.relname NOT IN ('goose_db_version', 'lifecycle_transition')`))
+	require.Empty(t, column1(t, k, `SELECT tablename || '.' || policyname FROM pg_policies WHERE qual ~ 'current_setting' OR with_check ~ 'current_setting'`),
+		"a setting may be forged: ask platform.scope")
+	require.Empty(t, column1(t, k, `SELECT tablename || '.' || policyname FROM pg_policies WHERE roles && ARRAY['public']::name[]`), "a policy is for a role")
+	require.Empty(t, column1(t, k, `SELECT tablename || '.' || policyname FROM pg_policies p WHERE 'app_api' = ANY (roles) AND (qual = 'true' OR with_check = 'true')
+		AND EXISTS (SELECT FROM information_schema.columns c WHERE c.table_name = p.tablename AND c.column_name IN ('tenant_id', 'project_id', 'user_id'))`),
+		"a policy that lets every tenant at every tenant's rows")
+	require.Empty(t, column1(t, k, `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname IN ('public', 'platform') AND c.relkind IN ('v', 'm')`), "a view sees with its owner's eyes")
+}
+
+func TestLoginRolesAreNobodySpecial(t *testing.T) {
+	t.Parallel()
+	k := platformtest.New(t)
+	const login = `(VALUES ('app_api'), ('app_operator'), ('app_node'), ('app_worker')) r (name)`
+	require.Empty(t, column1(t, k, `SELECT rolname FROM pg_roles JOIN `+login+` ON r.name = rolname
+		WHERE rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb OR rolreplication OR rolinherit`))
+	require.Empty(t, column1(t, k, `SELECT rolname FROM pg_roles WHERE rolname = 'app_owner' AND (rolsuper OR rolbypassrls OR rolcreaterole OR rolreplication)`))
+	require.Empty(t, column1(t, k, `SELECT r.name FROM `+login+` JOIN pg_auth_members m ON m.member = r.name::regrole`), "a login role that is another as well")
+	require.Empty(t, column1(t, k, `SELECT c.relname FROM pg_class c JOIN `+login+` ON c.relowner = r.name::regrole
+		UNION ALL SELECT p.proname FROM pg_proc p JOIN `+login+` ON p.proowner = r.name::regrole`), "a login role that owns something")
+	require.Empty(t, column1(t, k, `SELECT r.name || ' ' || n.nspname FROM `+login+`, pg_namespace n
+		WHERE n.nspname NOT LIKE 'pg\_%' AND has_schema_privilege(r.name, n.oid, 'CREATE')`), "a login role that can make things")
+	require.Empty(t, column1(t, k, `SELECT r.name || ' ' || c.relname FROM `+login+`, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname IN ('public', 'platform') AND c.relkind IN ('r', 'p')
+			AND has_table_privilege(r.name, c.oid, 'TRUNCATE, REFERENCES, TRIGGER')`), "policies do not bind these")
+}
+
+func TestNobodyChangesWhatIsAppendOnly(t *testing.T) {
+	t.Parallel()
+	k := platformtest.New(t)
+	tables := []string{"app_instance_event", "audit_entry", "audit_link", "audit_checkpoint", "instance_generation"}
+	changes := column1(t, k, `SELECT r.name || ' ' || t.name || ' ' || p.name FROM
+		(VALUES ('app_api'), ('app_operator'), ('app_node'), ('app_worker')) r (name), unnest($1::text[]) t (name), (VALUES ('UPDATE'), ('DELETE'), ('TRUNCATE')) p (name)
+		WHERE has_table_privilege(r.name, t.name, p.name) OR p.name = 'UPDATE' AND has_any_column_privilege(r.name, t.name, p.name)`, tables)
+	require.Empty(t, changes, strings.Join(tables, ", "))
+}
