@@ -2,43 +2,64 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/page"
 	"github.com/gpuaas/app-platform/service/webhook"
 )
 
 func (r *mutationResolver) CreateWebhook(ctx context.Context, input model.CreateWebhookInput) (*webhook.Created, error) {
-	panic(fmt.Errorf("not implemented: CreateWebhook - createWebhook"))
+	return r.Resolver.Webhooks.Create(ctx, webhook.CreateInput{
+		ProjectID: input.ProjectID, URL: input.URL, EventTypes: input.EventTypes, Description: value(input.Description),
+		IdempotencyKey: input.IdempotencyKey,
+	})
 }
 
 func (r *mutationResolver) UpdateWebhook(ctx context.Context, input model.UpdateWebhookInput) (*db.Webhook, error) {
-	panic(fmt.Errorf("not implemented: UpdateWebhook - updateWebhook"))
+	return r.Resolver.Webhooks.Update(ctx, webhook.UpdateInput{
+		WebhookID: input.WebhookID, URL: input.URL, EventTypes: input.EventTypes, Description: input.Description, Paused: input.Paused,
+	})
 }
 
 func (r *mutationResolver) DeleteWebhook(ctx context.Context, webhookID ids.ID, reason *string) (*db.Webhook, error) {
-	panic(fmt.Errorf("not implemented: DeleteWebhook - deleteWebhook"))
+	return r.Resolver.Webhooks.Delete(ctx, webhookID, value(reason))
 }
 
 func (r *mutationResolver) RotateWebhookSecret(ctx context.Context, webhookID ids.ID, overlapSeconds int) (*webhook.Created, error) {
-	panic(fmt.Errorf("not implemented: RotateWebhookSecret - rotateWebhookSecret"))
+	return r.Resolver.Webhooks.Rotate(ctx, webhookID, overlapSeconds)
 }
 
 func (r *mutationResolver) ReplayWebhook(ctx context.Context, webhookID ids.ID, after string, reason *string) (*db.Webhook, error) {
-	panic(fmt.Errorf("not implemented: ReplayWebhook - replayWebhook"))
+	return r.Resolver.Webhooks.Replay(ctx, webhookID, after, value(reason))
 }
 
 func (r *mutationResolver) RedeliverWebhook(ctx context.Context, deliveryID ids.ID) (*db.WebhookDelivery, error) {
-	panic(fmt.Errorf("not implemented: RedeliverWebhook - redeliverWebhook"))
+	return r.Resolver.Webhooks.Redeliver(ctx, deliveryID)
 }
 
 func (r *queryResolver) Webhooks(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.WebhookConnection, error) {
-	panic(fmt.Errorf("not implemented: Webhooks - webhooks"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Resolver.Webhooks.List(ctx, projectID, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.WebhookConnection{Edges: edges(found, webhookEdge), PageInfo: pageInfo(found)}, nil
 }
 
 func (r *queryResolver) WebhookDeliveries(ctx context.Context, webhookID ids.ID, states []lifecycle.DeliveryState, first *int, after *string) (*model.WebhookDeliveryConnection, error) {
-	panic(fmt.Errorf("not implemented: WebhookDeliveries - webhookDeliveries"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Resolver.Webhooks.Deliveries(ctx, webhookID, states, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.WebhookDeliveryConnection{Edges: edges(found, deliveryEdge), PageInfo: pageInfo(found)}, nil
 }

@@ -5,13 +5,16 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/event"
@@ -19,6 +22,7 @@ import (
 	"github.com/gpuaas/app-platform/workers/feed"
 	"github.com/gpuaas/app-platform/workers/reconcile"
 	"github.com/gpuaas/app-platform/workers/steps"
+	"github.com/gpuaas/app-platform/workers/webhook"
 )
 
 // stopTimeout bounds what is left to do when the workers stop.
@@ -45,6 +49,12 @@ type Config struct {
 	Pace steps.Pace
 	// Stats counts what the reconcilers find and mend; nil makes its own.
 	Stats *reconcile.Stats
+	// Vault opens the signing secrets of webhooks; nil leaves webhooks to other processes.
+	Vault *custody.Vault
+	// WebhookDial is where webhooks may be sent besides the public Internet, WebhookStats counts what is sent; nil makes
+	// its own.
+	WebhookDial  dial.Policy
+	WebhookStats *webhook.Stats
 }
 
 // Run works until ctx ends, then hands over at once what it holds. It fails when it cannot register.
@@ -64,7 +74,17 @@ func Run(ctx context.Context, config Config) error {
 		Kinds: steps.Kinds(steps.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log, Pace: config.Pace}),
 	})
 	watcher := reconcile.New(reconcile.Config{DB: config.DB, Hub: config.Hub, Client: client, Keys: config.Keys, Log: config.Log, Stats: config.Stats})
+	var hooks *webhook.Worker
+	if config.Vault != nil {
+		var err error
+		if hooks, err = webhook.New(ctx, config.webhooks(process.ID())); err != nil {
+			return errors.Join(err, process.Deregister(context.WithoutCancel(ctx)))
+		}
+	}
 	group, ctx := errgroup.WithContext(ctx)
+	if hooks != nil {
+		group.Go(func() error { return hooks.Run(ctx) })
+	}
 	group.Go(func() error { return process.Run(ctx) })
 	group.Go(func() error { return runner.Run(ctx) })
 	group.Go(func() error { return feed.New(config.DB, client, process.ID(), config.Log).Run(ctx) })
@@ -76,4 +96,9 @@ func Run(ctx context.Context, config Config) error {
 		err = gone
 	}
 	return err
+}
+
+// webhooks is what webhooks are sent with.
+func (c *Config) webhooks(process ids.ID) webhook.Config {
+	return webhook.Config{DB: c.DB, Hub: c.Hub, Vault: c.Vault, Dial: c.WebhookDial, Log: c.Log, Process: process, Stats: c.WebhookStats}
 }

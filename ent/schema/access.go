@@ -186,6 +186,7 @@ func (Webhook) Fields() []ent.Field {
 		field.String("url").SchemaType(text).Comment("where events are sent"),
 		str("description", "for people"),
 		field.Strings("event_types").Comment("types, or prefixes that end in .*"),
+		field.Strings("families").Comment("permission families whose events are sent: those that its maker, and whoever changed its address since, may read"),
 		field.Enum("status").GoType(lifecycle.WebhookStatus("")).Default(string(lifecycle.WebhookActive)),
 		str("cursor", "how far the project's feed was read for it"),
 		field.Bytes("secret").Optional().Comment("enveloped signing secret"),
@@ -204,7 +205,10 @@ func (Webhook) Fields() []ent.Field {
 
 // Indexes of the table.
 func (Webhook) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("project_id", "id")}
+	return []ent.Index{
+		index.Fields("project_id", "id"),
+		index.Fields("project_id").StorageKey("webhook_served").Annotations(entsql.IndexWhere("((deleted_at IS NULL) AND ((status)::text = 'ACTIVE'::text))")),
+	}
 }
 
 // WebhookDelivery is an event on its way to a webhook.
@@ -239,6 +243,7 @@ func (WebhookDelivery) Indexes() []ent.Index {
 		index.Fields("webhook_id", "event_id").Unique(),
 		index.Fields("webhook_id", "id"),
 		index.Fields("webhook_id", "state", "id"),
+		index.Fields("webhook_id", "next_attempt_at").StorageKey("webhookdelivery_due").Annotations(entsql.IndexWhere("((state)::text = 'PENDING'::text)")),
 		index.Fields("updated_at"),
 	}
 }

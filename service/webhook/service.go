@@ -1,21 +1,159 @@
-// Package webhook holds the verbs on outbound webhooks.
+// Package webhook holds the verbs on outbound webhooks: subscriptions of a project to its events by HTTP. A verb only
+// records what is meant; the workers read the project's feed for each webhook and send.
 package webhook
 
 import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/event"
 )
+
+// maxWebhooks bounds the live webhooks of a project.
+const maxWebhooks = 20
 
 // Service holds the verbs.
 type Service struct {
 	DB *tx.DB
 	// Vault keeps the signing secrets.
 	Vault *custody.Vault
+	// Feeds reads cursors of projects' feeds.
+	Feeds *event.Feeds
+	// Allow refuses an address that the operator does not let webhooks go to, with a fault; the path is the verb's.
+	Allow func(*url.URL) error
 }
 
 // Created is a webhook with its secret, for the only time.
 type Created struct {
 	Webhook *db.Webhook
 	Secret  *string
+}
+
+// ListTopic is woken when a project may have got its first webhook or lost its last.
+const ListTopic = "webhooks"
+
+// Topic is woken when somebody changed a project's webhooks so that there may be something to send at once.
+func Topic(project ids.ID) string { return "h:" + string(project) }
+
+// Associated binds a sealed signing secret to its webhook.
+func Associated(id ids.ID) string { return "webhook|" + string(id) }
+
+// Columns are what Scan scans: all but the secrets, qualified by the table's name.
+const Columns = `webhook.id, webhook.tenant_id, webhook.project_id, webhook.url, webhook.description, webhook.event_types, webhook.families,
+	webhook.status, webhook.cursor, webhook.previous_until, webhook.secret_rotated_at, webhook.last_delivered_at, webhook.failing_since,
+	webhook.last_error, webhook.created_by, webhook.created_at, webhook.updated_at, webhook.deleted_at`
+
+// Scan scans a row of Columns.
+func Scan(row pgx.CollectableRow) (*db.Webhook, error) {
+	x := &db.Webhook{}
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.URL, &x.Description, &x.EventTypes, &x.Families, (*string)(&x.Status), &x.Cursor,
+		&x.PreviousUntil, &x.SecretRotatedAt, &x.LastDeliveredAt, &x.FailingSince, &x.LastError, &x.CreatedBy, &x.CreatedAt, &x.UpdatedAt, &x.DeletedAt)
+}
+
+const deliveryColumns = `webhook_delivery.id, webhook_delivery.tenant_id, webhook_delivery.project_id, webhook_delivery.webhook_id,
+	webhook_delivery.event_id, webhook_delivery.event_type, webhook_delivery.state, webhook_delivery.attempts, webhook_delivery.response_status,
+	webhook_delivery.error, webhook_delivery.next_attempt_at, webhook_delivery.delivered_at, webhook_delivery.created_at, webhook_delivery.updated_at`
+
+func scanDelivery(row pgx.CollectableRow) (*db.WebhookDelivery, error) {
+	x := &db.WebhookDelivery{}
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.WebhookID, &x.EventID, &x.EventType, (*string)(&x.State), &x.Attempts, &x.ResponseStatus,
+		&x.Error, &x.NextAttemptAt, &x.DeliveredAt, &x.CreatedAt, &x.UpdatedAt)
+}
+
+func object(row *db.Webhook) authz.Object {
+	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID}
+}
+
+// locked loads a live webhook for change and authorises the caller; what is missing, hidden or deleted is NOT_FOUND.
+func locked(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.Webhook, error) {
+	row, err := one(ctx, t, Scan, `SELECT `+Columns+` FROM webhook WHERE id = $1 FOR UPDATE`, id)
+	if err != nil {
+		return nil, fmt.Errorf("lock webhook %s: %w", id, err)
+	}
+	if row == nil {
+		return nil, audit.Missing(t, action, authz.WebhookManage, id)
+	}
+	if err := audit.Require(t, action, authz.WebhookManage, object(row), id); err != nil {
+		return nil, err
+	}
+	if row.DeletedAt != nil {
+		return nil, audit.Missing(t, action, authz.WebhookManage, id)
+	}
+	return row, nil
+}
+
+// one reads at most one row; nil when there is none.
+func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T, error), sql string, args ...any) (*T, error) {
+	found, err := t.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	list, err := pgx.CollectRows(found, scan)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// families are those whose events the caller may read in the project. FORBIDDEN when there is none.
+func families(actor *authz.Actor, where authz.Object) ([]string, error) {
+	if err := authz.RequireAny(actor, where, authz.FamilyKeys("instance.read")...); err != nil {
+		return nil, err
+	}
+	var readable []string
+	for _, family := range authz.Families() {
+		key, err := authz.FamilyKey(family, "instance.read")
+		if err == nil && actor.AllowsOn(key, where) {
+			readable = append(readable, family)
+		}
+	}
+	return readable, nil
+}
+
+// narrowed are the families of a webhook that the caller may read too: who sends its events elsewhere gets no more
+// than they may see. FORBIDDEN when nothing is left.
+func narrowed(t *tx.Tx, row *db.Webhook) ([]string, error) {
+	readable, err := families(t.Actor, object(row))
+	if err != nil {
+		return nil, err
+	}
+	left := slices.DeleteFunc(slices.Clone(row.Families), func(family string) bool { return !slices.Contains(readable, family) })
+	if len(left) == 0 {
+		return nil, fault.New(fault.Forbidden, "the webhook sends events of families that you may not read")
+	}
+	return left, nil
+}
+
+// shown is what the audit keeps of a webhook. An address may carry a token in its path or query: only where it leads is kept.
+func shown(row *db.Webhook) map[string]any {
+	return map[string]any{"projectId": row.ProjectID, "host": host(row.URL), "eventTypes": row.EventTypes, "families": row.Families,
+		"description": row.Description, "status": row.Status, "cursor": row.Cursor}
+}
+
+func host(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return parsed.Scheme + "://" + parsed.Host
+}
+
+// wake tells the workers that there may be something to send.
+func wake(t *tx.Tx, row *db.Webhook) { t.Wake(ListTopic, Topic(row.ProjectID)) }
+
+// served says whether the webhook is one that events are sent to.
+func served(row *db.Webhook) bool {
+	return row.DeletedAt == nil && row.Status == lifecycle.WebhookActive
 }

@@ -1,0 +1,38 @@
+package webhook
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Event is the body of a delivery.
+type Event struct {
+	// Type is what happened, such as apps.instance.running.
+	Type string `json:"type"`
+	// Timestamp is when it happened.
+	Timestamp time.Time `json:"timestamp"`
+	// Data is what happened in detail.
+	Data Data `json:"data"`
+}
+
+// Data is an event, with the fields of the API's Event.
+type Data struct {
+	// ID is the event's id; Cursor is its place in its project's feed.
+	ID     string `json:"id"`
+	Cursor string `json:"cursor"`
+	// Seq is its number in the instance's timeline, without gaps: who needs order takes it from here.
+	Seq           int    `json:"seq"`
+	OrgID         string `json:"orgId"`
+	ProjectID     string `json:"projectId"`
+	AppSlug       string `json:"appSlug"`
+	AppInstanceID string `json:"appInstanceId"`
+	// OperationID and MemberID are null when there is none.
+	OperationID *string `json:"operationId"`
+	MemberID    *string `json:"memberId"`
+	// Message is for a person; Payload are the details.
+	Message string          `json:"message"`
+	Payload json.RawMessage `json:"payload"`
+	// PayloadOmitted says that the details were too long for a delivery: the API has them under the event's id.
+	PayloadOmitted bool   `json:"payloadOmitted,omitempty"`
+	CorrelationID  string `json:"correlationId"`
+}

@@ -1,0 +1,141 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	sdk "github.com/gpuaas/app-platform/sdk/webhook"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/idem"
+	"github.com/gpuaas/app-platform/service/rows"
+)
+
+// secretSize is how many random bytes a signing secret is made of.
+const secretSize = 32
+
+// CreateInput is what a new webhook is made from.
+type CreateInput struct {
+	ProjectID                        ids.ID
+	URL, Description, IdempotencyKey string
+	EventTypes                       []string
+}
+
+// Create makes a webhook that sends what happens from now on, of the families that the caller may read, and answers its
+// signing secret for the only time. Key: webhook.manage on the project. INVALID_ARGUMENT and DIAL_REFUSED name the
+// field; LIMIT_EXCEEDED beyond 20 webhooks. A repeat is answered without the secret.
+func (s *Service) Create(ctx context.Context, in CreateInput) (*Created, error) {
+	in.EventTypes = slices.Compact(slices.Sorted(slices.Values(in.EventTypes)))
+	var input check.Input
+	refused := s.checkURL(&input, "input.url", in.URL)
+	checkTypes(&input, "input.eventTypes", in.EventTypes)
+	input.Text("input.description", in.Description, 0, maxDescription)
+	if err := input.Err(); err != nil {
+		return nil, err
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	from, err := s.Feeds.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made := draft{ID: ids.New(ids.Webhook), cursor: s.Feeds.Cursor(from)}
+	if made.secret, made.sealed, err = s.mint(ctx, made.ID); err != nil {
+		return nil, err
+	}
+	var out *Created
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		out, err = create(ctx, t, in, made)
+		return err
+	})
+	return out, err
+}
+
+// draft is a webhook that is about to be made; an idempotency key remembers its id.
+type draft struct {
+	ID             ids.ID `json:"id"`
+	cursor, secret string
+	sealed         []byte
+}
+
+// mint makes a signing secret, and seals it for the webhook.
+func (s *Service) mint(ctx context.Context, id ids.ID) (secret string, sealed []byte, err error) {
+	key := make([]byte, secretSize)
+	_, _ = rand.Read(key)
+	secret = sdk.Secret(key)
+	sealed, err = s.Vault.Seal(ctx, []byte(secret), Associated(id))
+	if err != nil {
+		return "", nil, fmt.Errorf("seal a signing secret: %w", err)
+	}
+	return secret, sealed, nil
+}
+
+func create(ctx context.Context, t *tx.Tx, in CreateInput, made draft) (*Created, error) {
+	const action = "createWebhook"
+	project, err := one(ctx, t, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1 AND deleted_at IS NULL FOR UPDATE`, in.ProjectID)
+	if err != nil {
+		return nil, fmt.Errorf("load project %s: %w", in.ProjectID, err)
+	}
+	if project == nil {
+		return nil, audit.Missing(t, action, authz.WebhookManage, in.ProjectID)
+	}
+	where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
+	if err := audit.Require(t, action, authz.WebhookManage, where, project.ID); err != nil {
+		return nil, err
+	}
+	readable, err := families(t.Actor, where)
+	if err != nil {
+		return nil, audit.Refused(t, action, authz.WebhookManage, where, project.ID, err)
+	}
+	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: where.TenantID, ProjectID: where.ProjectID, Value: in.IdempotencyKey, Input: in}, &made)
+	if err != nil {
+		return nil, err
+	}
+	if repeated {
+		row, err := one(ctx, t, Scan, `SELECT `+Columns+` FROM webhook WHERE id = $1`, made.ID)
+		return &Created{Webhook: row}, err
+	}
+	if err := room(ctx, t, project.ID); err != nil {
+		return nil, err
+	}
+	row, err := insert(ctx, t, where, in, made, readable)
+	if err != nil {
+		return nil, err
+	}
+	wake(t, row)
+	return &Created{Webhook: row, Secret: &made.secret}, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: where,
+		ObjectID: row.ID, After: shown(row)})
+}
+
+// room refuses a webhook too many; the project is locked.
+func room(ctx context.Context, t *tx.Tx, project ids.ID) error {
+	var live int
+	if err := t.QueryRow(ctx, `SELECT count(id) FROM webhook WHERE project_id = $1 AND deleted_at IS NULL`, project).Scan(&live); err != nil {
+		return fmt.Errorf("count webhooks: %w", err)
+	}
+	if live >= maxWebhooks {
+		return fault.New(fault.LimitExceeded, "a project may have at most %d webhooks: delete one first", maxWebhooks).At("input.projectId")
+	}
+	return nil
+}
+
+func insert(ctx context.Context, t *tx.Tx, where authz.Object, in CreateInput, made draft, readable []string) (*db.Webhook, error) {
+	row, err := one(ctx, t, Scan, `INSERT INTO webhook (id, tenant_id, project_id, url, description, event_types, families, cursor, secret, created_by, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11) RETURNING `+Columns,
+		made.ID, where.TenantID, where.ProjectID, in.URL, in.Description, in.EventTypes, readable, made.cursor, made.sealed, t.Actor.ID, t.Now)
+	if err != nil {
+		return nil, fmt.Errorf("create a webhook: %w", err)
+	}
+	return row, nil
+}
+
+

@@ -1,0 +1,72 @@
+package webhook
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/service/check"
+)
+
+// Bounds of what a webhook is made from.
+const (
+	maxURL         = 2_000 // characters
+	maxDescription = 200   // characters
+	maxTypes       = 50
+	maxType        = 100 // characters
+)
+
+var typePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*(\.\*)?$`)
+
+// checkTypes wants 1 to 50 event types, or prefixes of some that end in `.*`.
+func checkTypes(input *check.Input, path string, types []string) {
+	if len(types) < 1 || len(types) > maxTypes {
+		input.Bad(path, "1 to %d event types", maxTypes)
+		return
+	}
+	for _, one := range types {
+		if len(one) > maxType || !typePattern.MatchString(one) || !known(one) {
+			input.Bad(path, "%.100q is no event type, and no prefix of one that ends in .*", one)
+			return
+		}
+	}
+}
+
+// known says whether there is an event that a type or prefix chooses.
+func known(pattern string) bool {
+	return slices.ContainsFunc(lifecycle.EventTypes(), func(known lifecycle.EventType) bool { return Chooses([]string{pattern}, string(known)) })
+}
+
+// Chooses says whether any of a webhook's types or prefixes is an event's.
+func Chooses(types []string, event string) bool {
+	return slices.ContainsFunc(types, func(one string) bool {
+		if prefix, ok := strings.CutSuffix(one, "*"); ok {
+			return strings.HasPrefix(event, prefix)
+		}
+		return one == event
+	})
+}
+
+// checkURL wants an absolute http or https address without a user and a fragment, where the operator lets webhooks go.
+func (s *Service) checkURL(input *check.Input, path, address string) error {
+	parsed, err := url.Parse(address)
+	switch {
+	case utf8.RuneCountInString(address) > maxURL:
+		input.Bad(path, "at most %d characters", maxURL)
+	case err != nil || parsed.Host == "" || parsed.Hostname() == "" || (parsed.Scheme != "https" && parsed.Scheme != "http"):
+		input.Bad(path, "an address such as https://example.com/hook")
+	case parsed.User != nil:
+		input.Bad(path, "must not hold a user or password: receivers check the signature")
+	case parsed.Fragment != "":
+		input.Bad(path, "must not hold a fragment")
+	default:
+		if err := s.Allow(parsed); err != nil {
+			return fault.From(err).At(path)
+		}
+	}
+	return nil
+}

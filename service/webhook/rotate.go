@@ -1,0 +1,56 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/check"
+)
+
+// maxOverlap is the longest time for which two secrets sign, in seconds: a week.
+const maxOverlap = 604_800
+
+// Rotate makes a new signing secret, answered for the only time. For the overlap the one before signs too; one that was
+// before that ends now. Key: webhook.manage. INVALID_ARGUMENT at overlapSeconds.
+func (s *Service) Rotate(ctx context.Context, id ids.ID, overlapSeconds int) (*Created, error) {
+	var input check.Input
+	if overlapSeconds < 0 || overlapSeconds > maxOverlap {
+		input.Bad("overlapSeconds", "0 to %d seconds", maxOverlap)
+	}
+	if err := input.Err(); err != nil {
+		return nil, err
+	}
+	secret, sealed, err := s.mint(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out := &Created{Secret: &secret}
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		const action = "rotateWebhookSecret"
+		if _, err := locked(ctx, t, action, id); err != nil {
+			return err
+		}
+		var until *time.Time
+		if overlapSeconds > 0 {
+			end := t.Now.Add(time.Duration(overlapSeconds) * time.Second)
+			until = &end
+		}
+		row, err := one(ctx, t, Scan, `UPDATE webhook SET previous_secret = CASE WHEN $3::timestamptz IS NULL THEN NULL ELSE secret END,
+			previous_until = $3, secret = $2, secret_rotated_at = $4, updated_at = $4 WHERE id = $1 RETURNING `+Columns, id, sealed, until, t.Now)
+		if err != nil {
+			return fmt.Errorf("rotate the secret of webhook %s: %w", id, err)
+		}
+		out.Webhook = row
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(row), ObjectID: id,
+			After: map[string]any{"previousUntil": row.PreviousUntil}})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}

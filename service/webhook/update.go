@@ -1,0 +1,90 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/check"
+)
+
+// UpdateInput is what changes of a webhook; nil stays as it is.
+type UpdateInput struct {
+	WebhookID        ids.ID
+	URL, Description *string
+	EventTypes       []string
+	Paused           *bool
+}
+
+// Update changes, pauses or resumes a webhook. A new address sends only what the caller may read too. Events wait at the
+// cursor of one that is paused; one that is resumed, or has a new address, is no longer taken for failing. Key:
+// webhook.manage. INVALID_ARGUMENT and DIAL_REFUSED name the field.
+func (s *Service) Update(ctx context.Context, in UpdateInput) (out *db.Webhook, err error) {
+	var input check.Input
+	var refused error
+	if in.URL != nil {
+		refused = s.checkURL(&input, "input.url", *in.URL)
+	}
+	if in.EventTypes != nil {
+		in.EventTypes = slices.Compact(slices.Sorted(slices.Values(in.EventTypes)))
+		checkTypes(&input, "input.eventTypes", in.EventTypes)
+	}
+	if in.Description != nil {
+		input.Text("input.description", *in.Description, 0, maxDescription)
+	}
+	if err := input.Err(); err != nil {
+		return nil, err
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		out, err = update(ctx, t, in)
+		return err
+	})
+	return out, err
+}
+
+func update(ctx context.Context, t *tx.Tx, in UpdateInput) (*db.Webhook, error) {
+	const action = "updateWebhook"
+	before, err := locked(ctx, t, action, in.WebhookID)
+	if err != nil {
+		return nil, err
+	}
+	row := *before
+	if in.URL != nil && *in.URL != row.URL {
+		if row.Families, err = narrowed(t, before); err != nil {
+			return nil, audit.Refused(t, action, authz.WebhookManage, object(before), before.ID, err)
+		}
+		row.URL, row.FailingSince, row.LastError = *in.URL, nil, ""
+	}
+	if in.Description != nil {
+		row.Description = *in.Description
+	}
+	if in.EventTypes != nil {
+		row.EventTypes = in.EventTypes
+	}
+	if in.Paused != nil {
+		row.Status = lifecycle.WebhookPaused
+		if !*in.Paused {
+			row.Status, row.FailingSince, row.LastError = lifecycle.WebhookActive, nil, ""
+		}
+	}
+	after, err := one(ctx, t, Scan, `UPDATE webhook SET url = $2, families = $3, description = $4, event_types = $5, status = $6, failing_since = $7,
+		last_error = $8, updated_at = $9 WHERE id = $1 RETURNING `+Columns,
+		row.ID, row.URL, row.Families, row.Description, row.EventTypes, string(row.Status), row.FailingSince, row.LastError, t.Now)
+	if err != nil {
+		return nil, fmt.Errorf("update webhook %s: %w", row.ID, err)
+	}
+	if served(after) {
+		wake(t, after)
+	}
+	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(after), ObjectID: after.ID,
+		Before: shown(before), After: shown(after)})
+}
