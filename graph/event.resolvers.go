@@ -2,7 +2,6 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -11,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/operation"
 	"github.com/gpuaas/app-platform/service/page"
@@ -21,11 +21,13 @@ func (r *auditEntryResolver) Actor(ctx context.Context, obj *db.AuditEntry) (*au
 }
 
 func (r *mutationResolver) BreakGlassEndOperation(ctx context.Context, input model.BreakGlassEndOperationInput) (*operation.View, error) {
-	panic(fmt.Errorf("not implemented: BreakGlassEndOperation - breakGlassEndOperation"))
+	return r.BreakGlass.EndOperation(ctx, breakglass.EndOperationInput{
+		OperationID: input.OperationID, Reason: input.Reason, Incident: value(input.Incident)})
 }
 
 func (r *mutationResolver) BreakGlassGrantRole(ctx context.Context, input model.BreakGlassGrantRoleInput) (*db.RoleBinding, error) {
-	panic(fmt.Errorf("not implemented: BreakGlassGrantRole - breakGlassGrantRole"))
+	return r.BreakGlass.GrantRole(ctx, breakglass.GrantRoleInput{SubjectID: input.SubjectID, Role: input.Role, TenantID: input.TenantID,
+		ProjectID: input.ProjectID, DurationMinutes: input.DurationMinutes, Reason: input.Reason, Incident: value(input.Incident)})
 }
 
 func (r *queryResolver) SearchAudit(ctx context.Context, filter audit.Filter, first *int, after *string) (*model.AuditEntryConnection, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/blocker"
+	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
@@ -68,6 +69,8 @@ type Resolver struct {
 	Secrets *secret.Service
 	// Webhooks holds the verbs on outbound webhooks.
 	Webhooks *webhook.Service
+	// BreakGlass holds the verbs that set rules aside.
+	BreakGlass *breakglass.Service
 	// Progress watches single operations.
 	Progress *Progress
 	// Keys signs operation tokens.

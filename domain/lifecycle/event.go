@@ -23,6 +23,11 @@ const (
 	EventMemberFailed           EventType = "apps.instance.member_failed"
 	EventMemberChanged          EventType = "apps.instance.member_changed"
 	EventActionInvoked          EventType = "apps.instance.action_invoked"
+	EventControlPlaneOffered    EventType = "apps.instance.control_plane_offered"
+	EventControlPlaneAttached   EventType = "apps.instance.control_plane_attached"
+	EventControlPlaneDeclined   EventType = "apps.instance.control_plane_declined"
+	EventControlPlaneWithdrawn  EventType = "apps.instance.control_plane_withdrawn"
+	EventControlPlaneDetached   EventType = "apps.instance.control_plane_detached"
 	EventOperationAccepted      EventType = "apps.operation.accepted"
 	EventOperationStarted       EventType = "apps.operation.started"
 	EventOperationProgress      EventType = "apps.operation.progress"
@@ -38,6 +43,7 @@ const (
 	EventAllocationFailed       EventType = "apps.allocation.failed"
 	EventOrphanFound            EventType = "apps.orphan.found"
 	EventOrphanResolved         EventType = "apps.orphan.resolved"
+	EventInstanceBreakGlass     EventType = "apps.instance.break_glass"
 )
 
 // eventTypes lists every type, in the order above.
@@ -47,11 +53,13 @@ var eventTypes = []EventType{
 	EventInstanceUnhealthy, EventInstanceUpgraded, EventInstanceRolledBack,
 	EventMemberAdded, EventMemberDrained, EventMemberRemoved, EventMemberFailed, EventMemberChanged,
 	EventActionInvoked,
+	EventControlPlaneOffered, EventControlPlaneAttached, EventControlPlaneDeclined, EventControlPlaneWithdrawn, EventControlPlaneDetached,
 	EventOperationAccepted, EventOperationStarted, EventOperationProgress, EventOperationCanceling,
 	EventOperationCompensating, EventOperationSucceeded, EventOperationFailed, EventOperationCanceled,
 	EventAllocationRequested, EventAllocationReady, EventAllocationReleasing, EventAllocationReleased,
 	EventAllocationFailed,
 	EventOrphanFound, EventOrphanResolved,
+	EventInstanceBreakGlass,
 }
 
 // EventTypes lists every type of event.

@@ -2,7 +2,7 @@ package reconcile
 
 import "sync/atomic"
 
-// Stats counts what this process's reconciler has found and mended since it began. The last three are
+// Stats counts what this process's reconciler has found and mended since it began. The gauges are
 // how it stood at the last look, and 0 in a process that does not reconcile.
 type Stats struct {
 	// Observed are observations of instances that were stored.
@@ -19,6 +19,10 @@ type Stats struct {
 	AllocationsFreed, AllocationsFailed atomic.Int64
 	// Forgotten are rows that were over.
 	Forgotten atomic.Int64
+	// Sealed are entries of the audit that were added to its hash chain.
+	Sealed atomic.Int64
+	// SealLag is for how long the oldest entry of the last batch had waited for that, in seconds.
+	SealLag atomic.Int64
 	// Overdue are operations that have been due for more than a minute though workers live, up to 10,000.
 	Overdue atomic.Int64
 	// OldestDue is for how long the first of them has been due, in seconds.
@@ -49,6 +53,8 @@ func (s *Stats) Readings() []Reading {
 		total("allocations_freed_total", "Allocations that were bound to instances that are gone.", &s.AllocationsFreed),
 		total("allocations_failed_total", "Allocations that no node was found for.", &s.AllocationsFailed),
 		total("forgotten_total", "Rows of secrets, keys and credentials that were over.", &s.Forgotten),
+		total("audit_sealed_total", "Entries of the audit that were added to its hash chain.", &s.Sealed),
+		now("audit_seal_lag_seconds", "For how long the oldest entry that was sealed last had waited for it.", &s.SealLag),
 		now("overdue_operations", "Operations that have been due for more than a minute though workers live.", &s.Overdue),
 		now("oldest_due_seconds", "For how long the first of them has been due.", &s.OldestDue),
 		now("failing_operations", "Operations whose step has failed ten times in a row or more.", &s.Failing),
@@ -57,7 +63,7 @@ func (s *Stats) Readings() []Reading {
 
 // resign forgets how things stood: another process reconciles now.
 func (s *Stats) resign() {
-	for _, now := range []*atomic.Int64{&s.Overdue, &s.OldestDue, &s.Failing} {
+	for _, now := range []*atomic.Int64{&s.SealLag, &s.Overdue, &s.OldestDue, &s.Failing} {
 		now.Store(0)
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/graph"
 	"github.com/gpuaas/app-platform/graph/authhttp"
@@ -73,7 +75,11 @@ func (p *platform) ready(w http.ResponseWriter, r *http.Request) {
 // api adds GraphQL, logins, the published keys and the console.
 func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, mux *http.ServeMux, registry *prometheus.Registry) error {
 	sentinel := live.NewSentinel()
-	resolver, err := p.resolver(sentinel)
+	feeds, err := event.NewFeeds(ctx, p.db.Worker())
+	if err != nil {
+		return err
+	}
+	resolver, err := p.resolver(sentinel, feeds)
 	if err != nil {
 		return err
 	}
@@ -82,10 +88,6 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		Limits: guard.Limits{Introspection: p.config.Dev || p.config.Edge.Introspection}, Suggestions: p.config.Dev || p.config.Edge.Suggestions,
 		Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
 	})
-	if err != nil {
-		return err
-	}
-	feeds, err := event.NewFeeds(ctx, p.db.Worker())
 	if err != nil {
 		return err
 	}
@@ -103,6 +105,9 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "app_platform_sockets", Help: "WebSocket connections now open.",
 	}, func() float64 { return float64(sockets.Sockets()) }))
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "app_platform_break_glass_total", Help: "Uses of break-glass that came about in this process.",
+	}, func() float64 { return float64(resolver.BreakGlass.Used.Load()) }))
 	options := httpapi.Options{
 		Engine: engine, Authenticate: p.authenticate(gate), Admit: gate.admit, Context: withCorrelation, Origins: p.config.Origins,
 		WebSocket: sockets, BodyBytes: maxBody,
@@ -116,24 +121,28 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	}
 	logins, err := authhttp.New(authhttp.Options{
 		Identity: resolver.Identity, Origins: p.config.Origins, Log: p.log, Secure: strings.HasPrefix(p.config.PublicURL, "https://"),
-		Guesses: gate.guesses,
+		Guesses: gate.guesses, OIDC: p.config.OIDC.provider(p.config.PublicURL),
 	})
-	if err != nil {
-		return err
-	}
-	keys, err := p.ring.Public()
 	if err != nil {
 		return err
 	}
 	mux.Handle("/graphql", api)
-	mux.HandleFunc("GET /.well-known/jwks.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/jwk-set+json")
-		w.Header().Set("Cache-Control", "public, max-age=60")
-		_, _ = w.Write(keys)
-	})
+	mux.HandleFunc("GET /.well-known/jwks.json", p.publish)
 	mux.Handle("/auth/", logins)
 	mux.Handle("/", web.Handler())
 	return nil
+}
+
+// publish answers the keys that verify our tokens, as they are now.
+func (p *platform) publish(w http.ResponseWriter, _ *http.Request) {
+	keys, err := p.ring.Public()
+	if err != nil {
+		http.Error(w, "the keys cannot be written", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/jwk-set+json")
+	w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int(token.PublishedFor.Seconds())))
+	_, _ = w.Write(keys)
 }
 
 // authenticate reads the credential, without the database: each verb and read looks it up in the

@@ -35,9 +35,20 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"query operation":       func(v, _ *house) []arguments { return one("id", v.Operation) },
 	"query operations":      inProject,
 	"query auditEntries":    inProject,
-	"query member":          func(v, _ *house) []arguments { return one("id", v.Member) },
-	"query orphans":         func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "resolved": true}} },
-	"query skuPrices":       none,
+	"query searchAudit": func(v, _ *house) []arguments {
+		return []arguments{{"filter": object{"projectId": v.Project}}, {"filter": object{"tenantId": v.Tenant}}, {"filter": object{"objectId": v.Instance}}}
+	},
+	"query auditChain":       none,
+	"query auditCheckpoints": none,
+	"mutation breakGlassEndOperation": plain(func(v, _ *house) []object {
+		return []object{{"operationId": v.Operation, "reason": "the operation of another tenant is in my way"}}
+	}),
+	"mutation breakGlassGrantRole": plain(func(v, a *house) []object {
+		return []object{{"subjectId": a.User, "role": "tenant_admin", "tenantId": v.Tenant, "durationMinutes": 60, "reason": "I should like to be another tenant's admin"}}
+	}),
+	"query member":    func(v, _ *house) []arguments { return one("id", v.Member) },
+	"query orphans":   func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "resolved": true}} },
+	"query skuPrices": none,
 	"query explainPermission": plain(func(v, _ *house) []object {
 		return []object{
 			{"permissionKey": "apps.instance.read", "objectId": v.Instance},

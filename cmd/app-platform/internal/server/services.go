@@ -16,7 +16,9 @@ import (
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/blocker"
+	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
@@ -35,7 +37,7 @@ import (
 )
 
 // resolver is the root of the API with every service.
-func (p *platform) resolver(sentinel *live.Sentinel) (*graph.Resolver, error) {
+func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph.Resolver, error) {
 	policy, err := dial.ParsePolicy(strings.Join(p.config.AdapterHosts, ","))
 	if err != nil {
 		return nil, err
@@ -44,12 +46,16 @@ func (p *platform) resolver(sentinel *live.Sentinel) (*graph.Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
+	hooks, err := dial.ParsePolicy(strings.Join(p.config.WebhookHosts, ","))
+	if err != nil {
+		return nil, err
+	}
 	calls := invoke.New(adapterclient.New(p.ring, policy), p.ring, p.config.GraphQLURL)
 	instances := &instance.Service{DB: p.db, Actions: calls, Planner: calls}
 	members := &member.Service{DB: p.db, Planner: calls}
 	return &graph.Resolver{
 		DB: p.db, Keys: p.ring, Progress: &graph.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
-		Identity:    &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL},
+		Identity:    &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring},
 		Catalog:     &catalog.Service{DB: p.db},
 		Artifacts:   &artifact.Service{DB: p.db, Registries: registries},
 		Adapters:    &adapter.Service{DB: p.db, Describer: calls, Allow: allowAddress(policy)},
@@ -61,12 +67,13 @@ func (p *platform) resolver(sentinel *live.Sentinel) (*graph.Resolver, error) {
 		Retries:     &retry.Service{DB: p.db, Members: members.Again, Instances: instances.Again},
 		Blockers:    &blocker.Service{DB: p.db},
 		Orphans:     &orphan.Service{DB: p.db},
+		BreakGlass:  &breakglass.Service{DB: p.db, Log: p.log},
 		Prices:      &price.Service{DB: p.db},
 		Explain:     &explain.Service{DB: p.db},
 		Policies:    &policies.Service{DB: p.db},
 		Shares:      &share.Service{DB: p.db},
 		Secrets:     &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
-		Webhooks:    &webhook.Service{DB: p.db, Vault: p.vault},
+		Webhooks:    &webhook.Service{DB: p.db, Vault: p.vault, Feeds: feeds, Allow: allowWebhook(hooks)},
 	}, nil
 }
 
@@ -76,9 +83,25 @@ func (p *platform) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	hooks, err := dial.ParsePolicy(strings.Join(p.config.WebhookHosts, ","))
+	if err != nil {
+		return err
+	}
 	return workers.Run(ctx, workers.Config{
 		DB: p.db, Hub: p.hub, Keys: p.ring, Dial: policy, PlatformURL: p.config.GraphQLURL, Log: p.log, Stats: &p.found,
+		Vault: p.vault, WebhookDial: hooks, WebhookStats: &p.sent,
 	})
+}
+
+// allowWebhook refuses an address that webhooks may not be sent to: one inside that the operator does not name, and one
+// without TLS anywhere else. A host name is judged again when it is dialled, on the address it has then.
+func allowWebhook(policy dial.Policy) func(*url.URL) error {
+	return func(address *url.URL) error {
+		if err := dial.Check(policy, address.Scheme == "https", address); err != nil {
+			return fault.New(fault.DialRefused, "the operator does not allow webhooks to %s by %s", address.Host, address.Scheme)
+		}
+		return nil
+	}
 }
 
 // allowAddress refuses an adapter's address that names an IP outside of the policy. A host name is
@@ -99,11 +122,12 @@ func (p *platform) registries() (artifact.Registries, error) {
 		return artifact.Registries{}, err
 	}
 	connect := dial.To(allowed, true)
-	return artifact.Registries{Insecure: p.config.InsecureRegistries, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-		connection, err := connect(ctx, network, address)
-		if refused := new(dial.Refused); errors.As(err, &refused) {
-			return nil, fault.New(fault.DialRefused, "the operator does not allow registries at %s", refused.Address).At("input.ref")
-		}
-		return connection, err
-	}}, nil
+	return artifact.Registries{Insecure: p.config.InsecureRegistries,
+		Keychain: pullKeychain{ring: p.ring, hosts: p.config.PullTokens}, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			connection, err := connect(ctx, network, address)
+			if refused := new(dial.Refused); errors.As(err, &refused) {
+				return nil, fault.New(fault.DialRefused, "the operator does not allow registries at %s", refused.Address).At("input.ref")
+			}
+			return connection, err
+		}}, nil
 }

@@ -1,0 +1,56 @@
+// Package breakglass holds the verbs that set the rules aside: each asks for break_glass.use on the platform
+// and a reason, and is flagged in the audit, in the instance's timeline, in the log and in a metric. No
+// other verb sets a rule aside.
+package breakglass
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/check"
+)
+
+// Bounds of what is said, in characters.
+const (
+	leastReason  = 20
+	mostReason   = 1_000
+	mostIncident = 100
+)
+
+// Service holds the verbs.
+type Service struct {
+	DB *tx.DB
+	// Log gets a warning for each use.
+	Log *slog.Logger
+	// Used counts the uses that came about in this process.
+	Used atomic.Int64
+}
+
+// why checks what was said of the use.
+func why(input *check.Input, reason, incident string) {
+	input.Text("input.reason", strings.TrimSpace(reason), leastReason, mostReason)
+	input.Text("input.incident", incident, 0, mostIncident)
+}
+
+// allowed asks for the key, on the platform and nowhere else.
+func allowed(t *tx.Tx, action string, object ids.ID) error {
+	return audit.Require(t, action, authz.BreakGlassUse, authz.Object{}, object)
+}
+
+// flag tells of a use that came about.
+func (s *Service) flag(ctx context.Context, action string, actor *authz.Actor, object ids.ID, reason, incident string) {
+	s.Used.Add(1)
+	s.Log.Warn("break-glass was used", "action", action, "actor", actor.ID, "actor_name", actor.Name, "object", object,
+		"reason", reason, "incident", incident, "correlation_id", authz.Request(ctx).CorrelationID)
+}
+
+// byWhom names who did it and why, for people.
+func byWhom(actor *authz.Actor, reason string) string {
+	return "by break-glass of " + actor.Name + ": " + reason
+}
