@@ -1,0 +1,38 @@
+package server
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/gpuaas/app-platform/authz/token"
+)
+
+// reloadKeys takes up the signing keys of the folder as they come and go, every minute and on SIGHUP, until ctx
+// ends. What cannot be read leaves the keys as they are.
+func (p *platform) reloadKeys(ctx context.Context) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	every := time.NewTicker(token.ReloadEvery)
+	defer every.Stop()
+	_, before := p.ring.SigningKey()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangup:
+		case <-every.C:
+		}
+		if err := p.ring.Reload(); err != nil {
+			p.log.ErrorContext(ctx, "the signing keys were not read anew", "error", err)
+			continue
+		}
+		if _, now := p.ring.SigningKey(); now != before {
+			p.log.InfoContext(ctx, "another key signs", "key", now)
+			before = now
+		}
+	}
+}
