@@ -3,23 +3,30 @@ package web
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"io/fs"
 	"mime"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// consolePolicy allows the console what it needs and no more: scripts and connections of its own origin only.
-// Inline styles are allowed because the component library sets its variables by style elements.
-const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
-	"font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+// consolePolicy allows the console what it needs and no more: scripts and connections of its own origin only. The
+// component library makes style elements, which bear the nonce of the page; nothing else inline is taken.
+const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + noncePlace + "'; img-src 'self' data:; " +
+	"font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; " +
+	"object-src 'none'"
 
-// graphiqlPolicy also allows what GraphiQL's editor needs: workers of the same origin and a font in a data URL.
+// noncePlace stands, in a policy and in a page, where the nonce of the answer goes.
+const noncePlace = "CSP_NONCE"
+
+// graphiqlPolicy also allows what GraphiQL's editor needs: inline styles, workers of the same origin and a font in a
+// data URL. The page is served in development only.
 const graphiqlPolicy = "default-src 'none'; script-src 'self'; worker-src 'self' blob:; style-src 'self' 'unsafe-inline'; " +
 	"img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -108,14 +115,15 @@ func mediaType(name string) string {
 
 // ServeHTTP answers with the file of the path, or with the index.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.secure(w.Header())
+	nonce := rand.Text()
+	s.secure(w.Header(), nonce)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		return
 	}
 	name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
-	if found, ok := s.files[name]; ok {
+	if found, ok := s.files[name]; ok && name != s.index {
 		found.serve(w, r)
 		return
 	}
@@ -123,29 +131,35 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not found", http.StatusNotFound)
 		return
 	}
-	s.serveIndex(w, r)
+	s.serveIndex(w, r, nonce)
 }
 
-// serveIndex answers with the index, or says that nothing was built.
-func (s *site) serveIndex(w http.ResponseWriter, r *http.Request) {
-	if found, ok := s.files[s.index]; ok {
-		found.serve(w, r)
-		return
-	}
+// serveIndex answers with the index, or says that nothing was built. The index is small and holds the nonce of this
+// answer, so no client keeps it.
+func (s *site) serveIndex(w http.ResponseWriter, r *http.Request, nonce string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
+	if found, ok := s.files[s.index]; ok {
+		page := bytes.ReplaceAll(found.body, []byte(noncePlace), []byte(nonce))
+		w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+		if r.Method == http.MethodGet {
+			_, _ = w.Write(page)
+		}
+		return
+	}
 	w.WriteHeader(http.StatusServiceUnavailable)
 	_, _ = w.Write([]byte(notBuilt))
 }
 
 // secure sets the headers that every answer carries.
-func (s *site) secure(h http.Header) {
-	h.Set("Content-Security-Policy", s.policy)
+func (s *site) secure(h http.Header, nonce string) {
+	h.Set("Content-Security-Policy", strings.ReplaceAll(s.policy, noncePlace, nonce))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
 }
 
 // serve sends the file, compressed where the client takes it, or 304 when the client has it.

@@ -15,11 +15,16 @@ import { theme } from './theme';
 
 const schemes = localStorageColorSchemeManager({ key: 'gpuaas-color-scheme' }); // the key that public/theme.js reads
 
+// The server's policy takes style elements only with the nonce of this answer. What locks the page's scrolling
+// behind a dialog finds it under webpack's name for it.
+const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
+Object.assign(globalThis, { __webpack_nonce__: nonce });
+
 const container = document.getElementById('root');
 if (container !== null) {
   createRoot(container).render(
     <StrictMode>
-      <MantineProvider theme={theme} colorSchemeManager={schemes} defaultColorScheme="auto">
+      <MantineProvider theme={theme} colorSchemeManager={schemes} defaultColorScheme="auto" getStyleNonce={() => nonce}>
         <Provider value={client}>
           <RouterProvider router={router} />
         </Provider>
