@@ -99,6 +99,7 @@ func launchInput(in model.LaunchInstanceInput) instance.LaunchInput {
 	out := instance.LaunchInput{
 		ProjectID: in.ProjectID, AppSlug: in.AppSlug, Version: value(in.Version), Name: in.Name, AllocationIDs: in.AllocationIds,
 		Config: in.Config, DeadlineSeconds: in.DeadlineSeconds, Smoke: in.Smoke, Reason: value(in.Reason), IdempotencyKey: in.IdempotencyKey,
+		OperatingMode: lifecycle.OperatingMode(in.OperatingMode), ControlPlaneScope: lifecycle.ControlPlaneScope(in.ControlPlaneScope),
 	}
 	for _, component := range in.Components {
 		out.Components = append(out.Components, instance.Component{

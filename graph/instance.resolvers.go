@@ -145,7 +145,7 @@ func (r *mutationResolver) RollbackInstance(ctx context.Context, input model.Rol
 
 func (r *mutationResolver) InvokeAction(ctx context.Context, input model.InvokeActionInput) (*model.InvokeActionPayload, error) {
 	answer, err := r.Instances.InvokeAction(ctx, instance.ActionInput{
-		InstanceID: input.InstanceID, Action: input.Action, Input: input.Input, IdempotencyKey: input.IdempotencyKey,
+		InstanceID: input.InstanceID, Action: input.Action, Input: input.Input, ProjectID: value(input.ProjectID), IdempotencyKey: input.IdempotencyKey,
 	})
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/operation"
 	"github.com/gpuaas/app-platform/service/orphan"
+	"github.com/gpuaas/app-platform/service/share"
 )
 
 const (
@@ -32,6 +33,7 @@ type loaders struct {
 	members     *dataloadgen.Loader[ids.ID, *db.Member]
 	catalog     *catalogLoaders
 
+	controlPlanes                       *dataloadgen.Loader[ids.ID, *share.ControlPlane]
 	generations                         *dataloadgen.Loader[ids.ID, []*db.Generation]
 	orphans                             *dataloadgen.Loader[ids.ID, []*orphan.View]
 	operationBlockers, instanceBlockers *dataloadgen.Loader[ids.ID, []*blocker.Blocker]
@@ -49,10 +51,11 @@ func (r *Resolver) WithLoaders(ctx context.Context) context.Context {
 		steps: loader(func(ctx context.Context, wanted []ids.ID) (map[ids.ID][]*db.OperationStep, error) {
 			return operation.Steps(ctx, r.DB, wanted)
 		}),
-		manifests:   loader(r.Catalog.Many),
-		members:     loader(r.Instances.ManyMembers),
-		catalog:     r.catalogLoaders(),
-		generations: loader(r.Instances.Generations), orphans: loader(r.Orphans.OfInstances),
+		manifests:     loader(r.Catalog.Many),
+		members:       loader(r.Instances.ManyMembers),
+		catalog:       r.catalogLoaders(),
+		controlPlanes: loader(r.Shares.ControlPlanes),
+		generations:   loader(r.Instances.Generations), orphans: loader(r.Orphans.OfInstances),
 		operationBlockers: loader(r.Blockers.Operations), instanceBlockers: loader(r.Blockers.Instances),
 	})
 }

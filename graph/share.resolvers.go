@@ -2,50 +2,60 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/impact"
+	"github.com/gpuaas/app-platform/service/page"
 	"github.com/gpuaas/app-platform/service/share"
 )
 
 func (r *controlPlaneShareResolver) ControlPlane(ctx context.Context, obj *db.ControlPlaneShare) (*share.ControlPlane, error) {
-	panic(fmt.Errorf("not implemented: ControlPlane - controlPlane"))
+	return maybe(ctx, loadersOf(ctx).controlPlanes, &obj.ID)
 }
 
 func (r *mutationResolver) OfferControlPlane(ctx context.Context, input model.OfferControlPlaneInput) (*db.ControlPlaneShare, error) {
-	panic(fmt.Errorf("not implemented: OfferControlPlane - offerControlPlane"))
+	return r.Shares.Offer(ctx, share.OfferInput{
+		InstanceID: input.InstanceID, ProjectID: input.ProjectID, Reason: input.Reason, IdempotencyKey: input.IdempotencyKey,
+	})
 }
 
 func (r *mutationResolver) AcceptControlPlane(ctx context.Context, shareID ids.ID, reason *string) (*db.ControlPlaneShare, error) {
-	panic(fmt.Errorf("not implemented: AcceptControlPlane - acceptControlPlane"))
+	return r.Shares.Accept(ctx, share.Input{ShareID: shareID, Reason: value(reason)})
 }
 
 func (r *mutationResolver) DeclineControlPlane(ctx context.Context, shareID ids.ID, reason *string) (*db.ControlPlaneShare, error) {
-	panic(fmt.Errorf("not implemented: DeclineControlPlane - declineControlPlane"))
+	return r.Shares.Decline(ctx, share.Input{ShareID: shareID, Reason: value(reason)})
 }
 
 func (r *mutationResolver) WithdrawControlPlane(ctx context.Context, shareID ids.ID, reason string) (*db.ControlPlaneShare, error) {
-	panic(fmt.Errorf("not implemented: WithdrawControlPlane - withdrawControlPlane"))
+	return r.Shares.Withdraw(ctx, share.Input{ShareID: shareID, Reason: reason})
 }
 
 func (r *mutationResolver) DetachControlPlane(ctx context.Context, shareID ids.ID, reason *string) (*db.ControlPlaneShare, error) {
-	panic(fmt.Errorf("not implemented: DetachControlPlane - detachControlPlane"))
+	return r.Shares.Detach(ctx, share.Input{ShareID: shareID, Reason: value(reason)})
 }
 
 func (r *queryResolver) ControlPlaneShares(ctx context.Context, projectID ids.ID, ended bool, first *int, after *string) (*model.ControlPlaneShareConnection, error) {
-	panic(fmt.Errorf("not implemented: ControlPlaneShares - controlPlaneShares"))
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Shares.List(ctx, projectID, ended, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.ControlPlaneShareConnection{Edges: edges(found, shareEdge), PageInfo: pageInfo(found)}, nil
 }
 
 func (r *queryResolver) ImpactOf(ctx context.Context, instanceID ids.ID) (*impact.Impact, error) {
-	panic(fmt.Errorf("not implemented: ImpactOf - impactOf"))
+	return impact.Read(ctx, r.DB, instanceID)
 }
 
 func (r *sharedControlPlaneResolver) Actions(ctx context.Context, obj *share.ControlPlane) ([]*model.ActionSpec, error) {
-	panic(fmt.Errorf("not implemented: Actions - actions"))
+	return actionSpecs(obj.Actions), nil
 }
 
 func (r *Resolver) ControlPlaneShare() exec.ControlPlaneShareResolver {

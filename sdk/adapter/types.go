@@ -127,6 +127,12 @@ type Instance struct {
 	Config json.RawMessage `json:"config,omitempty"`
 	// Components is the desired number of members for each component.
 	Components []ComponentCount `json:"components"`
+	// OperatingMode is who runs its control plane, "tenant_dedicated" or "platform_managed"; no part of the
+	// specification, as it never changes.
+	OperatingMode string `json:"operatingMode,omitempty"`
+	// ControlPlaneScope is whom its control plane serves, "project" or "tenant"; no part of the specification, as it
+	// never changes.
+	ControlPlaneScope string `json:"controlPlaneScope,omitempty"`
 }
 
 // ComponentCount is the desired number of members of one component.
@@ -317,6 +323,8 @@ type Requester struct {
 	ID string `json:"id"`
 	// Kind is what the caller is, such as "user" or "service_account".
 	Kind string `json:"kind"`
+	// ProjectID is the project that asks: the instance's own, or one that is attached to its shared control plane.
+	ProjectID string `json:"projectId,omitempty"`
 }
 
 // ActionResult is the answer of an action.

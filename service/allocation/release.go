@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/check"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/idem"
+	"github.com/gpuaas/app-platform/service/impact"
 	"github.com/gpuaas/app-platform/service/operation"
 )
 
@@ -210,6 +211,13 @@ func (r *releasing) decommission(ctx context.Context, t *tx.Tx) (*db.Operation, 
 	}
 	if open != nil && open.Kind == lifecycle.InstanceDecommission {
 		return open, nil
+	}
+	attached, err := impact.AttachedTo(ctx, t, r.instance)
+	if err != nil {
+		return nil, err
+	}
+	if len(attached) > 0 { // a release knows no force: whoever means it decommissions the instance by force first
+		return nil, impact.InUse(attached, "input.allocationId")
 	}
 	return operation.Teardown(ctx, t, r.instance, operation.Draft{
 		ID: r.made.Decommission, DeadlineSeconds: teardownSeconds, Reason: r.reason(),

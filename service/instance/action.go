@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -28,9 +29,12 @@ const maxActionInput = 256 << 10
 
 // ActionInput names an action and gives its input.
 type ActionInput struct {
-	InstanceID     ids.ID
-	Action         string
-	Input          json.RawMessage
+	InstanceID ids.ID
+	Action     string
+	Input      json.RawMessage
+	// ProjectID is the project that asks, when it is attached to the instance's shared control plane; empty for the
+	// instance's own.
+	ProjectID      ids.ID `json:",omitempty"`
 	IdempotencyKey string
 }
 
@@ -48,19 +52,24 @@ type answered struct {
 
 // preparedAction is an accepted action on its way out.
 type preparedAction struct {
-	call   ActionCall
-	spec   manifest.Action
-	key    authz.Key
+	call ActionCall
+	spec manifest.Action
+	key  authz.Key
+	// where is whose action it is: the key is asked for there. share is what lets an attached project ask; empty for
+	// the instance's own.
+	where  authz.Object
+	share  ids.ID
+	actor  *authz.Actor
 	claim  idem.Key
 	answer answered
 }
 
 // InvokeAction passes an action that the manifest declares to the adapter. It asks for the key the
-// action declares. The call to the adapter lies between two transactions: one accepts and audits
+// action declares, on the instance's project or on the attached one that asks. The call to the adapter lies between two transactions: one accepts and audits
 // it, one stores the answer; a repeat with the same key gets the stored answer, or asks the
 // adapter again under the same key if none was stored.
 //
-// Faults: NOT_FOUND (instance, action), FORBIDDEN, FAILED_PRECONDITION when the instance does not
+// Faults: NOT_FOUND (instance, also when the project is not attached to it; action), FORBIDDEN, FAILED_PRECONDITION when the instance does not
 // run, INVALID_ARGUMENT with the input's path, ADAPTER_REJECTED, ADAPTER_UNAVAILABLE,
 // ADAPTER_INVALID, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) InvokeAction(ctx context.Context, in ActionInput) (*ActionOutput, error) {
@@ -78,6 +87,9 @@ func (s *Service) InvokeAction(ctx context.Context, in ActionInput) (*ActionOutp
 	out := &ActionOutput{Action: in.Action, Output: prepared.answer.Output, CorrelationID: prepared.call.CorrelationID}
 	if out.Output != nil {
 		return out, nil
+	}
+	if err := s.prepareShared(ctx, prepared, in); err != nil {
+		return nil, err
 	}
 	out.Output, err = s.callAdapter(ctx, prepared)
 	if err != nil {
@@ -98,14 +110,22 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 	if err != nil {
 		return nil, fmt.Errorf("load instance %s: %w", in.InstanceID, err)
 	}
-	p, err := specOf(ctx, t, row, in)
+	where, share, err := asking(ctx, t, row, in.ProjectID)
 	if err != nil {
 		return nil, err
 	}
-	if err := audit.Require(t, verb, p.key, object(row), row.ID); err != nil {
+	p, err := specOf(ctx, t, row, in, where)
+	if err != nil {
 		return nil, err
 	}
-	p.claim = idem.Key{Verb: verb, TenantID: row.TenantID, ProjectID: row.ProjectID, Value: in.IdempotencyKey, Input: in}
+	p.actor = t.Actor
+	if p.where, p.share = where, share; share == "" {
+		in.ProjectID = "" // named or not, the instance's own project asks
+	}
+	if err := audit.Require(t, verb, p.key, where, row.ID); err != nil {
+		return nil, err
+	}
+	p.claim = idem.Key{Verb: verb, TenantID: where.TenantID, ProjectID: where.ProjectID, Value: in.IdempotencyKey, Input: in}
 	repeated, err := idem.Claim(ctx, t, p.claim, &p.answer)
 	if err != nil {
 		return nil, err
@@ -117,11 +137,14 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 	if err := p.check(row, in); err != nil {
 		return nil, err
 	}
-	if err := p.prepare(ctx, t, row, in); err != nil || repeated {
+	if p.call.Instance = row; share == "" {
+		err = p.prepare(ctx, t, in)
+	}
+	if err != nil || repeated {
 		return p, err
 	}
 	return p, audit.Write(ctx, t, audit.Entry{
-		Action: verb + " " + in.Action, Key: p.key, Object: object(row), ObjectID: row.ID,
+		Action: verb + " " + in.Action, Key: p.key, Object: where, ObjectID: row.ID,
 		After: map[string]any{"action": in.Action, "risk": p.spec.Risk},
 	})
 }
@@ -139,7 +162,7 @@ func (p *preparedAction) check(row *db.Instance, in ActionInput) error {
 
 // specOf finds the action in the manifest. Someone who may not even read the instance is not told
 // which actions there are.
-func specOf(ctx context.Context, t *tx.Tx, row *db.Instance, in ActionInput) (*preparedAction, error) {
+func specOf(ctx context.Context, t *tx.Tx, row *db.Instance, in ActionInput, where authz.Object) (*preparedAction, error) {
 	document, err := manifestOf(ctx, t, row)
 	if err != nil {
 		return nil, err
@@ -150,7 +173,7 @@ func specOf(ctx context.Context, t *tx.Tx, row *db.Instance, in ActionInput) (*p
 		if err != nil {
 			return nil, err
 		}
-		if err := audit.Require(t, "invokeAction", read, object(row), row.ID); err != nil {
+		if err := audit.Require(t, "invokeAction", read, where, row.ID); err != nil {
 			return nil, err
 		}
 		return nil, fault.New(fault.NotFound, "app %q has no action %q", row.AppSlug, in.Action).At("input.action")
@@ -160,7 +183,8 @@ func specOf(ctx context.Context, t *tx.Tx, row *db.Instance, in ActionInput) (*p
 }
 
 // prepare gathers what the adapter is sent.
-func (p *preparedAction) prepare(ctx context.Context, t *tx.Tx, row *db.Instance, in ActionInput) error {
+func (p *preparedAction) prepare(ctx context.Context, t *tx.Tx, in ActionInput) error {
+	row := p.call.Instance
 	adapter, err := t.Adapter.Query().Where(dbadapter.Name(row.RuntimeBackend)).Only(ctx)
 	if err != nil {
 		return fmt.Errorf("load adapter %s: %w", row.RuntimeBackend, err)
@@ -184,7 +208,7 @@ func (p *preparedAction) prepare(ctx context.Context, t *tx.Tx, row *db.Instance
 	}
 	p.call = ActionCall{
 		AdapterName: adapter.Name, AdapterURL: adapter.URL, Action: in.Action, Input: input, IdempotencyKey: in.IdempotencyKey,
-		Requester: t.Actor.Ref(), CorrelationID: t.Request.CorrelationID, Instance: row, Members: members, Nodes: nodes, Allocations: allocations,
+		Requester: t.Actor.Ref(), ProjectID: p.where.ProjectID, CorrelationID: p.call.CorrelationID, Instance: row, Members: members, Nodes: nodes, Allocations: allocations,
 	}
 	return nil
 }
@@ -242,9 +266,14 @@ func (s *Service) storeAnswer(ctx context.Context, p *preparedAction, output jso
 		if p.spec.Risk == "read" {
 			return nil
 		}
-		return event.Append(ctx, t, p.call.Instance, event.Draft{
+		told := event.Draft{
 			Type: lifecycle.EventActionInvoked, Message: p.spec.DisplayName, CorrelationID: t.Request.CorrelationID,
 			Payload: map[string]any{"action": p.spec.Name, "by": t.Actor.Name},
-		})
+		}
+		if p.share == "" {
+			return event.Append(ctx, t, p.call.Instance, told)
+		}
+		told.Payload["project"] = p.where.ProjectID
+		return event.AppendShared(ctx, t, p.share, p.call.Instance, told)
 	})
 }

@@ -38,11 +38,13 @@ type ActionCall struct {
 	Input                   json.RawMessage
 	IdempotencyKey          string
 	Requester               authz.Ref
-	CorrelationID           string
-	Instance                *db.Instance
-	Members                 []*db.Member
-	Nodes                   map[ids.ID]*db.ComputeNode
-	Allocations             map[ids.ID]*db.Allocation
+	// ProjectID is the project that asks: the instance's own, or one that is attached to it.
+	ProjectID     ids.ID
+	CorrelationID string
+	Instance      *db.Instance
+	Members       []*db.Member
+	Nodes         map[ids.ID]*db.ComputeNode
+	Allocations   map[ids.ID]*db.Allocation
 }
 
 // Bounds of what callers write.

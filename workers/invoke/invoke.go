@@ -68,7 +68,7 @@ func (c *Calls) request(call instance.ActionCall) (adapter.ActionRequest, error)
 	}
 	return adapter.ActionRequest{
 		Input: call.Input, IdempotencyKey: call.IdempotencyKey,
-		Requester: adapter.Requester{ID: call.Requester.ID, Kind: call.Requester.Kind},
+		Requester: adapter.Requester{ID: call.Requester.ID, Kind: call.Requester.Kind, ProjectID: string(call.ProjectID)},
 		Instance:  shown, Members: wire.Members(call.Members, call.Nodes, call.Allocations),
 		Platform: adapter.Platform{GraphQLURL: c.graphQLURL, Token: issued.Text, TokenExpiresAt: issued.ExpiresAt},
 	}, nil

@@ -25,6 +25,7 @@ func Instance(row *db.Instance) (adapter.Instance, error) {
 	out := adapter.Instance{
 		ID: string(row.ID), Name: row.Name, TenantID: string(row.TenantID), ProjectID: string(row.ProjectID),
 		App: row.AppSlug, Version: row.AppVersion, Config: row.Config, Components: []adapter.ComponentCount{},
+		OperatingMode: lifecycle.Wire(lifecycle.OperatingMode(row.OperatingMode)), ControlPlaneScope: lifecycle.Wire(lifecycle.ControlPlaneScope(row.ControlPlaneScope)),
 	}
 	for _, role := range roles {
 		out.Components = append(out.Components, adapter.ComponentCount{Key: role.ComponentKey, Count: role.Desired})

@@ -10113,8 +10113,8 @@ type ControlPlaneShare implements Node {
   answeredAt: DateTime
   "When it ended."
   endedAt: DateTime
-  "What is shared."
-  controlPlane: SharedControlPlane!
+  "What is shared; null for the other project once the share has ended."
+  controlPlane: SharedControlPlane
 }
 
 "A page of shares."

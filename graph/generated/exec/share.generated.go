@@ -326,10 +326,10 @@ func (ec *executionContext) _ControlPlaneShare_controlPlane(ctx context.Context,
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *share.ControlPlane) graphql.Marshaler {
-			return ec.marshalNSharedControlPlane2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋshareᚐControlPlane(ctx, selections, v)
+			return ec.marshalOSharedControlPlane2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋshareᚐControlPlane(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_ControlPlaneShare_controlPlane(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -1064,7 +1064,7 @@ func (ec *executionContext) _ControlPlaneShare(ctx context.Context, sel ast.Sele
 					}
 				}()
 				res = ec._ControlPlaneShare_controlPlane(ctx, field, obj)
-				if res == graphql.Null {
+				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res
@@ -1527,11 +1527,8 @@ func (ec *executionContext) marshalNShareStatus2githubᚗcomᚋgpuaasᚋappᚑpl
 	return v
 }
 
-func (ec *executionContext) marshalNSharedControlPlane2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋshareᚐControlPlane(ctx context.Context, sel ast.SelectionSet, v *share.ControlPlane) graphql.Marshaler {
+func (ec *executionContext) marshalOSharedControlPlane2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋshareᚐControlPlane(ctx context.Context, sel ast.SelectionSet, v *share.ControlPlane) graphql.Marshaler {
 	if v == nil {
-		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
-			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
-		}
 		return graphql.Null
 	}
 	return ec._SharedControlPlane(ctx, sel, v)
