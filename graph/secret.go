@@ -8,7 +8,7 @@ import (
 func secretInput(in model.IssueRuntimeSecretInput) secret.IssueInput {
 	return secret.IssueInput{
 		InstanceID: in.InstanceID, Purpose: in.Purpose, Audience: in.Audience, MemberID: in.MemberID, ArtifactDigest: value(in.ArtifactDigest),
-		TTLSeconds: in.TtlSeconds, Delivery: in.Delivery, Reason: value(in.Reason), IdempotencyKey: in.IdempotencyKey,
+		TTLSeconds: in.TTLSeconds, Delivery: in.Delivery, Reason: value(in.Reason), IdempotencyKey: in.IdempotencyKey,
 	}
 }
 
