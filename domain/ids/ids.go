@@ -5,6 +5,7 @@
 package ids
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -95,6 +96,14 @@ func From(kind Kind, raw [16]byte) ID {
 	buf = append(buf, kind...)
 	buf = append(buf, '_')
 	return ID(appendBase32(buf, raw))
+}
+
+// Before is an id that sorts before every id of the kind that is minted at the moment or later: a bound for reads by
+// time.
+func Before(kind Kind, moment time.Time) ID {
+	var raw [16]byte
+	binary.BigEndian.PutUint64(raw[:8], uint64(max(0, moment.UnixMilli()))<<16)
+	return From(kind, raw)
 }
 
 // Parse checks that s is an id of the kind. It fails with INVALID_ARGUMENT, naming the kind, never echoing

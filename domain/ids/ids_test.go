@@ -131,3 +131,11 @@ func TestAnIDTellsWhenItWasMinted(t *testing.T) {
 	require.Equal(t, time.UnixMilli(1<<48-1).UTC(), From(Session, [16]byte{255, 255, 255, 255, 255, 255}).MintedAt())
 	require.Zero(t, ID("ses_x").MintedAt())
 }
+
+func TestABoundSortsBeforeWhatIsMintedThenAndAfterWhatWasMintedBefore(t *testing.T) {
+	t.Parallel()
+	id := New(Operation)
+	require.Less(t, Before(Operation, id.MintedAt()), id)
+	require.Greater(t, Before(Operation, id.MintedAt().Add(time.Millisecond)), id)
+	require.True(t, Before(Operation, time.Time{}).Valid())
+}

@@ -125,6 +125,9 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 	if err := audit.Require(t, verb, p.key, where, row.ID); err != nil {
 		return nil, err
 	}
+	if err := t.Actor.RequireRisk(lifecycle.ActionRisk(strings.ToUpper(p.spec.Risk))); err != nil {
+		return nil, audit.Refused(t, verb, p.key, where, row.ID, fault.From(err))
+	}
 	p.claim = idem.Key{Verb: verb, TenantID: where.TenantID, ProjectID: where.ProjectID, Value: in.IdempotencyKey, Input: in}
 	repeated, err := idem.Claim(ctx, t, p.claim, &p.answer)
 	if err != nil {

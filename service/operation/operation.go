@@ -82,8 +82,12 @@ func CheckDeadline(seconds int) error {
 }
 
 // Create accepts an operation in the verb's transaction, records it as the instance's newest, and
-// wakes the workers after the commit.
+// wakes the workers after the commit. RATE_LIMITED when a service account's limit of operations an hour
+// leaves no more.
 func Create(ctx context.Context, t *tx.Tx, draft Draft) (*db.Operation, error) {
+	if err := withinLimit(ctx, t, draft.ProjectID); err != nil {
+		return nil, err
+	}
 	change, err := json.Marshal(draft.DesiredChange)
 	if err != nil {
 		return nil, fmt.Errorf("encode the desired change: %w", err)

@@ -1,0 +1,55 @@
+package authz
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+)
+
+// limited is a service account of project1 that may read instances and allocations and launch, within limits.
+func limited(limits Limits) *Actor {
+	return NewActor(Subject{Kind: KindServiceAccount, ID: "sa_1", TenantID: tenant1, ProjectID: project1, Limits: limits}, nil,
+		[]string{"apps.instance.read", "apps.instance.create", "allocation.read", "project.read"}, now)
+}
+
+func TestAnAccountThatIsLimitedToObjectsReachesNothingElse(t *testing.T) {
+	t.Parallel()
+	mine, other, allocation := ids.New(ids.Instance), ids.New(ids.Instance), ids.New(ids.Allocation)
+	account := limited(Limits{Objects: []ids.ID{mine, allocation}})
+	in := func(object Object) Object { object.TenantID, object.ProjectID = tenant1, project1; return object }
+	require.NoError(t, RequireOn(account, AppsInstanceRead, in(Object{InstanceID: mine})))
+	require.NoError(t, RequireOn(account, AllocationRead, in(Object{AllocationID: allocation})))
+	require.NoError(t, RequireOn(account, AllocationRead, in(Object{AllocationID: ids.New(ids.Allocation), InstanceID: mine})), "what serves a listed instance is its part")
+	for what, object := range map[string]Object{
+		"another instance": {InstanceID: other}, "another allocation": {AllocationID: ids.New(ids.Allocation)},
+		"a node's task elsewhere": {InstanceID: other, NodeID: nod1},
+	} {
+		require.True(t, fault.Is(RequireOn(account, AppsInstanceRead, in(object)), fault.NotFound), what)
+	}
+	err := RequireOn(account, AppsInstanceCreate, in(Object{}))
+	require.True(t, fault.Is(err, fault.Forbidden), "a launch is of the project: %v", err)
+	refused, _ := fault.As(err)
+	require.Equal(t, fault.AccountLimit, refused.Reasons[0].Code)
+	require.True(t, fault.Is(RequireOn(account, AppsInstanceCreate, Object{TenantID: tenant1, ProjectID: project2}), fault.NotFound))
+	require.NoError(t, RequireOn(limited(Limits{}), AppsInstanceCreate, in(Object{})), "no list, no bound")
+}
+
+func TestAnAccountsHighestRiskBindsActions(t *testing.T) {
+	t.Parallel()
+	for most, allowed := range map[lifecycle.ActionRisk]int{"": 3, lifecycle.RiskRead: 1, lifecycle.RiskWrite: 2, lifecycle.RiskDestructive: 3} {
+		account := limited(Limits{MaxRisk: most})
+		for i, risk := range risks {
+			err := account.RequireRisk(risk)
+			require.Equal(t, i < allowed, err == nil, "%s below %q", risk, most)
+			if err != nil {
+				refused, _ := fault.As(err)
+				require.Equal(t, fault.AccountLimit, refused.Reasons[0].Code)
+			}
+		}
+	}
+	require.Error(t, limited(Limits{MaxRisk: lifecycle.RiskDestructive}).RequireRisk("NOVEL"), "what is not known is not harmless")
+}
