@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -44,17 +43,9 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (*Created, error) 
 	if refused != nil {
 		return nil, refused
 	}
-	from, err := s.Feeds.Now(ctx)
-	if err != nil {
-		return nil, err
-	}
-	made := draft{ID: ids.New(ids.Webhook), cursor: s.Feeds.Cursor(from)}
-	if made.secret, made.sealed, err = s.mint(ctx, made.ID); err != nil {
-		return nil, err
-	}
 	var out *Created
-	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		out, err = create(ctx, t, in, made)
+	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
+		out, err = s.create(ctx, t, in)
 		return err
 	})
 	return out, err
@@ -79,9 +70,9 @@ func (s *Service) mint(ctx context.Context, id ids.ID) (secret string, sealed []
 	return secret, sealed, nil
 }
 
-func create(ctx context.Context, t *tx.Tx, in CreateInput, made draft) (*Created, error) {
+func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput) (*Created, error) {
 	const action = "createWebhook"
-	project, err := one(ctx, t, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1 AND deleted_at IS NULL FOR UPDATE`, in.ProjectID)
+	project, err := one(ctx, t, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1 AND deleted_at IS NULL`, in.ProjectID)
 	if err != nil {
 		return nil, fmt.Errorf("load project %s: %w", in.ProjectID, err)
 	}
@@ -96,6 +87,7 @@ func create(ctx context.Context, t *tx.Tx, in CreateInput, made draft) (*Created
 	if err != nil {
 		return nil, audit.Refused(t, action, authz.WebhookManage, where, project.ID, err)
 	}
+	made := draft{ID: ids.New(ids.Webhook)}
 	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: where.TenantID, ProjectID: where.ProjectID, Value: in.IdempotencyKey, Input: in}, &made)
 	if err != nil {
 		return nil, err
@@ -103,6 +95,9 @@ func create(ctx context.Context, t *tx.Tx, in CreateInput, made draft) (*Created
 	if repeated {
 		row, err := one(ctx, t, Scan, `SELECT `+Columns+` FROM webhook WHERE id = $1`, made.ID)
 		return &Created{Webhook: row}, err
+	}
+	if err := s.complete(ctx, &made); err != nil {
+		return nil, err
 	}
 	if err := room(ctx, t, project.ID); err != nil {
 		return nil, err
@@ -116,8 +111,22 @@ func create(ctx context.Context, t *tx.Tx, in CreateInput, made draft) (*Created
 		ObjectID: row.ID, After: shown(row)})
 }
 
-// room refuses a webhook too many; the project is locked.
+// complete mints the secret, which may be a call to a keeper far away, and reads where the feed ends now.
+func (s *Service) complete(ctx context.Context, made *draft) (err error) {
+	from, err := s.Feeds.Now(ctx)
+	if err != nil {
+		return err
+	}
+	made.cursor = s.Feeds.Cursor(from)
+	made.secret, made.sealed, err = s.mint(ctx, made.ID)
+	return err
+}
+
+// room locks the project against another webhook at the same time, and refuses one too many.
 func room(ctx context.Context, t *tx.Tx, project ids.ID) error {
+	if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('webhooks of ' || $1, 0))`, project); err != nil {
+		return fmt.Errorf("lock the webhooks of %s: %w", project, err)
+	}
 	var live int
 	if err := t.QueryRow(ctx, `SELECT count(id) FROM webhook WHERE project_id = $1 AND deleted_at IS NULL`, project).Scan(&live); err != nil {
 		return fmt.Errorf("count webhooks: %w", err)
@@ -137,5 +146,3 @@ func insert(ctx context.Context, t *tx.Tx, where authz.Object, in CreateInput, m
 	}
 	return row, nil
 }
-
-

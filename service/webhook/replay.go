@@ -22,13 +22,13 @@ func (s *Service) Replay(ctx context.Context, id ids.ID, after, reason string) (
 	if err := input.Err(); err != nil {
 		return nil, err
 	}
-	to, err := s.Feeds.Parse(after)
-	if err != nil {
-		return nil, err
-	}
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		const action = "replayWebhook"
 		before, err := locked(ctx, t, action, id)
+		if err != nil {
+			return err
+		}
+		to, err := s.Feeds.Parse(after)
 		if err != nil {
 			return err
 		}

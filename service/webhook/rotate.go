@@ -25,14 +25,14 @@ func (s *Service) Rotate(ctx context.Context, id ids.ID, overlapSeconds int) (*C
 	if err := input.Err(); err != nil {
 		return nil, err
 	}
-	secret, sealed, err := s.mint(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	out := &Created{Secret: &secret}
-	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+	out := &Created{}
+	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		const action = "rotateWebhookSecret"
 		if _, err := locked(ctx, t, action, id); err != nil {
+			return err
+		}
+		secret, sealed, err := s.mint(ctx, id)
+		if err != nil {
 			return err
 		}
 		var until *time.Time
@@ -45,7 +45,7 @@ func (s *Service) Rotate(ctx context.Context, id ids.ID, overlapSeconds int) (*C
 		if err != nil {
 			return fmt.Errorf("rotate the secret of webhook %s: %w", id, err)
 		}
-		out.Webhook = row
+		out.Webhook, out.Secret = row, &secret
 		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(row), ObjectID: id,
 			After: map[string]any{"previousUntil": row.PreviousUntil}})
 	})

@@ -674,6 +674,56 @@ func (v *ArtifactPageEdgesArtifactEdge) GetCursor() string { return v.Cursor }
 // GetNode returns ArtifactPageEdgesArtifactEdge.Node, and is useful for accessing the field via an interface.
 func (v *ArtifactPageEdgesArtifactEdge) GetNode() Artifact { return v.Node }
 
+// AuditChainResponse is returned by AuditChain on success.
+type AuditChainResponse struct {
+	// The audit's hash chain after a place, at most 500 links. Key: audit.verify, platform.
+	AuditChain []AuditLink `json:"auditChain"`
+}
+
+// GetAuditChain returns AuditChainResponse.AuditChain, and is useful for accessing the field via an interface.
+func (v *AuditChainResponse) GetAuditChain() []AuditLink { return v.AuditChain }
+
+// AuditCheckpoint includes the GraphQL fields of AuditCheckpoint requested by the fragment AuditCheckpoint.
+// The GraphQL type's documentation follows.
+//
+// A signed statement of where the audit's chain stood.
+type AuditCheckpoint struct {
+	// Typed id, `chk_…`.
+	Id string `json:"id"`
+	// The link it signs.
+	Seq int `json:"seq"`
+	// That link, in hexadecimal.
+	Link string `json:"link"`
+	// JWS in compact form over seq, link and time, by a key of /.well-known/jwks.json or of an earlier one.
+	Signature string `json:"signature"`
+	// When.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// GetId returns AuditCheckpoint.Id, and is useful for accessing the field via an interface.
+func (v *AuditCheckpoint) GetId() string { return v.Id }
+
+// GetSeq returns AuditCheckpoint.Seq, and is useful for accessing the field via an interface.
+func (v *AuditCheckpoint) GetSeq() int { return v.Seq }
+
+// GetLink returns AuditCheckpoint.Link, and is useful for accessing the field via an interface.
+func (v *AuditCheckpoint) GetLink() string { return v.Link }
+
+// GetSignature returns AuditCheckpoint.Signature, and is useful for accessing the field via an interface.
+func (v *AuditCheckpoint) GetSignature() string { return v.Signature }
+
+// GetCreatedAt returns AuditCheckpoint.CreatedAt, and is useful for accessing the field via an interface.
+func (v *AuditCheckpoint) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// AuditCheckpointsResponse is returned by AuditCheckpoints on success.
+type AuditCheckpointsResponse struct {
+	// Signed checkpoints of the chain after a place, oldest first, at most 100. Key: audit.verify, platform.
+	AuditCheckpoints []AuditCheckpoint `json:"auditCheckpoints"`
+}
+
+// GetAuditCheckpoints returns AuditCheckpointsResponse.AuditCheckpoints, and is useful for accessing the field via an interface.
+func (v *AuditCheckpointsResponse) GetAuditCheckpoints() []AuditCheckpoint { return v.AuditCheckpoints }
+
 // AuditEntry includes the GraphQL fields of AuditEntry requested by the fragment AuditEntry.
 // The GraphQL type's documentation follows.
 //
@@ -691,6 +741,8 @@ type AuditEntry struct {
 	Allowed bool `json:"allowed"`
 	// The object's id; empty when there was none.
 	ObjectId string `json:"objectId"`
+	// The tenant, if the object has one.
+	TenantId *string `json:"tenantId"`
 	// The project, if the object has one.
 	ProjectId *string `json:"projectId"`
 	// What it was before; null when nothing.
@@ -707,6 +759,8 @@ type AuditEntry struct {
 	CorrelationId string `json:"correlationId"`
 	// The address it came from.
 	Origin string `json:"origin"`
+	// Whether it was a break-glass mutation.
+	BreakGlass bool `json:"breakGlass"`
 	// When.
 	CreatedAt time.Time `json:"createdAt"`
 }
@@ -728,6 +782,9 @@ func (v *AuditEntry) GetAllowed() bool { return v.Allowed }
 
 // GetObjectId returns AuditEntry.ObjectId, and is useful for accessing the field via an interface.
 func (v *AuditEntry) GetObjectId() string { return v.ObjectId }
+
+// GetTenantId returns AuditEntry.TenantId, and is useful for accessing the field via an interface.
+func (v *AuditEntry) GetTenantId() *string { return v.TenantId }
 
 // GetProjectId returns AuditEntry.ProjectId, and is useful for accessing the field via an interface.
 func (v *AuditEntry) GetProjectId() *string { return v.ProjectId }
@@ -752,6 +809,9 @@ func (v *AuditEntry) GetCorrelationId() string { return v.CorrelationId }
 
 // GetOrigin returns AuditEntry.Origin, and is useful for accessing the field via an interface.
 func (v *AuditEntry) GetOrigin() string { return v.Origin }
+
+// GetBreakGlass returns AuditEntry.BreakGlass, and is useful for accessing the field via an interface.
+func (v *AuditEntry) GetBreakGlass() bool { return v.BreakGlass }
 
 // GetCreatedAt returns AuditEntry.CreatedAt, and is useful for accessing the field via an interface.
 func (v *AuditEntry) GetCreatedAt() time.Time { return v.CreatedAt }
@@ -789,6 +849,107 @@ func (v *AuditEntryPageEdgesAuditEntryEdge) GetCursor() string { return v.Cursor
 
 // GetNode returns AuditEntryPageEdgesAuditEntryEdge.Node, and is useful for accessing the field via an interface.
 func (v *AuditEntryPageEdgesAuditEntryEdge) GetNode() AuditEntry { return v.Node }
+
+// What is looked for in the audit; every part that is given must fit.
+type AuditFilterInput struct {
+	// Of this tenant.
+	TenantId string `json:"tenantId,omitempty"`
+	// Of this project.
+	ProjectId string `json:"projectId,omitempty"`
+	// By this actor.
+	ActorId string `json:"actorId,omitempty"`
+	// By these kinds of actor, at most 8.
+	ActorKinds []string `json:"actorKinds,omitempty"`
+	// On this object.
+	ObjectId string `json:"objectId,omitempty"`
+	// Asked for this permission key.
+	PermissionKey string `json:"permissionKey,omitempty"`
+	// Called this field.
+	Action string `json:"action,omitempty"`
+	// Allowed, or denied.
+	Allowed *bool `json:"allowed,omitempty"`
+	// Break-glass, or not.
+	BreakGlass *bool `json:"breakGlass,omitempty"`
+	// Tied together by this correlation id.
+	CorrelationId string `json:"correlationId,omitempty"`
+	// Not before.
+	From *time.Time `json:"from,omitempty"`
+	// Before.
+	To *time.Time `json:"to,omitempty"`
+}
+
+// GetTenantId returns AuditFilterInput.TenantId, and is useful for accessing the field via an interface.
+func (v *AuditFilterInput) GetTenantId() string { return v.TenantId }
+
+// GetProjectId returns AuditFilterInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *AuditFilterInput) GetProjectId() string { return v.ProjectId }
+
+// GetActorId returns AuditFilterInput.ActorId, and is useful for accessing the field via an interface.
+func (v *AuditFilterInput) GetActorId() string { return v.ActorId }
+
+// GetActorKinds returns AuditFilterInput.ActorKinds, and is useful for accessing the field via an interface.
+func (v *AuditFilterInput) GetActorKinds() []string { return v.ActorKinds }
+
+// GetObjectId returns AuditFilterInput.ObjectId, and is useful for accessing the field via an interface.
+func (v *AuditFilterInput) GetObjectId() string { return v.ObjectId }
+
+// GetPermissionKey returns AuditFilterInput.PermissionKey, and is useful for accessing the field via an interface.
+func (v *AuditFilterInput) GetPermissionKey() string { return v.PermissionKey }
+
+// GetAction returns AuditFilterInput.Action, and is useful for accessing the field via an interface.
+func (v *AuditFilterInput) GetAction() string { return v.Action }
+
+// GetAllowed returns AuditFilterInput.Allowed, and is useful for accessing the field via an interface.
+func (v *AuditFilterInput) GetAllowed() *bool { return v.Allowed }
+
+// GetBreakGlass returns AuditFilterInput.BreakGlass, and is useful for accessing the field via an interface.
+func (v *AuditFilterInput) GetBreakGlass() *bool { return v.BreakGlass }
+
+// GetCorrelationId returns AuditFilterInput.CorrelationId, and is useful for accessing the field via an interface.
+func (v *AuditFilterInput) GetCorrelationId() string { return v.CorrelationId }
+
+// GetFrom returns AuditFilterInput.From, and is useful for accessing the field via an interface.
+func (v *AuditFilterInput) GetFrom() *time.Time { return v.From }
+
+// GetTo returns AuditFilterInput.To, and is useful for accessing the field via an interface.
+func (v *AuditFilterInput) GetTo() *time.Time { return v.To }
+
+// AuditLink includes the GraphQL fields of AuditLink requested by the fragment AuditLink.
+// The GraphQL type's documentation follows.
+//
+// A link of the audit's hash chain: `link` is SHA-256 of the link before and `leaf`; `leaf` is SHA-256 of the entry's canonical form, which docs/guides/audit.md describes.
+type AuditLink struct {
+	// Place in the chain, from 1, without gaps.
+	Seq int `json:"seq"`
+	// The entry.
+	Entry AuditEntry `json:"entry"`
+	// The entry's canonical form: the very bytes that were hashed, worked out from the row as it is now.
+	Canonical string `json:"canonical"`
+	// SHA-256 of the canonical form when it was sealed, in hexadecimal.
+	Leaf string `json:"leaf"`
+	// SHA-256 of the link before and the leaf, in hexadecimal; 64 zeros stand before the first.
+	Link string `json:"link"`
+	// When it was sealed.
+	SealedAt time.Time `json:"sealedAt"`
+}
+
+// GetSeq returns AuditLink.Seq, and is useful for accessing the field via an interface.
+func (v *AuditLink) GetSeq() int { return v.Seq }
+
+// GetEntry returns AuditLink.Entry, and is useful for accessing the field via an interface.
+func (v *AuditLink) GetEntry() AuditEntry { return v.Entry }
+
+// GetCanonical returns AuditLink.Canonical, and is useful for accessing the field via an interface.
+func (v *AuditLink) GetCanonical() string { return v.Canonical }
+
+// GetLeaf returns AuditLink.Leaf, and is useful for accessing the field via an interface.
+func (v *AuditLink) GetLeaf() string { return v.Leaf }
+
+// GetLink returns AuditLink.Link, and is useful for accessing the field via an interface.
+func (v *AuditLink) GetLink() string { return v.Link }
+
+// GetSealedAt returns AuditLink.SealedAt, and is useful for accessing the field via an interface.
+func (v *AuditLink) GetSealedAt() time.Time { return v.SealedAt }
 
 // Blocker includes the GraphQL fields of Blocker requested by the fragment Blocker.
 // The GraphQL type's documentation follows.
@@ -831,6 +992,86 @@ func (v *Blocker) GetNextRetryAt() *time.Time { return v.NextRetryAt }
 
 // GetPermissionKey returns Blocker.PermissionKey, and is useful for accessing the field via an interface.
 func (v *Blocker) GetPermissionKey() string { return v.PermissionKey }
+
+// What a break-glass ending of an operation is.
+type BreakGlassEndOperationInput struct {
+	// The operation.
+	OperationId string `json:"operationId"`
+	// Why nothing else will do: 20 to 1,000 characters, kept in the audit and shown on the operation.
+	Reason string `json:"reason"`
+	// The incident's reference, at most 100 characters.
+	Incident string `json:"incident,omitempty"`
+}
+
+// GetOperationId returns BreakGlassEndOperationInput.OperationId, and is useful for accessing the field via an interface.
+func (v *BreakGlassEndOperationInput) GetOperationId() string { return v.OperationId }
+
+// GetReason returns BreakGlassEndOperationInput.Reason, and is useful for accessing the field via an interface.
+func (v *BreakGlassEndOperationInput) GetReason() string { return v.Reason }
+
+// GetIncident returns BreakGlassEndOperationInput.Incident, and is useful for accessing the field via an interface.
+func (v *BreakGlassEndOperationInput) GetIncident() string { return v.Incident }
+
+// BreakGlassEndOperationResponse is returned by BreakGlassEndOperation on success.
+type BreakGlassEndOperationResponse struct {
+	// End an operation that cannot end by itself, as FAILED with outcome UNVERIFIED; what it holds is listed as orphans. Flagged everywhere. Key: break_glass.use, platform.
+	BreakGlassEndOperation Operation `json:"breakGlassEndOperation"`
+}
+
+// GetBreakGlassEndOperation returns BreakGlassEndOperationResponse.BreakGlassEndOperation, and is useful for accessing the field via an interface.
+func (v *BreakGlassEndOperationResponse) GetBreakGlassEndOperation() Operation {
+	return v.BreakGlassEndOperation
+}
+
+// A role for a short time, by break-glass.
+type BreakGlassGrantRoleInput struct {
+	// The person who gets it.
+	SubjectId string `json:"subjectId"`
+	// The role.
+	Role string `json:"role"`
+	// Limit to this tenant.
+	TenantId string `json:"tenantId,omitempty"`
+	// Limit to this project.
+	ProjectId string `json:"projectId,omitempty"`
+	// How long, 5 to 240 minutes.
+	DurationMinutes int `json:"durationMinutes"`
+	// Why nothing else will do: 20 to 1,000 characters, kept in the audit and shown beside the role.
+	Reason string `json:"reason"`
+	// The incident's reference, at most 100 characters.
+	Incident string `json:"incident,omitempty"`
+}
+
+// GetSubjectId returns BreakGlassGrantRoleInput.SubjectId, and is useful for accessing the field via an interface.
+func (v *BreakGlassGrantRoleInput) GetSubjectId() string { return v.SubjectId }
+
+// GetRole returns BreakGlassGrantRoleInput.Role, and is useful for accessing the field via an interface.
+func (v *BreakGlassGrantRoleInput) GetRole() string { return v.Role }
+
+// GetTenantId returns BreakGlassGrantRoleInput.TenantId, and is useful for accessing the field via an interface.
+func (v *BreakGlassGrantRoleInput) GetTenantId() string { return v.TenantId }
+
+// GetProjectId returns BreakGlassGrantRoleInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *BreakGlassGrantRoleInput) GetProjectId() string { return v.ProjectId }
+
+// GetDurationMinutes returns BreakGlassGrantRoleInput.DurationMinutes, and is useful for accessing the field via an interface.
+func (v *BreakGlassGrantRoleInput) GetDurationMinutes() int { return v.DurationMinutes }
+
+// GetReason returns BreakGlassGrantRoleInput.Reason, and is useful for accessing the field via an interface.
+func (v *BreakGlassGrantRoleInput) GetReason() string { return v.Reason }
+
+// GetIncident returns BreakGlassGrantRoleInput.Incident, and is useful for accessing the field via an interface.
+func (v *BreakGlassGrantRoleInput) GetIncident() string { return v.Incident }
+
+// BreakGlassGrantRoleResponse is returned by BreakGlassGrantRole on success.
+type BreakGlassGrantRoleResponse struct {
+	// Give a role for a short time, also to oneself. Flagged everywhere. Key: break_glass.use, platform.
+	BreakGlassGrantRole RoleBinding `json:"breakGlassGrantRole"`
+}
+
+// GetBreakGlassGrantRole returns BreakGlassGrantRoleResponse.BreakGlassGrantRole, and is useful for accessing the field via an interface.
+func (v *BreakGlassGrantRoleResponse) GetBreakGlassGrantRole() RoleBinding {
+	return v.BreakGlassGrantRole
+}
 
 // CancelNodeTaskResponse is returned by CancelNodeTask on success.
 type CancelNodeTaskResponse struct {
@@ -1374,6 +1615,44 @@ type CreateUserResponse struct {
 // GetCreateUser returns CreateUserResponse.CreateUser, and is useful for accessing the field via an interface.
 func (v *CreateUserResponse) GetCreateUser() User { return v.CreateUser }
 
+// What a new webhook is made from.
+type CreateWebhookInput struct {
+	// The project.
+	ProjectId string `json:"projectId"`
+	// Where events are sent: https, or http where the operator allows it; at most 2,000 characters.
+	Url string `json:"url"`
+	// Event types or prefixes that end in `.*`, 1 to 50.
+	EventTypes []string `json:"eventTypes"`
+	// For people, at most 200 characters.
+	Description *string `json:"description,omitempty"`
+	// Makes a repeat harmless: same key and input, same webhook. A repeat shows no secret.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetProjectId returns CreateWebhookInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *CreateWebhookInput) GetProjectId() string { return v.ProjectId }
+
+// GetUrl returns CreateWebhookInput.Url, and is useful for accessing the field via an interface.
+func (v *CreateWebhookInput) GetUrl() string { return v.Url }
+
+// GetEventTypes returns CreateWebhookInput.EventTypes, and is useful for accessing the field via an interface.
+func (v *CreateWebhookInput) GetEventTypes() []string { return v.EventTypes }
+
+// GetDescription returns CreateWebhookInput.Description, and is useful for accessing the field via an interface.
+func (v *CreateWebhookInput) GetDescription() *string { return v.Description }
+
+// GetIdempotencyKey returns CreateWebhookInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *CreateWebhookInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// CreateWebhookResponse is returned by CreateWebhook on success.
+type CreateWebhookResponse struct {
+	// Make a webhook; it begins with what happens from now on. Key: webhook.manage on the project; what it sends is bounded by the families that its maker may read.
+	CreateWebhook WebhookSecret `json:"createWebhook"`
+}
+
+// GetCreateWebhook returns CreateWebhookResponse.CreateWebhook, and is useful for accessing the field via an interface.
+func (v *CreateWebhookResponse) GetCreateWebhook() WebhookSecret { return v.CreateWebhook }
+
 // What becomes of an operation whose deadline passes.
 type DeadlineOutcome string
 
@@ -1456,6 +1735,33 @@ func (v *DecommissionInstanceResponse) GetDecommissionInstance() Decommission {
 	return v.DecommissionInstance
 }
 
+// DeleteWebhookResponse is returned by DeleteWebhook on success.
+type DeleteWebhookResponse struct {
+	// Delete a webhook; deliveries under way are dropped. Key: webhook.manage.
+	DeleteWebhook Webhook `json:"deleteWebhook"`
+}
+
+// GetDeleteWebhook returns DeleteWebhookResponse.DeleteWebhook, and is useful for accessing the field via an interface.
+func (v *DeleteWebhookResponse) GetDeleteWebhook() Webhook { return v.DeleteWebhook }
+
+// Where a delivery stands.
+type DeliveryState string
+
+const (
+	// On its way, or waiting for its next try.
+	DeliveryStatePending DeliveryState = "PENDING"
+	// Taken, by an answer 2xx.
+	DeliveryStateDelivered DeliveryState = "DELIVERED"
+	// Given up after its last try; it can be sent again.
+	DeliveryStateDead DeliveryState = "DEAD"
+)
+
+var AllDeliveryState = []DeliveryState{
+	DeliveryStatePending,
+	DeliveryStateDelivered,
+	DeliveryStateDead,
+}
+
 // Which member is drained.
 type DrainMemberInput struct {
 	// The member, ACTIVE.
@@ -1525,6 +1831,75 @@ func (v *Drift) GetMessage() string { return v.Message }
 
 // GetMemberId returns Drift.MemberId, and is useful for accessing the field via an interface.
 func (v *Drift) GetMemberId() *string { return v.MemberId }
+
+// EffectivePolicy includes the requested fields of the GraphQL type EffectivePolicy.
+// The GraphQL type's documentation follows.
+//
+// What policy leaves of a project's choices.
+type EffectivePolicy struct {
+	// The project.
+	ProjectId string `json:"projectId"`
+	// Changes whenever any of the overlays does.
+	Hash string `json:"hash"`
+	// Every rule that holds, by dimension, widest level first; at most 3,000.
+	Rules []EffectiveRule `json:"rules"`
+}
+
+// GetProjectId returns EffectivePolicy.ProjectId, and is useful for accessing the field via an interface.
+func (v *EffectivePolicy) GetProjectId() string { return v.ProjectId }
+
+// GetHash returns EffectivePolicy.Hash, and is useful for accessing the field via an interface.
+func (v *EffectivePolicy) GetHash() string { return v.Hash }
+
+// GetRules returns EffectivePolicy.Rules, and is useful for accessing the field via an interface.
+func (v *EffectivePolicy) GetRules() []EffectiveRule { return v.Rules }
+
+// EffectiveRule includes the requested fields of the GraphQL type EffectiveRule.
+// The GraphQL type's documentation follows.
+//
+// A rule that holds for a project, with where it comes from.
+type EffectiveRule struct {
+	// What it is about, such as `regions` or `maxGpus`.
+	Dimension string `json:"dimension"`
+	// What it does.
+	Effect PolicyEffect `json:"effect"`
+	// The values, sorted; empty for a ceiling.
+	Values []string `json:"values"`
+	// The ceiling; null for others. Money is in millionths of the currency an hour.
+	Limit *int `json:"limit"`
+	// The level that it stands on.
+	Origin PolicyScope `json:"origin"`
+	// The overlay that holds it; null for what the platform does without being told.
+	OverlayId *string `json:"overlayId"`
+	// Whether it is the platform's final word, which nothing below can be asked about.
+	Final bool `json:"final"`
+	// What it says, for a person.
+	Message string `json:"message"`
+}
+
+// GetDimension returns EffectiveRule.Dimension, and is useful for accessing the field via an interface.
+func (v *EffectiveRule) GetDimension() string { return v.Dimension }
+
+// GetEffect returns EffectiveRule.Effect, and is useful for accessing the field via an interface.
+func (v *EffectiveRule) GetEffect() PolicyEffect { return v.Effect }
+
+// GetValues returns EffectiveRule.Values, and is useful for accessing the field via an interface.
+func (v *EffectiveRule) GetValues() []string { return v.Values }
+
+// GetLimit returns EffectiveRule.Limit, and is useful for accessing the field via an interface.
+func (v *EffectiveRule) GetLimit() *int { return v.Limit }
+
+// GetOrigin returns EffectiveRule.Origin, and is useful for accessing the field via an interface.
+func (v *EffectiveRule) GetOrigin() PolicyScope { return v.Origin }
+
+// GetOverlayId returns EffectiveRule.OverlayId, and is useful for accessing the field via an interface.
+func (v *EffectiveRule) GetOverlayId() *string { return v.OverlayId }
+
+// GetFinal returns EffectiveRule.Final, and is useful for accessing the field via an interface.
+func (v *EffectiveRule) GetFinal() bool { return v.Final }
+
+// GetMessage returns EffectiveRule.Message, and is useful for accessing the field via an interface.
+func (v *EffectiveRule) GetMessage() string { return v.Message }
 
 // How an agent enrols its node.
 type EnrolNodeInput struct {
@@ -1608,6 +1983,18 @@ type Entitlement struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// When it was taken away; null while it holds.
 	RevokedAt *time.Time `json:"revokedAt"`
+	// Why it was given.
+	Reason string `json:"reason"`
+	// Most live instances of the app; null for no bound.
+	MaxInstances *int `json:"maxInstances"`
+	// Most members of one instance; null for no bound.
+	MaxMembers *int `json:"maxMembers"`
+	// Most GPUs of the allocations of one instance; null for no bound.
+	MaxGpus *int `json:"maxGpus"`
+	// Version constraints, such as `>=1.2 <2` or `1.4.0`, any of which lets a version in; empty for all.
+	Versions []string `json:"versions"`
+	// When it ends; null for never.
+	ExpiresAt *time.Time `json:"expiresAt"`
 }
 
 // GetId returns Entitlement.Id, and is useful for accessing the field via an interface.
@@ -1627,6 +2014,82 @@ func (v *Entitlement) GetCreatedAt() time.Time { return v.CreatedAt }
 
 // GetRevokedAt returns Entitlement.RevokedAt, and is useful for accessing the field via an interface.
 func (v *Entitlement) GetRevokedAt() *time.Time { return v.RevokedAt }
+
+// GetReason returns Entitlement.Reason, and is useful for accessing the field via an interface.
+func (v *Entitlement) GetReason() string { return v.Reason }
+
+// GetMaxInstances returns Entitlement.MaxInstances, and is useful for accessing the field via an interface.
+func (v *Entitlement) GetMaxInstances() *int { return v.MaxInstances }
+
+// GetMaxMembers returns Entitlement.MaxMembers, and is useful for accessing the field via an interface.
+func (v *Entitlement) GetMaxMembers() *int { return v.MaxMembers }
+
+// GetMaxGpus returns Entitlement.MaxGpus, and is useful for accessing the field via an interface.
+func (v *Entitlement) GetMaxGpus() *int { return v.MaxGpus }
+
+// GetVersions returns Entitlement.Versions, and is useful for accessing the field via an interface.
+func (v *Entitlement) GetVersions() []string { return v.Versions }
+
+// GetExpiresAt returns Entitlement.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *Entitlement) GetExpiresAt() *time.Time { return v.ExpiresAt }
+
+// How far an entitlement goes; what is left out has no bound.
+type EntitlementLimitsInput struct {
+	// Most live instances of the app, 1 to 10,000.
+	MaxInstances *int `json:"maxInstances,omitempty"`
+	// Most members of one instance, 1 to 10,000.
+	MaxMembers *int `json:"maxMembers,omitempty"`
+	// Most GPUs of the allocations of one instance, 1 to 100,000.
+	MaxGpus *int `json:"maxGpus,omitempty"`
+	// Version constraints, at most 20, any of which lets a version in.
+	Versions []string `json:"versions,omitempty"`
+}
+
+// GetMaxInstances returns EntitlementLimitsInput.MaxInstances, and is useful for accessing the field via an interface.
+func (v *EntitlementLimitsInput) GetMaxInstances() *int { return v.MaxInstances }
+
+// GetMaxMembers returns EntitlementLimitsInput.MaxMembers, and is useful for accessing the field via an interface.
+func (v *EntitlementLimitsInput) GetMaxMembers() *int { return v.MaxMembers }
+
+// GetMaxGpus returns EntitlementLimitsInput.MaxGpus, and is useful for accessing the field via an interface.
+func (v *EntitlementLimitsInput) GetMaxGpus() *int { return v.MaxGpus }
+
+// GetVersions returns EntitlementLimitsInput.Versions, and is useful for accessing the field via an interface.
+func (v *EntitlementLimitsInput) GetVersions() []string { return v.Versions }
+
+// EntitlementPage includes the requested fields of the GraphQL type EntitlementConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of entitlements.
+type EntitlementPage struct {
+	// The rows, each with its cursor.
+	Edges []EntitlementPageEdgesEntitlementEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns EntitlementPage.Edges, and is useful for accessing the field via an interface.
+func (v *EntitlementPage) GetEdges() []EntitlementPageEdgesEntitlementEdge { return v.Edges }
+
+// GetPageInfo returns EntitlementPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *EntitlementPage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// EntitlementPageEdgesEntitlementEdge includes the requested fields of the GraphQL type EntitlementEdge.
+// The GraphQL type's documentation follows.
+//
+// An entitlement in a page.
+type EntitlementPageEdgesEntitlementEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The entitlement.
+	Node Entitlement `json:"node"`
+}
+
+// GetCursor returns EntitlementPageEdgesEntitlementEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *EntitlementPageEdgesEntitlementEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns EntitlementPageEdgesEntitlementEdge.Node, and is useful for accessing the field via an interface.
+func (v *EntitlementPageEdgesEntitlementEdge) GetNode() Entitlement { return v.Node }
 
 // Event includes the GraphQL fields of Event requested by the fragment Event.
 // The GraphQL type's documentation follows.
@@ -1841,6 +2304,15 @@ type GetAppResponse struct {
 
 // GetApp returns GetAppResponse.App, and is useful for accessing the field via an interface.
 func (v *GetAppResponse) GetApp() AppDetail { return v.App }
+
+// GetEffectivePolicyResponse is returned by GetEffectivePolicy on success.
+type GetEffectivePolicyResponse struct {
+	// What policy leaves of a project's choices, with the origin of every rule. Key: policy.read on the project.
+	EffectivePolicy EffectivePolicy `json:"effectivePolicy"`
+}
+
+// GetEffectivePolicy returns GetEffectivePolicyResponse.EffectivePolicy, and is useful for accessing the field via an interface.
+func (v *GetEffectivePolicyResponse) GetEffectivePolicy() EffectivePolicy { return v.EffectivePolicy }
 
 // GetEntitledApp includes the requested fields of the GraphQL type App.
 // The GraphQL type's documentation follows.
@@ -2732,6 +3204,15 @@ type ListAuditEntriesResponse struct {
 // GetAuditEntries returns ListAuditEntriesResponse.AuditEntries, and is useful for accessing the field via an interface.
 func (v *ListAuditEntriesResponse) GetAuditEntries() AuditEntryPage { return v.AuditEntries }
 
+// ListEntitlementsResponse is returned by ListEntitlements on success.
+type ListEntitlementsResponse struct {
+	// The entitlements of a project, newest first. Key: entitlement.read.
+	Entitlements EntitlementPage `json:"entitlements"`
+}
+
+// GetEntitlements returns ListEntitlementsResponse.Entitlements, and is useful for accessing the field via an interface.
+func (v *ListEntitlementsResponse) GetEntitlements() EntitlementPage { return v.Entitlements }
+
 // ListEventsInstance includes the requested fields of the GraphQL type Instance.
 // The GraphQL type's documentation follows.
 //
@@ -2884,6 +3365,15 @@ type ListPermissionsViewer struct {
 // GetPermissions returns ListPermissionsViewer.Permissions, and is useful for accessing the field via an interface.
 func (v *ListPermissionsViewer) GetPermissions() []string { return v.Permissions }
 
+// ListPolicyOverlaysResponse is returned by ListPolicyOverlays on success.
+type ListPolicyOverlaysResponse struct {
+	// The overlay of the platform, a tenant or a project that holds now, and those before it, newest first. Key: policy.read at the scope; for the platform's, anywhere.
+	PolicyOverlays PolicyOverlayPage `json:"policyOverlays"`
+}
+
+// GetPolicyOverlays returns ListPolicyOverlaysResponse.PolicyOverlays, and is useful for accessing the field via an interface.
+func (v *ListPolicyOverlaysResponse) GetPolicyOverlays() PolicyOverlayPage { return v.PolicyOverlays }
+
 // ListProjectsResponse is returned by ListProjects on success.
 type ListProjectsResponse struct {
 	// The caller itself.
@@ -2942,6 +3432,26 @@ type ListUsersResponse struct {
 
 // GetUsers returns ListUsersResponse.Users, and is useful for accessing the field via an interface.
 func (v *ListUsersResponse) GetUsers() UserPage { return v.Users }
+
+// ListWebhookDeliveriesResponse is returned by ListWebhookDeliveries on success.
+type ListWebhookDeliveriesResponse struct {
+	// The deliveries of a webhook, newest first; DEAD ones are its dead-letter list. Key: webhook.read on its project.
+	WebhookDeliveries WebhookDeliveryPage `json:"webhookDeliveries"`
+}
+
+// GetWebhookDeliveries returns ListWebhookDeliveriesResponse.WebhookDeliveries, and is useful for accessing the field via an interface.
+func (v *ListWebhookDeliveriesResponse) GetWebhookDeliveries() WebhookDeliveryPage {
+	return v.WebhookDeliveries
+}
+
+// ListWebhooksResponse is returned by ListWebhooks on success.
+type ListWebhooksResponse struct {
+	// The webhooks of a project. Key: webhook.read.
+	Webhooks WebhookPage `json:"webhooks"`
+}
+
+// GetWebhooks returns ListWebhooksResponse.Webhooks, and is useful for accessing the field via an interface.
+func (v *ListWebhooksResponse) GetWebhooks() WebhookPage { return v.Webhooks }
 
 // LoginLink includes the requested fields of the GraphQL type LoginLinkPayload.
 // The GraphQL type's documentation follows.
@@ -4925,6 +5435,218 @@ func (v *PlannedMember) GetAllocation() *AllocationRef { return v.Allocation }
 // GetReachable returns PlannedMember.Reachable, and is useful for accessing the field via an interface.
 func (v *PlannedMember) GetReachable() bool { return v.Reachable }
 
+// What a rule does.
+type PolicyEffect string
+
+const (
+	// Nothing but these.
+	PolicyEffectAllow PolicyEffect = "ALLOW"
+	// None of these.
+	PolicyEffectDeny PolicyEffect = "DENY"
+	// No more than this.
+	PolicyEffectCeiling PolicyEffect = "CEILING"
+)
+
+var AllPolicyEffect = []PolicyEffect{
+	PolicyEffectAllow,
+	PolicyEffectDeny,
+	PolicyEffectCeiling,
+}
+
+// PolicyImpact includes the requested fields of the GraphQL type PolicyImpact.
+// The GraphQL type's documentation follows.
+//
+// What would newly be denied if an overlay were written.
+type PolicyImpact struct {
+	// The project.
+	ProjectId string `json:"projectId"`
+	// The instance or allocation that breaks the rule today; null when an entitlement does.
+	ObjectId *string `json:"objectId"`
+	// Its name.
+	Name string `json:"name"`
+	// What would be refused, such as adding members to it.
+	Reasons []PolicyProblem `json:"reasons"`
+}
+
+// GetProjectId returns PolicyImpact.ProjectId, and is useful for accessing the field via an interface.
+func (v *PolicyImpact) GetProjectId() string { return v.ProjectId }
+
+// GetObjectId returns PolicyImpact.ObjectId, and is useful for accessing the field via an interface.
+func (v *PolicyImpact) GetObjectId() *string { return v.ObjectId }
+
+// GetName returns PolicyImpact.Name, and is useful for accessing the field via an interface.
+func (v *PolicyImpact) GetName() string { return v.Name }
+
+// GetReasons returns PolicyImpact.Reasons, and is useful for accessing the field via an interface.
+func (v *PolicyImpact) GetReasons() []PolicyProblem { return v.Reasons }
+
+// PolicyOverlay includes the GraphQL fields of PolicyOverlay requested by the fragment PolicyOverlay.
+// The GraphQL type's documentation follows.
+//
+// A revision of the policy of the platform, a tenant or a project. docs/guides/policy.md describes the document.
+type PolicyOverlay struct {
+	// Typed id, `pol_…`.
+	Id string `json:"id"`
+	// The level.
+	Scope PolicyScope `json:"scope"`
+	// The tenant; null at platform scope.
+	TenantId *string `json:"tenantId"`
+	// The project; null at platform and tenant scope.
+	ProjectId *string `json:"projectId"`
+	// Its number in its place, from 1.
+	Revision int `json:"revision"`
+	// The rules.
+	Document json.RawMessage `json:"document"`
+	// Why it was written.
+	Reason string `json:"reason"`
+	// Who wrote it.
+	UpdatedBy string `json:"updatedBy"`
+	// When it was written.
+	CreatedAt time.Time `json:"createdAt"`
+	// When the next revision took its place; null while it holds.
+	SupersededAt *time.Time `json:"supersededAt"`
+}
+
+// GetId returns PolicyOverlay.Id, and is useful for accessing the field via an interface.
+func (v *PolicyOverlay) GetId() string { return v.Id }
+
+// GetScope returns PolicyOverlay.Scope, and is useful for accessing the field via an interface.
+func (v *PolicyOverlay) GetScope() PolicyScope { return v.Scope }
+
+// GetTenantId returns PolicyOverlay.TenantId, and is useful for accessing the field via an interface.
+func (v *PolicyOverlay) GetTenantId() *string { return v.TenantId }
+
+// GetProjectId returns PolicyOverlay.ProjectId, and is useful for accessing the field via an interface.
+func (v *PolicyOverlay) GetProjectId() *string { return v.ProjectId }
+
+// GetRevision returns PolicyOverlay.Revision, and is useful for accessing the field via an interface.
+func (v *PolicyOverlay) GetRevision() int { return v.Revision }
+
+// GetDocument returns PolicyOverlay.Document, and is useful for accessing the field via an interface.
+func (v *PolicyOverlay) GetDocument() json.RawMessage { return v.Document }
+
+// GetReason returns PolicyOverlay.Reason, and is useful for accessing the field via an interface.
+func (v *PolicyOverlay) GetReason() string { return v.Reason }
+
+// GetUpdatedBy returns PolicyOverlay.UpdatedBy, and is useful for accessing the field via an interface.
+func (v *PolicyOverlay) GetUpdatedBy() string { return v.UpdatedBy }
+
+// GetCreatedAt returns PolicyOverlay.CreatedAt, and is useful for accessing the field via an interface.
+func (v *PolicyOverlay) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetSupersededAt returns PolicyOverlay.SupersededAt, and is useful for accessing the field via an interface.
+func (v *PolicyOverlay) GetSupersededAt() *time.Time { return v.SupersededAt }
+
+// PolicyOverlayPage includes the requested fields of the GraphQL type PolicyOverlayConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of policy overlays.
+type PolicyOverlayPage struct {
+	// The rows, each with its cursor.
+	Edges []PolicyOverlayPageEdgesPolicyOverlayEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns PolicyOverlayPage.Edges, and is useful for accessing the field via an interface.
+func (v *PolicyOverlayPage) GetEdges() []PolicyOverlayPageEdgesPolicyOverlayEdge { return v.Edges }
+
+// GetPageInfo returns PolicyOverlayPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *PolicyOverlayPage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// PolicyOverlayPageEdgesPolicyOverlayEdge includes the requested fields of the GraphQL type PolicyOverlayEdge.
+// The GraphQL type's documentation follows.
+//
+// A policy overlay in a page.
+type PolicyOverlayPageEdgesPolicyOverlayEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The overlay.
+	Node PolicyOverlay `json:"node"`
+}
+
+// GetCursor returns PolicyOverlayPageEdgesPolicyOverlayEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *PolicyOverlayPageEdgesPolicyOverlayEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns PolicyOverlayPageEdgesPolicyOverlayEdge.Node, and is useful for accessing the field via an interface.
+func (v *PolicyOverlayPageEdgesPolicyOverlayEdge) GetNode() PolicyOverlay { return v.Node }
+
+// PolicyPreview includes the requested fields of the GraphQL type PolicyPreview.
+// The GraphQL type's documentation follows.
+//
+// What writing an overlay would do. Nothing is written.
+type PolicyPreview struct {
+	// What is wrong with it; it would be refused unless this is empty.
+	Problems []PolicyProblem `json:"problems"`
+	// What it would newly deny, at most 200. What runs already goes on; it can be changed no more where a rule forbids it.
+	NewlyDenied []PolicyImpact `json:"newlyDenied"`
+	// How much it would newly deny in all.
+	NewlyDeniedTotal int `json:"newlyDeniedTotal"`
+	// What would be allowed again, in all.
+	NewlyAllowedTotal int `json:"newlyAllowedTotal"`
+}
+
+// GetProblems returns PolicyPreview.Problems, and is useful for accessing the field via an interface.
+func (v *PolicyPreview) GetProblems() []PolicyProblem { return v.Problems }
+
+// GetNewlyDenied returns PolicyPreview.NewlyDenied, and is useful for accessing the field via an interface.
+func (v *PolicyPreview) GetNewlyDenied() []PolicyImpact { return v.NewlyDenied }
+
+// GetNewlyDeniedTotal returns PolicyPreview.NewlyDeniedTotal, and is useful for accessing the field via an interface.
+func (v *PolicyPreview) GetNewlyDeniedTotal() int { return v.NewlyDeniedTotal }
+
+// GetNewlyAllowedTotal returns PolicyPreview.NewlyAllowedTotal, and is useful for accessing the field via an interface.
+func (v *PolicyPreview) GetNewlyAllowedTotal() int { return v.NewlyAllowedTotal }
+
+// PolicyProblem includes the requested fields of the GraphQL type Reason.
+// The GraphQL type's documentation follows.
+//
+// A reason behind a refusal or verdict.
+type PolicyProblem struct {
+	// A catalogued code, UPPER_SNAKE.
+	Code string `json:"code"`
+	// What is wrong, for a person.
+	Message string `json:"message"`
+	// Where: the path of the input field or document member; empty when it concerns the whole.
+	Path string `json:"path"`
+}
+
+// GetCode returns PolicyProblem.Code, and is useful for accessing the field via an interface.
+func (v *PolicyProblem) GetCode() string { return v.Code }
+
+// GetMessage returns PolicyProblem.Message, and is useful for accessing the field via an interface.
+func (v *PolicyProblem) GetMessage() string { return v.Message }
+
+// GetPath returns PolicyProblem.Path, and is useful for accessing the field via an interface.
+func (v *PolicyProblem) GetPath() string { return v.Path }
+
+// The level that a policy overlay stands on; a lower one only narrows.
+type PolicyScope string
+
+const (
+	// Everyone.
+	PolicyScopePlatform PolicyScope = "PLATFORM"
+	// A tenant.
+	PolicyScopeTenant PolicyScope = "TENANT"
+	// A project.
+	PolicyScopeProject PolicyScope = "PROJECT"
+)
+
+var AllPolicyScope = []PolicyScope{
+	PolicyScopePlatform,
+	PolicyScopeTenant,
+	PolicyScopeProject,
+}
+
+// PreviewPolicyResponse is returned by PreviewPolicy on success.
+type PreviewPolicyResponse struct {
+	// Who and what an overlay would newly deny. Key: policy.manage at the scope.
+	PreviewPolicy PolicyPreview `json:"previewPolicy"`
+}
+
+// GetPreviewPolicy returns PreviewPolicyResponse.PreviewPolicy, and is useful for accessing the field via an interface.
+func (v *PreviewPolicyResponse) GetPreviewPolicy() PolicyPreview { return v.PreviewPolicy }
+
 // Project includes the GraphQL fields of Project requested by the fragment Project.
 // The GraphQL type's documentation follows.
 //
@@ -5194,6 +5916,15 @@ func (v *RedeemedSecret) GetSealed() *string { return v.Sealed }
 // GetExpiresAt returns RedeemedSecret.ExpiresAt, and is useful for accessing the field via an interface.
 func (v *RedeemedSecret) GetExpiresAt() time.Time { return v.ExpiresAt }
 
+// RedeliverWebhookResponse is returned by RedeliverWebhook on success.
+type RedeliverWebhookResponse struct {
+	// Send one delivery again, with the same id. Key: webhook.manage.
+	RedeliverWebhook WebhookDelivery `json:"redeliverWebhook"`
+}
+
+// GetRedeliverWebhook returns RedeliverWebhookResponse.RedeliverWebhook, and is useful for accessing the field via an interface.
+func (v *RedeliverWebhookResponse) GetRedeliverWebhook() WebhookDelivery { return v.RedeliverWebhook }
+
 // What a new adapter registration is made from.
 type RegisterAdapterInput struct {
 	// Name, unique on the platform: 2 to 40 lower-case letters, digits and hyphens. Registering it again changes the address.
@@ -5363,6 +6094,15 @@ type ReplaceMemberResponse struct {
 
 // GetReplaceMember returns ReplaceMemberResponse.ReplaceMember, and is useful for accessing the field via an interface.
 func (v *ReplaceMemberResponse) GetReplaceMember() MemberReplacement { return v.ReplaceMember }
+
+// ReplayWebhookResponse is returned by ReplayWebhook on success.
+type ReplayWebhookResponse struct {
+	// Send what happened after a cursor of the project's feed again. Key: webhook.manage.
+	ReplayWebhook Webhook `json:"replayWebhook"`
+}
+
+// GetReplayWebhook returns ReplayWebhookResponse.ReplayWebhook, and is useful for accessing the field via an interface.
+func (v *ReplayWebhookResponse) GetReplayWebhook() Webhook { return v.ReplayWebhook }
 
 // What an agent says of a task.
 type ReportNodeTaskInput struct {
@@ -5730,6 +6470,17 @@ func (v *RotateRuntimeSecretResponse) GetRotateRuntimeSecret() RuntimeSecret {
 	return v.RotateRuntimeSecret
 }
 
+// RotateWebhookSecretResponse is returned by RotateWebhookSecret on success.
+type RotateWebhookSecretResponse struct {
+	// Make a new signing secret; for the overlap, 0 to 604,800 seconds, both sign. Key: webhook.manage.
+	RotateWebhookSecret WebhookSecret `json:"rotateWebhookSecret"`
+}
+
+// GetRotateWebhookSecret returns RotateWebhookSecretResponse.RotateWebhookSecret, and is useful for accessing the field via an interface.
+func (v *RotateWebhookSecretResponse) GetRotateWebhookSecret() WebhookSecret {
+	return v.RotateWebhookSecret
+}
+
 // What a task for a member's node is made from.
 type RunNodeTaskInput struct {
 	// The member it acts in.
@@ -5894,6 +6645,15 @@ func (v *RuntimeSecretPageEdgesRuntimeSecretEdge) GetCursor() string { return v.
 // GetNode returns RuntimeSecretPageEdgesRuntimeSecretEdge.Node, and is useful for accessing the field via an interface.
 func (v *RuntimeSecretPageEdgesRuntimeSecretEdge) GetNode() RuntimeSecret { return v.Node }
 
+// SearchAuditResponse is returned by SearchAudit on success.
+type SearchAuditResponse struct {
+	// Search the audit, newest first. Key: audit.read on the project or tenant that the filter names, else on the platform.
+	SearchAudit AuditEntryPage `json:"searchAudit"`
+}
+
+// GetSearchAudit returns SearchAuditResponse.SearchAudit, and is useful for accessing the field via an interface.
+func (v *SearchAuditResponse) GetSearchAudit() AuditEntryPage { return v.SearchAudit }
+
 // Who may take delivery of a runtime secret.
 type SecretAudience string
 
@@ -6050,6 +6810,44 @@ func (v *ServiceAccountPageEdgesServiceAccountEdge) GetCursor() string { return 
 
 // GetNode returns ServiceAccountPageEdgesServiceAccountEdge.Node, and is useful for accessing the field via an interface.
 func (v *ServiceAccountPageEdgesServiceAccountEdge) GetNode() ServiceAccount { return v.Node }
+
+// An overlay to be written.
+type SetPolicyInput struct {
+	// Of this tenant; left out with projectId for the platform's.
+	TenantId *string `json:"tenantId"`
+	// Of this project (its tenant is implied).
+	ProjectId *string `json:"projectId"`
+	// The whole document, at most 64 KiB; an empty object lifts every rule of this level.
+	Document json.RawMessage `json:"document"`
+	// The revision that it takes the place of, 0 for the first; CONFLICT when there is a newer one.
+	ExpectedRevision int `json:"expectedRevision"`
+	// Why, kept in the audit.
+	Reason string `json:"reason"`
+}
+
+// GetTenantId returns SetPolicyInput.TenantId, and is useful for accessing the field via an interface.
+func (v *SetPolicyInput) GetTenantId() *string { return v.TenantId }
+
+// GetProjectId returns SetPolicyInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *SetPolicyInput) GetProjectId() *string { return v.ProjectId }
+
+// GetDocument returns SetPolicyInput.Document, and is useful for accessing the field via an interface.
+func (v *SetPolicyInput) GetDocument() json.RawMessage { return v.Document }
+
+// GetExpectedRevision returns SetPolicyInput.ExpectedRevision, and is useful for accessing the field via an interface.
+func (v *SetPolicyInput) GetExpectedRevision() int { return v.ExpectedRevision }
+
+// GetReason returns SetPolicyInput.Reason, and is useful for accessing the field via an interface.
+func (v *SetPolicyInput) GetReason() string { return v.Reason }
+
+// SetPolicyResponse is returned by SetPolicy on success.
+type SetPolicyResponse struct {
+	// Write an overlay; POLICY_WIDENS when it would allow what stands forbidden above it. Key: policy.manage at the scope.
+	SetPolicy PolicyOverlay `json:"setPolicy"`
+}
+
+// GetSetPolicy returns SetPolicyResponse.SetPolicy, and is useful for accessing the field via an interface.
+func (v *SetPolicyResponse) GetSetPolicy() PolicyOverlay { return v.SetPolicy }
 
 // How much a project may have.
 type SetProjectQuotaInput struct {
@@ -6231,6 +7029,44 @@ type UncordonMemberResponse struct {
 
 // GetUncordonMember returns UncordonMemberResponse.UncordonMember, and is useful for accessing the field via an interface.
 func (v *UncordonMemberResponse) GetUncordonMember() MemberChange { return v.UncordonMember }
+
+// What changes of a webhook; what is left out stays.
+type UpdateWebhookInput struct {
+	// The webhook.
+	WebhookId string `json:"webhookId"`
+	// Where events are sent.
+	Url *string `json:"url,omitempty"`
+	// Event types or prefixes.
+	EventTypes []string `json:"eventTypes,omitempty"`
+	// For people.
+	Description *string `json:"description,omitempty"`
+	// true pauses it; false resumes it at its cursor.
+	Paused *bool `json:"paused,omitempty"`
+}
+
+// GetWebhookId returns UpdateWebhookInput.WebhookId, and is useful for accessing the field via an interface.
+func (v *UpdateWebhookInput) GetWebhookId() string { return v.WebhookId }
+
+// GetUrl returns UpdateWebhookInput.Url, and is useful for accessing the field via an interface.
+func (v *UpdateWebhookInput) GetUrl() *string { return v.Url }
+
+// GetEventTypes returns UpdateWebhookInput.EventTypes, and is useful for accessing the field via an interface.
+func (v *UpdateWebhookInput) GetEventTypes() []string { return v.EventTypes }
+
+// GetDescription returns UpdateWebhookInput.Description, and is useful for accessing the field via an interface.
+func (v *UpdateWebhookInput) GetDescription() *string { return v.Description }
+
+// GetPaused returns UpdateWebhookInput.Paused, and is useful for accessing the field via an interface.
+func (v *UpdateWebhookInput) GetPaused() *bool { return v.Paused }
+
+// UpdateWebhookResponse is returned by UpdateWebhook on success.
+type UpdateWebhookResponse struct {
+	// Change, pause or resume a webhook. Key: webhook.manage.
+	UpdateWebhook Webhook `json:"updateWebhook"`
+}
+
+// GetUpdateWebhook returns UpdateWebhookResponse.UpdateWebhook, and is useful for accessing the field via an interface.
+func (v *UpdateWebhookResponse) GetUpdateWebhook() Webhook { return v.UpdateWebhook }
 
 // What an instance is upgraded to.
 type UpgradeInstanceInput struct {
@@ -6446,6 +7282,250 @@ type WatchTimelineResponse struct {
 // GetInstanceTimeline returns WatchTimelineResponse.InstanceTimeline, and is useful for accessing the field via an interface.
 func (v *WatchTimelineResponse) GetInstanceTimeline() Event { return v.InstanceTimeline }
 
+// Webhook includes the GraphQL fields of Webhook requested by the fragment Webhook.
+// The GraphQL type's documentation follows.
+//
+// A subscription of a project to its events by HTTP, signed as Standard Webhooks says.
+type Webhook struct {
+	// Typed id, `whk_…`.
+	Id string `json:"id"`
+	// The project.
+	ProjectId string `json:"projectId"`
+	// Where events are sent.
+	Url string `json:"url"`
+	// For people.
+	Description string `json:"description"`
+	// Event types, such as `apps.instance.running`, or prefixes such as `apps.instance.*`.
+	EventTypes []string `json:"eventTypes"`
+	// Whether it is served.
+	Status WebhookStatus `json:"status"`
+	// How far the project's feed was read for it.
+	Cursor string `json:"cursor"`
+	// When its secret was last rotated; null if never.
+	SecretRotatedAt *time.Time `json:"secretRotatedAt"`
+	// Until when the secret before also signs; null when it does not.
+	PreviousUntil *time.Time `json:"previousUntil"`
+	// When a delivery last succeeded; null if never.
+	LastDeliveredAt *time.Time `json:"lastDeliveredAt"`
+	// Since when every delivery fails; null while they do not.
+	FailingSince *time.Time `json:"failingSince"`
+	// Why the last delivery failed; empty when it did not.
+	LastError string `json:"lastError"`
+	// When it was made.
+	CreatedAt time.Time `json:"createdAt"`
+	// When it was deleted; null while it was not.
+	DeletedAt *time.Time `json:"deletedAt"`
+}
+
+// GetId returns Webhook.Id, and is useful for accessing the field via an interface.
+func (v *Webhook) GetId() string { return v.Id }
+
+// GetProjectId returns Webhook.ProjectId, and is useful for accessing the field via an interface.
+func (v *Webhook) GetProjectId() string { return v.ProjectId }
+
+// GetUrl returns Webhook.Url, and is useful for accessing the field via an interface.
+func (v *Webhook) GetUrl() string { return v.Url }
+
+// GetDescription returns Webhook.Description, and is useful for accessing the field via an interface.
+func (v *Webhook) GetDescription() string { return v.Description }
+
+// GetEventTypes returns Webhook.EventTypes, and is useful for accessing the field via an interface.
+func (v *Webhook) GetEventTypes() []string { return v.EventTypes }
+
+// GetStatus returns Webhook.Status, and is useful for accessing the field via an interface.
+func (v *Webhook) GetStatus() WebhookStatus { return v.Status }
+
+// GetCursor returns Webhook.Cursor, and is useful for accessing the field via an interface.
+func (v *Webhook) GetCursor() string { return v.Cursor }
+
+// GetSecretRotatedAt returns Webhook.SecretRotatedAt, and is useful for accessing the field via an interface.
+func (v *Webhook) GetSecretRotatedAt() *time.Time { return v.SecretRotatedAt }
+
+// GetPreviousUntil returns Webhook.PreviousUntil, and is useful for accessing the field via an interface.
+func (v *Webhook) GetPreviousUntil() *time.Time { return v.PreviousUntil }
+
+// GetLastDeliveredAt returns Webhook.LastDeliveredAt, and is useful for accessing the field via an interface.
+func (v *Webhook) GetLastDeliveredAt() *time.Time { return v.LastDeliveredAt }
+
+// GetFailingSince returns Webhook.FailingSince, and is useful for accessing the field via an interface.
+func (v *Webhook) GetFailingSince() *time.Time { return v.FailingSince }
+
+// GetLastError returns Webhook.LastError, and is useful for accessing the field via an interface.
+func (v *Webhook) GetLastError() string { return v.LastError }
+
+// GetCreatedAt returns Webhook.CreatedAt, and is useful for accessing the field via an interface.
+func (v *Webhook) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetDeletedAt returns Webhook.DeletedAt, and is useful for accessing the field via an interface.
+func (v *Webhook) GetDeletedAt() *time.Time { return v.DeletedAt }
+
+// WebhookDelivery includes the GraphQL fields of WebhookDelivery requested by the fragment WebhookDelivery.
+// The GraphQL type's documentation follows.
+//
+// An event on its way to a webhook.
+type WebhookDelivery struct {
+	// Typed id, `whd_…`; the `webhook-id` header carries it, the same at every try.
+	Id string `json:"id"`
+	// The webhook.
+	WebhookId string `json:"webhookId"`
+	// The event.
+	EventId string `json:"eventId"`
+	// What happened.
+	EventType string `json:"eventType"`
+	// Where it stands.
+	State DeliveryState `json:"state"`
+	// How often it was tried.
+	Attempts int `json:"attempts"`
+	// The HTTP status of the last answer; null when there was none.
+	ResponseStatus *int `json:"responseStatus"`
+	// Why the last try failed.
+	Error string `json:"error"`
+	// When it is tried again; null when it is not.
+	NextAttemptAt *time.Time `json:"nextAttemptAt"`
+	// When it was taken; null until then.
+	DeliveredAt *time.Time `json:"deliveredAt"`
+	// When it began.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// GetId returns WebhookDelivery.Id, and is useful for accessing the field via an interface.
+func (v *WebhookDelivery) GetId() string { return v.Id }
+
+// GetWebhookId returns WebhookDelivery.WebhookId, and is useful for accessing the field via an interface.
+func (v *WebhookDelivery) GetWebhookId() string { return v.WebhookId }
+
+// GetEventId returns WebhookDelivery.EventId, and is useful for accessing the field via an interface.
+func (v *WebhookDelivery) GetEventId() string { return v.EventId }
+
+// GetEventType returns WebhookDelivery.EventType, and is useful for accessing the field via an interface.
+func (v *WebhookDelivery) GetEventType() string { return v.EventType }
+
+// GetState returns WebhookDelivery.State, and is useful for accessing the field via an interface.
+func (v *WebhookDelivery) GetState() DeliveryState { return v.State }
+
+// GetAttempts returns WebhookDelivery.Attempts, and is useful for accessing the field via an interface.
+func (v *WebhookDelivery) GetAttempts() int { return v.Attempts }
+
+// GetResponseStatus returns WebhookDelivery.ResponseStatus, and is useful for accessing the field via an interface.
+func (v *WebhookDelivery) GetResponseStatus() *int { return v.ResponseStatus }
+
+// GetError returns WebhookDelivery.Error, and is useful for accessing the field via an interface.
+func (v *WebhookDelivery) GetError() string { return v.Error }
+
+// GetNextAttemptAt returns WebhookDelivery.NextAttemptAt, and is useful for accessing the field via an interface.
+func (v *WebhookDelivery) GetNextAttemptAt() *time.Time { return v.NextAttemptAt }
+
+// GetDeliveredAt returns WebhookDelivery.DeliveredAt, and is useful for accessing the field via an interface.
+func (v *WebhookDelivery) GetDeliveredAt() *time.Time { return v.DeliveredAt }
+
+// GetCreatedAt returns WebhookDelivery.CreatedAt, and is useful for accessing the field via an interface.
+func (v *WebhookDelivery) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// WebhookDeliveryPage includes the requested fields of the GraphQL type WebhookDeliveryConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of deliveries.
+type WebhookDeliveryPage struct {
+	// The rows, each with its cursor.
+	Edges []WebhookDeliveryPageEdgesWebhookDeliveryEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns WebhookDeliveryPage.Edges, and is useful for accessing the field via an interface.
+func (v *WebhookDeliveryPage) GetEdges() []WebhookDeliveryPageEdgesWebhookDeliveryEdge {
+	return v.Edges
+}
+
+// GetPageInfo returns WebhookDeliveryPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *WebhookDeliveryPage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// WebhookDeliveryPageEdgesWebhookDeliveryEdge includes the requested fields of the GraphQL type WebhookDeliveryEdge.
+// The GraphQL type's documentation follows.
+//
+// A delivery in a page.
+type WebhookDeliveryPageEdgesWebhookDeliveryEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The delivery.
+	Node WebhookDelivery `json:"node"`
+}
+
+// GetCursor returns WebhookDeliveryPageEdgesWebhookDeliveryEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *WebhookDeliveryPageEdgesWebhookDeliveryEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns WebhookDeliveryPageEdgesWebhookDeliveryEdge.Node, and is useful for accessing the field via an interface.
+func (v *WebhookDeliveryPageEdgesWebhookDeliveryEdge) GetNode() WebhookDelivery { return v.Node }
+
+// WebhookPage includes the requested fields of the GraphQL type WebhookConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of webhooks.
+type WebhookPage struct {
+	// The rows, each with its cursor.
+	Edges []WebhookPageEdgesWebhookEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns WebhookPage.Edges, and is useful for accessing the field via an interface.
+func (v *WebhookPage) GetEdges() []WebhookPageEdgesWebhookEdge { return v.Edges }
+
+// GetPageInfo returns WebhookPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *WebhookPage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// WebhookPageEdgesWebhookEdge includes the requested fields of the GraphQL type WebhookEdge.
+// The GraphQL type's documentation follows.
+//
+// A webhook in a page.
+type WebhookPageEdgesWebhookEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The webhook.
+	Node Webhook `json:"node"`
+}
+
+// GetCursor returns WebhookPageEdgesWebhookEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *WebhookPageEdgesWebhookEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns WebhookPageEdgesWebhookEdge.Node, and is useful for accessing the field via an interface.
+func (v *WebhookPageEdgesWebhookEdge) GetNode() Webhook { return v.Node }
+
+// WebhookSecret includes the requested fields of the GraphQL type WebhookSecretPayload.
+// The GraphQL type's documentation follows.
+//
+// A webhook with its signing secret, for the only time.
+type WebhookSecret struct {
+	// The webhook.
+	Webhook Webhook `json:"webhook"`
+	// The signing secret, `whsec_…`; null when a repeat was answered.
+	Secret *string `json:"secret"`
+}
+
+// GetWebhook returns WebhookSecret.Webhook, and is useful for accessing the field via an interface.
+func (v *WebhookSecret) GetWebhook() Webhook { return v.Webhook }
+
+// GetSecret returns WebhookSecret.Secret, and is useful for accessing the field via an interface.
+func (v *WebhookSecret) GetSecret() *string { return v.Secret }
+
+// Whether a webhook is served.
+type WebhookStatus string
+
+const (
+	// Served.
+	WebhookStatusActive WebhookStatus = "ACTIVE"
+	// Paused by somebody; events wait at its cursor.
+	WebhookStatusPaused WebhookStatus = "PAUSED"
+	// Every delivery has failed for five days; served again when it is resumed.
+	WebhookStatusFailing WebhookStatus = "FAILING"
+)
+
+var AllWebhookStatus = []WebhookStatus{
+	WebhookStatusActive,
+	WebhookStatusPaused,
+	WebhookStatusFailing,
+}
+
 // Work includes the GraphQL fields of Work requested by the fragment Work.
 // The GraphQL type's documentation follows.
 //
@@ -6503,6 +7583,42 @@ type __AppendNodeTaskOutputInput struct {
 
 // GetInput returns __AppendNodeTaskOutputInput.Input, and is useful for accessing the field via an interface.
 func (v *__AppendNodeTaskOutputInput) GetInput() AppendNodeTaskOutputInput { return v.Input }
+
+// __AuditChainInput is used internally by genqlient
+type __AuditChainInput struct {
+	AfterSeq int `json:"afterSeq"`
+	First    int `json:"first"`
+}
+
+// GetAfterSeq returns __AuditChainInput.AfterSeq, and is useful for accessing the field via an interface.
+func (v *__AuditChainInput) GetAfterSeq() int { return v.AfterSeq }
+
+// GetFirst returns __AuditChainInput.First, and is useful for accessing the field via an interface.
+func (v *__AuditChainInput) GetFirst() int { return v.First }
+
+// __AuditCheckpointsInput is used internally by genqlient
+type __AuditCheckpointsInput struct {
+	AfterSeq int `json:"afterSeq"`
+}
+
+// GetAfterSeq returns __AuditCheckpointsInput.AfterSeq, and is useful for accessing the field via an interface.
+func (v *__AuditCheckpointsInput) GetAfterSeq() int { return v.AfterSeq }
+
+// __BreakGlassEndOperationInput is used internally by genqlient
+type __BreakGlassEndOperationInput struct {
+	Input BreakGlassEndOperationInput `json:"input"`
+}
+
+// GetInput returns __BreakGlassEndOperationInput.Input, and is useful for accessing the field via an interface.
+func (v *__BreakGlassEndOperationInput) GetInput() BreakGlassEndOperationInput { return v.Input }
+
+// __BreakGlassGrantRoleInput is used internally by genqlient
+type __BreakGlassGrantRoleInput struct {
+	Input BreakGlassGrantRoleInput `json:"input"`
+}
+
+// GetInput returns __BreakGlassGrantRoleInput.Input, and is useful for accessing the field via an interface.
+func (v *__BreakGlassGrantRoleInput) GetInput() BreakGlassGrantRoleInput { return v.Input }
 
 // __CancelNodeTaskInput is used internally by genqlient
 type __CancelNodeTaskInput struct {
@@ -6592,6 +7708,14 @@ type __CreateUserInput struct {
 // GetInput returns __CreateUserInput.Input, and is useful for accessing the field via an interface.
 func (v *__CreateUserInput) GetInput() CreateUserInput { return v.Input }
 
+// __CreateWebhookInput is used internally by genqlient
+type __CreateWebhookInput struct {
+	Input CreateWebhookInput `json:"input"`
+}
+
+// GetInput returns __CreateWebhookInput.Input, and is useful for accessing the field via an interface.
+func (v *__CreateWebhookInput) GetInput() CreateWebhookInput { return v.Input }
+
 // __DecommissionInstanceInput is used internally by genqlient
 type __DecommissionInstanceInput struct {
 	Input DecommissionInstanceInput `json:"input"`
@@ -6599,6 +7723,18 @@ type __DecommissionInstanceInput struct {
 
 // GetInput returns __DecommissionInstanceInput.Input, and is useful for accessing the field via an interface.
 func (v *__DecommissionInstanceInput) GetInput() DecommissionInstanceInput { return v.Input }
+
+// __DeleteWebhookInput is used internally by genqlient
+type __DeleteWebhookInput struct {
+	WebhookId string `json:"webhookId"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// GetWebhookId returns __DeleteWebhookInput.WebhookId, and is useful for accessing the field via an interface.
+func (v *__DeleteWebhookInput) GetWebhookId() string { return v.WebhookId }
+
+// GetReason returns __DeleteWebhookInput.Reason, and is useful for accessing the field via an interface.
+func (v *__DeleteWebhookInput) GetReason() string { return v.Reason }
 
 // __DrainMemberInput is used internally by genqlient
 type __DrainMemberInput struct {
@@ -6631,6 +7767,14 @@ type __GetAppInput struct {
 
 // GetSlug returns __GetAppInput.Slug, and is useful for accessing the field via an interface.
 func (v *__GetAppInput) GetSlug() string { return v.Slug }
+
+// __GetEffectivePolicyInput is used internally by genqlient
+type __GetEffectivePolicyInput struct {
+	ProjectId string `json:"projectId"`
+}
+
+// GetProjectId returns __GetEffectivePolicyInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__GetEffectivePolicyInput) GetProjectId() string { return v.ProjectId }
 
 // __GetEntitledInput is used internally by genqlient
 type __GetEntitledInput struct {
@@ -6714,8 +7858,11 @@ func (v *__GetProjectInput) GetId() string { return v.Id }
 
 // __GrantEntitlementInput is used internally by genqlient
 type __GrantEntitlementInput struct {
-	ProjectId string `json:"projectId"`
-	AppSlug   string `json:"appSlug"`
+	ProjectId string                  `json:"projectId"`
+	AppSlug   string                  `json:"appSlug"`
+	Limits    *EntitlementLimitsInput `json:"limits,omitempty"`
+	ExpiresAt *time.Time              `json:"expiresAt,omitempty"`
+	Reason    string                  `json:"reason,omitempty"`
 }
 
 // GetProjectId returns __GrantEntitlementInput.ProjectId, and is useful for accessing the field via an interface.
@@ -6723,6 +7870,15 @@ func (v *__GrantEntitlementInput) GetProjectId() string { return v.ProjectId }
 
 // GetAppSlug returns __GrantEntitlementInput.AppSlug, and is useful for accessing the field via an interface.
 func (v *__GrantEntitlementInput) GetAppSlug() string { return v.AppSlug }
+
+// GetLimits returns __GrantEntitlementInput.Limits, and is useful for accessing the field via an interface.
+func (v *__GrantEntitlementInput) GetLimits() *EntitlementLimitsInput { return v.Limits }
+
+// GetExpiresAt returns __GrantEntitlementInput.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *__GrantEntitlementInput) GetExpiresAt() *time.Time { return v.ExpiresAt }
+
+// GetReason returns __GrantEntitlementInput.Reason, and is useful for accessing the field via an interface.
+func (v *__GrantEntitlementInput) GetReason() string { return v.Reason }
 
 // __GrantRoleInput is used internally by genqlient
 type __GrantRoleInput struct {
@@ -6847,6 +8003,26 @@ func (v *__ListAuditEntriesInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ListAuditEntriesInput.After, and is useful for accessing the field via an interface.
 func (v *__ListAuditEntriesInput) GetAfter() string { return v.After }
+
+// __ListEntitlementsInput is used internally by genqlient
+type __ListEntitlementsInput struct {
+	ProjectId string `json:"projectId"`
+	Ended     bool   `json:"ended"`
+	First     int    `json:"first,omitempty"`
+	After     string `json:"after,omitempty"`
+}
+
+// GetProjectId returns __ListEntitlementsInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ListEntitlementsInput) GetProjectId() string { return v.ProjectId }
+
+// GetEnded returns __ListEntitlementsInput.Ended, and is useful for accessing the field via an interface.
+func (v *__ListEntitlementsInput) GetEnded() bool { return v.Ended }
+
+// GetFirst returns __ListEntitlementsInput.First, and is useful for accessing the field via an interface.
+func (v *__ListEntitlementsInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListEntitlementsInput.After, and is useful for accessing the field via an interface.
+func (v *__ListEntitlementsInput) GetAfter() string { return v.After }
 
 // __ListEventsInput is used internally by genqlient
 type __ListEventsInput struct {
@@ -7000,6 +8176,26 @@ type __ListPermissionsInput struct {
 // GetProjectId returns __ListPermissionsInput.ProjectId, and is useful for accessing the field via an interface.
 func (v *__ListPermissionsInput) GetProjectId() string { return v.ProjectId }
 
+// __ListPolicyOverlaysInput is used internally by genqlient
+type __ListPolicyOverlaysInput struct {
+	TenantId  string `json:"tenantId,omitempty"`
+	ProjectId string `json:"projectId,omitempty"`
+	First     int    `json:"first,omitempty"`
+	After     string `json:"after,omitempty"`
+}
+
+// GetTenantId returns __ListPolicyOverlaysInput.TenantId, and is useful for accessing the field via an interface.
+func (v *__ListPolicyOverlaysInput) GetTenantId() string { return v.TenantId }
+
+// GetProjectId returns __ListPolicyOverlaysInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ListPolicyOverlaysInput) GetProjectId() string { return v.ProjectId }
+
+// GetFirst returns __ListPolicyOverlaysInput.First, and is useful for accessing the field via an interface.
+func (v *__ListPolicyOverlaysInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListPolicyOverlaysInput.After, and is useful for accessing the field via an interface.
+func (v *__ListPolicyOverlaysInput) GetAfter() string { return v.After }
+
 // __ListProjectsInput is used internally by genqlient
 type __ListProjectsInput struct {
 	First int    `json:"first,omitempty"`
@@ -7063,6 +8259,42 @@ func (v *__ListUsersInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ListUsersInput.After, and is useful for accessing the field via an interface.
 func (v *__ListUsersInput) GetAfter() string { return v.After }
+
+// __ListWebhookDeliveriesInput is used internally by genqlient
+type __ListWebhookDeliveriesInput struct {
+	WebhookId string          `json:"webhookId"`
+	States    []DeliveryState `json:"states"`
+	First     int             `json:"first,omitempty"`
+	After     string          `json:"after,omitempty"`
+}
+
+// GetWebhookId returns __ListWebhookDeliveriesInput.WebhookId, and is useful for accessing the field via an interface.
+func (v *__ListWebhookDeliveriesInput) GetWebhookId() string { return v.WebhookId }
+
+// GetStates returns __ListWebhookDeliveriesInput.States, and is useful for accessing the field via an interface.
+func (v *__ListWebhookDeliveriesInput) GetStates() []DeliveryState { return v.States }
+
+// GetFirst returns __ListWebhookDeliveriesInput.First, and is useful for accessing the field via an interface.
+func (v *__ListWebhookDeliveriesInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListWebhookDeliveriesInput.After, and is useful for accessing the field via an interface.
+func (v *__ListWebhookDeliveriesInput) GetAfter() string { return v.After }
+
+// __ListWebhooksInput is used internally by genqlient
+type __ListWebhooksInput struct {
+	ProjectId string `json:"projectId"`
+	First     int    `json:"first,omitempty"`
+	After     string `json:"after,omitempty"`
+}
+
+// GetProjectId returns __ListWebhooksInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ListWebhooksInput) GetProjectId() string { return v.ProjectId }
+
+// GetFirst returns __ListWebhooksInput.First, and is useful for accessing the field via an interface.
+func (v *__ListWebhooksInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListWebhooksInput.After, and is useful for accessing the field via an interface.
+func (v *__ListWebhooksInput) GetAfter() string { return v.After }
 
 // __NodeHeartbeatInput is used internally by genqlient
 type __NodeHeartbeatInput struct {
@@ -7128,6 +8360,14 @@ type __PlanUpgradeInstanceInput struct {
 // GetInput returns __PlanUpgradeInstanceInput.Input, and is useful for accessing the field via an interface.
 func (v *__PlanUpgradeInstanceInput) GetInput() PlanUpgradeInstanceInput { return v.Input }
 
+// __PreviewPolicyInput is used internally by genqlient
+type __PreviewPolicyInput struct {
+	Input SetPolicyInput `json:"input"`
+}
+
+// GetInput returns __PreviewPolicyInput.Input, and is useful for accessing the field via an interface.
+func (v *__PreviewPolicyInput) GetInput() SetPolicyInput { return v.Input }
+
 // __PromoteArtifactInput is used internally by genqlient
 type __PromoteArtifactInput struct {
 	Input PromoteArtifactInput `json:"input"`
@@ -7176,6 +8416,14 @@ type __RedeemRuntimeSecretInput struct {
 // GetSecretId returns __RedeemRuntimeSecretInput.SecretId, and is useful for accessing the field via an interface.
 func (v *__RedeemRuntimeSecretInput) GetSecretId() string { return v.SecretId }
 
+// __RedeliverWebhookInput is used internally by genqlient
+type __RedeliverWebhookInput struct {
+	DeliveryId string `json:"deliveryId"`
+}
+
+// GetDeliveryId returns __RedeliverWebhookInput.DeliveryId, and is useful for accessing the field via an interface.
+func (v *__RedeliverWebhookInput) GetDeliveryId() string { return v.DeliveryId }
+
 // __RegisterAdapterInput is used internally by genqlient
 type __RegisterAdapterInput struct {
 	Input RegisterAdapterInput `json:"input"`
@@ -7207,6 +8455,22 @@ type __ReplaceMemberInput struct {
 
 // GetInput returns __ReplaceMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__ReplaceMemberInput) GetInput() ReplaceMemberInput { return v.Input }
+
+// __ReplayWebhookInput is used internally by genqlient
+type __ReplayWebhookInput struct {
+	WebhookId string `json:"webhookId"`
+	After     string `json:"after"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// GetWebhookId returns __ReplayWebhookInput.WebhookId, and is useful for accessing the field via an interface.
+func (v *__ReplayWebhookInput) GetWebhookId() string { return v.WebhookId }
+
+// GetAfter returns __ReplayWebhookInput.After, and is useful for accessing the field via an interface.
+func (v *__ReplayWebhookInput) GetAfter() string { return v.After }
+
+// GetReason returns __ReplayWebhookInput.Reason, and is useful for accessing the field via an interface.
+func (v *__ReplayWebhookInput) GetReason() string { return v.Reason }
 
 // __ReportNodeTaskInput is used internally by genqlient
 type __ReportNodeTaskInput struct {
@@ -7324,6 +8588,18 @@ func (v *__RotateRuntimeSecretInput) GetOverlapSeconds() int { return v.OverlapS
 // GetReason returns __RotateRuntimeSecretInput.Reason, and is useful for accessing the field via an interface.
 func (v *__RotateRuntimeSecretInput) GetReason() string { return v.Reason }
 
+// __RotateWebhookSecretInput is used internally by genqlient
+type __RotateWebhookSecretInput struct {
+	WebhookId      string `json:"webhookId"`
+	OverlapSeconds int    `json:"overlapSeconds"`
+}
+
+// GetWebhookId returns __RotateWebhookSecretInput.WebhookId, and is useful for accessing the field via an interface.
+func (v *__RotateWebhookSecretInput) GetWebhookId() string { return v.WebhookId }
+
+// GetOverlapSeconds returns __RotateWebhookSecretInput.OverlapSeconds, and is useful for accessing the field via an interface.
+func (v *__RotateWebhookSecretInput) GetOverlapSeconds() int { return v.OverlapSeconds }
+
 // __RunNodeTaskInput is used internally by genqlient
 type __RunNodeTaskInput struct {
 	Input RunNodeTaskInput `json:"input"`
@@ -7331,6 +8607,30 @@ type __RunNodeTaskInput struct {
 
 // GetInput returns __RunNodeTaskInput.Input, and is useful for accessing the field via an interface.
 func (v *__RunNodeTaskInput) GetInput() RunNodeTaskInput { return v.Input }
+
+// __SearchAuditInput is used internally by genqlient
+type __SearchAuditInput struct {
+	Filter AuditFilterInput `json:"filter"`
+	First  int              `json:"first,omitempty"`
+	After  string           `json:"after,omitempty"`
+}
+
+// GetFilter returns __SearchAuditInput.Filter, and is useful for accessing the field via an interface.
+func (v *__SearchAuditInput) GetFilter() AuditFilterInput { return v.Filter }
+
+// GetFirst returns __SearchAuditInput.First, and is useful for accessing the field via an interface.
+func (v *__SearchAuditInput) GetFirst() int { return v.First }
+
+// GetAfter returns __SearchAuditInput.After, and is useful for accessing the field via an interface.
+func (v *__SearchAuditInput) GetAfter() string { return v.After }
+
+// __SetPolicyInput is used internally by genqlient
+type __SetPolicyInput struct {
+	Input SetPolicyInput `json:"input"`
+}
+
+// GetInput returns __SetPolicyInput.Input, and is useful for accessing the field via an interface.
+func (v *__SetPolicyInput) GetInput() SetPolicyInput { return v.Input }
 
 // __SetProjectQuotaInput is used internally by genqlient
 type __SetProjectQuotaInput struct {
@@ -7355,6 +8655,14 @@ type __UncordonMemberInput struct {
 
 // GetInput returns __UncordonMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__UncordonMemberInput) GetInput() MemberInput { return v.Input }
+
+// __UpdateWebhookInput is used internally by genqlient
+type __UpdateWebhookInput struct {
+	Input UpdateWebhookInput `json:"input"`
+}
+
+// GetInput returns __UpdateWebhookInput.Input, and is useful for accessing the field via an interface.
+func (v *__UpdateWebhookInput) GetInput() UpdateWebhookInput { return v.Input }
 
 // __UpgradeInstanceInput is used internally by genqlient
 type __UpgradeInstanceInput struct {
@@ -7551,6 +8859,231 @@ func AppendNodeTaskOutput(
 	}
 
 	data_ = &AppendNodeTaskOutputResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by AuditChain.
+const AuditChain_Operation = `
+query AuditChain ($afterSeq: Int!, $first: Int!) {
+	auditChain(afterSeq: $afterSeq, first: $first) {
+		... AuditLink
+	}
+}
+fragment AuditLink on AuditLink {
+	seq
+	entry {
+		... AuditEntry
+	}
+	canonical
+	leaf
+	link
+	sealedAt
+}
+fragment AuditEntry on AuditEntry {
+	id
+	actor {
+		... Actor
+	}
+	permissionKey
+	action
+	allowed
+	objectId
+	tenantId
+	projectId
+	before
+	after
+	reason
+	code
+	repeats
+	correlationId
+	origin
+	breakGlass
+	createdAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func AuditChain(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	afterSeq int,
+	first int,
+) (data_ *AuditChainResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "AuditChain",
+		Query:  AuditChain_Operation,
+		Variables: &__AuditChainInput{
+			AfterSeq: afterSeq,
+			First:    first,
+		},
+	}
+
+	data_ = &AuditChainResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by AuditCheckpoints.
+const AuditCheckpoints_Operation = `
+query AuditCheckpoints ($afterSeq: Int!) {
+	auditCheckpoints(afterSeq: $afterSeq) {
+		... AuditCheckpoint
+	}
+}
+fragment AuditCheckpoint on AuditCheckpoint {
+	id
+	seq
+	link
+	signature
+	createdAt
+}
+`
+
+func AuditCheckpoints(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	afterSeq int,
+) (data_ *AuditCheckpointsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "AuditCheckpoints",
+		Query:  AuditCheckpoints_Operation,
+		Variables: &__AuditCheckpointsInput{
+			AfterSeq: afterSeq,
+		},
+	}
+
+	data_ = &AuditCheckpointsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by BreakGlassEndOperation.
+const BreakGlassEndOperation_Operation = `
+mutation BreakGlassEndOperation ($input: BreakGlassEndOperationInput!) {
+	breakGlassEndOperation(input: $input) {
+		... Operation
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func BreakGlassEndOperation(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input BreakGlassEndOperationInput,
+) (data_ *BreakGlassEndOperationResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "BreakGlassEndOperation",
+		Query:  BreakGlassEndOperation_Operation,
+		Variables: &__BreakGlassEndOperationInput{
+			Input: input,
+		},
+	}
+
+	data_ = &BreakGlassEndOperationResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by BreakGlassGrantRole.
+const BreakGlassGrantRole_Operation = `
+mutation BreakGlassGrantRole ($input: BreakGlassGrantRoleInput!) {
+	breakGlassGrantRole(input: $input) {
+		... RoleBinding
+	}
+}
+fragment RoleBinding on RoleBinding {
+	id
+	subjectId
+	role
+	tenantId
+	projectId
+	expiresAt
+	createdAt
+}
+`
+
+func BreakGlassGrantRole(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input BreakGlassGrantRoleInput,
+) (data_ *BreakGlassGrantRoleResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "BreakGlassGrantRole",
+		Query:  BreakGlassGrantRole_Operation,
+		Variables: &__BreakGlassGrantRoleInput{
+			Input: input,
+		},
+	}
+
+	data_ = &BreakGlassGrantRoleResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -8134,6 +9667,59 @@ func CreateUser(
 	return data_, err_
 }
 
+// The mutation executed by CreateWebhook.
+const CreateWebhook_Operation = `
+mutation CreateWebhook ($input: CreateWebhookInput!) {
+	createWebhook(input: $input) {
+		webhook {
+			... Webhook
+		}
+		secret
+	}
+}
+fragment Webhook on Webhook {
+	id
+	projectId
+	url
+	description
+	eventTypes
+	status
+	cursor
+	secretRotatedAt
+	previousUntil
+	lastDeliveredAt
+	failingSince
+	lastError
+	createdAt
+	deletedAt
+}
+`
+
+func CreateWebhook(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input CreateWebhookInput,
+) (data_ *CreateWebhookResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "CreateWebhook",
+		Query:  CreateWebhook_Operation,
+		Variables: &__CreateWebhookInput{
+			Input: input,
+		},
+	}
+
+	data_ = &CreateWebhookResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by DecommissionInstance.
 const DecommissionInstance_Operation = `
 mutation DecommissionInstance ($input: DecommissionInstanceInput!) {
@@ -8228,6 +9814,58 @@ func DecommissionInstance(
 	}
 
 	data_ = &DecommissionInstanceResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by DeleteWebhook.
+const DeleteWebhook_Operation = `
+mutation DeleteWebhook ($webhookId: ID!, $reason: String) {
+	deleteWebhook(webhookId: $webhookId, reason: $reason) {
+		... Webhook
+	}
+}
+fragment Webhook on Webhook {
+	id
+	projectId
+	url
+	description
+	eventTypes
+	status
+	cursor
+	secretRotatedAt
+	previousUntil
+	lastDeliveredAt
+	failingSince
+	lastError
+	createdAt
+	deletedAt
+}
+`
+
+func DeleteWebhook(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	webhookId string,
+	reason string,
+) (data_ *DeleteWebhookResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "DeleteWebhook",
+		Query:  DeleteWebhook_Operation,
+		Variables: &__DeleteWebhookInput{
+			WebhookId: webhookId,
+			Reason:    reason,
+		},
+	}
+
+	data_ = &DeleteWebhookResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -8570,6 +10208,51 @@ func GetApp(
 	}
 
 	data_ = &GetAppResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by GetEffectivePolicy.
+const GetEffectivePolicy_Operation = `
+query GetEffectivePolicy ($projectId: ID!) {
+	effectivePolicy(projectId: $projectId) {
+		projectId
+		hash
+		rules {
+			dimension
+			effect
+			values
+			limit
+			origin
+			overlayId
+			final
+			message
+		}
+	}
+}
+`
+
+func GetEffectivePolicy(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	projectId string,
+) (data_ *GetEffectivePolicyResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetEffectivePolicy",
+		Query:  GetEffectivePolicy_Operation,
+		Variables: &__GetEffectivePolicyInput{
+			ProjectId: projectId,
+		},
+	}
+
+	data_ = &GetEffectivePolicyResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -9391,8 +11074,8 @@ func GetViewer(
 
 // The mutation executed by GrantEntitlement.
 const GrantEntitlement_Operation = `
-mutation GrantEntitlement ($projectId: ID!, $appSlug: String!) {
-	grantEntitlement(projectId: $projectId, appSlug: $appSlug) {
+mutation GrantEntitlement ($projectId: ID!, $appSlug: String!, $limits: EntitlementLimitsInput, $expiresAt: DateTime, $reason: String) {
+	grantEntitlement(projectId: $projectId, appSlug: $appSlug, limits: $limits, expiresAt: $expiresAt, reason: $reason) {
 		... Entitlement
 	}
 }
@@ -9403,6 +11086,12 @@ fragment Entitlement on Entitlement {
 	grantedBy
 	createdAt
 	revokedAt
+	reason
+	maxInstances
+	maxMembers
+	maxGpus
+	versions
+	expiresAt
 }
 `
 
@@ -9411,6 +11100,9 @@ func GrantEntitlement(
 	client_ graphql.Client,
 	projectId string,
 	appSlug string,
+	limits *EntitlementLimitsInput,
+	expiresAt *time.Time,
+	reason string,
 ) (data_ *GrantEntitlementResponse, err_ error) {
 	req_ := &graphql.Request{
 		OpName: "GrantEntitlement",
@@ -9418,6 +11110,9 @@ func GrantEntitlement(
 		Variables: &__GrantEntitlementInput{
 			ProjectId: projectId,
 			AppSlug:   appSlug,
+			Limits:    limits,
+			ExpiresAt: expiresAt,
+			Reason:    reason,
 		},
 	}
 
@@ -10118,6 +11813,7 @@ fragment AuditEntry on AuditEntry {
 	action
 	allowed
 	objectId
+	tenantId
 	projectId
 	before
 	after
@@ -10126,6 +11822,7 @@ fragment AuditEntry on AuditEntry {
 	repeats
 	correlationId
 	origin
+	breakGlass
 	createdAt
 }
 fragment PageInfo on PageInfo {
@@ -10157,6 +11854,72 @@ func ListAuditEntries(
 	}
 
 	data_ = &ListAuditEntriesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListEntitlements.
+const ListEntitlements_Operation = `
+query ListEntitlements ($projectId: ID!, $ended: Boolean!, $first: Int, $after: String) {
+	entitlements(projectId: $projectId, ended: $ended, first: $first, after: $after) {
+		edges {
+			cursor
+			node {
+				... Entitlement
+			}
+		}
+		pageInfo {
+			... PageInfo
+		}
+	}
+}
+fragment Entitlement on Entitlement {
+	id
+	projectId
+	appSlug
+	grantedBy
+	createdAt
+	revokedAt
+	reason
+	maxInstances
+	maxMembers
+	maxGpus
+	versions
+	expiresAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+func ListEntitlements(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	projectId string,
+	ended bool,
+	first int,
+	after string,
+) (data_ *ListEntitlementsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListEntitlements",
+		Query:  ListEntitlements_Operation,
+		Variables: &__ListEntitlementsInput{
+			ProjectId: projectId,
+			Ended:     ended,
+			First:     first,
+			After:     after,
+		},
+	}
+
+	data_ = &ListEntitlementsResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -10945,6 +12708,70 @@ func ListPermissions(
 	return data_, err_
 }
 
+// The query executed by ListPolicyOverlays.
+const ListPolicyOverlays_Operation = `
+query ListPolicyOverlays ($tenantId: ID, $projectId: ID, $first: Int, $after: String) {
+	policyOverlays(tenantId: $tenantId, projectId: $projectId, first: $first, after: $after) {
+		edges {
+			cursor
+			node {
+				... PolicyOverlay
+			}
+		}
+		pageInfo {
+			... PageInfo
+		}
+	}
+}
+fragment PolicyOverlay on PolicyOverlay {
+	id
+	scope
+	tenantId
+	projectId
+	revision
+	document
+	reason
+	updatedBy
+	createdAt
+	supersededAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+func ListPolicyOverlays(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	tenantId string,
+	projectId string,
+	first int,
+	after string,
+) (data_ *ListPolicyOverlaysResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListPolicyOverlays",
+		Query:  ListPolicyOverlays_Operation,
+		Variables: &__ListPolicyOverlaysInput{
+			TenantId:  tenantId,
+			ProjectId: projectId,
+			First:     first,
+			After:     after,
+		},
+	}
+
+	data_ = &ListPolicyOverlaysResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListProjects.
 const ListProjects_Operation = `
 query ListProjects ($first: Int, $after: String) {
@@ -11248,6 +13075,137 @@ func ListUsers(
 	}
 
 	data_ = &ListUsersResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListWebhookDeliveries.
+const ListWebhookDeliveries_Operation = `
+query ListWebhookDeliveries ($webhookId: ID!, $states: [DeliveryState!], $first: Int, $after: String) {
+	webhookDeliveries(webhookId: $webhookId, states: $states, first: $first, after: $after) {
+		edges {
+			cursor
+			node {
+				... WebhookDelivery
+			}
+		}
+		pageInfo {
+			... PageInfo
+		}
+	}
+}
+fragment WebhookDelivery on WebhookDelivery {
+	id
+	webhookId
+	eventId
+	eventType
+	state
+	attempts
+	responseStatus
+	error
+	nextAttemptAt
+	deliveredAt
+	createdAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+func ListWebhookDeliveries(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	webhookId string,
+	states []DeliveryState,
+	first int,
+	after string,
+) (data_ *ListWebhookDeliveriesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListWebhookDeliveries",
+		Query:  ListWebhookDeliveries_Operation,
+		Variables: &__ListWebhookDeliveriesInput{
+			WebhookId: webhookId,
+			States:    states,
+			First:     first,
+			After:     after,
+		},
+	}
+
+	data_ = &ListWebhookDeliveriesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListWebhooks.
+const ListWebhooks_Operation = `
+query ListWebhooks ($projectId: ID!, $first: Int, $after: String) {
+	webhooks(projectId: $projectId, first: $first, after: $after) {
+		edges {
+			cursor
+			node {
+				... Webhook
+			}
+		}
+		pageInfo {
+			... PageInfo
+		}
+	}
+}
+fragment Webhook on Webhook {
+	id
+	projectId
+	url
+	description
+	eventTypes
+	status
+	cursor
+	secretRotatedAt
+	previousUntil
+	lastDeliveredAt
+	failingSince
+	lastError
+	createdAt
+	deletedAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+func ListWebhooks(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	projectId string,
+	first int,
+	after string,
+) (data_ *ListWebhooksResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListWebhooks",
+		Query:  ListWebhooks_Operation,
+		Variables: &__ListWebhooksInput{
+			ProjectId: projectId,
+			First:     first,
+			After:     after,
+		},
+	}
+
+	data_ = &ListWebhooksResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -12381,6 +14339,56 @@ func PlanUpgradeInstance(
 	return data_, err_
 }
 
+// The query executed by PreviewPolicy.
+const PreviewPolicy_Operation = `
+query PreviewPolicy ($input: SetPolicyInput!) {
+	previewPolicy(input: $input) {
+		problems {
+			code
+			message
+			path
+		}
+		newlyDenied {
+			projectId
+			objectId
+			name
+			reasons {
+				code
+				message
+				path
+			}
+		}
+		newlyDeniedTotal
+		newlyAllowedTotal
+	}
+}
+`
+
+func PreviewPolicy(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetPolicyInput,
+) (data_ *PreviewPolicyResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PreviewPolicy",
+		Query:  PreviewPolicy_Operation,
+		Variables: &__PreviewPolicyInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PreviewPolicyResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by PromoteArtifact.
 const PromoteArtifact_Operation = `
 mutation PromoteArtifact ($input: PromoteArtifactInput!) {
@@ -12687,6 +14695,53 @@ func RedeemRuntimeSecret(
 	}
 
 	data_ = &RedeemRuntimeSecretResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by RedeliverWebhook.
+const RedeliverWebhook_Operation = `
+mutation RedeliverWebhook ($deliveryId: ID!) {
+	redeliverWebhook(deliveryId: $deliveryId) {
+		... WebhookDelivery
+	}
+}
+fragment WebhookDelivery on WebhookDelivery {
+	id
+	webhookId
+	eventId
+	eventType
+	state
+	attempts
+	responseStatus
+	error
+	nextAttemptAt
+	deliveredAt
+	createdAt
+}
+`
+
+func RedeliverWebhook(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	deliveryId string,
+) (data_ *RedeliverWebhookResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RedeliverWebhook",
+		Query:  RedeliverWebhook_Operation,
+		Variables: &__RedeliverWebhookInput{
+			DeliveryId: deliveryId,
+		},
+	}
+
+	data_ = &RedeliverWebhookResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -13071,6 +15126,60 @@ func ReplaceMember(
 	return data_, err_
 }
 
+// The mutation executed by ReplayWebhook.
+const ReplayWebhook_Operation = `
+mutation ReplayWebhook ($webhookId: ID!, $after: String!, $reason: String) {
+	replayWebhook(webhookId: $webhookId, after: $after, reason: $reason) {
+		... Webhook
+	}
+}
+fragment Webhook on Webhook {
+	id
+	projectId
+	url
+	description
+	eventTypes
+	status
+	cursor
+	secretRotatedAt
+	previousUntil
+	lastDeliveredAt
+	failingSince
+	lastError
+	createdAt
+	deletedAt
+}
+`
+
+func ReplayWebhook(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	webhookId string,
+	after string,
+	reason string,
+) (data_ *ReplayWebhookResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ReplayWebhook",
+		Query:  ReplayWebhook_Operation,
+		Variables: &__ReplayWebhookInput{
+			WebhookId: webhookId,
+			After:     after,
+			Reason:    reason,
+		},
+	}
+
+	data_ = &ReplayWebhookResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by ReportNodeTask.
 const ReportNodeTask_Operation = `
 mutation ReportNodeTask ($input: ReportNodeTaskInput!) {
@@ -13405,6 +15514,12 @@ fragment Entitlement on Entitlement {
 	grantedBy
 	createdAt
 	revokedAt
+	reason
+	maxInstances
+	maxMembers
+	maxGpus
+	versions
+	expiresAt
 }
 `
 
@@ -13788,6 +15903,61 @@ func RotateRuntimeSecret(
 	return data_, err_
 }
 
+// The mutation executed by RotateWebhookSecret.
+const RotateWebhookSecret_Operation = `
+mutation RotateWebhookSecret ($webhookId: ID!, $overlapSeconds: Int!) {
+	rotateWebhookSecret(webhookId: $webhookId, overlapSeconds: $overlapSeconds) {
+		webhook {
+			... Webhook
+		}
+		secret
+	}
+}
+fragment Webhook on Webhook {
+	id
+	projectId
+	url
+	description
+	eventTypes
+	status
+	cursor
+	secretRotatedAt
+	previousUntil
+	lastDeliveredAt
+	failingSince
+	lastError
+	createdAt
+	deletedAt
+}
+`
+
+func RotateWebhookSecret(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	webhookId string,
+	overlapSeconds int,
+) (data_ *RotateWebhookSecretResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RotateWebhookSecret",
+		Query:  RotateWebhookSecret_Operation,
+		Variables: &__RotateWebhookSecretInput{
+			WebhookId:      webhookId,
+			OverlapSeconds: overlapSeconds,
+		},
+	}
+
+	data_ = &RotateWebhookSecretResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RunNodeTask.
 const RunNodeTask_Operation = `
 mutation RunNodeTask ($input: RunNodeTaskInput!) {
@@ -13832,6 +16002,131 @@ func RunNodeTask(
 	}
 
 	data_ = &RunNodeTaskResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by SearchAudit.
+const SearchAudit_Operation = `
+query SearchAudit ($filter: AuditFilterInput!, $first: Int, $after: String) {
+	searchAudit(filter: $filter, first: $first, after: $after) {
+		... AuditEntryPage
+	}
+}
+fragment AuditEntryPage on AuditEntryConnection {
+	edges {
+		cursor
+		node {
+			... AuditEntry
+		}
+	}
+	pageInfo {
+		... PageInfo
+	}
+}
+fragment AuditEntry on AuditEntry {
+	id
+	actor {
+		... Actor
+	}
+	permissionKey
+	action
+	allowed
+	objectId
+	tenantId
+	projectId
+	before
+	after
+	reason
+	code
+	repeats
+	correlationId
+	origin
+	breakGlass
+	createdAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func SearchAudit(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	filter AuditFilterInput,
+	first int,
+	after string,
+) (data_ *SearchAuditResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SearchAudit",
+		Query:  SearchAudit_Operation,
+		Variables: &__SearchAuditInput{
+			Filter: filter,
+			First:  first,
+			After:  after,
+		},
+	}
+
+	data_ = &SearchAuditResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by SetPolicy.
+const SetPolicy_Operation = `
+mutation SetPolicy ($input: SetPolicyInput!) {
+	setPolicy(input: $input) {
+		... PolicyOverlay
+	}
+}
+fragment PolicyOverlay on PolicyOverlay {
+	id
+	scope
+	tenantId
+	projectId
+	revision
+	document
+	reason
+	updatedBy
+	createdAt
+	supersededAt
+}
+`
+
+func SetPolicy(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetPolicyInput,
+) (data_ *SetPolicyResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SetPolicy",
+		Query:  SetPolicy_Operation,
+		Variables: &__SetPolicyInput{
+			Input: input,
+		},
+	}
+
+	data_ = &SetPolicyResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -14021,6 +16316,56 @@ func UncordonMember(
 	}
 
 	data_ = &UncordonMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by UpdateWebhook.
+const UpdateWebhook_Operation = `
+mutation UpdateWebhook ($input: UpdateWebhookInput!) {
+	updateWebhook(input: $input) {
+		... Webhook
+	}
+}
+fragment Webhook on Webhook {
+	id
+	projectId
+	url
+	description
+	eventTypes
+	status
+	cursor
+	secretRotatedAt
+	previousUntil
+	lastDeliveredAt
+	failingSince
+	lastError
+	createdAt
+	deletedAt
+}
+`
+
+func UpdateWebhook(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input UpdateWebhookInput,
+) (data_ *UpdateWebhookResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "UpdateWebhook",
+		Query:  UpdateWebhook_Operation,
+		Variables: &__UpdateWebhookInput{
+			Input: input,
+		},
+	}
+
+	data_ = &UpdateWebhookResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
