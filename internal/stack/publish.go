@@ -92,7 +92,7 @@ func (s *Stack) write(ctx context.Context, app App, image v1.Image) (ref, digest
 	if err != nil {
 		return "", "", err
 	}
-	return repository + "@" + hash.String(), hash.String(), remote.Write(target, image, remote.WithContext(ctx))
+	return repository + "@" + hash.String(), hash.String(), remote.Write(target, image, remote.WithContext(ctx), remote.WithAuth(s.RegistryPush()))
 }
 
 // manifestDocument is the part of a manifest that publishing fills in or looks at.
@@ -235,7 +235,7 @@ func (s *Stack) publishManifest(ctx context.Context, app App, document manifestD
 }
 
 func (s *Stack) entitle(ctx context.Context, app App, project string) error {
-	_, err := gql.GrantEntitlement(ctx, s.Operator, project, app.Slug)
+	_, err := gql.GrantEntitlement(ctx, s.Operator, project, app.Slug, nil, nil, "")
 	return err
 }
 

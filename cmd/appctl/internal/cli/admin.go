@@ -90,7 +90,7 @@ func (t *tool) entitleCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		answer, err := gql.GrantEntitlement(ctx, c, project, args[0])
+		answer, err := gql.GrantEntitlement(ctx, c, project, args[0], nil, nil, "")
 		if err != nil {
 			return err
 		}
@@ -117,11 +117,6 @@ func (t *tool) unentitleCommand() *cobra.Command {
 	unentitle.Flags().StringVar(&reason, "reason", "", "why, kept in the audit")
 	unentitle.ValidArgsFunction = t.completeApps
 	return unentitle
-}
-
-func (t *tool) showEntitlement(made gql.Entitlement) error {
-	return t.showOne(made, made.Id, "Project", made.ProjectId, "App", made.AppSlug, "Given by", made.GrantedBy,
-		"Since", render.Time(&made.CreatedAt), "Revoked", render.Time(made.RevokedAt))
 }
 
 // stageText is how far something is trusted, and whether anything proves it.

@@ -137,6 +137,7 @@ func addFixtures(s *clienttest.Server) {
 	addAdminFixtures(s)
 	addMemberFixtures(s)
 	addSecretFixtures(s)
+	addPolicyFixtures(s)
 	addWhyFixtures(s)
 	s.HandleStream("operationProgress", progressTo("SUCCEEDED"))
 	s.HandleStream("instanceTimeline", func(_ clienttest.Call, emit func(any) error) error {

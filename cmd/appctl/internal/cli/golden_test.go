@@ -35,6 +35,9 @@ func TestAnswers(t *testing.T) {
 		"secrets list one --ended", "secrets issue one joining --life 10m --reason joins", "secrets rotate sec_1 --overlap 1m",
 		"secrets revoke sec_1 --reason leaked",
 		"orphans list --resolved", "orphans retry orp_1", "prices list", "prices set gpu-large 2.50 --currency eur",
+		"policy show", "policy show --platform", "policy effective", "policy preview testdata/policy.json --tenant ten_1",
+		"policy set testdata/policy.json --reason agreed", "entitlements list --ended", "entitlements revoke hello",
+		"entitlements grant hello --max-instances 2 --versions >=1.2 --expires 2030-01-01T00:00:00Z --reason trial",
 		"why apps.instance.create prj_1", "why apps.instance.read ins_1 --subject usr_2",
 		"projects quota", "projects quota --max-members 8 --max-gpus none --reason agreed",
 	} {

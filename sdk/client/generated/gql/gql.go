@@ -1498,7 +1498,7 @@ type CreateServiceAccountInput struct {
 	// The permission keys it may use; each must be one the caller holds.
 	PermissionKeys []string `json:"permissionKeys"`
 	// What it is bound to beyond its keys; left out for nothing more.
-	Limits *ServiceAccountLimitsInput `json:"limits"`
+	Limits *ServiceAccountLimitsInput `json:"limits,omitempty"`
 	// Makes a repeat harmless: same key and input, same service account.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
@@ -1735,6 +1735,26 @@ func (v *DecommissionInstanceResponse) GetDecommissionInstance() Decommission {
 	return v.DecommissionInstance
 }
 
+// DeleteProjectResponse is returned by DeleteProject on success.
+type DeleteProjectResponse struct {
+	// Delete a project that holds no live instance and no allocation; its service accounts, keys, roles and webhooks end at once. Key: project.delete.
+	DeleteProject Project `json:"deleteProject"`
+}
+
+// GetDeleteProject returns DeleteProjectResponse.DeleteProject, and is useful for accessing the field via an interface.
+func (v *DeleteProjectResponse) GetDeleteProject() Project { return v.DeleteProject }
+
+// DeleteServiceAccountResponse is returned by DeleteServiceAccount on success.
+type DeleteServiceAccountResponse struct {
+	// Delete a service account; its keys end at once. Key: identity.service_account.delete.
+	DeleteServiceAccount ServiceAccount `json:"deleteServiceAccount"`
+}
+
+// GetDeleteServiceAccount returns DeleteServiceAccountResponse.DeleteServiceAccount, and is useful for accessing the field via an interface.
+func (v *DeleteServiceAccountResponse) GetDeleteServiceAccount() ServiceAccount {
+	return v.DeleteServiceAccount
+}
+
 // DeleteWebhookResponse is returned by DeleteWebhook on success.
 type DeleteWebhookResponse struct {
 	// Delete a webhook; deliveries under way are dropped. Key: webhook.manage.
@@ -1900,6 +1920,15 @@ func (v *EffectiveRule) GetFinal() bool { return v.Final }
 
 // GetMessage returns EffectiveRule.Message, and is useful for accessing the field via an interface.
 func (v *EffectiveRule) GetMessage() string { return v.Message }
+
+// EndSessionResponse is returned by EndSession on success.
+type EndSessionResponse struct {
+	// End one of the caller's own sessions.
+	EndSession Session `json:"endSession"`
+}
+
+// GetEndSession returns EndSessionResponse.EndSession, and is useful for accessing the field via an interface.
+func (v *EndSessionResponse) GetEndSession() Session { return v.EndSession }
 
 // How an agent enrols its node.
 type EnrolNodeInput struct {
@@ -2496,6 +2525,63 @@ type GrantRoleResponse struct {
 
 // GetGrantRole returns GrantRoleResponse.GrantRole, and is useful for accessing the field via an interface.
 func (v *GrantRoleResponse) GetGrantRole() RoleBinding { return v.GrantRole }
+
+// GrantedRole includes the GraphQL fields of RoleBinding requested by the fragment GrantedRole.
+// The GraphQL type's documentation follows.
+//
+// A role given to a subject at a scope: the platform, a tenant or a project.
+type GrantedRole struct {
+	// Typed id, `rb_…`.
+	Id string `json:"id"`
+	// The user who holds the role.
+	SubjectId string `json:"subjectId"`
+	// The role's name: a bundle of permission keys.
+	Role string `json:"role"`
+	// The tenant it is limited to; null at platform scope.
+	TenantId *string `json:"tenantId"`
+	// The project it is limited to; null at platform or tenant scope.
+	ProjectId *string `json:"projectId"`
+	// When it ends; null for never.
+	ExpiresAt *time.Time `json:"expiresAt"`
+	// When it was given.
+	CreatedAt time.Time `json:"createdAt"`
+	// Why it was given.
+	Reason string `json:"reason"`
+	// Whether a break-glass mutation gave it.
+	BreakGlass bool `json:"breakGlass"`
+	// When it was taken away; null while it holds.
+	RevokedAt *time.Time `json:"revokedAt"`
+}
+
+// GetId returns GrantedRole.Id, and is useful for accessing the field via an interface.
+func (v *GrantedRole) GetId() string { return v.Id }
+
+// GetSubjectId returns GrantedRole.SubjectId, and is useful for accessing the field via an interface.
+func (v *GrantedRole) GetSubjectId() string { return v.SubjectId }
+
+// GetRole returns GrantedRole.Role, and is useful for accessing the field via an interface.
+func (v *GrantedRole) GetRole() string { return v.Role }
+
+// GetTenantId returns GrantedRole.TenantId, and is useful for accessing the field via an interface.
+func (v *GrantedRole) GetTenantId() *string { return v.TenantId }
+
+// GetProjectId returns GrantedRole.ProjectId, and is useful for accessing the field via an interface.
+func (v *GrantedRole) GetProjectId() *string { return v.ProjectId }
+
+// GetExpiresAt returns GrantedRole.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *GrantedRole) GetExpiresAt() *time.Time { return v.ExpiresAt }
+
+// GetCreatedAt returns GrantedRole.CreatedAt, and is useful for accessing the field via an interface.
+func (v *GrantedRole) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetReason returns GrantedRole.Reason, and is useful for accessing the field via an interface.
+func (v *GrantedRole) GetReason() string { return v.Reason }
+
+// GetBreakGlass returns GrantedRole.BreakGlass, and is useful for accessing the field via an interface.
+func (v *GrantedRole) GetBreakGlass() bool { return v.BreakGlass }
+
+// GetRevokedAt returns GrantedRole.RevokedAt, and is useful for accessing the field via an interface.
+func (v *GrantedRole) GetRevokedAt() *time.Time { return v.RevokedAt }
 
 // How well something works, by the adapter's word; it stands beside the status and is never mixed into it.
 type Health string
@@ -3344,6 +3430,15 @@ type ListOrphansResponse struct {
 // GetOrphans returns ListOrphansResponse.Orphans, and is useful for accessing the field via an interface.
 func (v *ListOrphansResponse) GetOrphans() OrphanPage { return v.Orphans }
 
+// ListPermissionKeysResponse is returned by ListPermissionKeys on success.
+type ListPermissionKeysResponse struct {
+	// Every permission key. For whoever is logged in.
+	PermissionKeys []PermissionKey `json:"permissionKeys"`
+}
+
+// GetPermissionKeys returns ListPermissionKeysResponse.PermissionKeys, and is useful for accessing the field via an interface.
+func (v *ListPermissionKeysResponse) GetPermissionKeys() []PermissionKey { return v.PermissionKeys }
+
 // ListPermissionsResponse is returned by ListPermissions on success.
 type ListPermissionsResponse struct {
 	// The caller itself.
@@ -3395,6 +3490,24 @@ type ListProjectsViewer struct {
 // GetProjects returns ListProjectsViewer.Projects, and is useful for accessing the field via an interface.
 func (v *ListProjectsViewer) GetProjects() ProjectPage { return v.Projects }
 
+// ListRoleBindingsResponse is returned by ListRoleBindings on success.
+type ListRoleBindingsResponse struct {
+	// Who holds which role at the platform, a tenant or a project, newest first; those of a project include its tenant's. Key: identity.binding.read at the scope.
+	RoleBindings RoleBindingPage `json:"roleBindings"`
+}
+
+// GetRoleBindings returns ListRoleBindingsResponse.RoleBindings, and is useful for accessing the field via an interface.
+func (v *ListRoleBindingsResponse) GetRoleBindings() RoleBindingPage { return v.RoleBindings }
+
+// ListRolesResponse is returned by ListRoles on success.
+type ListRolesResponse struct {
+	// Every role with its keys. For whoever is logged in.
+	Roles []Role `json:"roles"`
+}
+
+// GetRoles returns ListRolesResponse.Roles, and is useful for accessing the field via an interface.
+func (v *ListRolesResponse) GetRoles() []Role { return v.Roles }
+
 // ListRuntimeSecretsResponse is returned by ListRuntimeSecrets on success.
 type ListRuntimeSecretsResponse struct {
 	// The runtime secrets of an instance, newest first; never their values. Key: secret.read on its project.
@@ -3414,6 +3527,27 @@ type ListServiceAccountsResponse struct {
 func (v *ListServiceAccountsResponse) GetServiceAccounts() ServiceAccountPage {
 	return v.ServiceAccounts
 }
+
+// ListSessionsResponse is returned by ListSessions on success.
+type ListSessionsResponse struct {
+	// The caller itself.
+	Viewer ListSessionsViewer `json:"viewer"`
+}
+
+// GetViewer returns ListSessionsResponse.Viewer, and is useful for accessing the field via an interface.
+func (v *ListSessionsResponse) GetViewer() ListSessionsViewer { return v.Viewer }
+
+// ListSessionsViewer includes the requested fields of the GraphQL type Viewer.
+// The GraphQL type's documentation follows.
+//
+// The caller, as the platform sees it.
+type ListSessionsViewer struct {
+	// The caller's open sessions, at most 100; empty for machines.
+	Sessions []Session `json:"sessions"`
+}
+
+// GetSessions returns ListSessionsViewer.Sessions, and is useful for accessing the field via an interface.
+func (v *ListSessionsViewer) GetSessions() []Session { return v.Sessions }
 
 // ListSkuPricesResponse is returned by ListSkuPrices on success.
 type ListSkuPricesResponse struct {
@@ -3474,6 +3608,15 @@ func (v *LoginLink) GetUrl() string { return v.Url }
 
 // GetExpiresAt returns LoginLink.ExpiresAt, and is useful for accessing the field via an interface.
 func (v *LoginLink) GetExpiresAt() time.Time { return v.ExpiresAt }
+
+// LogoutEverywhereResponse is returned by LogoutEverywhere on success.
+type LogoutEverywhereResponse struct {
+	// End every session of a person; answers how many ended. For oneself always; for others the key is identity.user.logout on the person's tenant.
+	LogoutEverywhere int `json:"logoutEverywhere"`
+}
+
+// GetLogoutEverywhere returns LogoutEverywhereResponse.LogoutEverywhere, and is useful for accessing the field via an interface.
+func (v *LogoutEverywhereResponse) GetLogoutEverywhere() int { return v.LogoutEverywhere }
 
 // A manifest without its documents.
 type Manifest struct {
@@ -5130,6 +5273,28 @@ func (v *PermissionGround) GetExpiresAt() *time.Time { return v.ExpiresAt }
 // GetMessage returns PermissionGround.Message, and is useful for accessing the field via an interface.
 func (v *PermissionGround) GetMessage() string { return v.Message }
 
+// PermissionKey includes the requested fields of the GraphQL type PermissionKey.
+// The GraphQL type's documentation follows.
+//
+// A permission key: the one thing that a verb asks for.
+type PermissionKey struct {
+	// The key.
+	Name string `json:"name"`
+	// What it allows.
+	Description string `json:"description"`
+	// Its family; empty for the platform's own keys.
+	Family string `json:"family"`
+}
+
+// GetName returns PermissionKey.Name, and is useful for accessing the field via an interface.
+func (v *PermissionKey) GetName() string { return v.Name }
+
+// GetDescription returns PermissionKey.Description, and is useful for accessing the field via an interface.
+func (v *PermissionKey) GetDescription() string { return v.Description }
+
+// GetFamily returns PermissionKey.Family, and is useful for accessing the field via an interface.
+func (v *PermissionKey) GetFamily() string { return v.Family }
+
 // Plan includes the GraphQL fields of Plan requested by the fragment Plan.
 // The GraphQL type's documentation follows.
 //
@@ -6363,6 +6528,33 @@ func (v *RevokeServiceAccountKeyResponse) GetRevokeServiceAccountKey() ServiceAc
 	return v.RevokeServiceAccountKey
 }
 
+// Role includes the requested fields of the GraphQL type Role.
+// The GraphQL type's documentation follows.
+//
+// A named bundle of permission keys.
+type Role struct {
+	// The name.
+	Name string `json:"name"`
+	// What it is for.
+	Description string `json:"description"`
+	// Where it can be given: PLATFORM, TENANT, PROJECT; empty for the ceiling of a kind of machine, which nobody is given.
+	Scopes []string `json:"scopes"`
+	// Its keys, sorted.
+	PermissionKeys []string `json:"permissionKeys"`
+}
+
+// GetName returns Role.Name, and is useful for accessing the field via an interface.
+func (v *Role) GetName() string { return v.Name }
+
+// GetDescription returns Role.Description, and is useful for accessing the field via an interface.
+func (v *Role) GetDescription() string { return v.Description }
+
+// GetScopes returns Role.Scopes, and is useful for accessing the field via an interface.
+func (v *Role) GetScopes() []string { return v.Scopes }
+
+// GetPermissionKeys returns Role.PermissionKeys, and is useful for accessing the field via an interface.
+func (v *Role) GetPermissionKeys() []string { return v.PermissionKeys }
+
 // RoleBinding includes the GraphQL fields of RoleBinding requested by the fragment RoleBinding.
 // The GraphQL type's documentation follows.
 //
@@ -6404,6 +6596,40 @@ func (v *RoleBinding) GetExpiresAt() *time.Time { return v.ExpiresAt }
 
 // GetCreatedAt returns RoleBinding.CreatedAt, and is useful for accessing the field via an interface.
 func (v *RoleBinding) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// RoleBindingPage includes the GraphQL fields of RoleBindingConnection requested by the fragment RoleBindingPage.
+// The GraphQL type's documentation follows.
+//
+// A page of role bindings.
+type RoleBindingPage struct {
+	// The rows, each with its cursor.
+	Edges []RoleBindingPageEdgesRoleBindingEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns RoleBindingPage.Edges, and is useful for accessing the field via an interface.
+func (v *RoleBindingPage) GetEdges() []RoleBindingPageEdgesRoleBindingEdge { return v.Edges }
+
+// GetPageInfo returns RoleBindingPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *RoleBindingPage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// RoleBindingPageEdgesRoleBindingEdge includes the requested fields of the GraphQL type RoleBindingEdge.
+// The GraphQL type's documentation follows.
+//
+// A role binding in a page.
+type RoleBindingPageEdgesRoleBindingEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The binding.
+	Node GrantedRole `json:"node"`
+}
+
+// GetCursor returns RoleBindingPageEdgesRoleBindingEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *RoleBindingPageEdgesRoleBindingEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns RoleBindingPageEdgesRoleBindingEdge.Node, and is useful for accessing the field via an interface.
+func (v *RoleBindingPageEdgesRoleBindingEdge) GetNode() GrantedRole { return v.Node }
 
 // What an instance is brought back to.
 type RollbackInstanceInput struct {
@@ -6470,6 +6696,41 @@ func (v *RotateRuntimeSecretResponse) GetRotateRuntimeSecret() RuntimeSecret {
 	return v.RotateRuntimeSecret
 }
 
+// Which key is rotated, and how.
+type RotateServiceAccountKeyInput struct {
+	// The key that ends.
+	KeyId string `json:"keyId"`
+	// Seconds for which both work, 0 to 604,800.
+	OverlapSeconds int `json:"overlapSeconds"`
+	// When the new one stops working; left out for as long after its making as the old one had.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetKeyId returns RotateServiceAccountKeyInput.KeyId, and is useful for accessing the field via an interface.
+func (v *RotateServiceAccountKeyInput) GetKeyId() string { return v.KeyId }
+
+// GetOverlapSeconds returns RotateServiceAccountKeyInput.OverlapSeconds, and is useful for accessing the field via an interface.
+func (v *RotateServiceAccountKeyInput) GetOverlapSeconds() int { return v.OverlapSeconds }
+
+// GetExpiresAt returns RotateServiceAccountKeyInput.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *RotateServiceAccountKeyInput) GetExpiresAt() *time.Time { return v.ExpiresAt }
+
+// GetReason returns RotateServiceAccountKeyInput.Reason, and is useful for accessing the field via an interface.
+func (v *RotateServiceAccountKeyInput) GetReason() string { return v.Reason }
+
+// RotateServiceAccountKeyResponse is returned by RotateServiceAccountKey on success.
+type RotateServiceAccountKeyResponse struct {
+	// Make a new key in the place of an old one, which ends after the overlap. Keys: identity.service_account.key.create and .revoke.
+	RotateServiceAccountKey RotatedServiceAccountKey `json:"rotateServiceAccountKey"`
+}
+
+// GetRotateServiceAccountKey returns RotateServiceAccountKeyResponse.RotateServiceAccountKey, and is useful for accessing the field via an interface.
+func (v *RotateServiceAccountKeyResponse) GetRotateServiceAccountKey() RotatedServiceAccountKey {
+	return v.RotateServiceAccountKey
+}
+
 // RotateWebhookSecretResponse is returned by RotateWebhookSecret on success.
 type RotateWebhookSecretResponse struct {
 	// Make a new signing secret; for the overlap, 0 to 604,800 seconds, both sign. Key: webhook.manage.
@@ -6480,6 +6741,23 @@ type RotateWebhookSecretResponse struct {
 func (v *RotateWebhookSecretResponse) GetRotateWebhookSecret() WebhookSecret {
 	return v.RotateWebhookSecret
 }
+
+// RotatedServiceAccountKey includes the requested fields of the GraphQL type CreateServiceAccountKeyPayload.
+// The GraphQL type's documentation follows.
+//
+// A new key, with its secret for the only time.
+type RotatedServiceAccountKey struct {
+	// The key.
+	Key ServiceAccountKey `json:"key"`
+	// The secret to put in `Authorization: Bearer …`. It is not stored and cannot be shown again.
+	Secret string `json:"secret"`
+}
+
+// GetKey returns RotatedServiceAccountKey.Key, and is useful for accessing the field via an interface.
+func (v *RotatedServiceAccountKey) GetKey() ServiceAccountKey { return v.Key }
+
+// GetSecret returns RotatedServiceAccountKey.Secret, and is useful for accessing the field via an interface.
+func (v *RotatedServiceAccountKey) GetSecret() string { return v.Secret }
 
 // What a task for a member's node is made from.
 type RunNodeTaskInput struct {
@@ -6697,6 +6975,10 @@ type ServiceAccount struct {
 	Name string `json:"name"`
 	// The permission keys it may use, sorted.
 	PermissionKeys []string `json:"permissionKeys"`
+	// What it is bound to beyond its keys; null for nothing more.
+	Limits *ServiceAccountLimits `json:"limits"`
+	// When it was deleted; null while it holds.
+	DeletedAt *time.Time `json:"deletedAt"`
 	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
 	// Its keys, newest first, at most 100.
@@ -6714,6 +6996,12 @@ func (v *ServiceAccount) GetName() string { return v.Name }
 
 // GetPermissionKeys returns ServiceAccount.PermissionKeys, and is useful for accessing the field via an interface.
 func (v *ServiceAccount) GetPermissionKeys() []string { return v.PermissionKeys }
+
+// GetLimits returns ServiceAccount.Limits, and is useful for accessing the field via an interface.
+func (v *ServiceAccount) GetLimits() *ServiceAccountLimits { return v.Limits }
+
+// GetDeletedAt returns ServiceAccount.DeletedAt, and is useful for accessing the field via an interface.
+func (v *ServiceAccount) GetDeletedAt() *time.Time { return v.DeletedAt }
 
 // GetCreatedAt returns ServiceAccount.CreatedAt, and is useful for accessing the field via an interface.
 func (v *ServiceAccount) GetCreatedAt() time.Time { return v.CreatedAt }
@@ -6738,6 +7026,8 @@ type ServiceAccountKey struct {
 	RevokedAt *time.Time `json:"revokedAt"`
 	// When it was last used, to the minute; null if never.
 	LastUsedAt *time.Time `json:"lastUsedAt"`
+	// The key that takes its place; both work until this one ends; null when it was not rotated.
+	ReplacedBy *string `json:"replacedBy"`
 }
 
 // GetId returns ServiceAccountKey.Id, and is useful for accessing the field via an interface.
@@ -6758,14 +7048,39 @@ func (v *ServiceAccountKey) GetRevokedAt() *time.Time { return v.RevokedAt }
 // GetLastUsedAt returns ServiceAccountKey.LastUsedAt, and is useful for accessing the field via an interface.
 func (v *ServiceAccountKey) GetLastUsedAt() *time.Time { return v.LastUsedAt }
 
+// GetReplacedBy returns ServiceAccountKey.ReplacedBy, and is useful for accessing the field via an interface.
+func (v *ServiceAccountKey) GetReplacedBy() *string { return v.ReplacedBy }
+
+// ServiceAccountLimits includes the GraphQL fields of ServiceAccountLimits requested by the fragment ServiceAccountLimits.
+// The GraphQL type's documentation follows.
+//
+// What a service account is bound to beyond its keys.
+type ServiceAccountLimits struct {
+	// The instances and allocations that it may touch; null for all of its project.
+	ObjectIds []string `json:"objectIds"`
+	// The highest risk of an app action that it may ask for; null for any.
+	MaxRisk *ActionRisk `json:"maxRisk"`
+	// How many operations it may begin in an hour; null for no bound.
+	OperationsPerHour *int `json:"operationsPerHour"`
+}
+
+// GetObjectIds returns ServiceAccountLimits.ObjectIds, and is useful for accessing the field via an interface.
+func (v *ServiceAccountLimits) GetObjectIds() []string { return v.ObjectIds }
+
+// GetMaxRisk returns ServiceAccountLimits.MaxRisk, and is useful for accessing the field via an interface.
+func (v *ServiceAccountLimits) GetMaxRisk() *ActionRisk { return v.MaxRisk }
+
+// GetOperationsPerHour returns ServiceAccountLimits.OperationsPerHour, and is useful for accessing the field via an interface.
+func (v *ServiceAccountLimits) GetOperationsPerHour() *int { return v.OperationsPerHour }
+
 // What a service account is bound to beyond its keys.
 type ServiceAccountLimitsInput struct {
 	// The instances and allocations that it may touch, at most 100; left out for all of its project.
-	ObjectIds []string `json:"objectIds"`
+	ObjectIds []string `json:"objectIds,omitempty"`
 	// The highest risk of an app action that it may ask for; left out for any.
-	MaxRisk *ActionRisk `json:"maxRisk"`
+	MaxRisk *ActionRisk `json:"maxRisk,omitempty"`
 	// How many operations it may begin in an hour, 1 to 100,000; left out for no bound.
-	OperationsPerHour *int `json:"operationsPerHour"`
+	OperationsPerHour *int `json:"operationsPerHour,omitempty"`
 }
 
 // GetObjectIds returns ServiceAccountLimitsInput.ObjectIds, and is useful for accessing the field via an interface.
@@ -6810,6 +7125,53 @@ func (v *ServiceAccountPageEdgesServiceAccountEdge) GetCursor() string { return 
 
 // GetNode returns ServiceAccountPageEdgesServiceAccountEdge.Node, and is useful for accessing the field via an interface.
 func (v *ServiceAccountPageEdgesServiceAccountEdge) GetNode() ServiceAccount { return v.Node }
+
+// Session includes the GraphQL fields of Session requested by the fragment Session.
+// The GraphQL type's documentation follows.
+//
+// A login of a person at a browser or a command line.
+type Session struct {
+	// Typed id, `ses_…`.
+	Id string `json:"id"`
+	// Whose it is.
+	UserId string `json:"userId"`
+	// How it was proved: `oidc`, or `link` in development.
+	Method string `json:"method"`
+	// The address it was begun from.
+	Origin string `json:"origin"`
+	// What the client called itself, cut short.
+	Agent string `json:"agent"`
+	// When it was begun.
+	CreatedAt time.Time `json:"createdAt"`
+	// When it ends by itself.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// Whether it is the one that asks.
+	Current bool `json:"current"`
+}
+
+// GetId returns Session.Id, and is useful for accessing the field via an interface.
+func (v *Session) GetId() string { return v.Id }
+
+// GetUserId returns Session.UserId, and is useful for accessing the field via an interface.
+func (v *Session) GetUserId() string { return v.UserId }
+
+// GetMethod returns Session.Method, and is useful for accessing the field via an interface.
+func (v *Session) GetMethod() string { return v.Method }
+
+// GetOrigin returns Session.Origin, and is useful for accessing the field via an interface.
+func (v *Session) GetOrigin() string { return v.Origin }
+
+// GetAgent returns Session.Agent, and is useful for accessing the field via an interface.
+func (v *Session) GetAgent() string { return v.Agent }
+
+// GetCreatedAt returns Session.CreatedAt, and is useful for accessing the field via an interface.
+func (v *Session) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetExpiresAt returns Session.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *Session) GetExpiresAt() time.Time { return v.ExpiresAt }
+
+// GetCurrent returns Session.Current, and is useful for accessing the field via an interface.
+func (v *Session) GetCurrent() bool { return v.Current }
 
 // An overlay to be written.
 type SetPolicyInput struct {
@@ -7030,6 +7392,130 @@ type UncordonMemberResponse struct {
 // GetUncordonMember returns UncordonMemberResponse.UncordonMember, and is useful for accessing the field via an interface.
 func (v *UncordonMemberResponse) GetUncordonMember() MemberChange { return v.UncordonMember }
 
+// What changes of a project.
+type UpdateProjectInput struct {
+	// The project.
+	ProjectId string `json:"projectId"`
+	// Name for people, 1 to 100 characters.
+	DisplayName string `json:"displayName"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetProjectId returns UpdateProjectInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *UpdateProjectInput) GetProjectId() string { return v.ProjectId }
+
+// GetDisplayName returns UpdateProjectInput.DisplayName, and is useful for accessing the field via an interface.
+func (v *UpdateProjectInput) GetDisplayName() string { return v.DisplayName }
+
+// GetReason returns UpdateProjectInput.Reason, and is useful for accessing the field via an interface.
+func (v *UpdateProjectInput) GetReason() string { return v.Reason }
+
+// UpdateProjectResponse is returned by UpdateProject on success.
+type UpdateProjectResponse struct {
+	// Change a project's name. Key: project.update.
+	UpdateProject Project `json:"updateProject"`
+}
+
+// GetUpdateProject returns UpdateProjectResponse.UpdateProject, and is useful for accessing the field via an interface.
+func (v *UpdateProjectResponse) GetUpdateProject() Project { return v.UpdateProject }
+
+// What changes of a service account; what is left out stays.
+type UpdateServiceAccountInput struct {
+	// The service account.
+	ServiceAccountId string `json:"serviceAccountId"`
+	// The permission keys it may use; each that is new must be one the caller holds.
+	PermissionKeys []string `json:"permissionKeys,omitempty"`
+	// What it is bound to from now on; an empty object for nothing.
+	Limits *ServiceAccountLimitsInput `json:"limits,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetServiceAccountId returns UpdateServiceAccountInput.ServiceAccountId, and is useful for accessing the field via an interface.
+func (v *UpdateServiceAccountInput) GetServiceAccountId() string { return v.ServiceAccountId }
+
+// GetPermissionKeys returns UpdateServiceAccountInput.PermissionKeys, and is useful for accessing the field via an interface.
+func (v *UpdateServiceAccountInput) GetPermissionKeys() []string { return v.PermissionKeys }
+
+// GetLimits returns UpdateServiceAccountInput.Limits, and is useful for accessing the field via an interface.
+func (v *UpdateServiceAccountInput) GetLimits() *ServiceAccountLimitsInput { return v.Limits }
+
+// GetReason returns UpdateServiceAccountInput.Reason, and is useful for accessing the field via an interface.
+func (v *UpdateServiceAccountInput) GetReason() string { return v.Reason }
+
+// UpdateServiceAccountResponse is returned by UpdateServiceAccount on success.
+type UpdateServiceAccountResponse struct {
+	// Change what a service account may do. Key: identity.service_account.update.
+	UpdateServiceAccount ServiceAccount `json:"updateServiceAccount"`
+}
+
+// GetUpdateServiceAccount returns UpdateServiceAccountResponse.UpdateServiceAccount, and is useful for accessing the field via an interface.
+func (v *UpdateServiceAccountResponse) GetUpdateServiceAccount() ServiceAccount {
+	return v.UpdateServiceAccount
+}
+
+// What changes of a tenant.
+type UpdateTenantInput struct {
+	// The tenant.
+	TenantId string `json:"tenantId"`
+	// Name for people, 1 to 100 characters.
+	DisplayName string `json:"displayName"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetTenantId returns UpdateTenantInput.TenantId, and is useful for accessing the field via an interface.
+func (v *UpdateTenantInput) GetTenantId() string { return v.TenantId }
+
+// GetDisplayName returns UpdateTenantInput.DisplayName, and is useful for accessing the field via an interface.
+func (v *UpdateTenantInput) GetDisplayName() string { return v.DisplayName }
+
+// GetReason returns UpdateTenantInput.Reason, and is useful for accessing the field via an interface.
+func (v *UpdateTenantInput) GetReason() string { return v.Reason }
+
+// UpdateTenantResponse is returned by UpdateTenant on success.
+type UpdateTenantResponse struct {
+	// Change a tenant's name. Key: tenant.update.
+	UpdateTenant Tenant `json:"updateTenant"`
+}
+
+// GetUpdateTenant returns UpdateTenantResponse.UpdateTenant, and is useful for accessing the field via an interface.
+func (v *UpdateTenantResponse) GetUpdateTenant() Tenant { return v.UpdateTenant }
+
+// What changes of a person.
+type UpdateUserInput struct {
+	// The person.
+	UserId string `json:"userId"`
+	// Name for people, 1 to 100 characters; left out to keep it.
+	DisplayName *string `json:"displayName,omitempty"`
+	// Whether nobody may log in as this person; left out to keep it. Disabling ends every session at once.
+	Disabled *bool `json:"disabled,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetUserId returns UpdateUserInput.UserId, and is useful for accessing the field via an interface.
+func (v *UpdateUserInput) GetUserId() string { return v.UserId }
+
+// GetDisplayName returns UpdateUserInput.DisplayName, and is useful for accessing the field via an interface.
+func (v *UpdateUserInput) GetDisplayName() *string { return v.DisplayName }
+
+// GetDisabled returns UpdateUserInput.Disabled, and is useful for accessing the field via an interface.
+func (v *UpdateUserInput) GetDisabled() *bool { return v.Disabled }
+
+// GetReason returns UpdateUserInput.Reason, and is useful for accessing the field via an interface.
+func (v *UpdateUserInput) GetReason() string { return v.Reason }
+
+// UpdateUserResponse is returned by UpdateUser on success.
+type UpdateUserResponse struct {
+	// Rename, disable or enable a person. Key: identity.user.update on the person's tenant.
+	UpdateUser User `json:"updateUser"`
+}
+
+// GetUpdateUser returns UpdateUserResponse.UpdateUser, and is useful for accessing the field via an interface.
+func (v *UpdateUserResponse) GetUpdateUser() User { return v.UpdateUser }
+
 // What changes of a webhook; what is left out stays.
 type UpdateWebhookInput struct {
 	// The webhook.
@@ -7131,6 +7617,10 @@ type User struct {
 	DisplayName string `json:"displayName"`
 	// When the person was added.
 	CreatedAt time.Time `json:"createdAt"`
+	// When the person was disabled; null while they may log in.
+	DisabledAt *time.Time `json:"disabledAt"`
+	// When the person last logged in; null if never.
+	LastLoginAt *time.Time `json:"lastLoginAt"`
 }
 
 // GetId returns User.Id, and is useful for accessing the field via an interface.
@@ -7147,6 +7637,12 @@ func (v *User) GetDisplayName() string { return v.DisplayName }
 
 // GetCreatedAt returns User.CreatedAt, and is useful for accessing the field via an interface.
 func (v *User) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetDisabledAt returns User.DisabledAt, and is useful for accessing the field via an interface.
+func (v *User) GetDisabledAt() *time.Time { return v.DisabledAt }
+
+// GetLastLoginAt returns User.LastLoginAt, and is useful for accessing the field via an interface.
+func (v *User) GetLastLoginAt() *time.Time { return v.LastLoginAt }
 
 // UserPage includes the GraphQL fields of UserConnection requested by the fragment UserPage.
 // The GraphQL type's documentation follows.
@@ -7724,6 +8220,30 @@ type __DecommissionInstanceInput struct {
 // GetInput returns __DecommissionInstanceInput.Input, and is useful for accessing the field via an interface.
 func (v *__DecommissionInstanceInput) GetInput() DecommissionInstanceInput { return v.Input }
 
+// __DeleteProjectInput is used internally by genqlient
+type __DeleteProjectInput struct {
+	ProjectId string `json:"projectId"`
+	Reason    string `json:"reason"`
+}
+
+// GetProjectId returns __DeleteProjectInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__DeleteProjectInput) GetProjectId() string { return v.ProjectId }
+
+// GetReason returns __DeleteProjectInput.Reason, and is useful for accessing the field via an interface.
+func (v *__DeleteProjectInput) GetReason() string { return v.Reason }
+
+// __DeleteServiceAccountInput is used internally by genqlient
+type __DeleteServiceAccountInput struct {
+	ServiceAccountId string `json:"serviceAccountId"`
+	Reason           string `json:"reason,omitempty"`
+}
+
+// GetServiceAccountId returns __DeleteServiceAccountInput.ServiceAccountId, and is useful for accessing the field via an interface.
+func (v *__DeleteServiceAccountInput) GetServiceAccountId() string { return v.ServiceAccountId }
+
+// GetReason returns __DeleteServiceAccountInput.Reason, and is useful for accessing the field via an interface.
+func (v *__DeleteServiceAccountInput) GetReason() string { return v.Reason }
+
 // __DeleteWebhookInput is used internally by genqlient
 type __DeleteWebhookInput struct {
 	WebhookId string `json:"webhookId"`
@@ -7743,6 +8263,14 @@ type __DrainMemberInput struct {
 
 // GetInput returns __DrainMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__DrainMemberInput) GetInput() DrainMemberInput { return v.Input }
+
+// __EndSessionInput is used internally by genqlient
+type __EndSessionInput struct {
+	SessionId string `json:"sessionId"`
+}
+
+// GetSessionId returns __EndSessionInput.SessionId, and is useful for accessing the field via an interface.
+func (v *__EndSessionInput) GetSessionId() string { return v.SessionId }
 
 // __EnrolNodeInput is used internally by genqlient
 type __EnrolNodeInput struct {
@@ -8208,6 +8736,30 @@ func (v *__ListProjectsInput) GetFirst() int { return v.First }
 // GetAfter returns __ListProjectsInput.After, and is useful for accessing the field via an interface.
 func (v *__ListProjectsInput) GetAfter() string { return v.After }
 
+// __ListRoleBindingsInput is used internally by genqlient
+type __ListRoleBindingsInput struct {
+	TenantId  string `json:"tenantId,omitempty"`
+	ProjectId string `json:"projectId,omitempty"`
+	Ended     bool   `json:"ended"`
+	First     int    `json:"first,omitempty"`
+	After     string `json:"after,omitempty"`
+}
+
+// GetTenantId returns __ListRoleBindingsInput.TenantId, and is useful for accessing the field via an interface.
+func (v *__ListRoleBindingsInput) GetTenantId() string { return v.TenantId }
+
+// GetProjectId returns __ListRoleBindingsInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ListRoleBindingsInput) GetProjectId() string { return v.ProjectId }
+
+// GetEnded returns __ListRoleBindingsInput.Ended, and is useful for accessing the field via an interface.
+func (v *__ListRoleBindingsInput) GetEnded() bool { return v.Ended }
+
+// GetFirst returns __ListRoleBindingsInput.First, and is useful for accessing the field via an interface.
+func (v *__ListRoleBindingsInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListRoleBindingsInput.After, and is useful for accessing the field via an interface.
+func (v *__ListRoleBindingsInput) GetAfter() string { return v.After }
+
 // __ListRuntimeSecretsInput is used internally by genqlient
 type __ListRuntimeSecretsInput struct {
 	InstanceId string `json:"instanceId"`
@@ -8295,6 +8847,18 @@ func (v *__ListWebhooksInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ListWebhooksInput.After, and is useful for accessing the field via an interface.
 func (v *__ListWebhooksInput) GetAfter() string { return v.After }
+
+// __LogoutEverywhereInput is used internally by genqlient
+type __LogoutEverywhereInput struct {
+	UserId string `json:"userId,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetUserId returns __LogoutEverywhereInput.UserId, and is useful for accessing the field via an interface.
+func (v *__LogoutEverywhereInput) GetUserId() string { return v.UserId }
+
+// GetReason returns __LogoutEverywhereInput.Reason, and is useful for accessing the field via an interface.
+func (v *__LogoutEverywhereInput) GetReason() string { return v.Reason }
 
 // __NodeHeartbeatInput is used internally by genqlient
 type __NodeHeartbeatInput struct {
@@ -8588,6 +9152,14 @@ func (v *__RotateRuntimeSecretInput) GetOverlapSeconds() int { return v.OverlapS
 // GetReason returns __RotateRuntimeSecretInput.Reason, and is useful for accessing the field via an interface.
 func (v *__RotateRuntimeSecretInput) GetReason() string { return v.Reason }
 
+// __RotateServiceAccountKeyInput is used internally by genqlient
+type __RotateServiceAccountKeyInput struct {
+	Input RotateServiceAccountKeyInput `json:"input"`
+}
+
+// GetInput returns __RotateServiceAccountKeyInput.Input, and is useful for accessing the field via an interface.
+func (v *__RotateServiceAccountKeyInput) GetInput() RotateServiceAccountKeyInput { return v.Input }
+
 // __RotateWebhookSecretInput is used internally by genqlient
 type __RotateWebhookSecretInput struct {
 	WebhookId      string `json:"webhookId"`
@@ -8655,6 +9227,38 @@ type __UncordonMemberInput struct {
 
 // GetInput returns __UncordonMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__UncordonMemberInput) GetInput() MemberInput { return v.Input }
+
+// __UpdateProjectInput is used internally by genqlient
+type __UpdateProjectInput struct {
+	Input UpdateProjectInput `json:"input"`
+}
+
+// GetInput returns __UpdateProjectInput.Input, and is useful for accessing the field via an interface.
+func (v *__UpdateProjectInput) GetInput() UpdateProjectInput { return v.Input }
+
+// __UpdateServiceAccountInput is used internally by genqlient
+type __UpdateServiceAccountInput struct {
+	Input UpdateServiceAccountInput `json:"input"`
+}
+
+// GetInput returns __UpdateServiceAccountInput.Input, and is useful for accessing the field via an interface.
+func (v *__UpdateServiceAccountInput) GetInput() UpdateServiceAccountInput { return v.Input }
+
+// __UpdateTenantInput is used internally by genqlient
+type __UpdateTenantInput struct {
+	Input UpdateTenantInput `json:"input"`
+}
+
+// GetInput returns __UpdateTenantInput.Input, and is useful for accessing the field via an interface.
+func (v *__UpdateTenantInput) GetInput() UpdateTenantInput { return v.Input }
+
+// __UpdateUserInput is used internally by genqlient
+type __UpdateUserInput struct {
+	Input UpdateUserInput `json:"input"`
+}
+
+// GetInput returns __UpdateUserInput.Input, and is useful for accessing the field via an interface.
+func (v *__UpdateUserInput) GetInput() UpdateUserInput { return v.Input }
 
 // __UpdateWebhookInput is used internally by genqlient
 type __UpdateWebhookInput struct {
@@ -9501,10 +10105,19 @@ fragment ServiceAccount on ServiceAccount {
 	projectId
 	name
 	permissionKeys
+	limits {
+		... ServiceAccountLimits
+	}
+	deletedAt
 	createdAt
 	keys {
 		... ServiceAccountKey
 	}
+}
+fragment ServiceAccountLimits on ServiceAccountLimits {
+	objectIds
+	maxRisk
+	operationsPerHour
 }
 fragment ServiceAccountKey on ServiceAccountKey {
 	id
@@ -9513,6 +10126,7 @@ fragment ServiceAccountKey on ServiceAccountKey {
 	expiresAt
 	revokedAt
 	lastUsedAt
+	replacedBy
 }
 `
 
@@ -9558,6 +10172,7 @@ fragment ServiceAccountKey on ServiceAccountKey {
 	expiresAt
 	revokedAt
 	lastUsedAt
+	replacedBy
 }
 `
 
@@ -9639,6 +10254,8 @@ fragment User on User {
 	email
 	displayName
 	createdAt
+	disabledAt
+	lastLoginAt
 }
 `
 
@@ -9825,6 +10442,115 @@ func DecommissionInstance(
 	return data_, err_
 }
 
+// The mutation executed by DeleteProject.
+const DeleteProject_Operation = `
+mutation DeleteProject ($projectId: ID!, $reason: String!) {
+	deleteProject(projectId: $projectId, reason: $reason) {
+		... Project
+	}
+}
+fragment Project on Project {
+	id
+	tenantId
+	slug
+	displayName
+	maxMembers
+	maxGpus
+	createdAt
+}
+`
+
+func DeleteProject(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	projectId string,
+	reason string,
+) (data_ *DeleteProjectResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "DeleteProject",
+		Query:  DeleteProject_Operation,
+		Variables: &__DeleteProjectInput{
+			ProjectId: projectId,
+			Reason:    reason,
+		},
+	}
+
+	data_ = &DeleteProjectResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by DeleteServiceAccount.
+const DeleteServiceAccount_Operation = `
+mutation DeleteServiceAccount ($serviceAccountId: ID!, $reason: String) {
+	deleteServiceAccount(serviceAccountId: $serviceAccountId, reason: $reason) {
+		... ServiceAccount
+	}
+}
+fragment ServiceAccount on ServiceAccount {
+	id
+	projectId
+	name
+	permissionKeys
+	limits {
+		... ServiceAccountLimits
+	}
+	deletedAt
+	createdAt
+	keys {
+		... ServiceAccountKey
+	}
+}
+fragment ServiceAccountLimits on ServiceAccountLimits {
+	objectIds
+	maxRisk
+	operationsPerHour
+}
+fragment ServiceAccountKey on ServiceAccountKey {
+	id
+	serviceAccountId
+	createdAt
+	expiresAt
+	revokedAt
+	lastUsedAt
+	replacedBy
+}
+`
+
+func DeleteServiceAccount(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	serviceAccountId string,
+	reason string,
+) (data_ *DeleteServiceAccountResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "DeleteServiceAccount",
+		Query:  DeleteServiceAccount_Operation,
+		Variables: &__DeleteServiceAccountInput{
+			ServiceAccountId: serviceAccountId,
+			Reason:           reason,
+		},
+	}
+
+	data_ = &DeleteServiceAccountResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by DeleteWebhook.
 const DeleteWebhook_Operation = `
 mutation DeleteWebhook ($webhookId: ID!, $reason: String) {
@@ -9966,6 +10692,50 @@ func DrainMember(
 	}
 
 	data_ = &DrainMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by EndSession.
+const EndSession_Operation = `
+mutation EndSession ($sessionId: ID!) {
+	endSession(sessionId: $sessionId) {
+		... Session
+	}
+}
+fragment Session on Session {
+	id
+	userId
+	method
+	origin
+	agent
+	createdAt
+	expiresAt
+	current
+}
+`
+
+func EndSession(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	sessionId string,
+) (data_ *EndSessionResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "EndSession",
+		Query:  EndSession_Operation,
+		Variables: &__EndSessionInput{
+			SessionId: sessionId,
+		},
+	}
+
+	data_ = &EndSessionResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -12673,6 +13443,39 @@ func ListOrphans(
 	return data_, err_
 }
 
+// The query executed by ListPermissionKeys.
+const ListPermissionKeys_Operation = `
+query ListPermissionKeys {
+	permissionKeys {
+		name
+		description
+		family
+	}
+}
+`
+
+// Every permission key.
+func ListPermissionKeys(
+	ctx_ context.Context,
+	client_ graphql.Client,
+) (data_ *ListPermissionKeysResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListPermissionKeys",
+		Query:  ListPermissionKeys_Operation,
+	}
+
+	data_ = &ListPermissionKeysResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListPermissions.
 const ListPermissions_Operation = `
 query ListPermissions ($projectId: ID!) {
@@ -12835,6 +13638,110 @@ func ListProjects(
 	return data_, err_
 }
 
+// The query executed by ListRoleBindings.
+const ListRoleBindings_Operation = `
+query ListRoleBindings ($tenantId: ID, $projectId: ID, $ended: Boolean!, $first: Int, $after: String) {
+	roleBindings(tenantId: $tenantId, projectId: $projectId, ended: $ended, first: $first, after: $after) {
+		... RoleBindingPage
+	}
+}
+fragment RoleBindingPage on RoleBindingConnection {
+	edges {
+		cursor
+		node {
+			... GrantedRole
+		}
+	}
+	pageInfo {
+		... PageInfo
+	}
+}
+fragment GrantedRole on RoleBinding {
+	id
+	subjectId
+	role
+	tenantId
+	projectId
+	expiresAt
+	createdAt
+	reason
+	breakGlass
+	revokedAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+// Who holds which role at the platform, a tenant or a project.
+func ListRoleBindings(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	tenantId string,
+	projectId string,
+	ended bool,
+	first int,
+	after string,
+) (data_ *ListRoleBindingsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListRoleBindings",
+		Query:  ListRoleBindings_Operation,
+		Variables: &__ListRoleBindingsInput{
+			TenantId:  tenantId,
+			ProjectId: projectId,
+			Ended:     ended,
+			First:     first,
+			After:     after,
+		},
+	}
+
+	data_ = &ListRoleBindingsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListRoles.
+const ListRoles_Operation = `
+query ListRoles {
+	roles {
+		name
+		description
+		scopes
+		permissionKeys
+	}
+}
+`
+
+// Every role with its keys.
+func ListRoles(
+	ctx_ context.Context,
+	client_ graphql.Client,
+) (data_ *ListRolesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListRoles",
+		Query:  ListRoles_Operation,
+	}
+
+	data_ = &ListRolesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListRuntimeSecrets.
 const ListRuntimeSecrets_Operation = `
 query ListRuntimeSecrets ($instanceId: ID!, $ended: Boolean!, $first: Int, $after: String) {
@@ -12936,6 +13843,10 @@ fragment ServiceAccount on ServiceAccount {
 	projectId
 	name
 	permissionKeys
+	limits {
+		... ServiceAccountLimits
+	}
+	deletedAt
 	createdAt
 	keys {
 		... ServiceAccountKey
@@ -12945,6 +13856,11 @@ fragment PageInfo on PageInfo {
 	hasNextPage
 	endCursor
 }
+fragment ServiceAccountLimits on ServiceAccountLimits {
+	objectIds
+	maxRisk
+	operationsPerHour
+}
 fragment ServiceAccountKey on ServiceAccountKey {
 	id
 	serviceAccountId
@@ -12952,6 +13868,7 @@ fragment ServiceAccountKey on ServiceAccountKey {
 	expiresAt
 	revokedAt
 	lastUsedAt
+	replacedBy
 }
 `
 
@@ -12973,6 +13890,49 @@ func ListServiceAccounts(
 	}
 
 	data_ = &ListServiceAccountsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListSessions.
+const ListSessions_Operation = `
+query ListSessions {
+	viewer {
+		sessions {
+			... Session
+		}
+	}
+}
+fragment Session on Session {
+	id
+	userId
+	method
+	origin
+	agent
+	createdAt
+	expiresAt
+	current
+}
+`
+
+// The caller's own open sessions.
+func ListSessions(
+	ctx_ context.Context,
+	client_ graphql.Client,
+) (data_ *ListSessionsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListSessions",
+		Query:  ListSessions_Operation,
+	}
+
+	data_ = &ListSessionsResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -13050,6 +14010,8 @@ fragment User on User {
 	email
 	displayName
 	createdAt
+	disabledAt
+	lastLoginAt
 }
 fragment PageInfo on PageInfo {
 	hasNextPage
@@ -13206,6 +14168,40 @@ func ListWebhooks(
 	}
 
 	data_ = &ListWebhooksResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by LogoutEverywhere.
+const LogoutEverywhere_Operation = `
+mutation LogoutEverywhere ($userId: ID, $reason: String) {
+	logoutEverywhere(userId: $userId, reason: $reason)
+}
+`
+
+func LogoutEverywhere(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	userId string,
+	reason string,
+) (data_ *LogoutEverywhereResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "LogoutEverywhere",
+		Query:  LogoutEverywhere_Operation,
+		Variables: &__LogoutEverywhereInput{
+			UserId: userId,
+			Reason: reason,
+		},
+	}
+
+	data_ = &LogoutEverywhereResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -15673,6 +16669,7 @@ fragment ServiceAccountKey on ServiceAccountKey {
 	expiresAt
 	revokedAt
 	lastUsedAt
+	replacedBy
 }
 `
 
@@ -15892,6 +16889,52 @@ func RotateRuntimeSecret(
 	}
 
 	data_ = &RotateRuntimeSecretResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by RotateServiceAccountKey.
+const RotateServiceAccountKey_Operation = `
+mutation RotateServiceAccountKey ($input: RotateServiceAccountKeyInput!) {
+	rotateServiceAccountKey(input: $input) {
+		key {
+			... ServiceAccountKey
+		}
+		secret
+	}
+}
+fragment ServiceAccountKey on ServiceAccountKey {
+	id
+	serviceAccountId
+	createdAt
+	expiresAt
+	revokedAt
+	lastUsedAt
+	replacedBy
+}
+`
+
+func RotateServiceAccountKey(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input RotateServiceAccountKeyInput,
+) (data_ *RotateServiceAccountKeyResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RotateServiceAccountKey",
+		Query:  RotateServiceAccountKey_Operation,
+		Variables: &__RotateServiceAccountKeyInput{
+			Input: input,
+		},
+	}
+
+	data_ = &RotateServiceAccountKeyResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -16316,6 +17359,194 @@ func UncordonMember(
 	}
 
 	data_ = &UncordonMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by UpdateProject.
+const UpdateProject_Operation = `
+mutation UpdateProject ($input: UpdateProjectInput!) {
+	updateProject(input: $input) {
+		... Project
+	}
+}
+fragment Project on Project {
+	id
+	tenantId
+	slug
+	displayName
+	maxMembers
+	maxGpus
+	createdAt
+}
+`
+
+func UpdateProject(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input UpdateProjectInput,
+) (data_ *UpdateProjectResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "UpdateProject",
+		Query:  UpdateProject_Operation,
+		Variables: &__UpdateProjectInput{
+			Input: input,
+		},
+	}
+
+	data_ = &UpdateProjectResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by UpdateServiceAccount.
+const UpdateServiceAccount_Operation = `
+mutation UpdateServiceAccount ($input: UpdateServiceAccountInput!) {
+	updateServiceAccount(input: $input) {
+		... ServiceAccount
+	}
+}
+fragment ServiceAccount on ServiceAccount {
+	id
+	projectId
+	name
+	permissionKeys
+	limits {
+		... ServiceAccountLimits
+	}
+	deletedAt
+	createdAt
+	keys {
+		... ServiceAccountKey
+	}
+}
+fragment ServiceAccountLimits on ServiceAccountLimits {
+	objectIds
+	maxRisk
+	operationsPerHour
+}
+fragment ServiceAccountKey on ServiceAccountKey {
+	id
+	serviceAccountId
+	createdAt
+	expiresAt
+	revokedAt
+	lastUsedAt
+	replacedBy
+}
+`
+
+func UpdateServiceAccount(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input UpdateServiceAccountInput,
+) (data_ *UpdateServiceAccountResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "UpdateServiceAccount",
+		Query:  UpdateServiceAccount_Operation,
+		Variables: &__UpdateServiceAccountInput{
+			Input: input,
+		},
+	}
+
+	data_ = &UpdateServiceAccountResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by UpdateTenant.
+const UpdateTenant_Operation = `
+mutation UpdateTenant ($input: UpdateTenantInput!) {
+	updateTenant(input: $input) {
+		... Tenant
+	}
+}
+fragment Tenant on Tenant {
+	id
+	slug
+	displayName
+	createdAt
+}
+`
+
+func UpdateTenant(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input UpdateTenantInput,
+) (data_ *UpdateTenantResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "UpdateTenant",
+		Query:  UpdateTenant_Operation,
+		Variables: &__UpdateTenantInput{
+			Input: input,
+		},
+	}
+
+	data_ = &UpdateTenantResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by UpdateUser.
+const UpdateUser_Operation = `
+mutation UpdateUser ($input: UpdateUserInput!) {
+	updateUser(input: $input) {
+		... User
+	}
+}
+fragment User on User {
+	id
+	tenantId
+	email
+	displayName
+	createdAt
+	disabledAt
+	lastLoginAt
+}
+`
+
+func UpdateUser(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input UpdateUserInput,
+) (data_ *UpdateUserResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "UpdateUser",
+		Query:  UpdateUser_Operation,
+		Variables: &__UpdateUserInput{
+			Input: input,
+		},
+	}
+
+	data_ = &UpdateUserResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
