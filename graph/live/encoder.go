@@ -30,9 +30,8 @@ func Channel(ctx context.Context) <-chan *event.Event {
 	return events
 }
 
-// newEncoder starts the operation. It sees the rights of the caller of ctx, so what the operation
-// may select must be the same for everybody who may watch the feed: events are. It outlives the
-// request that gave the operation, and ends with close.
+// newEncoder starts the operation with the rights of the caller of ctx, if there is one. It outlives
+// the request that gave the operation, and ends with close.
 func newEncoder(ctx context.Context, engine *transport.Engine, op *graphql.OperationContext) *encoder {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e := &encoder{events: make(chan *event.Event, 1), engine: engine, ctx: ctx, cancel: cancel}

@@ -38,7 +38,8 @@ type loser struct{ lost func(error) }
 // NewSentinel makes a sentinel; it asks while Run runs.
 func NewSentinel() *Sentinel { return &Sentinel{watches: make(map[question]*watch)} }
 
-// Watch calls lost, at most once, when ask says that the caller of ctx may no more. The returned
+// Watch calls lost, at most once, when ask says that the caller of ctx may no more: with PERMISSION_REVOKED when the right is
+// gone, UNAUTHENTICATED or TOKEN_EXPIRED when the credential is. The returned
 // function ends the watch; it may be called twice. Asking that fails for another reason, such as a
 // database that is away, changes nothing.
 func (s *Sentinel) Watch(ctx context.Context, subject string, ask func(context.Context) error, lost func(error)) (forget func()) {
@@ -106,6 +107,7 @@ func (s *Sentinel) askOne(key question, w *watch) {
 	if !gone(err) {
 		return
 	}
+	err = ended(err)
 	s.mu.Lock()
 	losers := w.losers
 	w.losers = make(map[*loser]struct{})
@@ -116,6 +118,15 @@ func (s *Sentinel) askOne(key question, w *watch) {
 	for l := range losers {
 		l.lost(err)
 	}
+}
+
+// ended is what those are told whose right is gone. What they hear of an object is PERMISSION_REVOKED, whatever enforcement
+// says of it now: they knew of it. That the credential itself is no more is told as it is.
+func ended(err error) error {
+	if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound) {
+		return fault.New(fault.PermissionRevoked, "the right that this was opened with is gone").Because(err)
+	}
+	return err
 }
 
 // gone says whether an answer takes a right away, rather than leaving the question open.

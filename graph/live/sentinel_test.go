@@ -26,10 +26,12 @@ func TestSubscriptionsEndWithTheirCodeWhenTheRightIsGone(t *testing.T) {
 	changing, mixed := b.ServiceAccount(b.project, authz.AppsInstanceRead, authz.SchedulerInstanceRead)
 	stays := b.watching(b.admin, timeline, "")
 	cases := map[fault.Code][]*sink{
-		fault.Unauthenticated:   {b.watching(b.With(session), timeline, ""), b.watching(b.With(session), activity, "")},
-		fault.Forbidden:         {b.watching(b.With(key), timeline, ""), b.watching(b.With(key), timeline, "")},
-		fault.NotFound:          {b.watching(b.As(leaver), timeline, ""), b.watching(b.As(leaver), activity, "")},
-		fault.PermissionRevoked: {b.watching(b.With(mixed), activity, "")},
+		fault.Unauthenticated: {b.watching(b.With(session), timeline, ""), b.watching(b.With(session), activity, "")},
+		fault.PermissionRevoked: {
+			b.watching(b.With(key), timeline, ""), b.watching(b.With(key), timeline, ""), // which is FORBIDDEN from then on
+			b.watching(b.As(leaver), timeline, ""), b.watching(b.As(leaver), activity, ""), // which is NOT_FOUND
+			b.watching(b.With(mixed), activity, ""), // which is narrower
+		},
 	}
 	b.append("seen by all")
 	for _, sinks := range cases {
@@ -79,7 +81,7 @@ func TestOnlyAnAnswerTakesARightAway(t *testing.T) {
 	again := b.watch.Watch(ctx, "gone", func(context.Context) error { return fault.New(fault.Forbidden, "no") }, func(err error) { told.Store(err) })
 	b.until(func() bool { return asked.Load() >= 2 })
 	require.Zero(t, lost.Load())
-	require.True(t, fault.Is(told.Load().(error), fault.Forbidden))
+	require.True(t, fault.Is(told.Load().(error), fault.PermissionRevoked))
 	forget()
 	forget()
 	again()

@@ -145,5 +145,5 @@ func TestASocketsSubscriptionEndsWithTheRefusalsCode(t *testing.T) {
 	b.SQL(`UPDATE role_binding SET revoked_at = now() WHERE user_id = $1`, b.viewer.ID)
 	got = c.read()
 	require.Equal(t, "error", got.Type)
-	require.Contains(t, string(got.Payload), `"code":"NOT_FOUND"`)
+	require.Contains(t, string(got.Payload), `"code":"PERMISSION_REVOKED"`)
 }
