@@ -224,3 +224,30 @@ func firstDifference(a, b []byte) string {
 	}
 	return ""
 }
+
+// Compare holds a link against the same place in an earlier copy of the chain; nil when they say the same.
+// Unlike a hash, a copy tells which field was changed.
+func Compare(earlier, now Link) *Finding {
+	before, err := earlier.Entry.Canonical()
+	if err != nil {
+		return &Finding{Problem: Changed, Seq: earlier.Seq, EntryID: earlier.Entry.ID, Text: fmt.Sprintf("the earlier copy of link %d cannot be read: %v", earlier.Seq, err)}
+	}
+	after, err := now.Entry.Canonical()
+	if err == nil && bytes.Equal(before, after) && earlier.Link == now.Link {
+		return nil
+	}
+	found := &Finding{Problem: Changed, Seq: earlier.Seq, EntryID: earlier.Entry.ID}
+	switch {
+	case now.Canonical == "":
+		found.Problem, found.Text = Missing, fmt.Sprintf("entry %s, sealed at %d, is missing", earlier.Entry.ID, earlier.Seq)
+	case earlier.Entry.ID != now.Entry.ID:
+		found.Problem, found.EntryID = Reordered, now.Entry.ID
+		found.Text = fmt.Sprintf("entry %s stands at %d, where %s stood: entries were removed, inserted or reordered", now.Entry.ID, now.Seq, earlier.Entry.ID)
+	case !bytes.Equal(before, after):
+		found.Field = firstDifference(before, after)
+		found.Text = fmt.Sprintf("entry %s at %d is not what was exported%s", now.Entry.ID, now.Seq, in(found.Field))
+	default:
+		found.Problem, found.Text = Rewritten, fmt.Sprintf("link %d is not the one that was exported: the chain was rewritten", now.Seq)
+	}
+	return found
+}
