@@ -29,7 +29,7 @@ func TestTheTableOfRulesIsTheOneThatIsPrinted(t *testing.T) {
 			fmt.Fprintf(&printed, "  supersedes %s\n", made)
 		}
 		fmt.Fprintf(&printed, "  members    %+d for each asked, placed in allocations: %t\n", rule.More, rule.Places)
-		fmt.Fprintf(&printed, "  force      %t\n  cancel     %t\n", effects.Forcible, effects.Cancelable)
+		fmt.Fprintf(&printed, "  disturbs   %t\n  force      %t\n  cancel     %t\n", rule.Disturbs, effects.Forcible, effects.Cancelable)
 		if rule.Reason != "" {
 			fmt.Fprintf(&printed, "  reason     needed when %s\n", rule.Reason)
 		}

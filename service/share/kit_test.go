@@ -3,6 +3,7 @@ package share_test
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,11 +41,14 @@ type bundle struct {
 
 // adapterCalls is an adapter that answers every action with the empty object, or as the test says.
 type adapterCalls struct {
+	mu     sync.Mutex
 	seen   []instance.ActionCall
 	answer func(instance.ActionCall) (json.RawMessage, error)
 }
 
 func (a *adapterCalls) Invoke(_ context.Context, call instance.ActionCall) (json.RawMessage, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.seen = append(a.seen, call)
 	if a.answer != nil {
 		return a.answer(call)
