@@ -137,6 +137,7 @@ func addFixtures(s *clienttest.Server) {
 	addAdminFixtures(s)
 	addMemberFixtures(s)
 	addSecretFixtures(s)
+	addWebhookFixtures(s)
 	addPolicyFixtures(s)
 	addWhyFixtures(s)
 	s.HandleStream("operationProgress", progressTo("SUCCEEDED"))
