@@ -6,6 +6,9 @@ export GOFLAGS := -trimpath
 
 PROGRAMS := app-platform appctl node-agent hello-cluster-controller slurm-reference-controller lab
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.0
+GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.10
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.1.4
+FUZZTIME ?= 20s
 LISTEN ?= 127.0.0.1:8080
 DATA ?= .data
 
@@ -54,6 +57,13 @@ chaos: build ## Kill parts of an installation for long and judge what is left: m
 test-race: ## Run the concurrent packages under the race detector
 	go test -race -timeout 20m -p 2 ./authz/... ./domain/... ./graph/... ./internal/tx/... ./sdk/... ./service/... ./workers/...
 
+.PHONY: fuzz
+fuzz: ## Feed every parser that faces the outside with nonsense: make fuzz FUZZTIME=1m; make test runs their seeds
+	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z]+' $$(git ls-files '*_test.go') | sort | while IFS=: read -r file name; do \
+		echo "$${name#func } in $$(dirname $$file)"; \
+		go test "./$$(dirname $$file)" -run '^$$' -fuzz "^$${name#func }$$" -fuzztime $(FUZZTIME) || exit 1; \
+	done
+
 .PHONY: generate
 generate: web/node_modules/.package-lock.json ## Write everything that is generated
 	go run ./ent/entc.go
@@ -68,11 +78,19 @@ verify: generate ## Generate again and fail if anything changed
 	@test -z "$$(git status --porcelain -- ent/generated graph sdk/client/generated web/src/generated)" || { git status --short; echo "generated files are not committed"; exit 1; }
 
 .PHONY: lint
-lint: web/node_modules/.package-lock.json ## Look for mistakes
+lint: web/node_modules/.package-lock.json ## Look for mistakes; make gosec looks for weaknesses
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v /generated/))" || { gofmt -l $$(git ls-files '*.go' | grep -v /generated/); exit 1; }
 	go vet ./...
 	go run $(STATICCHECK) ./...
 	cd web && npm run lint
+
+.PHONY: gosec
+gosec: ## Look for weaknesses; some minutes on two cores
+	bash .ci/gosec $(GOSEC)
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in what is built in; says so when it cannot
+	bash .ci/vulncheck $(GOVULNCHECK)
 
 .PHONY: migrate-new
 migrate-new: ## Write the next migration from ent/schema: make migrate-new NAME=add_something

@@ -14,9 +14,6 @@ import (
 	"github.com/gpuaas/app-platform/graph/transport"
 )
 
-// bodyTimeout bounds how long a body may take to come, from callers whom nobody has verified yet.
-const bodyTimeout = 30 * time.Second
-
 // failure is a refusal with its HTTP status.
 type failure struct {
 	status int
@@ -27,8 +24,8 @@ func refuse(status int, code, message string) *failure {
 	return &failure{status, transport.Refuse(code, message)}
 }
 
-// read takes the body, at most limit bytes of it.
-func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *failure) {
+// read takes the body, at most limit bytes of it and for at most patience.
+func read(w http.ResponseWriter, r *http.Request, limit int64, patience time.Duration) ([]byte, *failure) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(w)
 	}
@@ -38,7 +35,7 @@ func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *failure
 	}
 	// The bound is on the body alone: what is asked for may take its time.
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // a writer that has no deadlines is a test's
+	_ = control.SetReadDeadline(time.Now().Add(patience)) // a writer that has no deadlines is a test's
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	if _, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, limit)); err != nil {
 		if over := new(http.MaxBytesError); errors.As(err, &over) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"time"
 
 	"log/slog"
 
@@ -33,6 +34,8 @@ type Options struct {
 	Admit func(ctx context.Context) (release func(), err error)
 	// BodyBytes bounds a request body; 128 KiB.
 	BodyBytes int64
+	// BodyTimeout bounds how long a body may take to come, from callers whom nobody has verified yet; 30 s.
+	BodyTimeout time.Duration
 	// Origins are pages of other hosts that may use the session cookie ("https://host:port").
 	Origins []string
 	// WebSocket serves upgrade requests; nil refuses them with 405.
@@ -54,6 +57,9 @@ func New(options Options) (*Handler, error) {
 	}
 	if options.BodyBytes <= 0 {
 		options.BodyBytes = 128 << 10
+	}
+	if options.BodyTimeout <= 0 {
+		options.BodyTimeout = 30 * time.Second
 	}
 	return &Handler{options}, nil
 }
@@ -131,7 +137,7 @@ func (h *Handler) admit(ctx context.Context, w http.ResponseWriter, r *http.Requ
 
 // params reads and parses the body.
 func (h *Handler) params(w http.ResponseWriter, r *http.Request) (*graphql.RawParams, *failure) {
-	body, failed := read(w, r, h.options.BodyBytes)
+	body, failed := read(w, r, h.options.BodyBytes, h.options.BodyTimeout)
 	if failed != nil {
 		return nil, failed
 	}
