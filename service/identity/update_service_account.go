@@ -71,12 +71,14 @@ func updateServiceAccount(ctx context.Context, t *tx.Tx, in UpdateServiceAccount
 		if err != nil {
 			return nil, err
 		}
-		if change.ClearLimits(); stored != nil {
+		if stored == nil {
+			change.ClearLimits()
+		} else {
 			change.SetLimits(stored)
 		}
 	}
 	if row, err = change.Save(ctx); err != nil {
-		return nil, fmt.Errorf("change service account %s: %w", row.ID, err)
+		return nil, fmt.Errorf("change service account %s: %w", in.ServiceAccountID, err)
 	}
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountUpdate, Object: object, ObjectID: row.ID,
 		Before: before, After: account(row), Reason: in.Reason})
