@@ -30,7 +30,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	kit := platformtest.New(t)
-	service := &identity.Service{DB: kit.DB, DevLogins: true, PublicURL: platformtest.Issuer}
+	service := &identity.Service{DB: kit.DB, DevLogins: true, PublicURL: platformtest.Issuer, Keys: kit.Ring}
 	handler, err := authhttp.New(authhttp.Options{Identity: service, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	server := httptest.NewServer(handler)
