@@ -87,6 +87,8 @@ const (
 	CodeNodeUnreachable = "NODE_UNREACHABLE"
 	// CodeTaskFailed: a node task ended without success; the message says how.
 	CodeTaskFailed = "TASK_FAILED"
+	// CodeControlPlaneInUse: other projects are attached to this control plane: detach them, or force with a reason.
+	CodeControlPlaneInUse = "CONTROL_PLANE_IN_USE"
 	// CodeSecretSpent: the secret was delivered as often as it may be, has expired or was revoked.
 	CodeSecretSpent = "SECRET_SPENT"
 	// CodeInternal: the platform failed; the correlation id finds the cause in its logs.

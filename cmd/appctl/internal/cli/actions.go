@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/values"
+	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -45,6 +46,7 @@ func (t *tool) actionRun() *cobra.Command {
 	var input string
 	var set []string
 	var idempotencyKey string
+	var shared bool
 	run := t.command("run INSTANCE ACTION", "Ask an instance's app to do something", cobra.ExactArgs(2),
 		func(ctx context.Context, args []string) error {
 			body, err := t.actionInput(input, set)
@@ -55,12 +57,12 @@ func (t *tool) actionRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			id, err := t.instanceID(ctx, c, args[0])
+			id, project, err := t.actsOn(ctx, c, args[0], shared)
 			if err != nil {
 				return err
 			}
 			answer, err := gql.InvokeAction(ctx, c, gql.InvokeActionInput{
-				InstanceId: id, Action: args[1], Input: body, IdempotencyKey: key(idempotencyKey),
+				InstanceId: id, Action: args[1], Input: body, ProjectId: project, IdempotencyKey: key(idempotencyKey),
 			})
 			if err != nil {
 				return err
@@ -68,12 +70,27 @@ func (t *tool) actionRun() *cobra.Command {
 			return t.showOutput(answer.InvokeAction.Output)
 		})
 	run.Example = `  appctl action run demo greet --set name=world
-  appctl action run demo queue.submit --input @job.json`
+  appctl action run demo queue.submit --input @job.json
+  appctl action run department-queue queue.read --shared --project demo`
 	run.Flags().StringVar(&input, "input", "", `input as JSON; @FILE reads a file, "-" or @- standard input`)
 	run.Flags().StringArrayVar(&set, "set", nil, "a value of the input, path.to.key=value; repeat for more")
+	run.Flags().BoolVar(&shared, "shared", false, "the instance is a shared control plane that the project is attached to")
 	keyFlag(run, &idempotencyKey)
 	run.ValidArgsFunction = t.completeActions
 	return run
+}
+
+// actsOn is the instance that is asked, and the project that asks when it is another one than the instance's.
+func (t *tool) actsOn(ctx context.Context, c *client.Client, given string, shared bool) (instance, project string, err error) {
+	if !shared {
+		instance, err = t.instanceID(ctx, c, given)
+		return instance, "", err
+	}
+	if project, err = t.projectID(ctx, c); err != nil {
+		return "", "", err
+	}
+	instance, err = sharedInstance(ctx, c, project, given)
+	return instance, project, err
 }
 
 // actionInput is the input given inline, by file, or by pairs.

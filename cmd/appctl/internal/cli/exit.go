@@ -47,7 +47,7 @@ var exitOf = map[string]int{
 
 	client.CodeConflict: exitConflict, client.CodeFailedPrecondition: exitConflict, client.CodeIdempotencyKeyReused: exitConflict,
 	client.CodeStaleFence: exitConflict, client.CodeEvidenceMissing: exitConflict, client.CodeReadinessFailed: exitConflict,
-	client.CodeResidueLeft: exitConflict, client.CodePlanStale: exitConflict, client.CodeAdapterRejected: exitConflict, client.CodeCanceled: exitConflict,
+	client.CodeResidueLeft: exitConflict, client.CodePlanStale: exitConflict, client.CodeControlPlaneInUse: exitConflict, client.CodeAdapterRejected: exitConflict, client.CodeCanceled: exitConflict,
 
 	client.CodeInvalidArgument: exitInvalid, client.CodeConfigInvalid: exitInvalid, client.CodeManifestInvalid: exitInvalid,
 	client.CodeIncompatible: exitInvalid, client.CodeLimitExceeded: exitInvalid, client.CodeCursorInvalid: exitInvalid,

@@ -140,6 +140,7 @@ func addFixtures(s *clienttest.Server) {
 	addWebhookFixtures(s)
 	addPolicyFixtures(s)
 	addWhyFixtures(s)
+	addShareFixtures(s)
 	s.HandleStream("operationProgress", progressTo("SUCCEEDED"))
 	s.HandleStream("instanceTimeline", func(_ clienttest.Call, emit func(any) error) error {
 		_ = emit(event(1, "apps.instance.requested"))

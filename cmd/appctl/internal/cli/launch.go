@@ -19,6 +19,8 @@ type launchFlags struct {
 	components  []string
 	set         []string
 	config      string
+	mode        string
+	serves      string
 	deadline    time.Duration
 	wait        waitFlags
 }
@@ -37,6 +39,8 @@ func (t *tool) launchCommand() *cobra.Command {
 	set.StringVar(&flags.config, "config", "", `JSON file with the config; "-" reads standard input`)
 	set.StringVar(&flags.input.Version, "version", "", "version; the active one if not given")
 	set.DurationVar(&flags.deadline, "deadline", 0, "time after which the launch counts as failed, 30s to 24h; 15m if not given")
+	set.StringVar(&flags.mode, "mode", "", "who runs its control plane: tenant-dedicated (if not given) or platform-managed")
+	set.StringVar(&flags.serves, "serves", "", "whom its control plane serves: project (if not given) or tenant")
 	set.BoolVar(&flags.input.Smoke, "smoke", false, "test a manifest that is not active yet")
 	set.StringVar(&flags.input.Reason, "reason", "", "why, kept in the audit")
 	flags.wait.register(cmd)
@@ -59,6 +63,9 @@ func (t *tool) launch(ctx context.Context, app string, flags *launchFlags) error
 	if input.DeadlineSeconds, err = seconds(flags.deadline); err != nil {
 		return err
 	}
+	if err := flags.control(); err != nil {
+		return err
+	}
 	c, project, err := t.scope(ctx)
 	if err != nil {
 		return err
@@ -77,6 +84,25 @@ func (t *tool) launch(ctx context.Context, app string, flags *launchFlags) error
 		what:  fmt.Sprintf("launch of %s (%s)", made.Instance.Name, made.Instance.Id),
 		ended: endedInstance(c, made.Instance.Id, made.Instance.Id),
 	})
+}
+
+// control reads who runs the control plane and whom it serves; what is not given is the platform's default.
+func (f *launchFlags) control() error {
+	if f.mode != "" {
+		found, err := enums("mode", []string{f.mode}, gql.AllOperatingMode)
+		if err != nil {
+			return err
+		}
+		f.input.OperatingMode = found[0]
+	}
+	if f.serves != "" {
+		found, err := enums("serves", []string{f.serves}, gql.AllControlPlaneScope)
+		if err != nil {
+			return err
+		}
+		f.input.ControlPlaneScope = found[0]
+	}
+	return nil
 }
 
 // components reads key=count pairs.

@@ -108,7 +108,7 @@ func (t *tool) root() *cobra.Command {
 		t.loginCommand(), t.logoutCommand(), t.whoamiCommand(), t.contextCommand(), t.projectsCommand(),
 		t.appsCommand(), t.allocationsCommand(), t.launchCommand(), t.instancesCommand(), t.opsCommand(),
 		t.eventsCommand(), t.actionCommand(), t.decommissionCommand(true), t.nodesCommand(), t.auditCommand(), t.breakGlassCommand(),
-		t.membersCommand(), t.orphansCommand(), t.pricesCommand(), t.secretsCommand(), t.webhooksCommand(),
+		t.membersCommand(), t.orphansCommand(), t.controlPlanesCommand(), t.pricesCommand(), t.secretsCommand(), t.webhooksCommand(),
 		t.policyCommand(), t.entitlementsCommand(),
 		t.adminCommand(), t.adapterCommand(), t.whyCommand(), t.versionCommand(),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp},

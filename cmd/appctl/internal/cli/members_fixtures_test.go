@@ -36,6 +36,7 @@ func plan(kind, action string) object {
 			{"source": "ADAPTER", "outcome": "UNKNOWN", "reasons": []object{{"code": "ADAPTER_UNAVAILABLE", "message": "the adapter does not plan"}}},
 		},
 		"supersedes": []object{operation("MEMBER_DRAIN", "RUNNING", 20)}, "change": object{"counts": object{"worker": 1}},
+		"impact": impact(1),
 	}
 }
 

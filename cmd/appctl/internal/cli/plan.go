@@ -171,6 +171,10 @@ func pagePlan(p *render.Page, plan *gql.Plan) {
 		p.Section("Work that would be lost")
 		p.Table(workHeading, workRows(plan.WorkLost))
 	}
+	if plan.Impact.AttachedTotal > 0 {
+		p.Section("Projects that it serves")
+		pageImpact(p, &plan.Impact)
+	}
 	p.Section("Verdicts")
 	p.Table([]string{"BY", "OUTCOME", "REASON"}, verdictRows(plan.Verdicts))
 }

@@ -11,6 +11,17 @@ import (
 	"github.com/Khan/genqlient/graphql"
 )
 
+// AcceptControlPlaneResponse is returned by AcceptControlPlane on success.
+type AcceptControlPlaneResponse struct {
+	// Accept an offer: the project's people may then ask the app for what their keys there allow. Key: control_plane.attach on the project it is offered to.
+	AcceptControlPlane ControlPlaneShare `json:"acceptControlPlane"`
+}
+
+// GetAcceptControlPlane returns AcceptControlPlaneResponse.AcceptControlPlane, and is useful for accessing the field via an interface.
+func (v *AcceptControlPlaneResponse) GetAcceptControlPlane() ControlPlaneShare {
+	return v.AcceptControlPlane
+}
+
 // ActionAnswer includes the requested fields of the GraphQL type InvokeActionPayload.
 // The GraphQL type's documentation follows.
 //
@@ -1375,6 +1386,114 @@ var AllControlPlaneScope = []ControlPlaneScope{
 	ControlPlaneScopeTenant,
 }
 
+// ControlPlaneShare includes the GraphQL fields of ControlPlaneShare requested by the fragment ControlPlaneShare.
+// The GraphQL type's documentation follows.
+//
+// The offer of a tenant's shared control plane to another of its projects, and what became of it.
+type ControlPlaneShare struct {
+	// Typed id, `cps_…`.
+	Id string `json:"id"`
+	// The shared instance.
+	InstanceId string `json:"instanceId"`
+	// The project that the instance lives in.
+	OwnerProjectId string `json:"ownerProjectId"`
+	// The project that it is offered to.
+	ProjectId string `json:"projectId"`
+	// Where it stands.
+	Status ShareStatus `json:"status"`
+	// Why it was offered.
+	Reason string `json:"reason"`
+	// Who offered it.
+	OfferedBy string `json:"offeredBy"`
+	// Who accepted or declined it; empty until then.
+	AnsweredBy string `json:"answeredBy"`
+	// Why it was declined, withdrawn or detached; empty while it was not.
+	EndReason string `json:"endReason"`
+	// When it was offered.
+	CreatedAt time.Time `json:"createdAt"`
+	// When it was accepted or declined.
+	AnsweredAt *time.Time `json:"answeredAt"`
+	// When it ended.
+	EndedAt *time.Time `json:"endedAt"`
+	// What is shared; null for the other project once the share has ended.
+	ControlPlane *SharedControlPlane `json:"controlPlane"`
+}
+
+// GetId returns ControlPlaneShare.Id, and is useful for accessing the field via an interface.
+func (v *ControlPlaneShare) GetId() string { return v.Id }
+
+// GetInstanceId returns ControlPlaneShare.InstanceId, and is useful for accessing the field via an interface.
+func (v *ControlPlaneShare) GetInstanceId() string { return v.InstanceId }
+
+// GetOwnerProjectId returns ControlPlaneShare.OwnerProjectId, and is useful for accessing the field via an interface.
+func (v *ControlPlaneShare) GetOwnerProjectId() string { return v.OwnerProjectId }
+
+// GetProjectId returns ControlPlaneShare.ProjectId, and is useful for accessing the field via an interface.
+func (v *ControlPlaneShare) GetProjectId() string { return v.ProjectId }
+
+// GetStatus returns ControlPlaneShare.Status, and is useful for accessing the field via an interface.
+func (v *ControlPlaneShare) GetStatus() ShareStatus { return v.Status }
+
+// GetReason returns ControlPlaneShare.Reason, and is useful for accessing the field via an interface.
+func (v *ControlPlaneShare) GetReason() string { return v.Reason }
+
+// GetOfferedBy returns ControlPlaneShare.OfferedBy, and is useful for accessing the field via an interface.
+func (v *ControlPlaneShare) GetOfferedBy() string { return v.OfferedBy }
+
+// GetAnsweredBy returns ControlPlaneShare.AnsweredBy, and is useful for accessing the field via an interface.
+func (v *ControlPlaneShare) GetAnsweredBy() string { return v.AnsweredBy }
+
+// GetEndReason returns ControlPlaneShare.EndReason, and is useful for accessing the field via an interface.
+func (v *ControlPlaneShare) GetEndReason() string { return v.EndReason }
+
+// GetCreatedAt returns ControlPlaneShare.CreatedAt, and is useful for accessing the field via an interface.
+func (v *ControlPlaneShare) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetAnsweredAt returns ControlPlaneShare.AnsweredAt, and is useful for accessing the field via an interface.
+func (v *ControlPlaneShare) GetAnsweredAt() *time.Time { return v.AnsweredAt }
+
+// GetEndedAt returns ControlPlaneShare.EndedAt, and is useful for accessing the field via an interface.
+func (v *ControlPlaneShare) GetEndedAt() *time.Time { return v.EndedAt }
+
+// GetControlPlane returns ControlPlaneShare.ControlPlane, and is useful for accessing the field via an interface.
+func (v *ControlPlaneShare) GetControlPlane() *SharedControlPlane { return v.ControlPlane }
+
+// ControlPlaneSharePage includes the requested fields of the GraphQL type ControlPlaneShareConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of shares.
+type ControlPlaneSharePage struct {
+	// The rows, each with its cursor.
+	Edges []ControlPlaneSharePageEdgesControlPlaneShareEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns ControlPlaneSharePage.Edges, and is useful for accessing the field via an interface.
+func (v *ControlPlaneSharePage) GetEdges() []ControlPlaneSharePageEdgesControlPlaneShareEdge {
+	return v.Edges
+}
+
+// GetPageInfo returns ControlPlaneSharePage.PageInfo, and is useful for accessing the field via an interface.
+func (v *ControlPlaneSharePage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// ControlPlaneSharePageEdgesControlPlaneShareEdge includes the requested fields of the GraphQL type ControlPlaneShareEdge.
+// The GraphQL type's documentation follows.
+//
+// A share in a page.
+type ControlPlaneSharePageEdgesControlPlaneShareEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The share.
+	Node ControlPlaneShare `json:"node"`
+}
+
+// GetCursor returns ControlPlaneSharePageEdgesControlPlaneShareEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *ControlPlaneSharePageEdgesControlPlaneShareEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns ControlPlaneSharePageEdgesControlPlaneShareEdge.Node, and is useful for accessing the field via an interface.
+func (v *ControlPlaneSharePageEdgesControlPlaneShareEdge) GetNode() ControlPlaneShare { return v.Node }
+
 // CordonMemberResponse is returned by CordonMember on success.
 type CordonMemberResponse struct {
 	// Let a member take no new work; what runs goes on. Key: <family>.node.operate.
@@ -1668,6 +1787,17 @@ var AllDeadlineOutcome = []DeadlineOutcome{
 	DeadlineOutcomeForce,
 }
 
+// DeclineControlPlaneResponse is returned by DeclineControlPlane on success.
+type DeclineControlPlaneResponse struct {
+	// Say no to an offer. Key: control_plane.attach on the project it is offered to.
+	DeclineControlPlane ControlPlaneShare `json:"declineControlPlane"`
+}
+
+// GetDeclineControlPlane returns DeclineControlPlaneResponse.DeclineControlPlane, and is useful for accessing the field via an interface.
+func (v *DeclineControlPlaneResponse) GetDeclineControlPlane() ControlPlaneShare {
+	return v.DeclineControlPlane
+}
+
 // Decommission includes the requested fields of the GraphQL type DecommissionInstancePayload.
 // The GraphQL type's documentation follows.
 //
@@ -1780,6 +1910,17 @@ var AllDeliveryState = []DeliveryState{
 	DeliveryStatePending,
 	DeliveryStateDelivered,
 	DeliveryStateDead,
+}
+
+// DetachControlPlaneResponse is returned by DetachControlPlane on success.
+type DetachControlPlaneResponse struct {
+	// Leave a shared control plane. Key: control_plane.detach on the attached project.
+	DetachControlPlane ControlPlaneShare `json:"detachControlPlane"`
+}
+
+// GetDetachControlPlane returns DetachControlPlaneResponse.DetachControlPlane, and is useful for accessing the field via an interface.
+func (v *DetachControlPlaneResponse) GetDetachControlPlane() ControlPlaneShare {
+	return v.DetachControlPlane
 }
 
 // Which member is drained.
@@ -2604,6 +2745,84 @@ var AllHealth = []Health{
 	HealthUnknown,
 }
 
+// Impact includes the GraphQL fields of Impact requested by the fragment Impact.
+// The GraphQL type's documentation follows.
+//
+// Who and what an operation on an instance would touch: its blast radius.
+type Impact struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// Whom its control plane serves.
+	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope"`
+	// The projects it serves, its own first, at most 100.
+	Projects []ImpactedProject `json:"projects"`
+	// How many other projects are attached.
+	AttachedTotal int `json:"attachedTotal"`
+	// How many members it has.
+	MembersTotal int `json:"membersTotal"`
+	// How many operations on it are open.
+	OpenOperations int `json:"openOperations"`
+}
+
+// GetInstanceId returns Impact.InstanceId, and is useful for accessing the field via an interface.
+func (v *Impact) GetInstanceId() string { return v.InstanceId }
+
+// GetControlPlaneScope returns Impact.ControlPlaneScope, and is useful for accessing the field via an interface.
+func (v *Impact) GetControlPlaneScope() ControlPlaneScope { return v.ControlPlaneScope }
+
+// GetProjects returns Impact.Projects, and is useful for accessing the field via an interface.
+func (v *Impact) GetProjects() []ImpactedProject { return v.Projects }
+
+// GetAttachedTotal returns Impact.AttachedTotal, and is useful for accessing the field via an interface.
+func (v *Impact) GetAttachedTotal() int { return v.AttachedTotal }
+
+// GetMembersTotal returns Impact.MembersTotal, and is useful for accessing the field via an interface.
+func (v *Impact) GetMembersTotal() int { return v.MembersTotal }
+
+// GetOpenOperations returns Impact.OpenOperations, and is useful for accessing the field via an interface.
+func (v *Impact) GetOpenOperations() int { return v.OpenOperations }
+
+// ImpactOfResponse is returned by ImpactOf on success.
+type ImpactOfResponse struct {
+	// Who and what an operation on an instance would touch. Key: control_plane.read on its project.
+	ImpactOf Impact `json:"impactOf"`
+}
+
+// GetImpactOf returns ImpactOfResponse.ImpactOf, and is useful for accessing the field via an interface.
+func (v *ImpactOfResponse) GetImpactOf() Impact { return v.ImpactOf }
+
+// ImpactedProject includes the requested fields of the GraphQL type ImpactedProject.
+// The GraphQL type's documentation follows.
+//
+// A project that a change of a control plane would touch.
+type ImpactedProject struct {
+	// The project.
+	ProjectId string `json:"projectId"`
+	// Its name.
+	DisplayName string `json:"displayName"`
+	// Since when it is attached; null for the owner's.
+	AttachedAt *time.Time `json:"attachedAt"`
+	// How many people and service accounts can use it there.
+	Subjects int `json:"subjects"`
+	// How many actions it asked for in the last 24 hours.
+	RecentActions int `json:"recentActions"`
+}
+
+// GetProjectId returns ImpactedProject.ProjectId, and is useful for accessing the field via an interface.
+func (v *ImpactedProject) GetProjectId() string { return v.ProjectId }
+
+// GetDisplayName returns ImpactedProject.DisplayName, and is useful for accessing the field via an interface.
+func (v *ImpactedProject) GetDisplayName() string { return v.DisplayName }
+
+// GetAttachedAt returns ImpactedProject.AttachedAt, and is useful for accessing the field via an interface.
+func (v *ImpactedProject) GetAttachedAt() *time.Time { return v.AttachedAt }
+
+// GetSubjects returns ImpactedProject.Subjects, and is useful for accessing the field via an interface.
+func (v *ImpactedProject) GetSubjects() int { return v.Subjects }
+
+// GetRecentActions returns ImpactedProject.RecentActions, and is useful for accessing the field via an interface.
+func (v *ImpactedProject) GetRecentActions() int { return v.RecentActions }
+
 // What a list of instances shows of each.
 type Instance struct {
 	// Typed id, `ins_…`.
@@ -2975,7 +3194,7 @@ type InvokeActionInput struct {
 	// Its input, by its schema, at most 256 KiB.
 	Input json.RawMessage `json:"input,omitempty"`
 	// The project that asks, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is asked for there.
-	ProjectId *string `json:"projectId"`
+	ProjectId string `json:"projectId,omitempty"`
 	// Makes a repeat harmless: same key and input, same answer.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
@@ -2990,7 +3209,7 @@ func (v *InvokeActionInput) GetAction() string { return v.Action }
 func (v *InvokeActionInput) GetInput() json.RawMessage { return v.Input }
 
 // GetProjectId returns InvokeActionInput.ProjectId, and is useful for accessing the field via an interface.
-func (v *InvokeActionInput) GetProjectId() *string { return v.ProjectId }
+func (v *InvokeActionInput) GetProjectId() string { return v.ProjectId }
 
 // GetIdempotencyKey returns InvokeActionInput.IdempotencyKey, and is useful for accessing the field via an interface.
 func (v *InvokeActionInput) GetIdempotencyKey() string { return v.IdempotencyKey }
@@ -3136,9 +3355,9 @@ type LaunchInstanceInput struct {
 	// Config by the manifest's schema, at most 64 KiB; left out for its defaults.
 	Config json.RawMessage `json:"config,omitempty"`
 	// Who runs its control plane.
-	OperatingMode OperatingMode `json:"operatingMode"`
+	OperatingMode OperatingMode `json:"operatingMode,omitempty"`
 	// Whom its control plane serves; TENANT asks for control_plane.create on the tenant as well.
-	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope"`
+	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope,omitempty"`
 	// Seconds until it counts as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 	// Launch a manifest that is not active yet to test it; asks for manifest.smoke as well.
@@ -3289,6 +3508,17 @@ type ListAuditEntriesResponse struct {
 
 // GetAuditEntries returns ListAuditEntriesResponse.AuditEntries, and is useful for accessing the field via an interface.
 func (v *ListAuditEntriesResponse) GetAuditEntries() AuditEntryPage { return v.AuditEntries }
+
+// ListControlPlaneSharesResponse is returned by ListControlPlaneShares on success.
+type ListControlPlaneSharesResponse struct {
+	// The shared control planes that a project offers or is offered, newest first. Key: control_plane.read on the project.
+	ControlPlaneShares ControlPlaneSharePage `json:"controlPlaneShares"`
+}
+
+// GetControlPlaneShares returns ListControlPlaneSharesResponse.ControlPlaneShares, and is useful for accessing the field via an interface.
+func (v *ListControlPlaneSharesResponse) GetControlPlaneShares() ControlPlaneSharePage {
+	return v.ControlPlaneShares
+}
 
 // ListEntitlementsResponse is returned by ListEntitlements on success.
 type ListEntitlementsResponse struct {
@@ -4515,6 +4745,41 @@ func (v *NodeWork) GetTimeoutSeconds() int { return v.TimeoutSeconds }
 // GetCreatedAt returns NodeWork.CreatedAt, and is useful for accessing the field via an interface.
 func (v *NodeWork) GetCreatedAt() time.Time { return v.CreatedAt }
 
+// What is offered to whom.
+type OfferControlPlaneInput struct {
+	// The instance, whose control plane serves its tenant.
+	InstanceId string `json:"instanceId"`
+	// The project of the same tenant that it is offered to.
+	ProjectId string `json:"projectId"`
+	// Why, kept in the audit and shown to the other project.
+	Reason string `json:"reason"`
+	// Makes a repeat harmless: same key and input, same offer.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetInstanceId returns OfferControlPlaneInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *OfferControlPlaneInput) GetInstanceId() string { return v.InstanceId }
+
+// GetProjectId returns OfferControlPlaneInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *OfferControlPlaneInput) GetProjectId() string { return v.ProjectId }
+
+// GetReason returns OfferControlPlaneInput.Reason, and is useful for accessing the field via an interface.
+func (v *OfferControlPlaneInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns OfferControlPlaneInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *OfferControlPlaneInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// OfferControlPlaneResponse is returned by OfferControlPlane on success.
+type OfferControlPlaneResponse struct {
+	// Offer a shared control plane to another project of the tenant. Key: control_plane.offer on the instance's project.
+	OfferControlPlane ControlPlaneShare `json:"offerControlPlane"`
+}
+
+// GetOfferControlPlane returns OfferControlPlaneResponse.OfferControlPlane, and is useful for accessing the field via an interface.
+func (v *OfferControlPlaneResponse) GetOfferControlPlane() ControlPlaneShare {
+	return v.OfferControlPlane
+}
+
 // Who runs an instance's control plane.
 type OperatingMode string
 
@@ -5324,6 +5589,8 @@ type Plan struct {
 	Supersedes []Operation `json:"supersedes"`
 	// What else would change: versions, config, counts.
 	Change json.RawMessage `json:"change"`
+	// Who else would be touched; the hash rests on who is attached.
+	Impact Impact `json:"impact"`
 }
 
 // GetHash returns Plan.Hash, and is useful for accessing the field via an interface.
@@ -5361,6 +5628,9 @@ func (v *Plan) GetSupersedes() []Operation { return v.Supersedes }
 
 // GetChange returns Plan.Change, and is useful for accessing the field via an interface.
 func (v *Plan) GetChange() json.RawMessage { return v.Change }
+
+// GetImpact returns Plan.Impact, and is useful for accessing the field via an interface.
+func (v *Plan) GetImpact() Impact { return v.Impact }
 
 // What a plan would do with a member.
 type PlanAction string
@@ -7272,6 +7542,77 @@ type SetSkuPriceResponse struct {
 // GetSetSkuPrice returns SetSkuPriceResponse.SetSkuPrice, and is useful for accessing the field via an interface.
 func (v *SetSkuPriceResponse) GetSetSkuPrice() SkuPrice { return v.SetSkuPrice }
 
+// Where the offer of a shared control plane stands.
+type ShareStatus string
+
+const (
+	// Waits for the other project's answer.
+	ShareStatusOffered ShareStatus = "OFFERED"
+	// The other project uses it.
+	ShareStatusAttached ShareStatus = "ATTACHED"
+	// The other project said no.
+	ShareStatusDeclined ShareStatus = "DECLINED"
+	// The owner took the offer back.
+	ShareStatusWithdrawn ShareStatus = "WITHDRAWN"
+	// Ended by either side.
+	ShareStatusDetached ShareStatus = "DETACHED"
+)
+
+var AllShareStatus = []ShareStatus{
+	ShareStatusOffered,
+	ShareStatusAttached,
+	ShareStatusDeclined,
+	ShareStatusWithdrawn,
+	ShareStatusDetached,
+}
+
+// SharedControlPlane includes the GraphQL fields of SharedControlPlane requested by the fragment SharedControlPlane.
+// The GraphQL type's documentation follows.
+//
+// What an attached project sees of a shared control plane.
+type SharedControlPlane struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// Its name.
+	Name string `json:"name"`
+	// The app.
+	AppSlug string `json:"appSlug"`
+	// The version.
+	AppVersion string `json:"appVersion"`
+	// The family of permission keys that its actions ask for.
+	PermissionFamily string `json:"permissionFamily"`
+	// Where it stands.
+	Status InstanceStatus `json:"status"`
+	// How well it works.
+	Health Health `json:"health"`
+	// What its app can be asked to do.
+	Actions []ActionSpec `json:"actions"`
+}
+
+// GetInstanceId returns SharedControlPlane.InstanceId, and is useful for accessing the field via an interface.
+func (v *SharedControlPlane) GetInstanceId() string { return v.InstanceId }
+
+// GetName returns SharedControlPlane.Name, and is useful for accessing the field via an interface.
+func (v *SharedControlPlane) GetName() string { return v.Name }
+
+// GetAppSlug returns SharedControlPlane.AppSlug, and is useful for accessing the field via an interface.
+func (v *SharedControlPlane) GetAppSlug() string { return v.AppSlug }
+
+// GetAppVersion returns SharedControlPlane.AppVersion, and is useful for accessing the field via an interface.
+func (v *SharedControlPlane) GetAppVersion() string { return v.AppVersion }
+
+// GetPermissionFamily returns SharedControlPlane.PermissionFamily, and is useful for accessing the field via an interface.
+func (v *SharedControlPlane) GetPermissionFamily() string { return v.PermissionFamily }
+
+// GetStatus returns SharedControlPlane.Status, and is useful for accessing the field via an interface.
+func (v *SharedControlPlane) GetStatus() InstanceStatus { return v.Status }
+
+// GetHealth returns SharedControlPlane.Health, and is useful for accessing the field via an interface.
+func (v *SharedControlPlane) GetHealth() Health { return v.Health }
+
+// GetActions returns SharedControlPlane.Actions, and is useful for accessing the field via an interface.
+func (v *SharedControlPlane) GetActions() []ActionSpec { return v.Actions }
+
 // SkuPrice includes the GraphQL fields of SkuPrice requested by the fragment SkuPrice.
 // The GraphQL type's documentation follows.
 //
@@ -8022,6 +8363,17 @@ var AllWebhookStatus = []WebhookStatus{
 	WebhookStatusFailing,
 }
 
+// WithdrawControlPlaneResponse is returned by WithdrawControlPlane on success.
+type WithdrawControlPlaneResponse struct {
+	// Take an offer back, or put an attached project out. Key: control_plane.offer on the instance's project.
+	WithdrawControlPlane ControlPlaneShare `json:"withdrawControlPlane"`
+}
+
+// GetWithdrawControlPlane returns WithdrawControlPlaneResponse.WithdrawControlPlane, and is useful for accessing the field via an interface.
+func (v *WithdrawControlPlaneResponse) GetWithdrawControlPlane() ControlPlaneShare {
+	return v.WithdrawControlPlane
+}
+
 // Work includes the GraphQL fields of Work requested by the fragment Work.
 // The GraphQL type's documentation follows.
 //
@@ -8063,6 +8415,18 @@ func (v *Work) GetSince() *time.Time { return v.Since }
 
 // GetMessage returns Work.Message, and is useful for accessing the field via an interface.
 func (v *Work) GetMessage() string { return v.Message }
+
+// __AcceptControlPlaneInput is used internally by genqlient
+type __AcceptControlPlaneInput struct {
+	ShareId string `json:"shareId"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// GetShareId returns __AcceptControlPlaneInput.ShareId, and is useful for accessing the field via an interface.
+func (v *__AcceptControlPlaneInput) GetShareId() string { return v.ShareId }
+
+// GetReason returns __AcceptControlPlaneInput.Reason, and is useful for accessing the field via an interface.
+func (v *__AcceptControlPlaneInput) GetReason() string { return v.Reason }
 
 // __AddMembersInput is used internally by genqlient
 type __AddMembersInput struct {
@@ -8212,6 +8576,18 @@ type __CreateWebhookInput struct {
 // GetInput returns __CreateWebhookInput.Input, and is useful for accessing the field via an interface.
 func (v *__CreateWebhookInput) GetInput() CreateWebhookInput { return v.Input }
 
+// __DeclineControlPlaneInput is used internally by genqlient
+type __DeclineControlPlaneInput struct {
+	ShareId string `json:"shareId"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// GetShareId returns __DeclineControlPlaneInput.ShareId, and is useful for accessing the field via an interface.
+func (v *__DeclineControlPlaneInput) GetShareId() string { return v.ShareId }
+
+// GetReason returns __DeclineControlPlaneInput.Reason, and is useful for accessing the field via an interface.
+func (v *__DeclineControlPlaneInput) GetReason() string { return v.Reason }
+
 // __DecommissionInstanceInput is used internally by genqlient
 type __DecommissionInstanceInput struct {
 	Input DecommissionInstanceInput `json:"input"`
@@ -8255,6 +8631,18 @@ func (v *__DeleteWebhookInput) GetWebhookId() string { return v.WebhookId }
 
 // GetReason returns __DeleteWebhookInput.Reason, and is useful for accessing the field via an interface.
 func (v *__DeleteWebhookInput) GetReason() string { return v.Reason }
+
+// __DetachControlPlaneInput is used internally by genqlient
+type __DetachControlPlaneInput struct {
+	ShareId string `json:"shareId"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// GetShareId returns __DetachControlPlaneInput.ShareId, and is useful for accessing the field via an interface.
+func (v *__DetachControlPlaneInput) GetShareId() string { return v.ShareId }
+
+// GetReason returns __DetachControlPlaneInput.Reason, and is useful for accessing the field via an interface.
+func (v *__DetachControlPlaneInput) GetReason() string { return v.Reason }
 
 // __DrainMemberInput is used internally by genqlient
 type __DrainMemberInput struct {
@@ -8416,6 +8804,14 @@ type __GrantRoleInput struct {
 // GetInput returns __GrantRoleInput.Input, and is useful for accessing the field via an interface.
 func (v *__GrantRoleInput) GetInput() GrantRoleInput { return v.Input }
 
+// __ImpactOfInput is used internally by genqlient
+type __ImpactOfInput struct {
+	InstanceId string `json:"instanceId"`
+}
+
+// GetInstanceId returns __ImpactOfInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *__ImpactOfInput) GetInstanceId() string { return v.InstanceId }
+
 // __InvokeActionInput is used internally by genqlient
 type __InvokeActionInput struct {
 	Input InvokeActionInput `json:"input"`
@@ -8531,6 +8927,26 @@ func (v *__ListAuditEntriesInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ListAuditEntriesInput.After, and is useful for accessing the field via an interface.
 func (v *__ListAuditEntriesInput) GetAfter() string { return v.After }
+
+// __ListControlPlaneSharesInput is used internally by genqlient
+type __ListControlPlaneSharesInput struct {
+	ProjectId string `json:"projectId"`
+	Ended     bool   `json:"ended"`
+	First     int    `json:"first,omitempty"`
+	After     string `json:"after,omitempty"`
+}
+
+// GetProjectId returns __ListControlPlaneSharesInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ListControlPlaneSharesInput) GetProjectId() string { return v.ProjectId }
+
+// GetEnded returns __ListControlPlaneSharesInput.Ended, and is useful for accessing the field via an interface.
+func (v *__ListControlPlaneSharesInput) GetEnded() bool { return v.Ended }
+
+// GetFirst returns __ListControlPlaneSharesInput.First, and is useful for accessing the field via an interface.
+func (v *__ListControlPlaneSharesInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListControlPlaneSharesInput.After, and is useful for accessing the field via an interface.
+func (v *__ListControlPlaneSharesInput) GetAfter() string { return v.After }
 
 // __ListEntitlementsInput is used internally by genqlient
 type __ListEntitlementsInput struct {
@@ -8867,6 +9283,14 @@ type __NodeHeartbeatInput struct {
 
 // GetInput returns __NodeHeartbeatInput.Input, and is useful for accessing the field via an interface.
 func (v *__NodeHeartbeatInput) GetInput() NodeHeartbeatInput { return v.Input }
+
+// __OfferControlPlaneInput is used internally by genqlient
+type __OfferControlPlaneInput struct {
+	Input OfferControlPlaneInput `json:"input"`
+}
+
+// GetInput returns __OfferControlPlaneInput.Input, and is useful for accessing the field via an interface.
+func (v *__OfferControlPlaneInput) GetInput() OfferControlPlaneInput { return v.Input }
 
 // __PlanAddMembersInput is used internally by genqlient
 type __PlanAddMembersInput struct {
@@ -9307,6 +9731,91 @@ func (v *__WatchTimelineInput) GetInstanceId() string { return v.InstanceId }
 
 // GetAfter returns __WatchTimelineInput.After, and is useful for accessing the field via an interface.
 func (v *__WatchTimelineInput) GetAfter() string { return v.After }
+
+// __WithdrawControlPlaneInput is used internally by genqlient
+type __WithdrawControlPlaneInput struct {
+	ShareId string `json:"shareId"`
+	Reason  string `json:"reason"`
+}
+
+// GetShareId returns __WithdrawControlPlaneInput.ShareId, and is useful for accessing the field via an interface.
+func (v *__WithdrawControlPlaneInput) GetShareId() string { return v.ShareId }
+
+// GetReason returns __WithdrawControlPlaneInput.Reason, and is useful for accessing the field via an interface.
+func (v *__WithdrawControlPlaneInput) GetReason() string { return v.Reason }
+
+// The mutation executed by AcceptControlPlane.
+const AcceptControlPlane_Operation = `
+mutation AcceptControlPlane ($shareId: ID!, $reason: String) {
+	acceptControlPlane(shareId: $shareId, reason: $reason) {
+		... ControlPlaneShare
+	}
+}
+fragment ControlPlaneShare on ControlPlaneShare {
+	id
+	instanceId
+	ownerProjectId
+	projectId
+	status
+	reason
+	offeredBy
+	answeredBy
+	endReason
+	createdAt
+	answeredAt
+	endedAt
+	controlPlane {
+		... SharedControlPlane
+	}
+}
+fragment SharedControlPlane on SharedControlPlane {
+	instanceId
+	name
+	appSlug
+	appVersion
+	permissionFamily
+	status
+	health
+	actions {
+		... ActionSpec
+	}
+}
+fragment ActionSpec on ActionSpec {
+	name
+	displayName
+	permissionKey
+	risk
+	inputSchema
+	outputSchema
+}
+`
+
+func AcceptControlPlane(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	shareId string,
+	reason string,
+) (data_ *AcceptControlPlaneResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "AcceptControlPlane",
+		Query:  AcceptControlPlane_Operation,
+		Variables: &__AcceptControlPlaneInput{
+			ShareId: shareId,
+			Reason:  reason,
+		},
+	}
+
+	data_ = &AcceptControlPlaneResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
 
 // The mutation executed by AddMembers.
 const AddMembers_Operation = `
@@ -10337,6 +10846,79 @@ func CreateWebhook(
 	return data_, err_
 }
 
+// The mutation executed by DeclineControlPlane.
+const DeclineControlPlane_Operation = `
+mutation DeclineControlPlane ($shareId: ID!, $reason: String) {
+	declineControlPlane(shareId: $shareId, reason: $reason) {
+		... ControlPlaneShare
+	}
+}
+fragment ControlPlaneShare on ControlPlaneShare {
+	id
+	instanceId
+	ownerProjectId
+	projectId
+	status
+	reason
+	offeredBy
+	answeredBy
+	endReason
+	createdAt
+	answeredAt
+	endedAt
+	controlPlane {
+		... SharedControlPlane
+	}
+}
+fragment SharedControlPlane on SharedControlPlane {
+	instanceId
+	name
+	appSlug
+	appVersion
+	permissionFamily
+	status
+	health
+	actions {
+		... ActionSpec
+	}
+}
+fragment ActionSpec on ActionSpec {
+	name
+	displayName
+	permissionKey
+	risk
+	inputSchema
+	outputSchema
+}
+`
+
+func DeclineControlPlane(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	shareId string,
+	reason string,
+) (data_ *DeclineControlPlaneResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "DeclineControlPlane",
+		Query:  DeclineControlPlane_Operation,
+		Variables: &__DeclineControlPlaneInput{
+			ShareId: shareId,
+			Reason:  reason,
+		},
+	}
+
+	data_ = &DeclineControlPlaneResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by DecommissionInstance.
 const DecommissionInstance_Operation = `
 mutation DecommissionInstance ($input: DecommissionInstanceInput!) {
@@ -10592,6 +11174,79 @@ func DeleteWebhook(
 	}
 
 	data_ = &DeleteWebhookResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by DetachControlPlane.
+const DetachControlPlane_Operation = `
+mutation DetachControlPlane ($shareId: ID!, $reason: String) {
+	detachControlPlane(shareId: $shareId, reason: $reason) {
+		... ControlPlaneShare
+	}
+}
+fragment ControlPlaneShare on ControlPlaneShare {
+	id
+	instanceId
+	ownerProjectId
+	projectId
+	status
+	reason
+	offeredBy
+	answeredBy
+	endReason
+	createdAt
+	answeredAt
+	endedAt
+	controlPlane {
+		... SharedControlPlane
+	}
+}
+fragment SharedControlPlane on SharedControlPlane {
+	instanceId
+	name
+	appSlug
+	appVersion
+	permissionFamily
+	status
+	health
+	actions {
+		... ActionSpec
+	}
+}
+fragment ActionSpec on ActionSpec {
+	name
+	displayName
+	permissionKey
+	risk
+	inputSchema
+	outputSchema
+}
+`
+
+func DetachControlPlane(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	shareId string,
+	reason string,
+) (data_ *DetachControlPlaneResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "DetachControlPlane",
+		Query:  DetachControlPlane_Operation,
+		Variables: &__DetachControlPlaneInput{
+			ShareId: shareId,
+			Reason:  reason,
+		},
+	}
+
+	data_ = &DetachControlPlaneResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -11941,6 +12596,54 @@ func GrantRole(
 	return data_, err_
 }
 
+// The query executed by ImpactOf.
+const ImpactOf_Operation = `
+query ImpactOf ($instanceId: ID!) {
+	impactOf(instanceId: $instanceId) {
+		... Impact
+	}
+}
+fragment Impact on Impact {
+	instanceId
+	controlPlaneScope
+	projects {
+		projectId
+		displayName
+		attachedAt
+		subjects
+		recentActions
+	}
+	attachedTotal
+	membersTotal
+	openOperations
+}
+`
+
+func ImpactOf(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	instanceId string,
+) (data_ *ImpactOfResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ImpactOf",
+		Query:  ImpactOf_Operation,
+		Variables: &__ImpactOfInput{
+			InstanceId: instanceId,
+		},
+	}
+
+	data_ = &ImpactOfResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by InvokeAction.
 const InvokeAction_Operation = `
 mutation InvokeAction ($input: InvokeActionInput!) {
@@ -12624,6 +13327,95 @@ func ListAuditEntries(
 	}
 
 	data_ = &ListAuditEntriesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListControlPlaneShares.
+const ListControlPlaneShares_Operation = `
+query ListControlPlaneShares ($projectId: ID!, $ended: Boolean!, $first: Int, $after: String) {
+	controlPlaneShares(projectId: $projectId, ended: $ended, first: $first, after: $after) {
+		edges {
+			cursor
+			node {
+				... ControlPlaneShare
+			}
+		}
+		pageInfo {
+			... PageInfo
+		}
+	}
+}
+fragment ControlPlaneShare on ControlPlaneShare {
+	id
+	instanceId
+	ownerProjectId
+	projectId
+	status
+	reason
+	offeredBy
+	answeredBy
+	endReason
+	createdAt
+	answeredAt
+	endedAt
+	controlPlane {
+		... SharedControlPlane
+	}
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+fragment SharedControlPlane on SharedControlPlane {
+	instanceId
+	name
+	appSlug
+	appVersion
+	permissionFamily
+	status
+	health
+	actions {
+		... ActionSpec
+	}
+}
+fragment ActionSpec on ActionSpec {
+	name
+	displayName
+	permissionKey
+	risk
+	inputSchema
+	outputSchema
+}
+`
+
+func ListControlPlaneShares(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	projectId string,
+	ended bool,
+	first int,
+	after string,
+) (data_ *ListControlPlaneSharesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListControlPlaneShares",
+		Query:  ListControlPlaneShares_Operation,
+		Variables: &__ListControlPlaneSharesInput{
+			ProjectId: projectId,
+			Ended:     ended,
+			First:     first,
+			After:     after,
+		},
+	}
+
+	data_ = &ListControlPlaneSharesResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -14264,6 +15056,77 @@ func NodeHeartbeat(
 	return data_, err_
 }
 
+// The mutation executed by OfferControlPlane.
+const OfferControlPlane_Operation = `
+mutation OfferControlPlane ($input: OfferControlPlaneInput!) {
+	offerControlPlane(input: $input) {
+		... ControlPlaneShare
+	}
+}
+fragment ControlPlaneShare on ControlPlaneShare {
+	id
+	instanceId
+	ownerProjectId
+	projectId
+	status
+	reason
+	offeredBy
+	answeredBy
+	endReason
+	createdAt
+	answeredAt
+	endedAt
+	controlPlane {
+		... SharedControlPlane
+	}
+}
+fragment SharedControlPlane on SharedControlPlane {
+	instanceId
+	name
+	appSlug
+	appVersion
+	permissionFamily
+	status
+	health
+	actions {
+		... ActionSpec
+	}
+}
+fragment ActionSpec on ActionSpec {
+	name
+	displayName
+	permissionKey
+	risk
+	inputSchema
+	outputSchema
+}
+`
+
+func OfferControlPlane(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input OfferControlPlaneInput,
+) (data_ *OfferControlPlaneResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "OfferControlPlane",
+		Query:  OfferControlPlane_Operation,
+		Variables: &__OfferControlPlaneInput{
+			Input: input,
+		},
+	}
+
+	data_ = &OfferControlPlaneResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by PlanAddMembers.
 const PlanAddMembers_Operation = `
 query PlanAddMembers ($input: PlanAddMembersInput!) {
@@ -14295,6 +15158,9 @@ fragment Plan on Plan {
 		... Operation
 	}
 	change
+	impact {
+		... Impact
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -14347,6 +15213,20 @@ fragment Operation on Operation {
 	createdAt
 	startedAt
 	endedAt
+}
+fragment Impact on Impact {
+	instanceId
+	controlPlaneScope
+	projects {
+		projectId
+		displayName
+		attachedAt
+		subjects
+		recentActions
+	}
+	attachedTotal
+	membersTotal
+	openOperations
 }
 fragment Member on Member {
 	id
@@ -14448,6 +15328,9 @@ fragment Plan on Plan {
 		... Operation
 	}
 	change
+	impact {
+		... Impact
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -14500,6 +15383,20 @@ fragment Operation on Operation {
 	createdAt
 	startedAt
 	endedAt
+}
+fragment Impact on Impact {
+	instanceId
+	controlPlaneScope
+	projects {
+		projectId
+		displayName
+		attachedAt
+		subjects
+		recentActions
+	}
+	attachedTotal
+	membersTotal
+	openOperations
 }
 fragment Member on Member {
 	id
@@ -14601,6 +15498,9 @@ fragment Plan on Plan {
 		... Operation
 	}
 	change
+	impact {
+		... Impact
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -14653,6 +15553,20 @@ fragment Operation on Operation {
 	createdAt
 	startedAt
 	endedAt
+}
+fragment Impact on Impact {
+	instanceId
+	controlPlaneScope
+	projects {
+		projectId
+		displayName
+		attachedAt
+		subjects
+		recentActions
+	}
+	attachedTotal
+	membersTotal
+	openOperations
 }
 fragment Member on Member {
 	id
@@ -14754,6 +15668,9 @@ fragment Plan on Plan {
 		... Operation
 	}
 	change
+	impact {
+		... Impact
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -14806,6 +15723,20 @@ fragment Operation on Operation {
 	createdAt
 	startedAt
 	endedAt
+}
+fragment Impact on Impact {
+	instanceId
+	controlPlaneScope
+	projects {
+		projectId
+		displayName
+		attachedAt
+		subjects
+		recentActions
+	}
+	attachedTotal
+	membersTotal
+	openOperations
 }
 fragment Member on Member {
 	id
@@ -14907,6 +15838,9 @@ fragment Plan on Plan {
 		... Operation
 	}
 	change
+	impact {
+		... Impact
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -14959,6 +15893,20 @@ fragment Operation on Operation {
 	createdAt
 	startedAt
 	endedAt
+}
+fragment Impact on Impact {
+	instanceId
+	controlPlaneScope
+	projects {
+		projectId
+		displayName
+		attachedAt
+		subjects
+		recentActions
+	}
+	attachedTotal
+	membersTotal
+	openOperations
 }
 fragment Member on Member {
 	id
@@ -15060,6 +16008,9 @@ fragment Plan on Plan {
 		... Operation
 	}
 	change
+	impact {
+		... Impact
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -15112,6 +16063,20 @@ fragment Operation on Operation {
 	createdAt
 	startedAt
 	endedAt
+}
+fragment Impact on Impact {
+	instanceId
+	controlPlaneScope
+	projects {
+		projectId
+		displayName
+		attachedAt
+		subjects
+		recentActions
+	}
+	attachedTotal
+	membersTotal
+	openOperations
 }
 fragment Member on Member {
 	id
@@ -15213,6 +16178,9 @@ fragment Plan on Plan {
 		... Operation
 	}
 	change
+	impact {
+		... Impact
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -15265,6 +16233,20 @@ fragment Operation on Operation {
 	createdAt
 	startedAt
 	endedAt
+}
+fragment Impact on Impact {
+	instanceId
+	controlPlaneScope
+	projects {
+		projectId
+		displayName
+		attachedAt
+		subjects
+		recentActions
+	}
+	attachedTotal
+	membersTotal
+	openOperations
 }
 fragment Member on Member {
 	id
@@ -18061,4 +19043,77 @@ func WatchTimelineForwardData(interfaceChan interface{}, jsonRawMsg json.RawMess
 	}
 	dataChan_ <- wsResp
 	return nil
+}
+
+// The mutation executed by WithdrawControlPlane.
+const WithdrawControlPlane_Operation = `
+mutation WithdrawControlPlane ($shareId: ID!, $reason: String!) {
+	withdrawControlPlane(shareId: $shareId, reason: $reason) {
+		... ControlPlaneShare
+	}
+}
+fragment ControlPlaneShare on ControlPlaneShare {
+	id
+	instanceId
+	ownerProjectId
+	projectId
+	status
+	reason
+	offeredBy
+	answeredBy
+	endReason
+	createdAt
+	answeredAt
+	endedAt
+	controlPlane {
+		... SharedControlPlane
+	}
+}
+fragment SharedControlPlane on SharedControlPlane {
+	instanceId
+	name
+	appSlug
+	appVersion
+	permissionFamily
+	status
+	health
+	actions {
+		... ActionSpec
+	}
+}
+fragment ActionSpec on ActionSpec {
+	name
+	displayName
+	permissionKey
+	risk
+	inputSchema
+	outputSchema
+}
+`
+
+func WithdrawControlPlane(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	shareId string,
+	reason string,
+) (data_ *WithdrawControlPlaneResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "WithdrawControlPlane",
+		Query:  WithdrawControlPlane_Operation,
+		Variables: &__WithdrawControlPlaneInput{
+			ShareId: shareId,
+			Reason:  reason,
+		},
+	}
+
+	data_ = &WithdrawControlPlaneResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
 }
