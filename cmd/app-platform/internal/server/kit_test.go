@@ -32,16 +32,32 @@ type bench struct {
 	url string
 }
 
-func newBench(t *testing.T) *bench {
+// newBench is a bench with what change makes of the configuration.
+func newBench(t *testing.T, change ...func(*Config)) *bench {
+	t.Helper()
+	return newLoggedBench(t, slog.New(slog.DiscardHandler), change...)
+}
+
+// newLoggedBench is newBench whose server logs.
+func newLoggedBench(t *testing.T, log *slog.Logger, change ...func(*Config)) *bench {
+	t.Helper()
+	return newBenchWith(t, slog.New(slog.DiscardHandler), change...)
+}
+
+// newBenchWith is newBench with a log.
+func newBenchWith(t *testing.T, log *slog.Logger, change ...func(*Config)) *bench {
 	t.Helper()
 	kit := platformtest.New(t)
 	config := Defaults()
 	config.DatabaseURL, config.PublicURL = kit.DSN, platformtest.Issuer
 	config.AdapterHosts, config.Listen = []string{"127.0.0.0/8"}, []string{"127.0.0.1:0"}
+	for _, one := range change {
+		one(config)
+	}
 	require.NoError(t, config.complete())
 	vault, err := custody.Open(t.Context(), "", t.TempDir())
 	require.NoError(t, err)
-	p := &platform{config: config, log: slog.New(slog.DiscardHandler), db: kit.DB, hub: kit.Hub, ring: kit.Ring, vault: vault}
+	p := &platform{config: config, log: log, db: kit.DB, hub: kit.Hub, ring: kit.Ring, vault: vault}
 	ctx, cancel := context.WithCancel(context.Background())
 	group, ctx := errgroup.WithContext(ctx)
 	handler, _, err := p.handler(ctx, group)
