@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -206,7 +207,7 @@ func (p *parser) words(path string, of list) ([]string, error) {
 		p.bad(fault.BadValue, path, "must be a list of texts")
 		return []string{}, p.drop(open)
 	}
-	found := []string{}
+	found, seen := []string{}, make(map[string]bool)
 	for i := 0; p.decoder.More(); i++ {
 		token, err := p.decoder.Token()
 		if err != nil {
@@ -215,10 +216,14 @@ func (p *parser) words(path string, of list) ([]string, error) {
 		if i == maxList {
 			p.bad(fault.TooLong, path, "may have %d words", maxList)
 		}
-		if word, ok := p.word(fmt.Sprintf("%s.%d", path, i), of, token); ok && i < maxList {
-			if slices.Contains(found, word) {
-				p.bad(fault.Duplicate, fmt.Sprintf("%s.%d", path, i), "stands twice")
-			}
+		word, code, wrong := wordOf(of, token)
+		if wrong == "" && seen[word] {
+			code, wrong = fault.Duplicate, "stands twice"
+		}
+		if wrong != "" {
+			p.bad(code, path+"."+strconv.Itoa(i), "%s", wrong)
+		}
+		if seen[word] = true; wrong == "" && i < maxList {
 			found = append(found, word)
 		}
 		if err := p.drop(token); err != nil {
@@ -229,18 +234,17 @@ func (p *parser) words(path string, of list) ([]string, error) {
 	return found, err
 }
 
-// word is a word of a dimension in its normal form; false when it is none, which is noted.
-func (p *parser) word(path string, of list, token json.Token) (string, bool) {
+// wordOf is a word of a dimension in its normal form, or what is wrong with it.
+func wordOf(of list, token json.Token) (word string, code fault.Code, wrong string) {
 	word, ok := token.(string)
 	if !ok || word == "" || len(word) > maxWord {
-		p.bad(fault.BadValue, path, "must be a text of 1 to %d bytes", maxWord)
-		return "", false
+		return "", fault.BadValue, fmt.Sprintf("must be a text of 1 to %d bytes", maxWord)
 	}
 	normal, want := normalise(of, word)
 	if want != "" {
-		p.bad(fault.BadValue, path, "must be %s", want)
+		return "", fault.BadValue, "must be " + want
 	}
-	return normal, want == ""
+	return normal, "", ""
 }
 
 // normalise is a word in its normal form, or what it must be.

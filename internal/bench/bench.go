@@ -29,6 +29,9 @@ var subjects = []struct {
 	measure func(context.Context, *bench) error
 }{
 	{"permission", measurePermission},
+	{"policy", measurePolicy},
+	{"token", measureToken},
+	{"rls", measureRLS},
 	{"detail", measureDetail},
 	{"list", measureList},
 	{"fanout", measureFanout},

@@ -43,7 +43,7 @@ func TestEverySubjectIsMeasuredBesideItsReference(t *testing.T) {
 	require.NoError(t, err)
 	var text strings.Builder
 	sheet.print(&text)
-	for _, figure := range []string{"permission decision", "detail, requests/s", "first 50 list, requests/s", "fan-out to 9 sockets, messages/s",
+	for _, figure := range []string{"permission decision", "policy of a launch", "verification of a signed token", "detail query under row-level security", "detail, requests/s", "first 50 list, requests/s", "fan-out to 9 sockets, messages/s",
 		"fan-out to 9 sockets, p99", "memory of a socket", "operations/s, p50", "operations/s, p99", "accepted to ended",
 		"accepted to succeeded, one worker process", "three worker processes, beside one", "resident memory after 3, 15 and 30", "20 operations that wait for an adapter: questions",
 		"a tenant's only operation", "a claim of 8", "first 50 events of a timeline"} {

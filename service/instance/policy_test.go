@@ -3,8 +3,10 @@ package instance_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -236,4 +238,41 @@ func TestPolicyRulesUpgradesAndNeverTheWayBack(t *testing.T) {
 	b.SQL(`UPDATE entitlement SET revoked_at = now()`)
 	_, err = b.service.Rollback(b.ctx, instance.RollbackInput{InstanceID: started.Instance.ID, DeadlineSeconds: 600, Reason: "a test", IdempotencyKey: "r"})
 	require.NoError(t, err, "going back is never policy's to refuse")
+}
+
+// counted counts the statements of a database.
+type counted struct{ statements atomic.Int64 }
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (c *counted) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	c.statements.Add(1)
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (c *counted) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func TestPolicyCostsALaunchOneStatement(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	counter := &counted{}
+	traced, err := tx.Open(t.Context(), b.DSN, tx.Options{Connections: 1, Tracer: counter})
+	require.NoError(t, err)
+	t.Cleanup(traced.Close)
+	service := &instance.Service{DB: traced}
+	launch := func(key string, allocation ids.ID) int64 {
+		before := counter.statements.Load()
+		_, err := service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {
+			in.Name, in.IdempotencyKey, in.AllocationIDs = key, key, []ids.ID{allocation}
+		}))
+		require.NoError(t, err)
+		return counter.statements.Load() - before
+	}
+	launch("warm", b.allocation().ID)
+	without := launch("without", b.one.ID)
+	ceilings := `{"maxMembers":100,"maxGpus":100,"maxInstances":100,"maxMembersPerInstance":100}`
+	b.Policy(nil, ceilings)
+	b.Policy(b.project, ceilings)
+	b.SQL(`UPDATE entitlement SET max_instances = 100, max_gpus = 100`)
+	require.LessOrEqual(t, launch("within", b.two.ID)-without, int64(1))
 }
