@@ -1,5 +1,7 @@
 package server
 
+import "maps"
+
 // arguments are what a root field is called with.
 type arguments map[string]any
 
@@ -16,7 +18,12 @@ var recipes = map[string]func(v, a *house) []arguments{
 		}
 		return all
 	},
-	"query viewer":          none,
+	"query viewer":         none,
+	"query roles":          none,
+	"query permissionKeys": none,
+	"query roleBindings": func(v, _ *house) []arguments {
+		return []arguments{{"tenantId": v.Tenant}, {"projectId": v.Project}, {"projectId": v.Project, "ended": true}}
+	},
 	"query project":         func(v, _ *house) []arguments { return one("id", v.Project) },
 	"query users":           func(v, _ *house) []arguments { return one("tenantId", v.Tenant) },
 	"query serviceAccounts": inProject,
@@ -36,7 +43,7 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"query operations":      inProject,
 	"query auditEntries":    inProject,
 	"query searchAudit": func(v, _ *house) []arguments {
-		return []arguments{{"filter": object{"projectId": v.Project}}, {"filter": object{"tenantId": v.Tenant}}, {"filter": object{"objectId": v.Instance}}}
+		return []arguments{{"filter": object{"projectId": v.Project}}, {"filter": object{"tenantId": v.Tenant}}}
 	},
 	"query auditChain":       none,
 	"query auditCheckpoints": none,
@@ -46,7 +53,11 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"mutation breakGlassGrantRole": plain(func(v, a *house) []object {
 		return []object{{"subjectId": a.User, "role": "tenant_admin", "tenantId": v.Tenant, "durationMinutes": 60, "reason": "I should like to be another tenant's admin"}}
 	}),
-	"query member":    func(v, _ *house) []arguments { return one("id", v.Member) },
+	"query member": func(v, _ *house) []arguments { return one("id", v.Member) },
+	"query controlPlaneShares": func(v, _ *house) []arguments {
+		return []arguments{{"projectId": v.Project, "ended": true}, {"projectId": v.Sibling}}
+	},
+	"query impactOf":  func(v, _ *house) []arguments { return one("instanceId", v.Instance) },
 	"query orphans":   func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "resolved": true}} },
 	"query skuPrices": none,
 	"query explainPermission": plain(func(v, _ *house) []object {
@@ -56,7 +67,12 @@ var recipes = map[string]func(v, a *house) []arguments{
 			{"permissionKey": "project.read", "subjectId": v.Account},
 		}
 	}),
-	"query runtimeSecrets": func(v, _ *house) []arguments { return []arguments{{"instanceId": v.Instance, "ended": true}} },
+	"query policyOverlays":  func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project}, {"tenantId": v.Tenant}} },
+	"query effectivePolicy": inProject,
+	"query previewPolicy":   overlays,
+	"mutation setPolicy":    overlays,
+	"query entitlements":    func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "ended": true}} },
+	"query runtimeSecrets":  func(v, _ *house) []arguments { return []arguments{{"instanceId": v.Instance, "ended": true}} },
 	// The attacker's own instance with the victim's allocation is in the tests of the verb.
 	"query planAddMembers": plain(func(v, _ *house) []object {
 		return []object{
@@ -72,6 +88,20 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"query planUpgradeInstance":      plain(func(v, _ *house) []object { return []object{{"instanceId": v.Instance, "config": object{}}} }),
 	"query planRollbackInstance":     plain(func(v, _ *house) []object { return []object{{"instanceId": v.Instance}} }),
 	"query planDecommissionInstance": plain(func(v, _ *house) []object { return []object{{"instanceId": v.Instance, "force": true}} }),
+
+	"query webhooks":          inProject,
+	"query webhookDeliveries": func(v, _ *house) []arguments { return one("webhookId", v.Webhook) },
+
+	"mutation createWebhook": input(func(v, _ *house) []object {
+		return []object{{"projectId": v.Project, "url": "https://hooks.test/mine", "eventTypes": []string{"apps.*"}}}
+	}),
+	"mutation updateWebhook": plain(func(v, _ *house) []object {
+		return []object{{"webhookId": v.Webhook, "url": "https://hooks.test/mine"}, {"webhookId": v.Webhook, "paused": false}}
+	}),
+	"mutation deleteWebhook":       func(v, _ *house) []arguments { return one("webhookId", v.Webhook) },
+	"mutation rotateWebhookSecret": func(v, _ *house) []arguments { return one("webhookId", v.Webhook) },
+	"mutation replayWebhook":       func(v, _ *house) []arguments { return []arguments{{"webhookId": v.Webhook, "after": "p0.0.0"}} },
+	"mutation redeliverWebhook":    func(v, _ *house) []arguments { return one("deliveryId", v.Delivery) },
 
 	"mutation createTenant": input(func(_, _ *house) []object { return []object{{"slug": "mine", "displayName": "Mine"}} }),
 	"mutation createProject": input(func(v, _ *house) []object {
@@ -92,6 +122,27 @@ var recipes = map[string]func(v, a *house) []arguments{
 		}
 	}),
 	"mutation revokeRole": func(v, _ *house) []arguments { return one("bindingId", v.Binding) },
+	"mutation updateTenant": plain(func(v, _ *house) []object {
+		return []object{{"tenantId": v.Tenant, "displayName": "Mine"}}
+	}),
+	"mutation updateProject": plain(func(v, _ *house) []object {
+		return []object{{"projectId": v.Project, "displayName": "Mine"}}
+	}),
+	"mutation deleteProject": func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "reason": "mine"}} },
+	"mutation updateUser": plain(func(v, _ *house) []object {
+		return []object{{"userId": v.User, "disabled": true}, {"userId": v.User, "displayName": "Mine"}}
+	}),
+	"mutation endSession":       func(v, _ *house) []arguments { return one("sessionId", v.Session) },
+	"mutation logoutEverywhere": func(v, _ *house) []arguments { return one("userId", v.User) },
+	"mutation updateServiceAccount": plain(func(v, a *house) []object {
+		return []object{
+			{"serviceAccountId": v.Account, "permissionKeys": []string{"project.read"}},
+			{"serviceAccountId": v.Account, "limits": object{}},
+			{"serviceAccountId": v.Account, "limits": object{"objectIds": []any{a.Instance}}},
+		}
+	}),
+	"mutation deleteServiceAccount":    func(v, _ *house) []arguments { return one("serviceAccountId", v.Account) },
+	"mutation rotateServiceAccountKey": plain(func(v, _ *house) []object { return []object{{"keyId": v.Key, "overlapSeconds": 0}} }),
 	"mutation createServiceAccount": input(func(v, _ *house) []object {
 		return []object{{"projectId": v.Project, "name": "mallory", "permissionKeys": []string{"apps.instance.read"}}}
 	}),
@@ -173,9 +224,24 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"mutation setProjectQuota": plain(func(v, _ *house) []object {
 		return []object{{"projectId": v.Project, "maxMembers": 0, "reason": "mine"}}
 	}),
-	"mutation invokeAction": input(func(v, _ *house) []object {
-		return []object{{"instanceId": v.Instance, "action": "queue.read"}}
+	"mutation invokeAction": input(func(v, a *house) []object {
+		return []object{
+			{"instanceId": v.Instance, "action": "queue.read"}, {"instanceId": v.Instance, "action": "queue.read", "projectId": v.Sibling},
+			{"instanceId": v.Instance, "action": "queue.read", "projectId": a.Project},
+		}
 	}),
+	"mutation offerControlPlane": input(func(v, a *house) []object {
+		return []object{
+			{"instanceId": v.Instance, "projectId": a.Project, "reason": "mine"}, {"instanceId": v.Instance, "projectId": v.Sibling, "reason": "mine"},
+			{"instanceId": a.Instance, "projectId": v.Project, "reason": "mine"},
+		}
+	}),
+	"mutation acceptControlPlane":  func(v, _ *house) []arguments { return one("shareId", v.Share) },
+	"mutation declineControlPlane": func(v, _ *house) []arguments { return one("shareId", v.Share) },
+	"mutation withdrawControlPlane": func(v, _ *house) []arguments {
+		return []arguments{{"shareId": v.Share, "reason": "mine"}}
+	},
+	"mutation detachControlPlane": func(v, _ *house) []arguments { return one("shareId", v.Share) },
 
 	"mutation createNodeEnrolment": plain(func(_, _ *house) []object { return []object{{"name": "mine"}} }),
 	"mutation enrolNode": plain(func(_, _ *house) []object {
@@ -217,6 +283,16 @@ func ofMember(v, a *house) []arguments {
 
 func changeOfMember(v, a *house) []arguments {
 	return input(func(v, _ *house) []object { return []object{{"memberId": v.Member, "reason": "mine"}} })(v, a)
+}
+
+// overlays are those that somebody else would write, on every level.
+func overlays(v, a *house) []arguments {
+	return plain(func(v, _ *house) []object {
+		rest := object{"document": object{"maxMembers": 0}, "expectedRevision": 0, "reason": "mine"}
+		ofProject, ofTenant := maps.Clone(rest), maps.Clone(rest)
+		ofProject["projectId"], ofTenant["tenantId"] = v.Project, v.Tenant
+		return []object{ofProject, ofTenant, rest}
+	})(v, a)
 }
 
 func entitlement(v, _ *house) []arguments {

@@ -19,7 +19,7 @@ import (
 type house struct {
 	Tenant, Project, User, Binding, Account, Key, App, Slug, Manifest, Artifact, Adapter  ids.ID
 	Node, Free, Used, Instance, Member, Operation, Step, Event, Task, Entitlement, Record ids.ID
-	Generation, Orphan, Secret                                                            ids.ID
+	Generation, Orphan, Share, Sibling, Secret, Webhook, Delivery, Session                ids.ID
 
 	project   *db.Project
 	operation *db.Operation
@@ -102,6 +102,7 @@ func (b *bench) find(h *house) {
 	one := func(to *ids.ID, statement string, args ...any) {
 		require.NoError(b.t, b.Admin.QueryRow(b.t.Context(), statement, args...).Scan(to))
 	}
+	one(&h.Session, `SELECT id FROM session WHERE user_id = $1`, h.User)
 	one(&h.Key, `SELECT id FROM service_account_key WHERE service_account_id = $1`, h.Account)
 	one(&h.Entitlement, `SELECT id FROM entitlement WHERE project_id = $1`, h.Project)
 	one(&h.Member, `SELECT id FROM member WHERE instance_id = $1`, h.Instance)
@@ -118,6 +119,15 @@ func (b *bench) add(h *house, instance *db.Instance) {
 		SetNumber(1).SetManifestID(h.Manifest).SetAppVersion(instance.AppVersion).SetConfig([]byte(`{}`)).Exec(ctx))
 	require.NoError(b.t, b.Ent.Orphan.Create().SetID(h.Orphan).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
 		SetKind(lifecycle.OrphanNodeResidue).SetOwner("node").SetMemberID(h.Member).SetNodeID(h.Node).SetOperationID(h.Operation).Exec(ctx))
+	h.Webhook, h.Delivery = ids.New(ids.Webhook), ids.New(ids.WebhookDelivery)
+	require.NoError(b.t, b.Ent.Webhook.Create().SetID(h.Webhook).SetTenantID(h.Tenant).SetProjectID(h.Project).SetURL("https://hooks.test/x").
+		SetEventTypes([]string{"apps.*"}).SetFamilies([]string{"apps"}).SetSecret([]byte("sealed")).SetStatus(lifecycle.WebhookPaused).Exec(ctx))
+	require.NoError(b.t, b.Ent.WebhookDelivery.Create().SetID(h.Delivery).SetTenantID(h.Tenant).SetProjectID(h.Project).SetWebhookID(h.Webhook).
+		SetEventID(h.Event).SetEventType("apps.instance.requested").SetState(lifecycle.DeliveryDead).Exec(ctx))
+	h.Share, h.Sibling = ids.New(ids.ControlPlane), b.Kit.Project(&db.Tenant{ID: h.Tenant}).ID
+	b.SQL(`UPDATE instance SET control_plane_scope = 'TENANT' WHERE id = $1`, h.Instance)
+	require.NoError(b.t, b.Ent.ControlPlaneShare.Create().SetID(h.Share).SetTenantID(h.Tenant).SetProjectID(h.Sibling).SetOwnerProjectID(h.Project).
+		SetInstanceID(h.Instance).SetReason("one for all").Exec(ctx))
 	h.Secret = ids.New(ids.RuntimeSecret)
 	require.NoError(b.t, b.Ent.RuntimeSecret.Create().SetID(h.Secret).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
 		SetMemberID(h.Member).SetNodeID(h.Node).SetPurpose("joining").SetAudience(lifecycle.SecretForNode).SetDelivery(lifecycle.DeliverOnce).
