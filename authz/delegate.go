@@ -2,6 +2,7 @@ package authz
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -20,6 +21,26 @@ func RequireGrant(actor *Actor, role Role, tenantID, projectID ids.ID) error {
 		return err
 	}
 	return mayDelegate(actor, RoleMask(role), tenantID, projectID)
+}
+
+// never is when what has no end would end.
+var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// RequireGrantUntil is RequireGrant for a role that lasts until a moment, zero for never, given the bindings that a person holds
+// now: nobody gives a role, to themselves least of all, for longer than they could give it (FORBIDDEN).
+func RequireGrantUntil(actor *Actor, bindings []Binding, role Role, tenantID, projectID ids.ID, ends time.Time) error {
+	if err := RequireGrant(actor, role, tenantID, projectID); err != nil {
+		return err
+	}
+	last := never
+	if !ends.IsZero() && ends.Before(never) {
+		last = ends.Add(-time.Microsecond) // a binding ends with the microsecond it is stored by
+	}
+	if RequireGrant(NewActor(actor.Subject, bindings, nil, last), role, tenantID, projectID) != nil {
+		return fault.New(fault.Forbidden, "nobody can give a role for longer than they hold what it takes to give it").
+			With(fault.Reason{Code: fault.PermissionMissing, Message: BindingGrant.String()})
+	}
+	return nil
 }
 
 // RequireDelegate checks the allow-list that an actor gives a service account of the project: every name must be

@@ -29,7 +29,7 @@ type GrantRoleInput struct {
 }
 
 // GrantRole gives a role. Key: identity.binding.grant at the scope, and nobody gives keys they
-// lack. A role inside a tenant goes to its own people or to platform staff, one at platform scope
+// lack, nor for longer than they hold it. A role inside a tenant goes to its own people or to platform staff, one at platform scope
 // to staff alone (FAILED_PRECONDITION). A live binding that is the same is answered, not repeated.
 func (s *Service) GrantRole(ctx context.Context, in GrantRoleInput) (out *db.RoleBinding, err error) {
 	var input check.Input
@@ -58,7 +58,7 @@ func grantRole(ctx context.Context, t *tx.Tx, role authz.Role, in GrantRoleInput
 	if err := role.BindableAt(authz.Binding{TenantID: object.TenantID, ProjectID: object.ProjectID}.Scope()); err != nil {
 		return nil, fault.From(err).At("input.role")
 	}
-	if err := authz.RequireGrant(t.Actor, role, object.TenantID, object.ProjectID); err != nil {
+	if err := mayGrant(ctx, t, role, object, in.ExpiresAt); err != nil {
 		return nil, audit.Refused(t, action, authz.BindingGrant, object, in.SubjectID, err)
 	}
 	subject, err := userOf(ctx, t, action, authz.BindingGrant, in.SubjectID)
@@ -85,6 +85,20 @@ func grantRole(ctx context.Context, t *tx.Tx, role authz.Role, in GrantRoleInput
 	}
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BindingGrant, Object: object, ObjectID: row.ID,
 		After: binding(row), Reason: in.Reason})
+}
+
+// mayGrant asks whether the caller holds what it takes to give the role, and for as long.
+func mayGrant(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Object, ends *time.Time) error {
+	held, err := t.RoleBinding.Query().Where(dbbinding.UserID(t.Actor.ID), dbbinding.RevokedAtIsNil(),
+		dbbinding.Or(dbbinding.ExpiresAtIsNil(), dbbinding.ExpiresAtGT(t.Now))).Limit(maxBindings).All(ctx)
+	if err != nil {
+		return fmt.Errorf("load the caller's roles: %w", err)
+	}
+	bindings := make([]authz.Binding, len(held))
+	for i, row := range held {
+		bindings[i] = authz.Binding{Role: authz.Role(row.Role), TenantID: deref(row.TenantID), ProjectID: deref(row.ProjectID), ExpiresAt: deref(row.ExpiresAt)}
+	}
+	return authz.RequireGrantUntil(t.Actor, bindings, role, object.TenantID, object.ProjectID, deref(ends))
 }
 
 // scopeOf is where a role is given: NOT_FOUND where the caller may not look, INVALID_ARGUMENT when
