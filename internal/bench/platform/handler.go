@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/transport/httpapi"
 	"github.com/gpuaas/app-platform/graph/transport/wsapi"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
@@ -78,7 +79,7 @@ func (p *platform) handler(ctx context.Context) (http.Handler, error) {
 
 // resolver is the root of the API with every service.
 func (p *platform) resolver() *graph.Resolver {
-	policy := adapterclient.Loopback()
+	policy := dial.Loopback()
 	calls := invoke.New(adapterclient.New(p.ring, policy), p.ring, p.config.Issuer+"/graphql")
 	instances := &instance.Service{DB: p.db, Actions: calls, Planner: calls}
 	members := &member.Service{DB: p.db, Planner: calls}

@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/bench/process"
+	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/event"
@@ -134,7 +135,7 @@ func (p *platform) serve(ctx context.Context, handler http.Handler) (string, err
 
 // work carries out operations.
 func (p *platform) work(ctx context.Context) error {
-	client := adapterclient.New(p.ring, adapterclient.Loopback())
+	client := adapterclient.New(p.ring, dial.Loopback())
 	defer client.Close()
 	worker := engine.NewProcess(p.db, p.log)
 	if err := worker.Register(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/dial"
 )
 
 const (
@@ -44,7 +45,7 @@ func startLoop(ctx context.Context, config Config, ring *token.Keyring) (*loop, 
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{pool: pool, ring: ring, client: adapterclient.New(ring, adapterclient.Loopback()), worker: ids.New(ids.Worker),
+	l := &loop{pool: pool, ring: ring, client: adapterclient.New(ring, dial.Loopback()), worker: ids.New(ids.Worker),
 		wake: make(chan struct{}, 1), slots: make(chan struct{}, concurrency), at: make(map[ids.ID]int64)}
 	if err := pool.QueryRow(ctx, `SELECT name, url FROM adapter LIMIT 1`).Scan(&l.target.Name, &l.target.URL); err != nil {
 		return nil, fmt.Errorf("look for the adapter: %w", err)
