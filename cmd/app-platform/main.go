@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gpuaas/app-platform/cmd/app-platform/internal/server"
+	_ "github.com/gpuaas/app-platform/internal/custody/keepers" // Vault and the clouds' key services
 )
 
 func main() {
@@ -29,7 +30,7 @@ func root() *cobra.Command {
 		Use: "app-platform", Short: "The control plane for clustered apps on a GPU cloud",
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	command.AddCommand(serveCommand(), migrateCommand(), bootstrapCommand())
+	command.AddCommand(serveCommand(), migrateCommand(), bootstrapCommand(), keysCommand(), secretsCommand())
 	return command
 }
 
@@ -73,6 +74,27 @@ func bootstrapCommand() *cobra.Command {
 	databaseFlag(command, &dsn)
 	command.Flags().StringVar(&email, "email", "operator@platform.local", "the operator's address")
 	command.Flags().StringVar(&name, "name", "Platform Operator", "the operator's name")
+	return command
+}
+
+func secretsCommand() *cobra.Command {
+	var config server.RewrapConfig
+	rewrap := &cobra.Command{
+		Use: "rewrap", Short: "Have every secret's key wrapped by the first keeper, while everything runs", Args: cobra.NoArgs,
+		Long: `Goes through all values in custody and has the key of each wrapped by --secrets-keeper, after it was unwrapped by the keeper that wrapped it
+until now. Values themselves are not opened. Run it once every server has the new keeper first and the old one as --secrets-keeper-previous;
+when it ends well, the old one can go. It may be interrupted and run again.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return server.Rewrap(cmd.Context(), config, cmd.OutOrStdout())
+		},
+	}
+	databaseFlag(rewrap, &config.DatabaseURL)
+	flags := rewrap.Flags()
+	flags.StringVar(&config.KeysDir, "keys-dir", server.Defaults().KeysDir, "folder of the local key")
+	server.KeeperFlags(flags, &config.Keeper, &config.Previous)
+	flags.BoolVar(&config.All, "all", false, "also what the first keeper wrapped already, as after it has rotated its own key")
+	command := &cobra.Command{Use: "secrets", Short: "Secrets in custody", Args: cobra.NoArgs}
+	command.AddCommand(rewrap)
 	return command
 }
 

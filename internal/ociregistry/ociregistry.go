@@ -1,8 +1,8 @@
 // Package ociregistry serves a small OCI registry from a folder.
 //
 // It is go-containerregistry's handler (with the referrers API) and its blobs on disk, plus what that one lacks: manifests are
-// kept on disk too, so that what was pinned by digest is still there after a restart. It has no authentication: it is for local
-// use, on listeners that its caller keeps local.
+// kept on disk too, so that what was pinned by digest is still there after a restart. By itself it lets everybody in; Auth guards it: pulls with the
+// platform's short-lived tokens, pushes with a password. It is for local use.
 package ociregistry
 
 import (

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -11,12 +12,15 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/authn"
+
 	"github.com/gpuaas/app-platform/internal/filelock"
 	"github.com/gpuaas/app-platform/internal/lab"
 	"github.com/gpuaas/app-platform/internal/ociregistry"
 	"github.com/gpuaas/app-platform/internal/postgres"
 	"github.com/gpuaas/app-platform/internal/prereq"
 	"github.com/gpuaas/app-platform/internal/supervise"
+	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
 // ErrInUse is returned by Up for a data folder that another rig holds.
@@ -27,6 +31,7 @@ type Config struct {
 	Dir         string           // the data folder; made when absent. Required
 	DatabaseURL string           // a superuser's URL of a server to use instead of an embedded one
 	Registry    string           // "127.0.0.1:PORT" of the registry; empty: the port of the last time, or a free one
+	Platform    string           // the platform's public address: the registry then takes its pull tokens and refuses everybody else. Empty: the registry is open
 	Throwaway   bool             // for tests: the database need not survive a crash
 	Plain       bool             // local nodes without namespaces even as root
 	Features    []prereq.Feature // what the machine needs beyond what the rig itself does
@@ -40,6 +45,7 @@ type Rig struct {
 	adminDSN string
 	registry *http.Server
 	address  string           // of the registry
+	password string           // of whoever pushes; empty while the registry is open
 	network  *lab.Network     // nil without namespaces
 	server   *postgres.Server // nil when it is not ours
 	failed   chan error       // the first program that ended by itself
@@ -208,10 +214,46 @@ func (r *Rig) startRegistry(context.Context) error {
 		return err
 	}
 	r.address = listener.Addr().String()
-	r.registry = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	guarded, err := r.guardRegistry(handler)
+	if err != nil {
+		return err
+	}
+	r.registry = &http.Server{Handler: guarded, ReadHeaderTimeout: 10 * time.Second}
 	r.stack.Push("registry", r.registry.Close)
 	r.serveRegistry(listener)
 	return nil
+}
+
+// pusher is the name of whoever pushes.
+const pusher = "push"
+
+// guardRegistry puts the registry behind the platform's tokens; the keys are fetched when the first token comes, as the
+// platform starts later.
+func (r *Rig) guardRegistry(handler http.Handler) (http.Handler, error) {
+	if r.cfg.Platform == "" {
+		return handler, nil
+	}
+	file := r.path("registry", "push-password")
+	kept, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		kept = []byte(rand.Text())
+		err = os.WriteFile(file, kept, 0o600)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.password = string(kept)
+	keys := adapter.NewKeySet(r.cfg.Platform+"/.well-known/jwks.json", nil)
+	auth := ociregistry.Auth{Hosts: []string{r.address}, Issuer: r.cfg.Platform, Key: keys.Key, User: pusher, Password: r.password}
+	return auth.Protect(handler), nil
+}
+
+// RegistryPush is what whoever pushes says to the registry; anonymous while it is open.
+func (r *Rig) RegistryPush() authn.Authenticator {
+	if r.password == "" {
+		return authn.Anonymous
+	}
+	return &authn.Basic{Username: pusher, Password: r.password}
 }
 
 // serveRegistry serves one more listener until the registry or the listener is closed.

@@ -27,7 +27,7 @@ func (s *Stack) roles(number int) string {
 func (s *Stack) startServer(ctx context.Context) error {
 	command := []string{
 		s.program("app-platform"), "serve", "--listen", s.config.Listen, "--public-url", s.URL, "--dev",
-		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(),
+		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(), "--registry-pull-tokens", s.RegistryAddr(),
 		"--roles", s.roles(1),
 	}
 	spec := supervise.Spec{Name: "server", Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN())}
@@ -65,7 +65,7 @@ func (s *Stack) startOthers(ctx context.Context) error {
 			Name: name, Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN()),
 			Command: []string{
 				s.program("app-platform"), "serve", "--listen", address, "--public-url", s.URL, "--dev",
-				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(),
+				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(), "--registry-pull-tokens", s.RegistryAddr(),
 				"--roles", s.roles(i),
 			},
 		})

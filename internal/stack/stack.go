@@ -163,7 +163,7 @@ func (s *Stack) reserve(ctx context.Context) error {
 func (s *Stack) ground(ctx context.Context) (err error) {
 	rooted := os.Geteuid() == 0 && !s.config.Plain
 	cfg := rig.Config{
-		Dir: s.config.Dir, DatabaseURL: s.config.DatabaseURL, Plain: s.config.Plain, Throwaway: s.config.Throwaway, Out: s.config.Out,
+		Dir: s.config.Dir, DatabaseURL: s.config.DatabaseURL, Platform: s.URL, Plain: s.config.Plain, Throwaway: s.config.Throwaway, Out: s.config.Out,
 	}
 	var apps []App
 	for _, app := range s.config.Apps {

@@ -26,6 +26,10 @@ type Config struct {
 	KeysDir    string
 	// SecretsKeeper names the keeper of secrets by URL; empty for a local key in KeysDir.
 	SecretsKeeper string
+	// SecretsKeepersBefore still unwrap what they wrapped, until it was wrapped anew.
+	SecretsKeepersBefore []string
+	// PullTokens are registries that take the platform's own pull tokens: host:port.
+	PullTokens []string
 	// Roles are what this process does: api, worker.
 	Roles []string
 	// Dev allows one-time logins, introspection and GraphiQL.
@@ -33,12 +37,16 @@ type Config struct {
 	// AdapterHosts and RegistryHosts are what may be dialled: IP or CIDR, with an optional port.
 	AdapterHosts  []string
 	RegistryHosts []string
+	// WebhookHosts is where webhooks may be sent besides the public Internet, in the same form; only there without TLS.
+	WebhookHosts []string
 	// InsecureRegistries are registries spoken to without TLS.
 	InsecureRegistries []string
 	Origins            []string
 	Connections        int
 	StopTimeout        time.Duration
 	LogLevel           string
+	// OIDC is the identity provider that people log in at.
+	OIDC OIDCConfig
 	// Edge is what stands between the network and the API.
 	Edge EdgeConfig
 }
@@ -59,17 +67,26 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.PublicURL, "public-url", "", "address that people and links use (default http://<first --listen>)")
 	flags.StringVar(&c.GraphQLURL, "graphql-url", "", "address of the API that adapters are told (default <public-url>/graphql)")
 	flags.StringVar(&c.KeysDir, "keys-dir", c.KeysDir, "folder of the signing keys; a first key is made when it is empty")
-	flags.StringVar(&c.SecretsKeeper, "secrets-keeper", "", "keeper that wraps the keys of secrets, by URL: hashivault://, awskms://, gcpkms://, azurekeyvault:// (default a local key in --keys-dir)")
+	KeeperFlags(flags, &c.SecretsKeeper, &c.SecretsKeepersBefore)
 	flags.StringSliceVar(&c.Roles, "roles", c.Roles, "what this process does: api, worker")
 	flags.BoolVar(&c.Dev, "dev", false, "development: one-time logins, introspection and GraphiQL")
 	flags.StringSliceVar(&c.AdapterHosts, "adapter-allow", []string{"127.0.0.0/8", "::1/128"}, "where adapters may live: IP or CIDR with an optional port, repeatable")
 	flags.StringSliceVar(&c.RegistryHosts, "registry-allow", nil, "registries inside the network that artifacts may come from, besides public ones: IP or CIDR with an optional port, repeatable")
+	flags.StringSliceVar(&c.WebhookHosts, "webhook-allow", nil, "where webhooks may be sent besides the public Internet, there by http too: IP or CIDR with an optional port, repeatable")
 	flags.StringSliceVar(&c.InsecureRegistries, "registry-insecure", nil, "registries spoken to without TLS: host:port, repeatable")
+	flags.StringSliceVar(&c.PullTokens, "registry-pull-tokens", nil, "registries that take the platform's own pull tokens, as its key set verifies them: host:port, repeatable")
 	flags.StringSliceVar(&c.Origins, "origin", nil, "pages of other hosts that may call the API: https://host:port, repeatable")
 	flags.IntVar(&c.Connections, "db-connections", c.Connections, "database connections of each login role")
 	flags.DurationVar(&c.StopTimeout, "stop-timeout", c.StopTimeout, "how long requests under way may take when the server stops")
 	c.Edge.bind(flags)
+	c.OIDC.bind(flags)
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
+}
+
+// KeeperFlags ties the keepers of secrets to flags.
+func KeeperFlags(flags *pflag.FlagSet, first *string, previous *[]string) {
+	flags.StringVar(first, "secrets-keeper", "", "keeper that wraps the keys of secrets, by URL: hashivault://, awskms://, gcpkms://, azurekeyvault:// (default a local key in --keys-dir)")
+	flags.StringArrayVar(previous, "secrets-keeper-previous", nil, `keeper that has wrapped until now and still unwraps, by URL, or "local"; repeatable, at most 7`)
 }
 
 // Level is the lowest level that is logged.
@@ -103,6 +120,9 @@ func (c *Config) complete() error {
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
 	if c.GraphQLURL == "" {
 		c.GraphQLURL = c.PublicURL + "/graphql"
+	}
+	if err := c.OIDC.complete(); err != nil {
+		return err
 	}
 	return c.Edge.complete()
 }

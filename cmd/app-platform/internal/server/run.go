@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/workers/reconcile"
+	hooks "github.com/gpuaas/app-platform/workers/webhook"
 )
 
 // Migrate brings the database up to this version.
@@ -50,6 +51,7 @@ type platform struct {
 	vault   *custody.Vault
 	denials *audit.Denials
 	found   reconcile.Stats // by the reconcilers, when this process works
+	sent    hooks.Stats     // of webhooks, likewise
 }
 
 // Run serves until ctx ends, and then stops in order: no new work, work under way handed over or
@@ -75,6 +77,7 @@ func Run(ctx context.Context, config *Config, log *slog.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.hub.Run(ctx) })
 	group.Go(func() error { return p.denials.Run(ctx, p.db.Worker(), log) })
+	group.Go(func() error { return p.reloadKeys(ctx) })
 	if config.has("worker") {
 		group.Go(func() error { return p.work(ctx) })
 	}
@@ -92,7 +95,7 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 	if err != nil {
 		return nil, err
 	}
-	vault, err := custody.Open(ctx, config.SecretsKeeper, config.KeysDir)
+	vault, err := custody.Open(ctx, config.SecretsKeeper, config.KeysDir, config.SecretsKeepersBefore...)
 	if err != nil {
 		return nil, err
 	}

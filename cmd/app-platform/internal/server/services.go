@@ -73,7 +73,7 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 		Policies:    &policies.Service{DB: p.db},
 		Shares:      &share.Service{DB: p.db},
 		Secrets:     &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
-		Webhooks:    &webhook.Service{DB: p.db, Vault: p.vault, Feeds: feeds, Allow: allowWebhook(hooks)},
+		Webhooks:    &webhook.Service{DB: p.db, Vault: p.vault, Feeds: feeds, Allow: allowWebhook(hooks, len(p.config.WebhookHosts) > 0)},
 	}, nil
 }
 
@@ -95,9 +95,10 @@ func (p *platform) work(ctx context.Context) error {
 
 // allowWebhook refuses an address that webhooks may not be sent to: one inside that the operator does not name, and one
 // without TLS anywhere else. A host name is judged again when it is dialled, on the address it has then.
-func allowWebhook(policy dial.Policy) func(*url.URL) error {
+func allowWebhook(policy dial.Policy, named bool) func(*url.URL) error {
 	return func(address *url.URL) error {
-		if err := dial.Check(policy, address.Scheme == "https", address); err != nil {
+		secure := address.Scheme == "https"
+		if err := dial.Check(policy, secure, address); err != nil || !secure && !named {
 			return fault.New(fault.DialRefused, "the operator does not allow webhooks to %s by %s", address.Host, address.Scheme)
 		}
 		return nil
