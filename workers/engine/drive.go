@@ -26,6 +26,9 @@ const (
 	letGo        = 5 * time.Second // for the last write of a step that failed or was cut
 )
 
+// errPanicked is a step that panicked, which has been logged with its stack.
+var errPanicked = errors.New("a step panicked")
+
 // drive carries a claimed operation on until it waits, ends or is lost.
 func (e *Engine) drive(ctx context.Context, held *operation.Held) {
 	c := &Context{Op: held, engine: e, kind: e.kinds[held.Kind], failures: held.Failures,
@@ -41,7 +44,9 @@ func (e *Engine) drive(ctx context.Context, held *operation.Held) {
 		c.Log.Info("the operation was ended or taken over; dropped")
 		return
 	}
-	c.Log.Error("the operation could not be carried on; it is tried again", "error", err)
+	if !errors.Is(err, errPanicked) {
+		c.Log.Error("the operation could not be carried on; it is tried again", "error", err)
+	}
 	last, cancel := context.WithTimeout(ctx, letGo)
 	defer cancel()
 	c.failures++
@@ -58,7 +63,7 @@ func (c *Context) guarded(ctx context.Context) (err error) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			c.Log.Error("a step panicked", "panic", thrown, "stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %v", thrown)
+			err = errPanicked
 		}
 	}()
 	return c.carryOn(ctx)

@@ -33,16 +33,18 @@ func read(w http.ResponseWriter, r *http.Request, limit int64, patience time.Dur
 	if r.ContentLength > 0 {
 		buf.Grow(int(r.ContentLength) + bytes.MinRead)
 	}
-	// The bound is on the body alone: what is asked for may take its time.
+	// The bound is on the body alone: what is asked for may take its time. After a failure it stays, since
+	// the server would wait for the rest of the body before it answers.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(patience)) // a writer that has no deadlines is a test's
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	if _, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, limit)); err != nil {
 		if over := new(http.MaxBytesError); errors.As(err, &over) {
 			return nil, tooLarge(w)
 		}
+		w.Header().Set("Connection", "close")
 		return nil, refuse(http.StatusBadRequest, transport.CodeRequestInvalid, "the request body could not be read")
 	}
+	_ = control.SetReadDeadline(time.Time{})
 	return buf.Bytes(), nil
 }
 
