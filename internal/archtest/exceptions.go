@@ -40,7 +40,6 @@ var (
 	unasked = map[string]string{
 		"tenant.update": ahead, "project.update": ahead, "identity.user.update": ahead,
 		"identity.service_account.update": ahead, "identity.service_account.delete": ahead,
-		"policy.read": ahead, "policy.manage": ahead,
 		"usage.read": ahead, "billing.read": ahead,
 	}
 	unraised = map[string]string{
