@@ -299,3 +299,22 @@ func BenchmarkPrepare(b *testing.B) {
 		}
 	})
 }
+
+func TestSuggestionsAreShownOnlyWhereTheyAreAskedFor(t *testing.T) {
+	t.Parallel()
+	off := newEngine(t, nil)
+	on := newEngine(t, func(c *transport.Config) { c.Suggestions = true })
+	for name, c := range map[string]struct{ query, meant string }{
+		"a field":        {`{ helo }`, "hello"},
+		"an argument":    {`{ hello(nam: "x") }`, "name"},
+		"a type":         {`{ ... on Quer { hello } }`, "Query"},
+		"an enum value":  {`{ fail(how: KNOWNN) }`, "KNOWN"},
+		"an input field": {`{ echo(input: {text: "x", time: 1}) }`, "times"},
+	} {
+		shown, hidden := run(t, on, c.query, nil), run(t, off, c.query, nil)
+		require.Contains(t, shown, "Did you mean", name)
+		require.Contains(t, shown, `\"`+c.meant+`\"`, name)
+		require.NotContains(t, hidden, "Did you mean", name)
+		require.NotContains(t, hidden, `\"`+c.meant+`\"`, name)
+	}
+}
