@@ -109,9 +109,9 @@ func RequireOn(actor *Actor, key Key, object Object) error {
 		return fault.New(fault.Forbidden, "the service account is limited to certain instances and allocations").
 			With(fault.Reason{Code: fault.AccountLimit, Message: "limits.objectIds"})
 	case actor.sees(object):
-		return missing(key)
+		return missing(key).Because(&Refusal{actor, []Key{key}, object})
 	}
-	return fault.NoSuch()
+	return fault.NoSuch().Because(&Refusal{actor, []Key{key}, object})
 }
 
 // RequireAnywhere refuses an actor that holds none of the keys in any scope: UNAUTHENTICATED or FORBIDDEN.
@@ -122,7 +122,7 @@ func RequireAnywhere(actor *Actor, keys ...Key) error {
 	if slices.ContainsFunc(keys, actor.AllowsAnywhere) {
 		return nil
 	}
-	return missing(keys...)
+	return missing(keys...).Because(&Refusal{actor, keys, Object{}})
 }
 
 // RequireAny is RequireOn satisfied by any of the keys, as for what is of no one permission family. The refusal
@@ -135,10 +135,21 @@ func RequireAny(actor *Actor, object Object, keys ...Key) error {
 		}
 	}
 	if fault.Is(err, fault.Forbidden) {
-		return missing(keys...)
+		return missing(keys...).Because(&Refusal{actor, keys, object})
 	}
 	return err
 }
+
+// Refusal is who was refused what: the cause of the fault, for the audit. It never leaves the server.
+type Refusal struct {
+	Actor *Actor
+	// Keys are those of which any would have done.
+	Keys   []Key
+	Object Object
+}
+
+// Error says it, for logs.
+func (r *Refusal) Error() string { return string(r.Actor.ID) + " lacks " + list(r.Keys) }
 
 // reaches reports whether what the subject is confined to, if anything, is the object's.
 func (s *Subject) reaches(object Object) bool {

@@ -21,15 +21,15 @@ func (Extension) InterceptOperation(ctx context.Context, next graphql.OperationH
 	return next(withEnding(ctx))
 }
 
-// InterceptResponse runs one response with fresh loaders. A query of plain fields is answered without
+// InterceptResponse runs one response with fresh loaders, and records what it was refused. A query of plain fields is answered without
 // the executor. The end of a subscription that was cut off is an error.
 func (e Extension) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	ctx = e.Resolver.WithLoaders(ctx)
 	if response, ok := e.Resolver.plain().Answer(ctx); ok {
-		return response
+		return e.Resolver.denied(ctx, response)
 	}
 	if response := next(ctx); response != nil {
-		return response
+		return e.Resolver.denied(ctx, response)
 	}
 	return endingOf(ctx)
 }

@@ -149,6 +149,10 @@ func (db *DB) Wake(topics ...string) {
 	}
 }
 
+// Seen is the caller as whom a credential last entered, or nil when that is not remembered. It decides
+// nothing: it names the caller of a request that has entered.
+func (db *DB) Seen(credential Credential) *authz.Actor { return db.actors.last(credential) }
+
 // Deny records a refusal.
 func (db *DB) Deny(denial Denial) {
 	if db.options.Denials != nil {

@@ -167,6 +167,13 @@ func (c *actorCache) get(credential Credential, e *entered, now time.Time) *auth
 	return entry.actor
 }
 
+// last is the actor that was compiled last for a credential; nil for none.
+func (c *actorCache) last(credential Credential) *authz.Actor {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.entries[credential.ID()].actor
+}
+
 func (c *actorCache) put(credential Credential, e *entered, actor *authz.Actor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

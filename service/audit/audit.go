@@ -30,16 +30,35 @@ type Entry struct {
 // of authz.RequireOn.
 func Require(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID) error {
 	err := authz.RequireOn(t.Actor, key, object)
-	if err != nil {
-		t.Deny(denial(t, action, key, object, objectID, fault.From(err).Code))
+	if err == nil {
+		return nil
 	}
-	return err
+	t.Deny(denial(t, action, key, object, objectID, fault.From(err).Code))
+	return recorded(err)
+}
+
+// Recorded is the cause of a refusal that is in the audit already.
+type Recorded struct{ cause error }
+
+// Error says so, for logs.
+func (r *Recorded) Error() string { return "recorded in the audit" }
+
+// Unwrap is what caused the refusal besides.
+func (r *Recorded) Unwrap() error { return r.cause }
+
+// recorded marks a fault, so that nobody records it again.
+func recorded(err error) error {
+	refused, ok := fault.As(err)
+	if !ok {
+		return err
+	}
+	return refused.Because(&Recorded{refused.Err})
 }
 
 // Missing records an attempt at an object that the caller cannot see, and answers NOT_FOUND.
 func Missing(t *tx.Tx, action string, key authz.Key, objectID ids.ID) error {
 	t.Deny(denial(t, action, key, authz.Object{}, objectID, fault.NotFound))
-	return fault.NoSuch()
+	return recorded(fault.NoSuch())
 }
 
 // Refused records a refusal that a rule beyond a single key gave, and passes it on. INVALID_ARGUMENT
@@ -47,6 +66,7 @@ func Missing(t *tx.Tx, action string, key authz.Key, objectID ids.ID) error {
 func Refused(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, err error) error {
 	if refused, ok := fault.As(err); ok && refused.Code != fault.InvalidArgument {
 		t.Deny(denial(t, action, key, object, objectID, refused.Code))
+		return recorded(err)
 	}
 	return err
 }

@@ -79,6 +79,8 @@ type allowed struct {
 // strangers is the reviewed list of what strangers may call, by root field.
 var strangers = map[string]allowed{
 	"query viewer":                  {"person robot operation", "says who is calling, and the caller is not the victim", nil},
+	"query roles":                   {"person robot operation node enrolment", "the roles are the platform's: whoever is logged in sees them", nil},
+	"query permissionKeys":          {"person robot operation node enrolment", "the catalogue of keys is the platform's", nil},
 	"query skuPrices":               {"person robot operation", "list prices are the platform's: whoever is logged in sees them", nil},
 	"query apps":                    {"person robot operation", "the catalog is the platform's: every tenant sees the apps of its families", nil},
 	"query app":                     {"person robot operation", "the catalog is the platform's", nil},
@@ -186,6 +188,8 @@ func (b *bench) audited(refused map[string]bool, attacker *house) {
 
 // withheld are reads that a tenant's own admin is refused, by root field and the house's id it asks for.
 var withheld = map[string]string{
+	"query auditChain":       "audit.verify is the platform's",
+	"query auditCheckpoints": "audit.verify is the platform's",
 	"query adapters": "adapter.read is the platform's",
 	"query nodes":    "node.read is the platform's",
 	"query node":     "the house has ids of kinds that are no Relay nodes, and its node is the platform's",
