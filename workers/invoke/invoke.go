@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/instance"
@@ -68,7 +69,7 @@ func (c *Calls) request(call instance.ActionCall) (adapter.ActionRequest, error)
 	}
 	return adapter.ActionRequest{
 		Input: call.Input, IdempotencyKey: call.IdempotencyKey,
-		Requester: adapter.Requester{ID: call.Requester.ID, Kind: call.Requester.Kind, ProjectID: string(call.ProjectID)},
+		Requester: adapter.Requester{ID: call.Requester.ID, Kind: lifecycle.Wire(call.Requester.Kind), ProjectID: string(call.ProjectID)},
 		Instance:  shown, Members: wire.Members(call.Members, call.Nodes, call.Allocations),
 		Platform: adapter.Platform{GraphQLURL: c.graphQLURL, Token: issued.Text, TokenExpiresAt: issued.ExpiresAt},
 	}, nil
