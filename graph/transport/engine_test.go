@@ -307,7 +307,6 @@ func TestSuggestionsAreShownOnlyWhereTheyAreAskedFor(t *testing.T) {
 	for name, c := range map[string]struct{ query, meant string }{
 		"a field":        {`{ helo }`, "hello"},
 		"an argument":    {`{ hello(nam: "x") }`, "name"},
-		"a type":         {`{ ... on Quer { hello } }`, "Query"},
 		"an enum value":  {`{ fail(how: KNOWNN) }`, "KNOWN"},
 		"an input field": {`{ echo(input: {text: "x", time: 1}) }`, "times"},
 	} {
