@@ -131,16 +131,19 @@ func TestNoSecretIsLeftInAnySink(t *testing.T) {
 	require.NotEmpty(t, a.server.String())
 
 	for sink, plant := range map[string]func(value string){
-		"the server's log":          func(v string) { a.server.logger().Info("x", "value", v) },
-		"the agent's log":           func(v string) { a.agent.logger().Info("x", "value", v) },
-		"the adapter's log":         func(v string) { a.adapters.logger().Info("x", "value", v) },
-		"answers to others":         func(v string) { a.third.WriteString(`{"data":"` + v + `"}`) },
-		"file ":                     func(v string) { require.NoError(t, os.WriteFile(filepath.Join(a.dir, "planted"), []byte(v), 0o600)) },
-		"table public.audit_entry":  func(v string) { a.SQL(`UPDATE audit_entry SET after = jsonb_build_object('x', $1::text)`, v) },
-		"table public.operation":    func(v string) { a.SQL(`UPDATE operation SET message = $1`, v) },
-		"table public.node_task":    func(v string) { a.SQL(`UPDATE node_task SET spec = jsonb_build_object('x', $1::text)`, v) },
-		"table public.idempotency":  func(v string) { a.SQL(`UPDATE idempotency SET result = jsonb_build_object('x', $1::text)`, v) },
-		"table public.runtime_secr": func(v string) { a.SQL(`UPDATE runtime_secret SET sealed = $1`, []byte(v)) },
+		"the server's log":  func(v string) { a.server.logger().Info("x", "value", v) },
+		"the agent's log":   func(v string) { a.agent.logger().Info("x", "value", v) },
+		"the adapter's log": func(v string) { a.adapters.logger().Info("x", "value", v) },
+		"answers to others": func(v string) { a.third.WriteString(`{"data":"` + v + `"}`) },
+		"file ":             func(v string) { require.NoError(t, os.WriteFile(filepath.Join(a.dir, "planted"), []byte(v), 0o600)) },
+		"table public.audit_entry": func(v string) {
+			a.SQL(`INSERT INTO audit_entry (id, actor_kind, actor_id, actor_name, permission_key, action, allowed, object_id, after, correlation_id, created_at)
+				VALUES ('aud_planted', 'USER', 'x', 'x', 'x', 'x', true, 'x', jsonb_build_object('x', $1::text), 'x', now())`, v)
+		},
+		"table public.operation":      func(v string) { a.SQL(`UPDATE operation SET message = $1`, v) },
+		"table public.node_task":      func(v string) { a.SQL(`UPDATE node_task SET spec = jsonb_build_object('x', $1::text)`, v) },
+		"table public.idempotency":    func(v string) { a.SQL(`UPDATE idempotency SET result = jsonb_build_object('x', $1::text)`, v) },
+		"table public.runtime_secret": func(v string) { a.SQL(`UPDATE runtime_secret SET sealed = $1`, []byte(v)) },
 	} {
 		value := "planted-" + fmt.Sprintf("%x", sink)
 		a.canaries[sink] = value
@@ -340,7 +343,7 @@ func newAviary(t *testing.T) *aviary {
 	require.NoError(t, os.WriteFile(file, []byte("canary-of-the-provider"), 0o600))
 	a := &aviary{server: &journal{}, agent: &journal{}, adapters: &journal{}, dir: t.TempDir(),
 		canaries: canaries{"our secret at the identity provider": "canary-of-the-provider"}}
-	a.bench = newLoggedBench(t, a.server.logger(), func(config *Config) {
+	a.bench = newBenchWith(t, a.server.logger(), func(config *Config) {
 		config.OIDC = OIDCConfig{Issuer: provider.URL, ClientID: "platform", SecretFile: file}
 		config.StopTimeout = time.Second
 	})

@@ -35,12 +35,6 @@ type bench struct {
 // newBench is a bench with what change makes of the configuration.
 func newBench(t *testing.T, change ...func(*Config)) *bench {
 	t.Helper()
-	return newLoggedBench(t, slog.New(slog.DiscardHandler), change...)
-}
-
-// newLoggedBench is newBench whose server logs.
-func newLoggedBench(t *testing.T, log *slog.Logger, change ...func(*Config)) *bench {
-	t.Helper()
 	return newBenchWith(t, slog.New(slog.DiscardHandler), change...)
 }
 
