@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -14,11 +13,9 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/stretchr/testify/require"
-	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
-	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/service/event"
 )
 
@@ -287,22 +284,4 @@ func TestAnEventThatCannotBeEncodedFailsItsReadersAndNobodyElse(t *testing.T) {
 		second := b.watching(ctx, timeline, "s5")
 		b.until(func() bool { return len(second.got()) == 1 })
 	}
-}
-
-func TestWhatAGroupExecutesAsksForNothing(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	resolvers := reflect.TypeFor[exec.ResolverRoot]()
-	schema := exec.NewExecutableSchema(exec.Config{}).Schema()
-	for name := range b.server.Sources {
-		event := schema.Types[schema.Subscription.Fields.ForName(name).Type.Name()]
-		require.NotNil(t, event, name)
-		_, has := resolvers.MethodByName(event.Name)
-		require.False(t, has, "a field of %s has a resolver, which would ask with nobody's rights", event.Name)
-		for _, field := range event.Fields {
-			kind := schema.Types[field.Type.Name()].Kind
-			require.True(t, kind == ast.Scalar || kind == ast.Enum, "%s.%s may ask for something", event.Name, field.Name)
-		}
-	}
-	require.Len(t, b.server.Sources, 2)
 }

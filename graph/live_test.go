@@ -1,0 +1,32 @@
+package graph_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gpuaas/app-platform/graph"
+	"github.com/gpuaas/app-platform/graph/generated/exec"
+)
+
+// TestWhatAGroupExecutesAsksForNothing holds the contract to what live groups rest on: what a live event shows is in the event, so
+// that one execution, with nobody's rights, serves all who watch.
+func TestWhatAGroupExecutesAsksForNothing(t *testing.T) {
+	t.Parallel()
+	resolvers := reflect.TypeFor[exec.ResolverRoot]()
+	schema := exec.NewExecutableSchema(exec.Config{}).Schema()
+	sources := (&graph.Resolver{}).Sources(nil)
+	require.NotEmpty(t, sources)
+	for name := range sources {
+		event := schema.Types[schema.Subscription.Fields.ForName(name).Type.Name()]
+		require.NotNil(t, event, name)
+		_, has := resolvers.MethodByName(event.Name)
+		require.False(t, has, "a field of %s has a resolver, which would ask with nobody's rights", event.Name)
+		for _, field := range event.Fields {
+			kind := schema.Types[field.Type.Name()].Kind
+			require.True(t, kind == ast.Scalar || kind == ast.Enum, "%s.%s may ask for something", event.Name, field.Name)
+		}
+	}
+}
