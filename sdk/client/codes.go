@@ -89,6 +89,12 @@ const (
 	CodeTaskFailed = "TASK_FAILED"
 	// CodeControlPlaneInUse: other projects are attached to this control plane: detach them, or force with a reason.
 	CodeControlPlaneInUse = "CONTROL_PLANE_IN_USE"
+	// CodePolicyDenied: a policy overlay forbids this; each reason names the rule and the level that it stands on.
+	CodePolicyDenied = "POLICY_DENIED"
+	// CodePolicyWidens: an overlay may only narrow what stands above it; each reason names the rule that would widen.
+	CodePolicyWidens = "POLICY_WIDENS"
+	// CodeLoginRefused: the identity provider knows the person, and this platform does not let them in; the message says why.
+	CodeLoginRefused = "LOGIN_REFUSED"
 	// CodeSecretSpent: the secret was delivered as often as it may be, has expired or was revoked.
 	CodeSecretSpent = "SECRET_SPENT"
 	// CodeInternal: the platform failed; the correlation id finds the cause in its logs.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -23,7 +24,20 @@ func (c *Client) Login(ctx context.Context, code string) (*Session, error) {
 	if code == "" {
 		return nil, errors.New("login code: must not be empty")
 	}
-	body, err := json.Marshal(map[string]string{"code": code, "client": "cli"})
+	return c.redeem(ctx, map[string]string{"code": code, "client": "cli"})
+}
+
+// LoginBound redeems the one-time code that a login in a browser sent to this program, with the verifier whose S256
+// challenge the login was begun with (RFC 7636). The faults are those of Login.
+func (c *Client) LoginBound(ctx context.Context, code, verifier string) (*Session, error) {
+	if code == "" || verifier == "" {
+		return nil, errors.New("login code and verifier: must not be empty")
+	}
+	return c.redeem(ctx, map[string]string{"code": code, "client": "cli", "verifier": verifier})
+}
+
+func (c *Client) redeem(ctx context.Context, request map[string]string) (*Session, error) {
+	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, fmt.Errorf("encode login: %w", err)
 	}
@@ -36,6 +50,36 @@ func (c *Client) Login(ctx context.Context, code string) (*Session, error) {
 		return nil, &Error{Code: CodeInternal, Message: "the server answered the login without a token: is the address right?"}
 	}
 	return &session, nil
+}
+
+// Token is a short-lived credential that speaks for a service account.
+type Token struct {
+	// AccessToken is the credential for Options.Token.
+	AccessToken string `json:"access_token"`
+	// ExpiresAt is when it stops working; it is revoked with its key before that.
+	ExpiresAt time.Time `json:"expires_at"`
+	// Scope is the permission keys that it may use, separated by spaces.
+	Scope string `json:"scope"`
+}
+
+// Exchange makes a short-lived token for the service-account key that the client was made with. ttl is 5 minutes to an
+// hour; permissions narrow it, none for all that the account has. FORBIDDEN for any other credential than a key.
+func (c *Client) Exchange(ctx context.Context, ttl time.Duration, permissions ...string) (*Token, error) {
+	body, err := json.Marshal(map[string]any{
+		"grant_type": "client_credentials", "expires_in": int(ttl.Seconds()), "scope": strings.Join(permissions, " "),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode exchange: %w", err)
+	}
+	answer, err := c.auth(ctx, "/auth/token", body)
+	if err != nil {
+		return nil, err
+	}
+	var token Token
+	if err := json.Unmarshal(answer, &token); err != nil || token.AccessToken == "" {
+		return nil, &Error{Code: CodeInternal, Message: "the server answered the exchange without a token: is the address right?"}
+	}
+	return &token, nil
 }
 
 // Logout ends the session of the client's token.

@@ -108,6 +108,7 @@ func New(t testing.TB, schemaPattern string) *Server {
 	mux.HandleFunc("POST /graphql", s.serveHTTP)
 	mux.HandleFunc("GET /graphql", s.serveSocket)
 	mux.HandleFunc("POST /auth/login", s.serveLogin)
+	mux.HandleFunc("POST /auth/token", s.serveExchange)
 	mux.HandleFunc("POST /auth/logout", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.front(mux, w, r) }))
 	s.URL = s.http.URL
@@ -240,6 +241,19 @@ func (s *Server) serveLogin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.answer(w, http.StatusOK, Object{"token": token, "expiresAt": expiresAt})
+}
+
+// serveExchange answers every exchange with the same token.
+func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
+	var input struct {
+		GrantType string `json:"grant_type"`
+		Scope     string `json:"scope"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&input); err != nil || input.GrantType != "client_credentials" {
+		s.refuse(w, r, http.StatusBadRequest, &Fault{Code: "REQUEST_INVALID", Message: "not an exchange"})
+		return
+	}
+	s.answer(w, http.StatusOK, Object{"access_token": "a.short.token", "token_type": "Bearer", "expires_at": "2026-11-20T11:15:00Z", "scope": input.Scope})
 }
 
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, err error) {

@@ -13,11 +13,13 @@ import (
 
 func (t *tool) adminCommand() *cobra.Command {
 	return group("admin", "Verbs of operators, tenant admins, publishers and their automation",
-		group("tenant", "Tenants", t.tenantCreate()),
-		group("project", "Projects", t.projectCreate()),
-		group("user", "People", t.userList(), t.userCreate(), t.userLoginLink()),
-		group("service-account", "Automation identities of a project", t.serviceAccountList(), t.serviceAccountCreate()),
-		group("key", "Keys of service accounts", t.keyCreate(), t.keyRevoke()),
+		group("tenant", "Tenants", t.tenantCreate(), t.tenantRename()),
+		group("project", "Projects", t.projectCreate(), t.projectRename(), t.projectDelete()),
+		group("user", "People", t.userList(), t.userCreate(), t.userUpdate(), t.userLoginLink()),
+		group("role", "Roles, and who holds them", t.roleList(), t.roleBindings(), t.permissionList()),
+		group("service-account", "Automation identities of a project", t.serviceAccountList(), t.serviceAccountCreate(),
+			t.serviceAccountUpdate(), t.serviceAccountDelete()),
+		group("key", "Keys of service accounts", t.keyCreate(), t.keyRotate(), t.keyRevoke()),
 		t.grantCommand(), t.revokeCommand(), t.entitleCommand(), t.unentitleCommand(),
 		group("app", "Apps of the catalog", t.appCreate()),
 		group("artifact", "Digest-pinned artifacts", t.artifactList(), t.artifactPublish(), t.artifactPromote()),

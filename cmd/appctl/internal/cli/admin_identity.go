@@ -185,20 +185,26 @@ func (t *tool) showServiceAccounts(found []gql.ServiceAccount) error {
 
 func (t *tool) serviceAccountCreate() *cobra.Command {
 	var input gql.CreateServiceAccountInput
+	var limits limitFlags
 	create := t.command("create NAME", "Make a service account in the project", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
 		c, project, err := t.scope(ctx)
 		if err != nil {
 			return err
 		}
 		input.ProjectId, input.Name, input.IdempotencyKey = project, args[0], key(input.IdempotencyKey)
+		if input.Limits, err = limits.input(); err != nil {
+			return err
+		}
 		answer, err := gql.CreateServiceAccount(ctx, c, input)
 		if err != nil {
 			return err
 		}
 		made := answer.CreateServiceAccount
-		return t.showOne(made, made.Id, "Name", made.Name, "Project", made.ProjectId, "Permission keys", strings.Join(made.PermissionKeys, " "))
+		return t.showOne(made, made.Id, "Name", made.Name, "Project", made.ProjectId, "Permission keys", strings.Join(made.PermissionKeys, " "),
+			"Limits", limitsText(made.Limits))
 	})
 	create.Flags().StringSliceVar(&input.PermissionKeys, "permission", nil, "permission key it may use; repeat or separate by commas")
+	limits.bind(create)
 	keyFlag(create, &input.IdempotencyKey)
 	_ = create.MarkFlagRequired("permission")
 	return create

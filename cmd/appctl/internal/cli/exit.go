@@ -42,18 +42,19 @@ With -o json an error is one JSON document on standard error:
 // exitOf is the exit code of each code of the platform's catalogue; what is not listed is a failure.
 var exitOf = map[string]int{
 	client.CodeUnauthenticated: exitDenied, client.CodeTokenExpired: exitDenied, client.CodePermissionRevoked: exitDenied,
-	client.CodeForbidden: exitDenied, client.CodeNotEntitled: exitDenied,
+	client.CodeForbidden: exitDenied, client.CodeNotEntitled: exitDenied, client.CodeLoginRefused: exitDenied, client.CodePolicyDenied: exitDenied,
 	client.CodeNotFound: exitNotFound,
 
 	client.CodeConflict: exitConflict, client.CodeFailedPrecondition: exitConflict, client.CodeIdempotencyKeyReused: exitConflict,
 	client.CodeStaleFence: exitConflict, client.CodeEvidenceMissing: exitConflict, client.CodeReadinessFailed: exitConflict,
 	client.CodeResidueLeft: exitConflict, client.CodePlanStale: exitConflict, client.CodeControlPlaneInUse: exitConflict, client.CodeAdapterRejected: exitConflict, client.CodeCanceled: exitConflict,
+	client.CodeSecretSpent: exitConflict,
 
 	client.CodeInvalidArgument: exitInvalid, client.CodeConfigInvalid: exitInvalid, client.CodeManifestInvalid: exitInvalid,
 	client.CodeIncompatible: exitInvalid, client.CodeLimitExceeded: exitInvalid, client.CodeCursorInvalid: exitInvalid,
 	client.CodeCursorExpired: exitInvalid, client.CodeDocumentInvalid: exitInvalid, client.CodeDocumentTooLarge: exitInvalid,
 	client.CodeMessageTooLarge: exitInvalid, client.CodeRequestInvalid: exitInvalid, client.CodeDialRefused: exitInvalid,
-	client.CodeArtifactUnavailable: exitInvalid,
+	client.CodeArtifactUnavailable: exitInvalid, client.CodePolicyWidens: exitInvalid,
 
 	client.CodeSlowConsumer: exitUnavailable, client.CodeRateLimited: exitUnavailable, client.CodeCapacityUnavailable: exitUnavailable,
 	client.CodeUnavailable: exitUnavailable, client.CodeDeadlineExceeded: exitUnavailable,

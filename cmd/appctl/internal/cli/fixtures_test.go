@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"maps"
 	"time"
 
 	"github.com/gpuaas/app-platform/sdk/client/clienttest"
@@ -182,7 +183,22 @@ func addAdminFixtures(s *clienttest.Server) {
 	entitlement := object{"id": "etl_1", "projectId": "prj_1", "appSlug": "hello", "grantedBy": "Ada", "createdAt": at}
 	binding := object{"id": "rb_1", "subjectId": "usr_2", "role": "project_viewer", "projectId": "prj_1"}
 	user := object{"id": "usr_2", "email": "bob@example.com", "displayName": "Bob", "tenantId": "ten_1"}
+	granted := object{"id": "rb_1", "subjectId": "usr_2", "role": "project_viewer", "projectId": "prj_1", "reason": "joins", "createdAt": at}
+	limited := maps.Clone(account)
+	limited["limits"] = object{"objectIds": []string{"ins_1"}, "maxRisk": "WRITE", "operationsPerHour": 5}
 	for field, value := range map[string]any{
+		"updateTenant":            object{"id": "ten_1", "slug": "acme", "displayName": "Acme Ltd"},
+		"updateProject":           project(),
+		"deleteProject":           project(),
+		"updateUser":              object{"id": "usr_2", "email": "bob@example.com", "displayName": "Bob", "disabledAt": at},
+		"endSession":              object{"id": "ses_2", "userId": "usr_1", "method": "oidc", "origin": "192.0.2.7", "agent": "Browser"},
+		"logoutEverywhere":        2,
+		"roles":                   []object{{"name": "project_viewer", "description": "Sees.", "scopes": []string{"TENANT", "PROJECT"}, "permissionKeys": []string{"project.read"}}},
+		"permissionKeys":          []object{{"name": "project.read", "description": "See a project.", "family": ""}},
+		"roleBindings":            page(granted),
+		"updateServiceAccount":    limited,
+		"deleteServiceAccount":    object{"id": "sa_1", "name": "robot", "projectId": "prj_1", "permissionKeys": []string{}, "keys": []object{}, "deletedAt": at},
+		"rotateServiceAccountKey": object{"key": object{"id": "key_4", "expiresAt": at}, "secret": "gpu_sa_secret"},
 		"createTenant":            object{"id": "ten_2", "slug": "acme", "displayName": "Acme"},
 		"createProject":           project(),
 		"users":                   page(user),

@@ -44,6 +44,11 @@ func TestAnswers(t *testing.T) {
 		"why apps.instance.create prj_1", "why apps.instance.read ins_1 --subject usr_2",
 		"control-planes list --ended", "control-planes offer one --to prj_2 --reason shared", "control-planes accept cps_1 --reason yes",
 		"control-planes decline cps_1", "control-planes withdraw cps_1 --reason enough", "control-planes detach cps_1", "control-planes impact one",
+		"sessions list", "sessions end ses_2", "sessions end-all --reason lost", "token --life 10m --permission project.read",
+		"admin tenant rename ten_1 Acme", "admin project rename Demo", "admin project delete --reason over", "admin user update usr_2 --disable",
+		"admin role list", "admin role bindings", "admin role permissions",
+		"admin service-account update sa_1 --object ins_1 --max-risk write --operations-per-hour 5", "admin service-account delete sa_1",
+		"admin key rotate key_3 --overlap 1h",
 		"projects quota", "projects quota --max-members 8 --max-gpus none --reason agreed",
 	} {
 		args := strings.Fields(line)

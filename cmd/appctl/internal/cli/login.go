@@ -18,13 +18,15 @@ import (
 type loginFlags struct {
 	code, tokenFile string
 	tokenStdin      bool
+	browser         bool
 }
 
 func (t *tool) loginCommand() *cobra.Command {
 	var flags loginFlags
 	cmd := t.command("login", "Get a credential and keep it in the configuration", cobra.NoArgs,
 		func(ctx context.Context, _ []string) error { return t.login(ctx, flags) })
-	cmd.Long = `Redeem a one-time login code (or a login link) for a session, or keep a service-account key.
+	cmd.Long = `Log in at the platform's identity provider in a browser of this machine (--browser), redeem a one-time login code or
+link for a session, or keep a service-account key.
 
 The credential is checked and kept in $XDG_CONFIG_HOME/appctl/config.json, readable by you alone, under the
 context named by --context ("default" if none). A token is read from standard input or a file, never from the
@@ -32,7 +34,8 @@ command line, where others could see it. Scripts need no login: set APPCTL_SERVE
 	cmd.Flags().StringVar(&flags.code, "code", "", `one-time login code or link; "-" reads it from standard input`)
 	cmd.Flags().BoolVar(&flags.tokenStdin, "token-stdin", false, "read a token from standard input")
 	cmd.Flags().StringVar(&flags.tokenFile, "token-file", "", "read a token from this file")
-	cmd.MarkFlagsMutuallyExclusive("code", "token-stdin", "token-file")
+	cmd.Flags().BoolVar(&flags.browser, "browser", false, "log in at the identity provider, in a browser of this machine")
+	cmd.MarkFlagsMutuallyExclusive("code", "token-stdin", "token-file", "browser")
 	return cmd
 }
 
@@ -88,6 +91,8 @@ func (t *tool) showLogin(name string, kept settings.Context, actor gql.Actor) er
 // credential is the session of a login code, or the token that was handed over.
 func (t *tool) credential(ctx context.Context, server string, flags loginFlags) (*client.Session, error) {
 	switch {
+	case flags.browser:
+		return t.browserLogin(ctx, server)
 	case flags.tokenStdin:
 		token, err := t.readToken("-")
 		return &client.Session{Token: token}, err
@@ -109,7 +114,7 @@ func (t *tool) credential(ctx context.Context, server string, flags loginFlags) 
 // loginCode is the code given, read or asked for.
 func (t *tool) loginCode(given string) (string, error) {
 	if given == "" && !t.env.StdinTerminal {
-		return "", usagef("how to log in? give --code CODE, --token-stdin or --token-file FILE")
+		return "", usagef("how to log in? give --browser, --code CODE, --token-stdin or --token-file FILE")
 	}
 	if given == "" {
 		fmt.Fprint(t.env.Stderr, "login code: ")

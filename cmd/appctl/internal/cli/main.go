@@ -26,6 +26,8 @@ type Environment struct {
 	StdinTerminal, StderrTerminal bool
 	// StandStill is how long an operation may show nothing new before its blockers are asked for; 0 for 5 seconds.
 	StandStill time.Duration
+	// Browse shows an address to the person; nil where nobody can look.
+	Browse func(address string) error
 	// ConfigPath is the configuration file.
 	ConfigPath string
 }
@@ -35,6 +37,7 @@ func Process() Environment {
 	return Environment{
 		Getenv: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		StdinTerminal: isTerminal(os.Stdin), StderrTerminal: isTerminal(os.Stderr) && os.Getenv("TERM") != "dumb",
+		Browse:     openBrowser,
 		ConfigPath: configPath(os.Getenv),
 	}
 }
@@ -105,7 +108,7 @@ func (t *tool) root() *cobra.Command {
 	flags.BoolVarP(&t.quiet, "quiet", "q", false, "write only ids (or the one secret), no progress")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(
-		t.loginCommand(), t.logoutCommand(), t.whoamiCommand(), t.contextCommand(), t.projectsCommand(),
+		t.loginCommand(), t.logoutCommand(), t.whoamiCommand(), t.sessionsCommand(), t.tokenCommand(), t.contextCommand(), t.projectsCommand(),
 		t.appsCommand(), t.allocationsCommand(), t.launchCommand(), t.instancesCommand(), t.opsCommand(),
 		t.eventsCommand(), t.actionCommand(), t.decommissionCommand(true), t.nodesCommand(), t.auditCommand(), t.breakGlassCommand(),
 		t.membersCommand(), t.orphansCommand(), t.controlPlanesCommand(), t.pricesCommand(), t.secretsCommand(), t.webhooksCommand(),
