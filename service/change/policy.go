@@ -2,7 +2,6 @@ package change
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -92,27 +91,46 @@ func (c *Change) comeTo() (list []*db.Allocation) {
 }
 
 // entitled holds what the instance would be against the project's entitlement to the app. Without one it
-// neither grows nor moves on to another version.
+// neither grows nor moves on to another version; a member may always be replaced by one that takes no more.
 func (c *Change) entitled() error {
-	if c.Terms == nil || (c.Kind != lifecycle.MembersAdd && !c.moves() && len(c.created) == 0) {
+	grows := c.Kind == lifecycle.MembersAdd
+	if c.Terms == nil {
 		return nil
 	}
-	if err := c.Terms.Entitled("input.instanceId"); err != nil {
-		return err
-	}
-	want := overlay.Wanted{VersionPath: "input.version", MembersPath: "input.count", GPUsPath: fmt.Sprintf("input.%s", c.capacityField())}
-	switch {
-	case c.moves():
-		want.Version = c.target.Version
-	case c.Kind == lifecycle.MembersAdd:
-		want.Members = len(c.Members) + c.Count
-	}
-	if c.Rule.Places {
-		for _, allocation := range c.afterwards() {
-			want.GPUs += allocation.GpuCount
+	if grows || c.moves() {
+		if err := c.Terms.Entitled("input.instanceId"); err != nil {
+			return err
 		}
 	}
+	want := overlay.Wanted{VersionPath: "input.version", MembersPath: "input.count", GPUsPath: "input." + c.capacityField()}
+	if c.moves() {
+		want.Version = c.target.Version
+	}
+	if grows {
+		want.Members = len(c.Members) + c.Count
+	}
+	if more := gpusOf(c.afterwards()); c.Rule.Places && more > c.gpusNow() {
+		want.GPUs = more
+	}
 	return c.Terms.Entitlement.Within(want)
+}
+
+// gpusNow are those of the allocations that the instance uses before the change.
+func (c *Change) gpusNow() int {
+	var used []*db.Allocation
+	for _, allocation := range c.Allocations {
+		if allocation.InstanceID != nil && *allocation.InstanceID == c.Instance.ID {
+			used = append(used, allocation)
+		}
+	}
+	return gpusOf(used)
+}
+
+func gpusOf(allocations []*db.Allocation) (n int) {
+	for _, allocation := range allocations {
+		n += allocation.GpuCount
+	}
+	return n
 }
 
 // capacityField is the input field that names or asks for allocations.
