@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -25,6 +27,22 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
+
+// newAviary starts a server whose log is kept, with a broken identity provider.
+func newAviary(t *testing.T) *aviary {
+	t.Helper()
+	provider := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(provider.Close)
+	file := filepath.Join(t.TempDir(), "oidc-secret")
+	require.NoError(t, os.WriteFile(file, []byte("canary-of-the-provider"), 0o600))
+	a := &aviary{server: &journal{}, agent: &journal{}, adapters: &journal{}, dir: t.TempDir(),
+		canaries: canaries{"our secret at the identity provider": "canary-of-the-provider"}}
+	a.bench = newBenchWith(t, a.server.logger(), func(config *Config) {
+		config.OIDC = OIDCConfig{Issuer: provider.URL, ClientID: "platform", SecretFile: file}
+		config.StopTimeout = time.Second
+	})
+	return a
+}
 
 // house makes the project that secrets are issued in: an instance with a member on a node whose agent is real, made of a
 // manifest that pins an artifact in a guarded registry.

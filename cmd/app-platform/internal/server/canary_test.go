@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -332,20 +331,4 @@ func (w *world) pulls(t *testing.T, token string) int {
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	return answer.StatusCode
-}
-
-// newAviary starts a server whose log is kept, with a broken identity provider.
-func newAviary(t *testing.T) *aviary {
-	t.Helper()
-	provider := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(provider.Close)
-	file := filepath.Join(t.TempDir(), "oidc-secret")
-	require.NoError(t, os.WriteFile(file, []byte("canary-of-the-provider"), 0o600))
-	a := &aviary{server: &journal{}, agent: &journal{}, adapters: &journal{}, dir: t.TempDir(),
-		canaries: canaries{"our secret at the identity provider": "canary-of-the-provider"}}
-	a.bench = newBenchWith(t, a.server.logger(), func(config *Config) {
-		config.OIDC = OIDCConfig{Issuer: provider.URL, ClientID: "platform", SecretFile: file}
-		config.StopTimeout = time.Second
-	})
-	return a
 }
