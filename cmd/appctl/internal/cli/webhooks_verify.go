@@ -62,7 +62,7 @@ func (t *tool) bodyOf(name string) ([]byte, error) {
 }
 
 func (t *tool) verifyDelivery(r *received, body []byte) error {
-	secret, err := os.ReadFile(r.secretFile)
+	secret, err := os.ReadFile(r.secretFile) // #nosec G304 -- the caller names it
 	if err != nil {
 		return err
 	}
