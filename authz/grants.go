@@ -26,7 +26,7 @@ func (g *grants) add(scope ids.ID, keys Mask) {
 		place = len(g.sets)
 		g.sets = append(g.sets, keys)
 	}
-	g.at[scope] = uint32(place)
+	g.at[scope] = uint32(place) // #nosec G115 -- bindings of one caller
 }
 
 // has reports whether the key is held in the scope.

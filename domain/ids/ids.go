@@ -102,7 +102,7 @@ func From(kind Kind, raw [16]byte) ID {
 // time.
 func Before(kind Kind, moment time.Time) ID {
 	var raw [16]byte
-	binary.BigEndian.PutUint64(raw[:8], uint64(max(0, moment.UnixMilli()))<<16)
+	binary.BigEndian.PutUint64(raw[:8], uint64(max(0, moment.UnixMilli()))<<16) // #nosec G115 -- it is not negative
 	return From(kind, raw)
 }
 

@@ -92,10 +92,10 @@ func exactly(operator, version string) span {
 func edges(numbers []string, given int) (first, next string) {
 	var from, beyond [3]int
 	for i := range given {
-		from[i], _ = strconv.Atoi(numbers[i]) // of at most nine digits
+		from[i], _ = strconv.Atoi(numbers[i]) // #nosec G602 -- a version has at most three numbers, each of at most nine digits
 	}
 	beyond = from
-	beyond[given-1]++
+	beyond[given-1]++ // #nosec G602 -- one to three numbers are given
 	return lowest(from), lowest(beyond)
 }
 

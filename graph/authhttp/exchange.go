@@ -18,7 +18,7 @@ import (
 
 const (
 	clientCredentials = "client_credentials"
-	tokenExchange     = "urn:ietf:params:oauth:grant-type:token-exchange" // RFC 8693
+	tokenExchange     = "urn:ietf:params:oauth:grant-type:token-exchange" // #nosec G101 -- RFC 8693: a name, no secret
 	// standardExchange is how long an exchanged token holds when nothing is said.
 	standardExchange = 15 * time.Minute
 )

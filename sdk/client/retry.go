@@ -70,7 +70,7 @@ func backoff(attempt int) time.Duration {
 	if attempt < 8 {
 		delay = min(firstDelay<<(attempt-1), longestDelay)
 	}
-	return delay/2 + rand.N(delay/2)
+	return delay/2 + rand.N(delay/2) // #nosec G404 -- jitter
 }
 
 // retryAfter reads the header's seconds or date; 0 when there is none, never more than its bound.

@@ -43,7 +43,7 @@ func NewFeeds(ctx context.Context, pool *pgxpool.Pool) (*Feeds, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the database's identity: %w", err)
 	}
-	return &Feeds{pool: pool, epoch: strconv.FormatUint(uint64(system), 36)}, nil
+	return &Feeds{pool: pool, epoch: strconv.FormatUint(uint64(system), 36)}, nil // #nosec G115 -- the bits are a name, not a number
 }
 
 // Cursor is the opaque text of a position.

@@ -235,7 +235,7 @@ func (c *Context) blame(blame Blame) error {
 // backoff doubles with each failure in a row; the jitter keeps workers from knocking together.
 func (c *Context) backoff() time.Duration {
 	grown := min(backoffFirst<<min(c.failures-1, 10), backoffMax)
-	return grown/2 + rand.N(grown/2+1)
+	return grown/2 + rand.N(grown/2+1) // #nosec G404 -- jitter
 }
 
 // release gives the claim back. News that came while it was held makes the operation due at once.

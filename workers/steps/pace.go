@@ -33,7 +33,7 @@ type crowd struct {
 
 // poll is how long an operation waits before it asks its adapter.
 func (w *work) poll(ctx context.Context, c *engine.Context) time.Duration {
-	return w.Pace.Poll + rand.N(spread(w.Pace.Poll, w.crowd(ctx, c))+1)
+	return w.Pace.Poll + rand.N(spread(w.Pace.Poll, w.crowd(ctx, c))+1) // #nosec G404 -- jitter
 }
 
 // spread bounds the random while that an operation waits beyond the pace; it grows with how many wait,

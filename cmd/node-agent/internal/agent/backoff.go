@@ -20,7 +20,7 @@ func (b *backoff) reset() { b.next = firstBackoff }
 func (b *backoff) wait(ctx context.Context) error { return pauseOr(ctx, b.step(), nil) }
 
 func (b *backoff) step() time.Duration {
-	d := b.next/2 + rand.N(b.next/2+1)
+	d := b.next/2 + rand.N(b.next/2+1) // #nosec G404 -- jitter
 	b.next = min(2*b.next, b.limit)
 	return d
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-const credentialFile = "credential.json"
+const credentialFile = "credential.json" // #nosec G101 -- a file's name
 
 // held is a credential on the disk.
 type held struct {

@@ -111,7 +111,7 @@ func parseID(text string) (uint32, bool) {
 // credential is what the kernel needs to run as spec; nil means as init itself. Without root only
 // init's own user is possible.
 func (a accounts) credential(spec string) (*syscall.Credential, account, error) {
-	self := uint32(os.Getuid())
+	self := uint32(os.Getuid()) // #nosec G115 -- user ids are 32 bits wide
 	if spec == "" {
 		own, err := a.lookup(strconv.Itoa(int(self)))
 		return nil, own, err

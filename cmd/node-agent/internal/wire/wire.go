@@ -147,7 +147,7 @@ func Write(w io.Writer, v any) error {
 		return fmt.Errorf("frame of %d bytes is over the limit of %d", len(body), MaxFrame)
 	}
 	frame := make([]byte, 4, 4+len(body))
-	binary.BigEndian.PutUint32(frame, uint32(len(body)))
+	binary.BigEndian.PutUint32(frame, uint32(len(body))) // #nosec G115 -- at most MaxFrame
 	if _, err := w.Write(append(frame, body...)); err != nil {
 		return fmt.Errorf("send frame: %w", err)
 	}
