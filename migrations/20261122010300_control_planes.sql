@@ -139,16 +139,19 @@ CREATE FUNCTION platform.impact_of(wanted text, role_names text[], role_keys tex
     SELECT plane.project_id AS id, NULL::timestamptz AS since, 0 AS place FROM plane
     UNION ALL (SELECT s.project_id, s.answered_at, 1 FROM shares s ORDER BY s.answered_at, s.project_id LIMIT 99)
   ), keys AS MATERIALIZED (
-    SELECT DISTINCT a ->> 'permissionKey' AS key FROM plane, jsonb_array_elements(convert_from(plane.document, 'UTF8')::jsonb -> 'actions') a
+    SELECT DISTINCT a ->> 'permissionKey' AS key FROM plane, -- json keeps what jsonb refuses, such as an escaped NUL in a text
+      json_array_elements(CASE WHEN json_typeof(convert_from(plane.document, 'UTF8')::json -> 'actions') = 'array'
+        THEN convert_from(plane.document, 'UTF8')::json -> 'actions' ELSE '[]' END) a
   ), roles AS MATERIALIZED (
     SELECT DISTINCT pairs.role FROM unnest(role_names, role_keys) AS pairs (role, key) JOIN keys ON keys.key = pairs.key
   ), bound AS MATERIALIZED (
-    SELECT b.user_id, b.project_id FROM role_binding b JOIN roles ON roles.role = b.role JOIN person u ON u.id = b.user_id AND u.disabled_at IS NULL
-    JOIN plane ON true WHERE b.revoked_at IS NULL AND (b.expires_at IS NULL OR b.expires_at > now())
-      AND (b.project_id IN (SELECT id FROM served) OR (b.project_id IS NULL AND b.tenant_id = plane.tenant_id))
+    SELECT b.user_id, b.project_id FROM served JOIN role_binding b ON b.project_id = served.id
+      WHERE b.role IN (SELECT role FROM roles) AND b.revoked_at IS NULL AND (b.expires_at IS NULL OR b.expires_at > now())
+    UNION ALL SELECT b.user_id, NULL FROM plane JOIN role_binding b ON b.tenant_id = plane.tenant_id AND b.project_id IS NULL
+      WHERE b.role IN (SELECT role FROM roles) AND b.revoked_at IS NULL AND (b.expires_at IS NULL OR b.expires_at > now())
   ), people AS (
     SELECT served.id, count(DISTINCT bound.user_id) AS n FROM served JOIN bound ON bound.project_id = served.id OR bound.project_id IS NULL
-    GROUP BY served.id
+    JOIN person u ON u.id = bound.user_id AND u.disabled_at IS NULL GROUP BY served.id
   ), robots AS (
     SELECT a.project_id AS id, count(*) AS n FROM service_account a WHERE a.project_id IN (SELECT id FROM served) AND a.deleted_at IS NULL
       AND a.permission_keys ?| (SELECT coalesce(array_agg(key), '{}') FROM keys) GROUP BY a.project_id

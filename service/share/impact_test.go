@@ -74,6 +74,17 @@ func TestTheImpactNamesEveryProjectThatAChangeWouldTouch(t *testing.T) {
 	}
 }
 
+func TestTheImpactOfAnAppWithoutActionsIsShownToo(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, document := range []string{`{"docs":"\\u0000"}`, `{"actions":null}`, `{"actions":[]}`} {
+		b.SQL(`UPDATE manifest SET document = convert_to($2, 'UTF8') WHERE id = $1`, b.stored.ID, document)
+		found, err := impact.Read(b.owner, b.DB, b.made.ID)
+		require.NoError(t, err, document)
+		require.Equal(t, []int{1, 0}, []int{len(found.Projects), found.Projects[0].Subjects}, "there is nothing that anybody could ask for")
+	}
+}
+
 func TestAPlanShowsTheImpactAndRestsOnWhoIsAttached(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

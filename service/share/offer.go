@@ -2,11 +2,8 @@ package share
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -66,8 +63,10 @@ func (s *Service) Offer(ctx context.Context, in OfferInput) (*db.ControlPlaneSha
 			return err
 		}
 		if repeated {
-			out, err = t.ControlPlaneShare.Get(ctx, made)
-			return err
+			if out, err = t.ControlPlaneShare.Get(ctx, made); err != nil {
+				return fmt.Errorf("load share %s: %w", made, err)
+			}
+			return nil
 		}
 		out, err = offer(ctx, t, in, made)
 		return err
@@ -83,7 +82,7 @@ func offer(ctx context.Context, t *tx.Tx, in OfferInput, id ids.ID) (*db.Control
 	}
 	var project ids.ID
 	err = t.QueryRow(ctx, `SELECT coalesce(platform.hold_offered($1, $2, $3), '')`, seen.ProjectID, seen.TenantID, in.ProjectID).Scan(&project)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if err != nil {
 		return nil, fmt.Errorf("hold project %s: %w", in.ProjectID, err)
 	}
 	if project == "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/page"
@@ -179,17 +180,26 @@ func TestAnAttachedProjectSeesNothingThroughTheReadsOfInstances(t *testing.T) {
 	}
 }
 
+// asWorker changes the instance as the workers do when they end it.
+func (b *bundle) asWorker(sql string) {
+	b.t.Helper()
+	require.NoError(b.t, b.DB.As(b.t.Context(), authz.System("worker"), func(ctx context.Context, w *tx.Tx) error {
+		_, err := w.Exec(ctx, sql, b.made.ID)
+		return err
+	}))
+}
+
 func TestSharesEndWithTheirControlPlane(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*bundle){
 		"stopped": func(b *bundle) {
-			b.SQL(`UPDATE instance SET status = 'STOPPING' WHERE id = $1`, b.made.ID)
-			b.SQL(`UPDATE instance SET status = 'STOPPED' WHERE id = $1`, b.made.ID)
+			b.asWorker(`UPDATE instance SET status = 'STOPPING' WHERE id = $1`)
+			b.asWorker(`UPDATE instance SET status = 'STOPPED' WHERE id = $1`)
 		},
 		"failed and released": func(b *bundle) {
-			b.SQL(`UPDATE instance SET status = 'FAILED' WHERE id = $1`, b.made.ID)
+			b.asWorker(`UPDATE instance SET status = 'FAILED' WHERE id = $1`)
 			require.Equal(b.t, 2, b.Count("control_plane_share", "ended_at IS NULL"), "a failed one is not over yet")
-			b.SQL(`UPDATE instance SET released_at = now() WHERE id = $1`, b.made.ID)
+			b.asWorker(`UPDATE instance SET released_at = now() WHERE id = $1`)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
