@@ -55,6 +55,9 @@ func (s *server) Work(ctx context.Context, job *river.Job[serve]) error {
 		if len(batch.due) == 0 {
 			break
 		}
+		if batch.row.FailingSince != nil { // one shows whether it answers again
+			batch.due, failures = batch.due[:1], maxInARow-1
+		}
 		results := s.post(ctx, batch)
 		if ctx.Err() != nil {
 			return ctx.Err()

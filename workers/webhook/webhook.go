@@ -12,7 +12,8 @@
 //	requests to a webhook at once        4
 //	a request                            10 s, no redirect, 64 KiB of the answer are read and none is kept
 //	tries of a delivery                  8, within about a day; then it is DEAD until somebody sends it again
-//	while every delivery fails           at most 3 in a row, then a pause that grows to 5 minutes; FAILING after 5 days
+//	a receiver that fails                is left alone after 3 in a row, then tried with one at a time after pauses that grow
+//	                                     to 5 minutes, until it takes one; FAILING after 5 days
 //	a killed process's deliveries        sent again within two minutes, under the same id
 //
 // Order is that of the feed as long as nothing fails; who needs it exactly takes the event's number.
@@ -39,7 +40,7 @@ import (
 // The bounds of serving.
 const (
 	queue       = "webhooks"
-	places      = 16 // jobs of a process at once
+	places      = 64 // jobs of a process at once, which mostly wait for receivers: a project has 20 webhooks at most
 	window      = 1_000
 	pageSize    = 200 // events that one look takes
 	batchSize   = 8   // deliveries between two looks at the webhook
@@ -58,7 +59,7 @@ const (
 type Pace struct {
 	// Request bounds one POST: 10 s.
 	Request time.Duration
-	// Turn is how long a job goes on before others have their turn: 15 s.
+	// Turn is how long a job goes on before others have their turn: 10 s.
 	Turn time.Duration
 	// Backoff is the pause after a delivery's try, from 1: 10 s, 1 min, 5 min, 30 min, 2 h, 6 h, 15 h, a fifth more or less.
 	Backoff func(try int) time.Duration
@@ -133,7 +134,7 @@ func (p *Pace) complete() {
 		p.Request = 10 * time.Second
 	}
 	if p.Turn == 0 {
-		p.Turn = 15 * time.Second
+		p.Turn = 10 * time.Second
 	}
 	if p.Rest == nil {
 		p.Rest = func(failing time.Duration) time.Duration { return min(max(failing/4, minRest), maxRest) }
