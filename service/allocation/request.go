@@ -65,7 +65,10 @@ func (s *Service) Request(ctx context.Context, in RequestInput) ([]*db.Allocatio
 			out, err = t.Allocation.Query().Where(dballocation.IDIn(made...)).Order(db.Asc(dballocation.FieldID)).All(ctx)
 			return err
 		}
-		out, err = in.write(ctx, t, project, made)
+		if out, err = in.write(ctx, t, project, made); fault.Is(err, fault.PolicyDenied) {
+			where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
+			return audit.Refused(t, "requestAllocation", authz.AllocationCreate, where, project.ID, err)
+		}
 		return err
 	})
 	return out, err

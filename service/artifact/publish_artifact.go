@@ -100,7 +100,7 @@ func permitted(ctx context.Context, t *tx.Tx, ref string) error {
 	if err != nil {
 		return err
 	}
-	return rules.Source(ref, "input.ref")
+	return audit.Refused(t, "publishArtifact", authz.ArtifactPublish, authz.Object{}, "", rules.Source(ref, "input.ref"))
 }
 
 func (s *Service) store(ctx context.Context, t *tx.Tx, in PublishArtifactInput, found *Found) (*db.Artifact, error) {

@@ -101,7 +101,7 @@ func (c *Change) accept(ctx context.Context, t *tx.Tx, said *adapter.PlanAnswer,
 		return err
 	}
 	if err := c.permit(said); err != nil {
-		return err
+		return c.refusedByPolicy(t, err)
 	}
 	return c.carry(ctx, t, write)
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"slices"
 
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/overlay"
 )
 
@@ -142,4 +144,16 @@ func (c *Change) capacityField() string {
 		return "allocationId"
 	}
 	return "allocationIds"
+}
+
+// refusedByPolicy records that policy or entitlement refused the change, and passes every error on.
+func (c *Change) refusedByPolicy(t *tx.Tx, err error) error {
+	if !fault.Is(err, fault.PolicyDenied) && !fault.Is(err, fault.NotEntitled) {
+		return err
+	}
+	key, unknown := c.key()
+	if unknown != nil {
+		return unknown
+	}
+	return audit.Refused(t, c.idemVerb(), key, object(c.Instance), c.subjectID(), err)
 }

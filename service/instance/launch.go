@@ -86,7 +86,7 @@ func (s *Service) Launch(ctx context.Context, in LaunchInput) (*Started, error) 
 		}
 		plan, err := planLaunch(ctx, t, in, project, app)
 		if err != nil {
-			return err
+			return refusedByPolicy(t, project, app, err)
 		}
 		out, err = plan.write(ctx, t, made)
 		return err

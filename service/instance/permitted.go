@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/policy"
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/capacity"
 	"github.com/gpuaas/app-platform/service/overlay"
 )
@@ -62,4 +66,16 @@ func (p *launchPlan) permitted() error {
 		answers = append(answers, rules.Region(allocation.Region, path), rules.SKU(allocation.Sku, path))
 	}
 	return policy.Join(answers...)
+}
+
+// refusedByPolicy records that policy or entitlement refused a launch, and passes every error on.
+func refusedByPolicy(t *tx.Tx, project *db.Project, app *db.App, err error) error {
+	if !fault.Is(err, fault.PolicyDenied) && !fault.Is(err, fault.NotEntitled) {
+		return err
+	}
+	key, unknown := authz.FamilyKey(app.PermissionFamily, "instance.create")
+	if unknown != nil {
+		return unknown
+	}
+	return audit.Refused(t, "launchInstance", key, authz.Object{TenantID: project.TenantID, ProjectID: project.ID}, project.ID, err)
 }

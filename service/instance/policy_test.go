@@ -60,6 +60,11 @@ func TestPolicyRefusesALaunchByEveryRuleAndWritesNothing(t *testing.T) {
 	_, err := b.service.Launch(b.ctx, b.launch())
 	reason(t, err, fault.PolicyDenied, fault.PlatformFinal, "input.allocationIds.0")
 	require.Equal(t, before, b.written())
+	refusals := 0
+	for _, entry := range b.denials("apps.instance.create") {
+		refusals += entry.Repeats
+	}
+	require.Equal(t, 13, refusals, "each is in the audit")
 
 	b.SQL(`INSERT INTO sku_price (id, sku, currency, hourly_micros, updated_at) VALUES ('sku_1', 'h100', 'EUR', 5, now())`)
 	b.Policy(nil, `{"regions":{"allow":["a1"]},"maxMembers":3,"maxGpus":8,"maxInstances":1,"maxHourlyCost":{"amountMicros":10,"currency":"EUR"}}`)

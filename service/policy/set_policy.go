@@ -104,6 +104,9 @@ func set(ctx context.Context, t *tx.Tx, in SetInput, document *policy.Document) 
 	if err != nil {
 		return nil, err
 	}
+	if problem != nil && problem.Code == fault.PolicyWidens {
+		return nil, audit.Refused(t, action, authz.PolicyManage, at.object(), at.key(), problem)
+	}
 	if problem != nil {
 		return nil, problem
 	}
