@@ -32,6 +32,8 @@ var subjects = []struct {
 	{"policy", measurePolicy},
 	{"token", measureToken},
 	{"rls", measureRLS},
+	{"audit", measureAudit},
+	{"denials", measureDenials},
 	{"detail", measureDetail},
 	{"list", measureList},
 	{"fanout", measureFanout},

@@ -98,8 +98,8 @@ func (s *Sealer) seal(ctx context.Context, t *tx.Tx) (Sealed, error) {
 			return Sealed{}, err
 		}
 	}
-	err = t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM audit_entry WHERE (xid, id) > ($1, $2)
-		AND xid < pg_snapshot_xmax(pg_current_snapshot())::text::bigint)`, end.xid, end.id).Scan(&out.Held)
+	err = t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM audit_entry WHERE xid >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+		AND xid < pg_snapshot_xmax(pg_current_snapshot())::text::bigint)`).Scan(&out.Held)
 	if err != nil {
 		return Sealed{}, fmt.Errorf("look for what is held back: %w", err)
 	}
@@ -132,10 +132,6 @@ func (s *Sealer) append(ctx context.Context, t *tx.Tx, end head, entries []*db.A
 		return head{}, errOvertaken
 	}
 	end.seq += len(entries)
-	end.id = entries[len(entries)-1].ID
-	if err := t.QueryRow(ctx, `SELECT xid FROM audit_entry WHERE id = $1`, end.id).Scan(&end.xid); err != nil {
-		return head{}, fmt.Errorf("find the chain's end: %w", err)
-	}
 	return end, nil
 }
 
