@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/graph"
 	"github.com/gpuaas/app-platform/graph/authhttp"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
@@ -156,17 +157,39 @@ func (p *platform) authenticate(gate *gate) func(context.Context, transport.Cred
 		attempt := edge.Attempt{Address: edge.Address(r), Secret: shown.Raw}
 		credential, err := tx.ParseCredential(shown.Raw, p.ring, p.db.Now())
 		if err != nil {
-			return ctx, gate.malformed(attempt, err)
+			err = gate.malformed(attempt, err)
+			p.stranger(ctx, err, "")
+			return ctx, err
 		}
-		if credential.Hash() != nil { // a signed token is no guess: its signature was right
+		if credential.Hash() == nil { // a signed token is no guess: its signature was right
+			ctx = tx.WithOutcome(ctx, func(entered bool) {
+				if !entered {
+					p.stranger(ctx, fault.New(fault.Unauthenticated, ""), credential.RowID())
+				}
+			})
+		} else {
 			attempt.Credential = credential.ID()
 			if err := gate.guesses.Check(attempt); err != nil {
 				return ctx, err
 			}
-			ctx = tx.WithOutcome(ctx, func(entered bool) { gate.guesses.Outcome(attempt, entered) })
+			ctx = tx.WithOutcome(ctx, func(entered bool) {
+				if gate.guesses.Outcome(attempt, entered); !entered {
+					p.stranger(ctx, fault.New(fault.Unauthenticated, ""), "")
+				}
+			})
 		}
 		return tx.WithCredential(ctx, credential), nil
 	}
+}
+
+// stranger records that somebody came with a credential that does not hold; repeats from one address are counted in one
+// row. Whose it was is known only of a signed token.
+func (p *platform) stranger(ctx context.Context, err error, object ids.ID) {
+	refused, ok := fault.As(err)
+	if !ok { // it was not looked at
+		return
+	}
+	p.db.Deny(tx.Denial{Request: authz.Request(ctx), Action: "authenticate", Code: string(refused.Code), ObjectID: string(object), At: p.db.Now()})
 }
 
 // watch ends a socket whose credential is unknown, has been revoked or is over, within the few seconds

@@ -190,9 +190,9 @@ func (b *bench) audited(refused map[string]bool, attacker *house) {
 var withheld = map[string]string{
 	"query auditChain":       "audit.verify is the platform's",
 	"query auditCheckpoints": "audit.verify is the platform's",
-	"query adapters": "adapter.read is the platform's",
-	"query nodes":    "node.read is the platform's",
-	"query node":     "the house has ids of kinds that are no Relay nodes, and its node is the platform's",
+	"query adapters":         "adapter.read is the platform's",
+	"query nodes":            "node.read is the platform's",
+	"query node":             "the house has ids of kinds that are no Relay nodes, and its node is the platform's",
 }
 
 // The same calls by who may make them: without this, a recipe that can never work would look like a

@@ -19,7 +19,7 @@ import (
 type house struct {
 	Tenant, Project, User, Binding, Account, Key, App, Slug, Manifest, Artifact, Adapter  ids.ID
 	Node, Free, Used, Instance, Member, Operation, Step, Event, Task, Entitlement, Record ids.ID
-	Generation, Orphan, Share, Sibling, Secret, Webhook, Delivery, Session                ids.ID
+	Generation, Orphan, Share, Sibling, Secret, Overlay, Webhook, Delivery, Session       ids.ID
 
 	project   *db.Project
 	operation *db.Operation
@@ -128,6 +128,9 @@ func (b *bench) add(h *house, instance *db.Instance) {
 	b.SQL(`UPDATE instance SET control_plane_scope = 'TENANT' WHERE id = $1`, h.Instance)
 	require.NoError(b.t, b.Ent.ControlPlaneShare.Create().SetID(h.Share).SetTenantID(h.Tenant).SetProjectID(h.Sibling).SetOwnerProjectID(h.Project).
 		SetInstanceID(h.Instance).SetReason("one for all").Exec(ctx))
+	h.Overlay = ids.New(ids.PolicyOverlay)
+	require.NoError(b.t, b.Ent.PolicyOverlay.Create().SetID(h.Overlay).SetScope(lifecycle.PolicyProject).SetTenantID(h.Tenant).SetProjectID(h.Project).
+		SetRevision(1).SetDocument([]byte(`{}`)).Exec(ctx))
 	h.Secret = ids.New(ids.RuntimeSecret)
 	require.NoError(b.t, b.Ent.RuntimeSecret.Create().SetID(h.Secret).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
 		SetMemberID(h.Member).SetNodeID(h.Node).SetPurpose("joining").SetAudience(lifecycle.SecretForNode).SetDelivery(lifecycle.DeliverOnce).

@@ -102,7 +102,7 @@ func event(seq int, kind string) object {
 func addFixtures(s *clienttest.Server) {
 	s.Handle("viewer", answer(object{
 		"sessions": []object{{"id": "ses_1", "userId": "usr_1", "method": "oidc", "origin": "192.0.2.7", "agent": "Browser/1", "createdAt": at, "expiresAt": at, "current": true}},
-		"actor": object{"kind": "USER", "id": "usr_1", "name": "Ada"}, "tenant": object{"id": "ten_1", "slug": "acme"},
+		"actor":    object{"kind": "USER", "id": "usr_1", "name": "Ada"}, "tenant": object{"id": "ten_1", "slug": "acme"},
 		"bindings": []object{{"id": "rb_1", "subjectId": "usr_1", "role": "project_admin", "projectId": "prj_1"}},
 		"projects": page(project()), "permissions": []string{"allocation.read", "apps.instance.create"},
 	}))
