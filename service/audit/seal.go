@@ -83,6 +83,13 @@ func (s *Sealer) seal(ctx context.Context, t *tx.Tx) (Sealed, error) {
 		return Sealed{}, fmt.Errorf("read the chain's end: %w", err)
 	}
 	copy(end.link[:], link)
+	// Asked before what waits is read: what is held back by then is sealed now, or is said to be held.
+	var held bool
+	err = t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM audit_entry WHERE xid >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+		AND xid < pg_snapshot_xmax(pg_current_snapshot())::text::bigint)`).Scan(&held)
+	if err != nil {
+		return Sealed{}, fmt.Errorf("look for what is held back: %w", err)
+	}
 	found, err := t.Query(ctx, waitingSQL, end.xid, end.id, maxSealed)
 	if err != nil {
 		return Sealed{}, fmt.Errorf("read what is to be sealed: %w", err)
@@ -91,17 +98,12 @@ func (s *Sealer) seal(ctx context.Context, t *tx.Tx) (Sealed, error) {
 	if err != nil {
 		return Sealed{}, fmt.Errorf("read what is to be sealed: %w", err)
 	}
-	out := Sealed{Entries: len(entries), Full: len(entries) == maxSealed}
+	out := Sealed{Entries: len(entries), Full: len(entries) == maxSealed, Held: held}
 	if len(entries) > 0 {
 		out.Lag = max(t.Now.Sub(entries[0].CreatedAt), 0)
 		if end, err = s.append(ctx, t, end, entries); err != nil {
 			return Sealed{}, err
 		}
-	}
-	err = t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM audit_entry WHERE xid >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint
-		AND xid < pg_snapshot_xmax(pg_current_snapshot())::text::bigint)`).Scan(&out.Held)
-	if err != nil {
-		return Sealed{}, fmt.Errorf("look for what is held back: %w", err)
 	}
 	return out, s.sign(ctx, t, end)
 }
