@@ -77,11 +77,11 @@ func Read(ctx context.Context, database *tx.DB, instanceID ids.ID) (*Impact, err
 
 // line is a row of platform.impact_of: the instance's own numbers stand in each.
 type line struct {
-	TenantID, Scope                 string
-	Members, Operations, Attached   int
-	ProjectID, DisplayName          string
-	AttachedAt                      *time.Time
-	Subjects, Recent                int
+	TenantID, Scope               string
+	Members, Operations, Attached int
+	ProjectID, DisplayName        string
+	AttachedAt                    *time.Time
+	Subjects, Recent              int
 }
 
 func fold(instanceID ids.ID, lines []line) *Impact {
