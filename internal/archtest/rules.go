@@ -57,6 +57,7 @@ func Rules() []Rule {
 		{"every package has a floor", Homeless, nil},
 		{"imports point down", Climbing, climbing},
 		{"the sdk imports nothing of the platform", SDKAlone, nil},
+		{"break-glass is used by its own verbs alone", Glass, nil},
 		{"adapters, agent and command line see the sdk only", Outsiders, nil},
 		{"no test helper is in a program", TestHelpers, testHelpers},
 		{"the domain is pure", Impure, impurities},

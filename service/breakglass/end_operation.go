@@ -74,7 +74,7 @@ func endOperation(ctx context.Context, t *tx.Tx, in EndOperationInput) (*db.Oper
 	}
 	e := &ending{Tx: t, op: op, instance: instance, failure: operation.Failure{Code: Ended, Owner: operation.OwnerUser,
 		Message: "ended " + byWhom(t.Actor, in.Reason)}.Clipped()}
-	if err := e.end(ctx, in); err != nil {
+	if err := e.end(ctx); err != nil {
 		return nil, err
 	}
 	if instance != nil {
@@ -140,23 +140,16 @@ func (e *ending) object() authz.Object {
 }
 
 // end fences the workers off and ends the operation and its steps.
-func (e *ending) end(ctx context.Context, in EndOperationInput) error {
+func (e *ending) end(ctx context.Context) error {
 	batch := &pgx.Batch{}
-	batch.Queue(`UPDATE operation SET claim_epoch = claim_epoch + 1, outcome = $2, cancel_requested_at = coalesce(cancel_requested_at, $3),
-		cancel_requester = CASE WHEN cancel_requested_at IS NULL THEN $4 ELSE cancel_requester END,
-		cancel_reason = CASE WHEN cancel_requested_at IS NULL THEN $5 ELSE cancel_reason END WHERE id = $1`,
-		e.op.ID, lifecycle.OutcomeUnverified, e.Now, e.Actor.Name, in.Reason)
+	batch.Queue(`UPDATE operation SET claim_epoch = claim_epoch + 1, outcome = $2 WHERE id = $1`, e.op.ID, lifecycle.OutcomeUnverified)
 	batch.Queue(`UPDATE operation_step SET state = CASE WHEN state = 'PENDING' THEN 'SKIPPED' ELSE 'FAILED' END, ended_at = $2,
 		message = CASE WHEN state = 'PENDING' THEN message ELSE $3 END WHERE operation_id = $1 AND state IN ('PENDING', 'RUNNING', 'UNDOING')`,
 		e.op.ID, e.Now, e.failure.Message)
 	if err := e.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("fence %s: %w", e.op.ID, err)
 	}
-	if err := operation.Fail(ctx, e.Tx, e.op, e.failure); err != nil {
-		return err
-	}
-	_, err := e.Exec(ctx, `UPDATE operation SET cancel_message = '' WHERE id = $1`, e.op.ID) // the adapter is yet to be told
-	return err
+	return operation.Fail(ctx, e.Tx, e.op, e.failure)
 }
 
 // settle leaves the instance and its members where the usual verbs can take them on, and lists what may be
