@@ -6,6 +6,7 @@ import { AuditPage } from './audit/AuditPage';
 import { AppPage } from './catalog/AppPage';
 import { CatalogPage } from './catalog/CatalogPage';
 import { LaunchPage } from './launch/LaunchPage';
+import { refusalOf } from './lib/login';
 import { LoginPage } from './login/LoginPage';
 import { NodesPage } from './nodes/NodesPage';
 import { OperationPage } from './operations/OperationPage';
@@ -33,10 +34,10 @@ const root = createRootRoute({ component: Outlet, notFoundComponent: MissingPage
 const loginRoute = createRoute({
   getParentRoute: () => root,
   path: '/login',
-  validateSearch: (search: Record<string, unknown>) => texts(search, 'reason', 'next'),
+  validateSearch: (search: Record<string, unknown>) => texts(search, 'reason', 'next', 'error', 'message', 'correlation_id'),
   component: function Login() {
-    const { reason, next } = loginRoute.useSearch();
-    return <LoginPage reason={reason} next={next} />;
+    const { reason, next, error, message, correlation_id: correlationId } = loginRoute.useSearch();
+    return <LoginPage reason={reason} next={next} refused={refusalOf(error, message, correlationId)} />;
   },
 });
 

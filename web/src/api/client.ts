@@ -53,6 +53,22 @@ export async function login(code: string): Promise<Problem | undefined> {
   }
 }
 
+/** Milliseconds between looks at whether the session's secret is due to be turned over. */
+const refreshEvery = 15 * 60_000;
+
+/** Has the session's secret turned over when it is old, for as long as the page is open; returns how to stop. */
+export function keepFresh(): () => void {
+  const timer = setInterval(() => void refreshSession(), refreshEvery);
+  return () => clearInterval(timer);
+}
+
+async function refreshSession(): Promise<void> {
+  const answer = await fetch('/auth/refresh', { method: 'POST', credentials: 'same-origin' }).catch(() => undefined);
+  if (answer?.ok !== true) return; // the next look, or the next request, will tell
+  const { rotated } = (await answer.json()) as { rotated?: boolean };
+  if (rotated === true) live.reopen(); // a socket ends with the secret that it was opened with
+}
+
 /** Ends the session on the server and leaves for the login page, which says so if the server could not be reached. */
 export async function logout(): Promise<void> {
   live.close();

@@ -70,6 +70,11 @@ export class Live {
 
   readonly status = (): LiveStatus => this.current;
 
+  /** Opens the connection anew, as after the session's secret was turned over; feeds go on from their cursors. */
+  reopen(): void {
+    this.client.terminate();
+  }
+
   /** Ends the connection and every feed on it. */
   close(): void {
     clearTimeout(this.pongTimer);

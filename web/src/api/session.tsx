@@ -3,7 +3,7 @@ import { createContext, useCallback, useContext, useEffect, useMemo, useRef, use
 import type { ReactNode } from 'react';
 import { PermissionsDocument, ProjectActivityDocument, SessionDocument } from '../generated/graphql';
 import type { ProjectActivitySubscription, SessionQuery } from '../generated/graphql';
-import { live } from './client';
+import { keepFresh, live } from './client';
 import { useRead } from './hooks';
 import type { Read } from './hooks';
 
@@ -67,6 +67,7 @@ function Provider({ viewer, children }: { viewer: SessionQuery['viewer']; childr
   }, []);
   const { data } = useRead(PermissionsDocument, { projectId: project?.id ?? '' }, project === undefined);
   const keys = useMemo(() => new Set(data?.viewer.permissions ?? []), [data]);
+  useEffect(keepFresh, []);
   const onActivity = useProjectActivity(project?.id);
   const session = useMemo<Session>(() => ({
     viewer, projects, project, choose, onActivity, can: (key) => keys.has(key),

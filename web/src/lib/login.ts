@@ -1,4 +1,6 @@
-// One-time login codes: where they stand in what a person pastes or opens.
+// One-time login codes: where they stand in what a person pastes or opens; and logins at an identity provider.
+import { plain } from '../api/errors';
+import type { Problem } from '../api/errors';
 
 /** Longest code that is sent; what is longer is no code. */
 const maxCode = 512;
@@ -38,8 +40,10 @@ const refusals: Readonly<Record<string, string>> = {
   UNAVAILABLE: 'The identity provider cannot be reached just now. Try again soon.',
 };
 
-/** Why a login was refused; undefined when the page is shown for another reason. */
-export function refusalOf(reason: string | undefined): string | undefined {
-  if (reason === undefined || !/^[A-Z][A-Z_]+$/.test(reason)) return undefined;
-  return refusals[reason] ?? 'The login came to nothing. Begin again.';
+/** The problem that a login at the identity provider came back with; undefined when there was none. `message` is the platform's own word, where it has one. */
+export function refusalOf(code: string | undefined, message: string | undefined, correlationId: string | undefined): Problem | undefined {
+  if (code === undefined || !/^[A-Z][A-Z_]{2,40}$/.test(code)) return undefined;
+  const words = refusals[code] ?? 'The login came to nothing. Begin again.';
+  const said = message === undefined || message === '' ? [] : [{ code, message: message.slice(0, 300), path: '' }];
+  return { ...plain(code, words, (correlationId ?? '').slice(0, 128)), reasons: said };
 }

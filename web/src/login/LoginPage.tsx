@@ -5,7 +5,7 @@ import type { SyntheticEvent } from 'react';
 import { login } from '../api/client';
 import { plain } from '../api/errors';
 import type { Problem } from '../api/errors';
-import { codeFrom, providerAddress, refusalOf, safeNext } from '../lib/login';
+import { codeFrom, providerAddress, safeNext } from '../lib/login';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { useMethods } from './useMethods';
 
@@ -17,7 +17,7 @@ const words: Readonly<Record<string, string>> = {
 };
 
 /** The login page. */
-export function LoginPage({ reason, next }: { reason: string | undefined; next: string | undefined }) {
+export function LoginPage({ reason, next, refused }: { reason: string | undefined; next: string | undefined; refused: Problem | undefined }) {
   const [pasted, setPasted] = useState('');
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState(false);
@@ -41,7 +41,6 @@ export function LoginPage({ reason, next }: { reason: string | undefined; next: 
     else void redeem(code);
   };
   const word = words[reason ?? ''];
-  const refused = refusalOf(reason);
   return (
     <div className="login">
       <section className="login-art">
@@ -60,7 +59,7 @@ export function LoginPage({ reason, next }: { reason: string | undefined; next: 
           </div>
           {word !== undefined && problem === undefined && <Notice tone="idle" icon="info" role="status">{word}</Notice>}
           {problem !== undefined && <ProblemNotice problem={problem} />}
-          {refused !== undefined && problem === undefined && <Notice tone="bad" icon="warn" role="alert"><b>{refused}</b></Notice>}
+          {refused !== undefined && problem === undefined && <ProblemNotice problem={refused} />}
           {methods.oidc !== undefined && <Button component="a" size="md" href={providerAddress(next)} variant={methods.link ? 'default' : 'filled'}>Log in with {methods.oidc}</Button>}
           {methods.link && <><TextInput
             label="Login code or link" size="md" autoFocus autoComplete="one-time-code" spellCheck={false} maxLength={2048}

@@ -7,7 +7,7 @@ import { useRows } from '../api/pages';
 import { useProjectId, useSession } from '../api/session';
 import { AcceptControlPlaneDocument, ControlPlaneSharesDocument, DeclineControlPlaneDocument, DetachControlPlaneDocument, WithdrawControlPlaneDocument } from '../generated/graphql';
 import type { ControlPlaneSharesQuery, ShareBitsFragment } from '../generated/graphql';
-import { words } from '../lib/format';
+import { shorten, words } from '../lib/format';
 import { AskDialog } from '../ui/AskDialog';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
@@ -40,7 +40,7 @@ export function SharingPage() {
     { head: 'Since', cell: (row: ShareBitsFragment) => <Ago at={row.answeredAt ?? row.createdAt} /> },
     { head: '', right: true, cell: (row: ShareBitsFragment) => (
       <span className="row" style={{ justifyContent: 'flex-end' }}>
-        {row.status === 'ATTACHED' && row.projectId === projectId && row.controlPlane.actions.length > 0 && <Button size="compact-xs" onClick={() => setUsed(row)}>Use</Button>}
+        {row.status === 'ATTACHED' && row.projectId === projectId && (row.controlPlane?.actions.length ?? 0) > 0 && <Button size="compact-xs" onClick={() => setUsed(row)}>Use</Button>}
         {movesOf(row, projectId, can).map((move) => <Button key={move} size="compact-xs" variant="default" onClick={() => setAsked({ move, row })}>{words(move)}</Button>)}
       </span>
     ) },
@@ -65,6 +65,7 @@ function ProjectName({ id }: { id: string }) {
 
 function ControlPlane({ row, mine }: { row: ShareBitsFragment; mine: boolean }) {
   const { controlPlane } = row;
+  if (controlPlane === null) return <span className="mono fixed" title={row.instanceId}>{shorten(row.instanceId, 8, 6)}</span>;
   return (
     <span className="row" style={{ flexWrap: 'nowrap' }}><Glyph slug={controlPlane.appSlug} size={30} />
       <span>{mine ? <Link to="/workloads/$id" params={{ id: row.instanceId }}>{controlPlane.name}</Link> : <span className="strong">{controlPlane.name}</span>}
@@ -82,7 +83,7 @@ function MoveDialog({ move, row, onClose, onDone }: { move: Move; row: ShareBits
     withdraw: (reason: string | null) => tell(WithdrawControlPlaneDocument, { shareId, reason: reason ?? '' }),
     detach: (reason: string | null) => tell(DetachControlPlaneDocument, { shareId, reason }),
   };
-  return <AskDialog title={`${words(move)}: ${row.controlPlane.name}`} act={words(move)} danger={move === 'withdraw' || move === 'detach'} reasonNeeded={move === 'withdraw'} send={sends[move]} onClose={onClose} onDone={onDone}>{intros[move]}</AskDialog>;
+  return <AskDialog title={`${words(move)}: ${row.controlPlane?.name ?? row.instanceId}`} act={words(move)} danger={move === 'withdraw' || move === 'detach'} reasonNeeded={move === 'withdraw'} send={sends[move]} onClose={onClose} onDone={onDone}>{intros[move]}</AskDialog>;
 }
 
 const intros: Readonly<Record<Move, string>> = {

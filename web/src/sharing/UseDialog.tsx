@@ -9,11 +9,13 @@ import { ActionItem } from '../workloads/ActionsCard';
 export function UseDialog({ share, onClose }: { share: ShareBitsFragment; onClose: () => void }) {
   const projectId = useProjectId();
   const [open, setOpen] = useState<string>();
+  const plane = share.controlPlane;
+  if (plane === null) return null;
   return (
-    <Modal opened onClose={onClose} title={<b>Use {share.controlPlane.name}</b>} size="xl">
+    <Modal opened onClose={onClose} title={<b>Use {plane.name}</b>} size="xl">
       <div className="action-list">
-        {share.controlPlane.actions.map((action) => (
-          <ActionItem key={action.name} instanceId={share.instanceId} projectId={projectId} action={action} running={share.controlPlane.status === 'RUNNING'} open={open === action.name} onToggle={() => setOpen(open === action.name ? undefined : action.name)} />
+        {plane.actions.map((action) => (
+          <ActionItem key={action.name} instanceId={share.instanceId} projectId={projectId} action={action} running={plane.status === 'RUNNING'} open={open === action.name} onToggle={() => setOpen(open === action.name ? undefined : action.name)} />
         ))}
       </div>
     </Modal>
