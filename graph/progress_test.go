@@ -102,5 +102,5 @@ func TestProgressEndsWithItsCodeWhenTheRightIsGone(t *testing.T) {
 	b.SQL(`UPDATE role_binding SET revoked_at = now() WHERE user_id = $1`, b.viewer.ID)
 	got := watching.read()
 	require.Equal(t, "error", got.Type)
-	require.Contains(t, string(got.Payload), `"code":"NOT_FOUND"`)
+	require.Contains(t, string(got.Payload), `"code":"PERMISSION_REVOKED"`)
 }

@@ -236,7 +236,7 @@ func TestALoginComesBackOnceAndToTheBrowserThatBeganIt(t *testing.T) {
 	late.holds = true
 	late.login("s", "")
 	o.kit.SQL(`UPDATE login_attempt SET expires_at = now() - interval '1 second' WHERE used_at IS NULL`)
-	ended, _ = late.get(late.held)
+	_, _ = late.get(late.held)
 	late.holds = false
 	ended, _ = late.get(late.held)
 	o.refusedWith(ended, fault.Unauthenticated, "too late")

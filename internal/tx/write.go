@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -174,6 +175,10 @@ func refusedText(err error) error {
 	switch refused.Code {
 	case "22021", "22P05":
 		return fault.New(fault.InvalidArgument, "text may not hold NUL characters").Because(err)
+	case "42501":
+		if strings.Contains(refused.Message, "row-level security") { // what it hangs on is out of the caller's reach since it was loaded
+			return fault.NoSuch().Because(err)
+		}
 	case "GP404": // platform.guard_live_project: the project was deleted meanwhile
 		return fault.NoSuch().Because(err)
 	}

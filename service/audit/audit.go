@@ -64,11 +64,21 @@ func Missing(t *tx.Tx, action string, key authz.Key, objectID ids.ID) error {
 // Refused records a refusal that a rule beyond a single key gave, and passes it on. INVALID_ARGUMENT
 // and what is no fault, a nil error too, are not recorded.
 func Refused(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, err error) error {
-	if refused, ok := fault.As(err); ok && refused.Code != fault.InvalidArgument {
-		t.Deny(denial(t, action, key, object, objectID, refused.Code))
-		return recorded(err)
+	if fault.Is(err, fault.InvalidArgument) {
+		return err
 	}
-	return err
+	return Attempted(t, action, key, object, objectID, err)
+}
+
+// Attempted is Refused for what would raise somebody: there a malformed request, such as a role where it cannot
+// be given, is an attempt as well, and recorded.
+func Attempted(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, err error) error {
+	refused, ok := fault.As(err)
+	if !ok {
+		return err
+	}
+	t.Deny(denial(t, action, key, object, objectID, refused.Code))
+	return recorded(err)
 }
 
 func denial(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, code fault.Code) tx.Denial {

@@ -55,7 +55,7 @@ func createServiceAccount(ctx context.Context, t *tx.Tx, in CreateServiceAccount
 		return nil, err
 	}
 	if err := authz.RequireDelegate(t.Actor, in.PermissionKeys, object.TenantID, object.ProjectID); err != nil {
-		return nil, audit.Refused(t, action, authz.ServiceAccountCreate, object, project.ID, below("input", err))
+		return nil, audit.Attempted(t, action, authz.ServiceAccountCreate, object, project.ID, below("input", err))
 	}
 	made := made{ID: ids.New(ids.ServiceAccount)}
 	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: object.TenantID, ProjectID: object.ProjectID, Value: in.IdempotencyKey, Input: in}, &made)

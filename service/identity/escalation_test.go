@@ -50,7 +50,7 @@ func TestNobodyRaisesThemselves(t *testing.T) {
 		try     func() error
 		code    fault.Code
 		path    string
-		audited string // the action of the refusal that is recorded; what is malformed is not an attempt
+		audited string // the action of the refusal that is recorded
 	}{
 		"a role whose keys one lacks":             {give(wide.ID, "tenant_admin", &tenant.ID, nil, nil), fault.Forbidden, "", "grantRole"},
 		"one's own role, in the whole tenant":     {give(me.ID, "project_admin", &tenant.ID, nil, nil), fault.Forbidden, "", "grantRole"},
@@ -61,11 +61,11 @@ func TestNobodyRaisesThemselves(t *testing.T) {
 		"one's own role, for longer":              {give(guest.ID, "project_admin", nil, &project.ID, &later), fault.Forbidden, "", "grantRole"},
 		"a lesser role, for longer":               {give(guest.ID, "project_viewer", nil, &project.ID, &later), fault.Forbidden, "", "grantRole"},
 		"the root of authority, for ever":         {give(deputy.ID, "platform_operator", nil, nil, nil), fault.Forbidden, "", "grantRole"},
-		"a role outside its scope":                {give(wide.ID, "tenant_admin", nil, &project.ID, nil), fault.InvalidArgument, "input.role", ""},
-		"a role that is none":                     {give(me.ID, "emperor", nil, &project.ID, nil), fault.InvalidArgument, "input.role", ""},
-		"a machine's ceiling as a role":           {give(me.ID, "operation", nil, &project.ID, nil), fault.InvalidArgument, "input.role", ""},
-		"a machine with a key that is none":       {child(as[me.ID], "no.such.key"), fault.InvalidArgument, "input.permissionKeys.0", ""},
-		"a machine above the ceiling":             {child(as[me.ID], "project.read", "identity.binding.grant"), fault.InvalidArgument, "input.permissionKeys.1", ""},
+		"a role outside its scope":                {give(wide.ID, "tenant_admin", nil, &project.ID, nil), fault.InvalidArgument, "input.role", "grantRole"},
+		"a role that is none":                     {give(me.ID, "emperor", nil, &project.ID, nil), fault.InvalidArgument, "input.role", "grantRole"},
+		"a machine's ceiling as a role":           {give(me.ID, "operation", nil, &project.ID, nil), fault.InvalidArgument, "input.role", "grantRole"},
+		"a machine with a key that is none":       {child(as[me.ID], "no.such.key"), fault.InvalidArgument, "input.permissionKeys.0", "createServiceAccount"},
+		"a machine above the ceiling":             {child(as[me.ID], "project.read", "identity.binding.grant"), fault.InvalidArgument, "input.permissionKeys.1", "createServiceAccount"},
 		"a machine with more keys than one has":   {child(robot, "project.read", "apps.instance.create"), fault.Forbidden, "", "createServiceAccount"},
 		"a machine that gives itself a key":       {change(robot, identity.UpdateServiceAccountInput{PermissionKeys: []string{"project.read", "apps.instance.create"}}), fault.Forbidden, "", "updateServiceAccount"},
 		"a machine, by whom it is no business of": {change(as[member.ID], identity.UpdateServiceAccountInput{PermissionKeys: []string{"project.read"}}), fault.Forbidden, "", "updateServiceAccount"},

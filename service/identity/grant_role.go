@@ -35,28 +35,25 @@ func (s *Service) GrantRole(ctx context.Context, in GrantRoleInput) (out *db.Rol
 	var input check.Input
 	input.Reason("input.reason", in.Reason)
 	input.Future("input.expiresAt", in.ExpiresAt, s.DB.Now())
-	role, parseErr := authz.ParseRole(in.Role)
-	if parseErr != nil {
-		input.Bad("input.role", "%s", fault.From(parseErr).Message)
-	}
 	if err := input.Err(); err != nil {
 		return nil, err
 	}
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		out, err = grantRole(ctx, t, role, in)
+		out, err = grantRole(ctx, t, in)
 		return err
 	})
 	return out, err
 }
 
-func grantRole(ctx context.Context, t *tx.Tx, role authz.Role, in GrantRoleInput) (*db.RoleBinding, error) {
+func grantRole(ctx context.Context, t *tx.Tx, in GrantRoleInput) (*db.RoleBinding, error) {
 	const action = "grantRole"
 	object, err := scopeOf(ctx, t, action, in.TenantID, in.ProjectID)
 	if err != nil {
 		return nil, err
 	}
-	if err := role.BindableAt(authz.Binding{TenantID: object.TenantID, ProjectID: object.ProjectID}.Scope()); err != nil {
-		return nil, fault.From(err).At("input.role")
+	role, err := roleFor(in.Role, object)
+	if err != nil {
+		return nil, audit.Attempted(t, action, authz.BindingGrant, object, in.SubjectID, err)
 	}
 	if err := mayGrant(ctx, t, role, object, in.ExpiresAt); err != nil {
 		return nil, audit.Refused(t, action, authz.BindingGrant, object, in.SubjectID, err)
@@ -85,6 +82,18 @@ func grantRole(ctx context.Context, t *tx.Tx, role authz.Role, in GrantRoleInput
 	}
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BindingGrant, Object: object, ObjectID: row.ID,
 		After: binding(row), Reason: in.Reason})
+}
+
+// roleFor is the role of a name that can be given there; INVALID_ARGUMENT at input.role.
+func roleFor(name string, object authz.Object) (authz.Role, error) {
+	role, err := authz.ParseRole(name)
+	if err == nil {
+		err = role.BindableAt(authz.Binding{TenantID: object.TenantID, ProjectID: object.ProjectID}.Scope())
+	}
+	if err != nil {
+		return "", fault.From(err).At("input.role")
+	}
+	return role, nil
 }
 
 // mayGrant asks whether the caller holds what it takes to give the role, and for as long.

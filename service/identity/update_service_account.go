@@ -59,7 +59,7 @@ func updateServiceAccount(ctx context.Context, t *tx.Tx, in UpdateServiceAccount
 	}
 	object := authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID}
 	if err := in.delegable(t, row); err != nil {
-		return nil, audit.Refused(t, action, authz.ServiceAccountUpdate, object, row.ID, below("input", err))
+		return nil, audit.Attempted(t, action, authz.ServiceAccountUpdate, object, row.ID, below("input", err))
 	}
 	before, change := account(row), row.Update().SetUpdatedAt(t.Now)
 	if in.PermissionKeys != nil {

@@ -64,12 +64,12 @@ var recipes = map[string]func(v, a *house) []arguments{
 		return []object{
 			{"permissionKey": "apps.instance.read", "objectId": v.Instance},
 			{"permissionKey": "apps.instance.read", "objectId": v.Project, "subjectId": v.User},
-			{"permissionKey": "project.read", "subjectId": v.Account},
+			{"permissionKey": "project.read", "objectId": v.Project, "subjectId": v.Account},
 		}
 	}),
 	"query policyOverlays":  func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project}, {"tenantId": v.Tenant}} },
 	"query effectivePolicy": inProject,
-	"query previewPolicy":   overlays,
+	"query previewPolicy":   func(v, a *house) []arguments { return overlays(v, a)[:2] }, // the platform's is not the house's to look at
 	"mutation setPolicy":    overlays,
 	"query entitlements":    func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "ended": true}} },
 	"query runtimeSecrets":  func(v, _ *house) []arguments { return []arguments{{"instanceId": v.Instance, "ended": true}} },
