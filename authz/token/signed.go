@@ -52,6 +52,15 @@ func (r *Keyring) Sign(claims Claims, now time.Time) (string, error) {
 	return text, nil
 }
 
+// registered are the claims that every token of the world may hold.
+type registered = jwt.Claims
+
+// payload is all that a token says, decoded in one go: decoding is half of what a verification costs.
+type payload struct {
+	registered
+	Claims
+}
+
 // Verify reads a token of this platform. UNAUTHENTICATED when it is malformed, signed by another
 // key or in another way, or for another audience; TOKEN_EXPIRED when it is over.
 func (r *Keyring) Verify(text string, now time.Time) (Claims, error) {
@@ -63,11 +72,11 @@ func (r *Keyring) Verify(text string, now time.Time) (Claims, error) {
 	if err != nil {
 		return Claims{}, refused.Because(err)
 	}
-	var registered jwt.Claims
-	var claims Claims
-	if err := r.claims(parsed, &registered, &claims); err != nil {
+	var said payload
+	if err := r.claims(parsed, &said); err != nil {
 		return Claims{}, refused.Because(err)
 	}
+	registered, claims := said.registered, said.Claims
 	expected := jwt.Expected{Issuer: r.issuer, AnyAudience: jwt.Audience{Audience}, Time: now}
 	if err := registered.ValidateWithLeeway(expected, 0); errors.Is(err, jwt.ErrExpired) {
 		return Claims{}, fault.New(fault.TokenExpired, "the token has expired").Because(err)
