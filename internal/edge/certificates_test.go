@@ -204,16 +204,16 @@ func TestOldProtocolsAndWeakCiphersFindNobody(t *testing.T) {
 		}
 	}()
 	for name, c := range map[string]struct {
-		config tls.Config
+		config *tls.Config
 		fails  bool
 	}{
-		"TLS 1.1":         {tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, true},
-		"TLS 1.2 and CBC": {tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}}, true},
-		"TLS 1.2 and GCM": {tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}, false},
-		"TLS 1.3":         {tls.Config{MinVersion: tls.VersionTLS13}, false},
+		"TLS 1.1":         {&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, true},
+		"TLS 1.2 and CBC": {&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}}, true},
+		"TLS 1.2 and GCM": {&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}, false},
+		"TLS 1.3":         {&tls.Config{MinVersion: tls.VersionTLS13}, false},
 	} {
 		c.config.RootCAs, c.config.ServerName = a.pool, "localhost"
-		conn, err := tls.Dial("tcp", listener.Addr().String(), &c.config)
+		conn, err := tls.Dial("tcp", listener.Addr().String(), c.config)
 		require.Equal(t, c.fails, err != nil, "%s: %v", name, err)
 		if err == nil {
 			require.NoError(t, conn.Close())
