@@ -247,6 +247,7 @@ func (l *lab) world(name, url string) world {
 		SetMemoryMib(1000).SetGpus(0).SetIsolation("PROCESS").SetSealingKey("a2V5").SetLastSeenAt(time.Now().Add(time.Hour)).SaveX(ctx)
 	l.own.Allocation.Create().SetID(w.allocation).SetTenantID(w.tenant).SetProjectID(w.project).SetShape(lifecycle.ShapeBaremetal).
 		SetGpuCount(0).SetStatus(lifecycle.AllocationReady).SetNodeID(w.node).SaveX(ctx)
+	l.own.Entitlement.Create().SetID(ids.New(ids.Entitlement)).SetTenantID(w.tenant).SetProjectID(w.project).SetAppSlug(slug).SaveX(ctx)
 	return w
 }
 
