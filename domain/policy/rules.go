@@ -44,7 +44,7 @@ func (c *compiled) listed(of list) []*Rule {
 	switch {
 	case t.allow == nil:
 	case c.implied[of]:
-		add(Allow, false, t.allow, "other than this a "+listNouns[of]+" must be allowed by the platform by name")
+		add(Allow, false, t.allow, "anything else ("+listNouns[of]+") must be allowed by the platform by name")
 	case len(t.allow) == 0:
 		add(Allow, false, t.allow, c.ref()+" allows no "+listNouns[of])
 	case of == versions:

@@ -83,15 +83,15 @@ function Preview({ preview }: { preview: PreviewBitsFragment }) {
     return <Notice tone="bad" icon="warn" role="alert"><b>It would be refused.</b><ul>{preview.problems.map((reason, at) => <li key={at} className="said">{reason.message} <code>{reason.path}</code></li>)}</ul></Notice>;
   }
   return (
-    <Notice tone={preview.newlyDeniedTotal === 0 ? 'good' : 'warn'} icon={preview.newlyDeniedTotal === 0 ? 'check' : 'warn'} role="status">
+    <div data-denied={preview.newlyDeniedTotal}><Notice tone={preview.newlyDeniedTotal === 0 ? 'good' : 'warn'} icon={preview.newlyDeniedTotal === 0 ? 'check' : 'warn'} role="status">
       <b>{deniedWord(preview)}</b>
       {preview.newlyAllowedTotal > 0 && <p>{plural(preview.newlyAllowedTotal, 'thing')} would be allowed again.</p>}
-      <ul data-denied={preview.newlyDeniedTotal}>
+      <ul>
         {preview.newlyDenied.map((each, at) => (
           <li key={at}>{each.objectId?.startsWith('ins_') === true ? <Link to="/workloads/$id" params={{ id: each.objectId }}>{each.name}</Link> : each.name}: {each.reasons.map((reason) => reason.message).join('; ')}</li>
         ))}
       </ul>
-    </Notice>
+    </Notice></div>
   );
 }
 
