@@ -77,7 +77,7 @@ async function policy({ page, shoot }) {
   await page.getByRole('table', { name: 'Rules' }).getByText('nowhere-1').first().waitFor();
   await shoot('policy');
   await write(page, '{}');
-  await page.getByText('nowhere-1').first().waitFor({ state: 'detached' });
+  await page.getByRole('table', { name: 'Rules' }).getByText('nowhere-1').first().waitFor({ state: 'detached' });
   say('policy');
 }
 
@@ -131,6 +131,7 @@ async function sessions({ page, shoot }) {
   await page.getByRole('button', { name: /^Account of/ }).click();
   await page.getByRole('menuitem', { name: 'Your sessions' }).click();
   await dialog(page).getByText('this one').waitFor();
+  await page.getByRole('menu').waitFor({ state: 'hidden' });
   await shoot('sessions');
   await page.keyboard.press('Escape');
   await dialog(page).waitFor({ state: 'hidden' });

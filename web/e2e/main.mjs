@@ -90,7 +90,9 @@ async function goDown() {
 /** Who may do what; once is enough of the walks there are. */
 async function govern() {
   if (scenario.grow === undefined) return;
+  const workload = page.url();
   await access(session);
+  await page.goto(workload);
 }
 
 /** The other pages, and the way out. */

@@ -1,6 +1,6 @@
 // Making or changing a webhook.
 import { TagsInput, TextInput } from '@mantine/core';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { tell, useSender } from '../api/hooks';
 import { useProjectId } from '../api/session';
 import { ChangeDialog } from '../changes/ChangeDialog';
@@ -16,17 +16,16 @@ export function WebhookDialog({ webhook, onClose, onDone }: { webhook: WebhookBi
   const [url, setUrl] = useState(webhook?.url ?? 'https://');
   const [what, setWhat] = useState<string[]>([...(webhook?.eventTypes ?? ['apps.instance.*'])]);
   const [description, setDescription] = useState(webhook?.description ?? '');
-  const [secret, setSecret] = useState<string>();
+  const secret = useRef<string>(undefined); // read when the dialog is done, before it is drawn again
   const send = async () => {
     if (webhook !== undefined) return tell(UpdateWebhookDocument, { input: { webhookId: webhook.id, url, eventTypes: what, description } });
     const answer = await create({ projectId, url, eventTypes: what, description });
-    setSecret(answer.data?.createWebhook.secret ?? undefined);
-    if (answer.data !== undefined) onDone(answer.data.createWebhook.secret ?? undefined);
+    secret.current = answer.data?.createWebhook.secret ?? undefined;
     return answer;
   };
   return (
     <ChangeDialog
-      onClose={onClose} onDone={() => onDone(secret)}
+      onClose={onClose} onDone={() => onDone(secret.current)}
       change={{
         title: webhook === undefined ? 'Make a webhook' : 'Change the webhook', act: webhook === undefined ? 'Make it' : 'Change it',
         fields: ['url', 'eventTypes', 'description'], reasonNeeded: false, wrong: what.length === 0 ? new Map([['eventTypes', 'Name at least one.']]) : new Map(),
