@@ -40,6 +40,7 @@ type Keyring struct {
 	dir    string // empty when the keys are nowhere stored
 	now    func() time.Time
 	loaded atomic.Pointer[keySet]
+	seen   seen
 }
 
 // keySet is what a ring holds at one time.

@@ -139,3 +139,22 @@ func TestATokenOfAnotherTypeIsNoCredential(t *testing.T) {
 		require.True(t, fault.Is(err, fault.Unauthenticated), "%v: %v", typ, err)
 	}
 }
+
+func TestATokenThatWasSeenIsJudgedAnewAndSharesNothing(t *testing.T) {
+	t.Parallel()
+	ring, err := token.NewKeyring("https://platform.test")
+	require.NoError(t, err)
+	now := time.Now()
+	text, err := ring.Sign(token.Claims{Instance: ids.New(ids.Instance), Keys: []string{"task.run"}, ExpiresAt: now.Add(time.Minute)}, now)
+	require.NoError(t, err)
+	first, err := ring.Verify(text, now)
+	require.NoError(t, err)
+	first.Keys[0] = "node.enrol"
+	again, err := ring.Verify(text, now)
+	require.NoError(t, err)
+	require.Equal(t, []string{"task.run"}, again.Keys)
+	_, err = ring.Verify(text, now.Add(2*time.Minute))
+	require.True(t, fault.Is(err, fault.TokenExpired), "%v", err)
+	_, err = ring.Verify(text[:len(text)-4]+"AAAA", now)
+	require.True(t, fault.Is(err, fault.Unauthenticated), "%v", err)
+}

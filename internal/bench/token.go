@@ -28,26 +28,36 @@ func measureToken(_ context.Context, b *bench) error {
 	}
 	now := time.Now()
 	keys := authz.OperationKeys(authz.TaskRun, authz.TaskRead, authz.OperationRead, authz.OperationReport, authz.ArtifactRead, authz.AppsInstanceRead)
-	text, err := ring.Sign(token.Claims{Operation: dataset.ID(ids.Operation, 1), Instance: dataset.Instance(1), Keys: keys, ExpiresAt: now.Add(time.Hour)}, now)
+	texts := make([]string, tokensARun)
+	for i := range texts {
+		claims := token.Claims{Operation: dataset.ID(ids.Operation, 1), Instance: dataset.Instance(1), Keys: keys, ExpiresAt: now.Add(time.Hour)}
+		if texts[i], err = ring.Sign(claims, now); err != nil {
+			return err
+		}
+	}
+	first, err := verify(ring, texts, now, 1)
 	if err != nil {
 		return err
 	}
-	each, err := verify(ring, text, now)
+	again, err := verify(ring, texts, now, tokenRuns)
 	if err != nil {
 		return err
 	}
-	b.sheet.within("verification of a signed token", fmt.Sprintf("%.1f µs", float64(each)/1000), "≤ 60 µs", each <= maxVerification)
+	b.sheet.within("verification of a signed token, shown again", inMicros(again), "≤ 60 µs", again <= maxVerification)
+	b.sheet.told("verification of a signed token at first sight", inMicros(first), "", 0)
 	return nil
 }
 
-// verify is what one verification costs, in time of this thread's own: the best of some runs.
-func verify(ring *token.Keyring, text string, now time.Time) (time.Duration, error) {
+func inMicros(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d)/1000) }
+
+// verify is what one verification costs, in time of this thread's own: the best of some runs over the tokens.
+func verify(ring *token.Keyring, texts []string, now time.Time, runs int) (time.Duration, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	best := time.Duration(math.MaxInt64)
-	for range tokenRuns {
+	for range runs {
 		began := threadTime()
-		for range tokensARun {
+		for _, text := range texts {
 			if _, err := ring.Verify(text, now); err != nil {
 				return 0, err
 			}
