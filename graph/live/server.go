@@ -118,7 +118,7 @@ func (s *Server) serve(ctx context.Context, g *group, opened *Opened, member *su
 		}
 		page, err := opened.Replay(ctx, member.at, pageSize)
 		if err != nil {
-			member.sink.Fail(err)
+			member.sink.Fail(ended(err))
 			return
 		}
 		if len(page) == 0 {
