@@ -20,12 +20,10 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gpuaas/app-platform/authz"
@@ -34,12 +32,12 @@ import (
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/workers/leader"
 )
 
 // The pace of looking.
 const (
 	lockKey          = 7305119002 // advisory lock of the process that reconciles
-	lockEvery        = 5 * time.Second
 	nodesEvery       = 3 * time.Second
 	stuckEvery       = 10 * time.Second
 	observeEvery     = 15 * time.Second
@@ -81,46 +79,18 @@ func New(config Config) *Reconciler {
 
 // Run reconciles whenever this process holds the lock, until ctx ends.
 func (r *Reconciler) Run(ctx context.Context) error {
-	tick := time.NewTicker(lockEvery)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		if err := r.lead(ctx); err != nil && ctx.Err() == nil {
-			r.Log.Warn("reconciling stopped; it begins again", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
-	}
-	return nil
+	return leader.Post{Pool: r.DB.Worker(), Lock: lockKey, Log: r.Log, Stopped: "reconciling stopped; it begins again", Work: r.lead}.Run(ctx)
 }
 
-// lead takes the lock if it is free and works while its connection lives.
+// lead works until ctx ends.
 func (r *Reconciler) lead(ctx context.Context) error {
-	conn, err := r.DB.Worker().Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release()
-	var got bool
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, lockKey).Scan(&got); err != nil || !got {
-		return err
-	}
-	defer func() {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobTimeout)
-		defer cancel()
-		if _, err := conn.Exec(last, `SELECT pg_advisory_unlock($1)`, lockKey); err != nil {
-			_ = conn.Conn().Close(last) // the lock ends with the connection
-		}
-	}()
 	defer r.Stats.resign()
 	r.away = make(map[ids.ID]string)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return r.guard(ctx, conn) })
 	group.Go(func() error { return r.woken(ctx) })
 	group.Go(func() error { return r.seal(ctx) })
 	for _, one := range r.jobs() {
-		group.Go(func() error { return r.every(ctx, one.pause, one.name, one.look) })
+		group.Go(func() error { return r.every(ctx, one) })
 	}
 	return group.Wait()
 }
@@ -174,29 +144,17 @@ func (r *Reconciler) woken(ctx context.Context) error {
 	}
 }
 
-// guard fails when the lock's connection is lost, which ends the work of this process.
-func (r *Reconciler) guard(ctx context.Context, conn *pgxpool.Conn) error {
-	return r.every(ctx, lockEvery, "", func(ctx context.Context) error {
-		if err := conn.Ping(ctx); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("the lock's connection is lost: %w", err)
-		}
-		return nil
-	})
-}
-
-// every runs a job now and again. A named job's failure is logged and it goes on; the guard's ends all.
-func (r *Reconciler) every(ctx context.Context, pause time.Duration, name string, job func(context.Context) error) error {
-	tick := time.NewTicker(pause)
+// every makes a comparison now and again, until ctx ends; one that fails is made again.
+func (r *Reconciler) every(ctx context.Context, one job) error {
+	tick := time.NewTicker(one.pause)
 	defer tick.Stop()
 	for {
-		err := job(ctx)
+		err := one.look(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && name == "":
-			return err
 		case err != nil:
-			r.Log.Warn("reconciling failed; it is tried again", "what", name, "error", err)
+			r.Log.Warn("reconciling failed; it is tried again", "what", one.name, "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -2,24 +2,20 @@ package webhook
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/gpuaas/app-platform/domain/ids"
-	verbs "github.com/gpuaas/app-platform/service/webhook"
-
 	"github.com/gpuaas/app-platform/service/event"
+	verbs "github.com/gpuaas/app-platform/service/webhook"
+	"github.com/gpuaas/app-platform/workers/leader"
 )
 
 // The pace of dispatching.
 const (
-	lockKey     = 7305119003 // advisory lock of the process that dispatches
-	lockEvery   = 5 * time.Second
+	lockKey     = 7305119003             // advisory lock of the process that dispatches
 	slowLook    = 30 * time.Second       // a project is looked at by itself this often
 	held        = 100 * time.Millisecond // and again this soon after a wake-up, for commits behind a running transaction
 	heldLooks   = 20                     // this often
@@ -30,63 +26,12 @@ const (
 
 // dispatch works whenever this process holds the lock, until ctx ends.
 func (w *Worker) dispatch(ctx context.Context) error {
-	tick := time.NewTicker(lockEvery)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		if err := w.lead(ctx); err != nil && ctx.Err() == nil {
-			w.Log.Warn("dispatching webhooks stopped; it begins again", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
-	}
-	return nil
-}
-
-// lead takes the lock if it is free and works while its connection lives.
-func (w *Worker) lead(ctx context.Context) error {
-	conn, err := w.DB.Worker().Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release()
-	var got bool
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, lockKey).Scan(&got); err != nil || !got {
-		return err
-	}
-	defer func() {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
-		defer cancel()
-		if _, err := conn.Exec(last, `SELECT pg_advisory_unlock($1)`, lockKey); err != nil {
-			_ = conn.Conn().Close(last) // the lock ends with the connection
-		}
-	}()
-	defer w.Stats.Lag.Store(0)
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return guard(ctx, conn) })
-	group.Go(func() error { return w.projects(ctx) })
-	return group.Wait()
-}
-
-// guard fails when the lock's connection is lost, which ends the work of this process.
-func guard(ctx context.Context, conn *pgxpool.Conn) error {
-	tick := time.NewTicker(lockEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		if err := conn.Ping(ctx); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("the lock's connection is lost: %w", err)
-		}
-	}
+	return leader.Post{Pool: w.DB.Worker(), Lock: lockKey, Log: w.Log, Stopped: "dispatching webhooks stopped; it begins again", Work: w.projects}.Run(ctx)
 }
 
 // projects keeps a watch for each project that has a webhook to be served.
 func (w *Worker) projects(ctx context.Context) error {
+	defer w.Stats.Lag.Store(0)
 	changed := w.Hub.Wait(verbs.ListTopic)
 	defer changed.Close()
 	tick := time.NewTicker(slowLook)
