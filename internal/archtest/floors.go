@@ -53,7 +53,7 @@ var units = []Unit{
 	{Dir: "service/operation", Floor: 5.5, Why: "ledger: durable work; it writes audit and events of its own transitions"},
 	{Dir: "service/change", Floor: 5.7, Why: "ledger: what the changes of a running instance have in common"},
 	{Dir: "service", Floor: 6, Why: "the verbs, a folder a noun"},
-	{Dir: "service/breakglass", Floor: 6.2, Why: "the verbs that set rules aside; what they leave is listed with the noun orphan"},
+	{Dir: "service/breakglass", Floor: 6.2, Why: "the verbs that set rules aside; what they leave is listed with the noun orphan, and a role is given as identity gives one"},
 	{Dir: "graph/live", Floor: 6.5, Why: "live groups over the event feed; the schema stands above"},
 	{Dir: "graph", Floor: 7, Why: "translates GraphQL to verbs"},
 	{Dir: "workers", Floor: 7, Why: "acts on what the verbs recorded"},

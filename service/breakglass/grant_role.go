@@ -10,20 +10,16 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
-	dbbinding "github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
-	dbtenant "github.com/gpuaas/app-platform/ent/generated/db/tenant"
-	dbuser "github.com/gpuaas/app-platform/ent/generated/db/user"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/identity"
 )
 
 // Bounds of a role that is given for a short time.
 const (
 	leastMinutes = 5
 	mostMinutes  = 240
-	maxBindings  = 1_000 // live roles of one person, as for every role
 )
 
 // GrantRoleInput says which role goes to whom and where, for how long, and why.
@@ -61,7 +57,7 @@ func (s *Service) GrantRole(ctx context.Context, in GrantRoleInput) (*db.RoleBin
 	var actor *authz.Actor
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
 		actor = t.Actor
-		out, err = grantRole(ctx, t, role, in)
+		out, err = grantRole(ctx, t, in)
 		return err
 	})
 	if err != nil {
@@ -71,88 +67,35 @@ func (s *Service) GrantRole(ctx context.Context, in GrantRoleInput) (*db.RoleBin
 	return out, nil
 }
 
-func grantRole(ctx context.Context, t *tx.Tx, role authz.Role, in GrantRoleInput) (*db.RoleBinding, error) {
+func grantRole(ctx context.Context, t *tx.Tx, in GrantRoleInput) (*db.RoleBinding, error) {
 	const action = "breakGlassGrantRole"
 	if err := allowed(t, action, in.SubjectID); err != nil {
 		return nil, err
 	}
-	object, err := scope(ctx, t, action, in)
+	object, err := identity.RolePlace(ctx, t, action, authz.BreakGlassUse, in.TenantID, in.ProjectID)
 	if err != nil {
 		return nil, err
 	}
-	if err := role.BindableAt(authz.Binding{TenantID: object.TenantID, ProjectID: object.ProjectID}.Scope()); err != nil {
-		return nil, fault.From(err).At("input.role")
-	}
-	if err := mayHold(ctx, t, action, in.SubjectID, object); err != nil {
+	role, err := identity.RoleFor(in.Role, object)
+	if err != nil {
 		return nil, err
 	}
-	create := t.RoleBinding.Create().SetID(ids.New(ids.RoleBinding)).SetUserID(in.SubjectID).SetRole(string(role)).SetBreakGlass(true).
-		SetExpiresAt(t.Now.Add(time.Duration(in.DurationMinutes) * time.Minute)).SetGrantedBy(string(t.Actor.ID)).SetReason(in.Reason).SetCreatedAt(t.Now)
-	if object.TenantID != "" {
-		create.SetTenantID(object.TenantID)
+	subject, err := identity.RoleHolder(ctx, t, action, authz.BreakGlassUse, in.SubjectID, object)
+	if err != nil {
+		return nil, err
 	}
-	if object.ProjectID != "" {
-		create.SetProjectID(object.ProjectID)
+	if subject.DisabledAt != nil {
+		return nil, fault.New(fault.FailedPrecondition, "this person is disabled").At("input.subjectId")
 	}
-	row, err := create.Save(ctx)
+	if err := identity.RoomForRole(ctx, t, subject.ID); err != nil {
+		return nil, err
+	}
+	row, err := identity.NewBinding(t, subject.ID, role, object).SetBreakGlass(true).SetReason(in.Reason).
+		SetExpiresAt(t.Now.Add(time.Duration(in.DurationMinutes) * time.Minute)).Save(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("give a role by break-glass: %w", err)
 	}
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BreakGlassUse, Object: object, ObjectID: row.ID, Reason: in.Reason, BreakGlass: true,
 		After: map[string]any{"subjectId": row.UserID, "role": row.Role, "tenantId": row.TenantID, "projectId": row.ProjectID,
 			"expiresAt": row.ExpiresAt, "incident": in.Incident}})
-}
-
-// scope is where the role is given.
-func scope(ctx context.Context, t *tx.Tx, action string, in GrantRoleInput) (authz.Object, error) {
-	switch {
-	case in.ProjectID != nil:
-		project, err := t.Project.Query().Where(dbproject.ID(*in.ProjectID), dbproject.DeletedAtIsNil()).Only(ctx)
-		if db.IsNotFound(err) {
-			return authz.Object{}, audit.Missing(t, action, authz.BreakGlassUse, *in.ProjectID)
-		}
-		if err != nil {
-			return authz.Object{}, fmt.Errorf("load project %s: %w", *in.ProjectID, err)
-		}
-		if in.TenantID != nil && *in.TenantID != project.TenantID {
-			return authz.Object{}, fault.New(fault.InvalidArgument, "the project belongs to another tenant").At("input.tenantId")
-		}
-		return authz.Object{TenantID: project.TenantID, ProjectID: project.ID}, nil
-	case in.TenantID != nil:
-		found, err := t.Tenant.Query().Where(dbtenant.ID(*in.TenantID)).Exist(ctx)
-		if err != nil {
-			return authz.Object{}, fmt.Errorf("load tenant %s: %w", *in.TenantID, err)
-		}
-		if !found {
-			return authz.Object{}, audit.Missing(t, action, authz.BreakGlassUse, *in.TenantID)
-		}
-		return authz.Object{TenantID: *in.TenantID}, nil
-	}
-	return authz.Object{}, nil
-}
-
-// mayHold keeps tenants apart, as for every role: break-glass sets permissions aside, not that wall.
-func mayHold(ctx context.Context, t *tx.Tx, action string, id ids.ID, object authz.Object) error {
-	subject, err := t.User.Query().Where(dbuser.ID(id)).Only(ctx)
-	if db.IsNotFound(err) {
-		return audit.Missing(t, action, authz.BreakGlassUse, id)
-	}
-	if err != nil {
-		return fmt.Errorf("load person %s: %w", id, err)
-	}
-	if subject.DisabledAt != nil {
-		return fault.New(fault.FailedPrecondition, "this person is disabled").At("input.subjectId")
-	}
-	if subject.TenantID != nil && *subject.TenantID != object.TenantID {
-		return fault.New(fault.FailedPrecondition, "this person belongs to another tenant than the role").At("input.subjectId")
-	}
-	held, err := t.RoleBinding.Query().Where(dbbinding.UserID(id), dbbinding.RevokedAtIsNil(),
-		dbbinding.Or(dbbinding.ExpiresAtIsNil(), dbbinding.ExpiresAtGT(t.Now))).Count(ctx)
-	if err != nil {
-		return fmt.Errorf("count the person's roles: %w", err)
-	}
-	if held >= maxBindings {
-		return fault.New(fault.LimitExceeded, "a person may hold at most %d roles", maxBindings).At("input.subjectId")
-	}
-	return nil
 }

@@ -6,17 +6,12 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/authz"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	dbbinding "github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/check"
 )
-
-// maxBindings bounds the live roles of one person.
-const maxBindings = 1_000
 
 // GrantRoleInput says which role goes to whom and where; a project implies its tenant, and with
 // neither the role is at platform scope.
@@ -47,36 +42,25 @@ func (s *Service) GrantRole(ctx context.Context, in GrantRoleInput) (out *db.Rol
 
 func grantRole(ctx context.Context, t *tx.Tx, in GrantRoleInput) (*db.RoleBinding, error) {
 	const action = "grantRole"
-	object, err := scopeOf(ctx, t, action, in.TenantID, in.ProjectID)
+	object, err := RolePlace(ctx, t, action, authz.BindingGrant, in.TenantID, in.ProjectID)
 	if err != nil {
 		return nil, err
 	}
-	role, err := roleFor(in.Role, object)
+	role, err := RoleFor(in.Role, object)
 	if err != nil {
 		return nil, audit.Attempted(t, action, authz.BindingGrant, object, in.SubjectID, err)
 	}
 	if err := mayGrant(ctx, t, role, object, in.ExpiresAt); err != nil {
 		return nil, audit.Refused(t, action, authz.BindingGrant, object, in.SubjectID, err)
 	}
-	subject, err := userOf(ctx, t, action, authz.BindingGrant, in.SubjectID)
+	subject, err := RoleHolder(ctx, t, action, authz.BindingGrant, in.SubjectID, object)
 	if err != nil {
-		return nil, err
-	}
-	if err := mayHold(subject, object); err != nil {
 		return nil, err
 	}
 	if same, err := sameBinding(ctx, t, role, object, in); same != nil || err != nil {
 		return same, err
 	}
-	create := t.RoleBinding.Create().SetID(ids.New(ids.RoleBinding)).SetUserID(subject.ID).SetRole(string(role)).
-		SetNillableExpiresAt(in.ExpiresAt).SetGrantedBy(string(t.Actor.ID)).SetReason(in.Reason).SetCreatedAt(t.Now)
-	if object.TenantID != "" {
-		create.SetTenantID(object.TenantID)
-	}
-	if object.ProjectID != "" {
-		create.SetProjectID(object.ProjectID)
-	}
-	row, err := create.Save(ctx)
+	row, err := NewBinding(t, subject.ID, role, object).SetNillableExpiresAt(in.ExpiresAt).SetReason(in.Reason).Save(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("grant a role: %w", err)
 	}
@@ -84,24 +68,11 @@ func grantRole(ctx context.Context, t *tx.Tx, in GrantRoleInput) (*db.RoleBindin
 		After: binding(row), Reason: in.Reason})
 }
 
-// roleFor is the role of a name that can be given there; INVALID_ARGUMENT at input.role.
-func roleFor(name string, object authz.Object) (authz.Role, error) {
-	role, err := authz.ParseRole(name)
-	if err == nil {
-		err = role.BindableAt(authz.Binding{TenantID: object.TenantID, ProjectID: object.ProjectID}.Scope())
-	}
-	if err != nil {
-		return "", fault.From(err).At("input.role")
-	}
-	return role, nil
-}
-
 // mayGrant asks whether the caller holds what it takes to give the role, and for as long.
 func mayGrant(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Object, ends *time.Time) error {
-	held, err := t.RoleBinding.Query().Where(dbbinding.UserID(t.Actor.ID), dbbinding.RevokedAtIsNil(),
-		dbbinding.Or(dbbinding.ExpiresAtIsNil(), dbbinding.ExpiresAtGT(t.Now))).Limit(maxBindings).All(ctx)
+	held, err := liveRoles(ctx, t, t.Actor.ID)
 	if err != nil {
-		return fmt.Errorf("load the caller's roles: %w", err)
+		return err
 	}
 	bindings := make([]authz.Binding, len(held))
 	for i, row := range held {
@@ -110,48 +81,12 @@ func mayGrant(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Objec
 	return authz.RequireGrantUntil(t.Actor, bindings, role, object.TenantID, object.ProjectID, deref(ends))
 }
 
-// scopeOf is where a role is given: NOT_FOUND where the caller may not look, INVALID_ARGUMENT when
-// the project is not the tenant's.
-func scopeOf(ctx context.Context, t *tx.Tx, action string, tenantID, projectID *ids.ID) (authz.Object, error) {
-	switch {
-	case projectID != nil:
-		project, err := projectOf(ctx, t, action, authz.BindingGrant, *projectID)
-		if err != nil {
-			return authz.Object{}, err
-		}
-		if tenantID != nil && *tenantID != project.TenantID {
-			return authz.Object{}, fault.New(fault.InvalidArgument, "the project belongs to another tenant").At("input.tenantId")
-		}
-		return authz.Object{TenantID: project.TenantID, ProjectID: project.ID}, nil
-	case tenantID != nil:
-		tenant, err := tenantOf(ctx, t, action, authz.BindingGrant, *tenantID)
-		if err != nil {
-			return authz.Object{}, err
-		}
-		return authz.Object{TenantID: tenant.ID}, nil
-	}
-	return authz.Object{}, nil
-}
-
-// mayHold keeps tenants apart: nobody gets a role in a tenant that is not theirs, and none that
-// reaches over all tenants while they belong to one.
-func mayHold(subject *db.User, object authz.Object) error {
-	switch {
-	case subject.TenantID == nil || *subject.TenantID == object.TenantID:
-		return nil
-	case object.TenantID == "":
-		return fault.New(fault.FailedPrecondition, "a role at platform scope goes to platform staff only, and this person belongs to a tenant").At("input.subjectId")
-	}
-	return fault.New(fault.FailedPrecondition, "this person belongs to another tenant").At("input.subjectId")
-}
-
 // sameBinding finds the live binding that already says what is asked for. The person's row is not
 // locked: a twin that slips through gives nothing more.
 func sameBinding(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Object, in GrantRoleInput) (*db.RoleBinding, error) {
-	held, err := t.RoleBinding.Query().Where(dbbinding.UserID(in.SubjectID), dbbinding.RevokedAtIsNil(),
-		dbbinding.Or(dbbinding.ExpiresAtIsNil(), dbbinding.ExpiresAtGT(t.Now))).Limit(maxBindings).All(ctx)
+	held, err := liveRoles(ctx, t, in.SubjectID)
 	if err != nil {
-		return nil, fmt.Errorf("load the person's roles: %w", err)
+		return nil, err
 	}
 	for _, row := range held {
 		if row.Role == string(role) && deref(row.TenantID) == object.TenantID && deref(row.ProjectID) == object.ProjectID &&
@@ -159,10 +94,7 @@ func sameBinding(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Ob
 			return row, nil
 		}
 	}
-	if len(held) >= maxBindings {
-		return nil, fault.New(fault.LimitExceeded, "a person may hold at most %d roles", maxBindings).At("input.subjectId")
-	}
-	return nil, nil
+	return nil, roomFor(held)
 }
 
 // binding is what the audit keeps of one.
