@@ -1,6 +1,7 @@
 package authz
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -84,7 +85,8 @@ type Actor struct {
 	Subject
 
 	platform Mask
-	tenants  grants // also holds the tenants of project bindings, with at most TenantRead
+	tenants  grants
+	seen     grants // the tenants of project bindings, with at most TenantRead: of the tenant itself, not of its projects
 	projects grants
 	anywhere Mask
 	// refreshAt is when the first binding in use, or the credential, ends; zero for never.
@@ -124,7 +126,7 @@ func System(name string) *Actor {
 
 // bind adds a person's live bindings, narrowed to allow unless that is nil.
 func (a *Actor) bind(bindings []Binding, allow []string, now time.Time) {
-	a.tenants, a.projects = newGrants(len(bindings)), newGrants(len(bindings))
+	a.tenants, a.seen, a.projects = newGrants(len(bindings)), newGrants(0), newGrants(len(bindings))
 	limit := MaskOf(Keys()...)
 	if allow != nil {
 		limit = named(allow)
@@ -149,14 +151,14 @@ func (a *Actor) grant(b Binding, keys Mask) {
 	case ScopeProject:
 		a.projects.add(b.ProjectID, keys)
 		if b.TenantID != "" {
-			a.tenants.add(b.TenantID, keys.Intersect(tenantRead))
+			a.seen.add(b.TenantID, keys.Intersect(tenantRead))
 		}
 	}
 }
 
 // confine gives a machine its keys in its own project and nowhere else.
 func (a *Actor) confine(keys Mask) {
-	a.tenants, a.projects = newGrants(1), newGrants(1)
+	a.tenants, a.seen, a.projects = newGrants(0), newGrants(1), newGrants(1)
 	if a.ProjectID != "" && !keys.Empty() {
 		a.grant(Binding{TenantID: a.TenantID, ProjectID: a.ProjectID}, keys)
 	}
@@ -172,10 +174,7 @@ func (a *Actor) refreshBy(end time.Time) {
 // union is every key held in any scope.
 func (a *Actor) union() Mask {
 	all := a.platform
-	for _, keys := range a.tenants.sets {
-		all = all.Union(keys)
-	}
-	for _, keys := range a.projects.sets {
+	for _, keys := range slices.Concat(a.tenants.sets, a.seen.sets, a.projects.sets) {
 		all = all.Union(keys)
 	}
 	return all

@@ -141,7 +141,8 @@ func (c *Case) person() Verdict {
 	return v
 }
 
-// covers says whether a binding reaches the object. A project binding lets its holder see the project's tenant too.
+// covers says whether a binding reaches the object. A project binding lets its holder see the project's tenant too, and
+// none of that tenant's other projects.
 func (c *Case) covers(b Binding) bool {
 	switch {
 	case c.Anywhere:
@@ -153,7 +154,7 @@ func (c *Case) covers(b Binding) bool {
 	case b.ProjectID == c.Object.ProjectID:
 		return true
 	}
-	return c.Key == TenantRead && b.TenantID != "" && b.TenantID == c.Object.TenantID
+	return c.Key == TenantRead && c.Object.ProjectID == "" && b.TenantID != "" && b.TenantID == c.Object.TenantID
 }
 
 // couldHold are the roles that would give a person the key, those that give the least first.

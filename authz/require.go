@@ -35,7 +35,10 @@ func (a *Actor) Allows(key Key, tenantID, projectID ids.ID) bool {
 	if projectID != "" && a.projects.has(projectID, key) {
 		return true
 	}
-	return tenantID != "" && a.tenants.has(tenantID, key)
+	if tenantID == "" {
+		return false
+	}
+	return a.tenants.has(tenantID, key) || (projectID == "" && a.seen.has(tenantID, key))
 }
 
 // AllowsOn reports whether the actor holds the key on the object. An operation's token reaches only its own
@@ -57,6 +60,9 @@ func (a *Actor) Holds(tenantID, projectID ids.ID) Mask {
 	held := a.platform
 	if tenantID != "" {
 		held = held.Union(a.tenants.of(tenantID))
+	}
+	if tenantID != "" && projectID == "" {
+		held = held.Union(a.seen.of(tenantID))
 	}
 	if projectID != "" {
 		held = held.Union(a.projects.of(projectID))
@@ -86,7 +92,9 @@ func (a *Actor) Reach(keys ...Key) Reach {
 	case !a.platform.Intersect(wanted).Empty():
 		return Reach{Platform: true}
 	}
-	return Reach{Tenants: a.tenants.holding(wanted), Projects: a.projects.holding(wanted)}
+	tenants := slices.Concat(a.tenants.holding(wanted), a.seen.holding(wanted))
+	slices.Sort(tenants)
+	return Reach{Tenants: slices.Compact(tenants), Projects: a.projects.holding(wanted)}
 }
 
 // Require refuses an actor that lacks the key in the scope (see Allows): UNAUTHENTICATED when there is no actor,
@@ -182,8 +190,7 @@ func (a *Actor) confinedFrom(object Object) bool {
 		object.InstanceID == "" && object.AllocationID == "" && object.NodeID == ""
 }
 
-// sees reports whether the actor may know that the object exists: it reads something in the same scope. What a
-// project binding gives on the tenant does not open the tenant's other projects.
+// sees reports whether the actor may know that the object exists: it reads something in the same scope.
 func (a *Actor) sees(object Object) bool {
 	switch {
 	case object == (Object{}):
@@ -191,10 +198,7 @@ func (a *Actor) sees(object Object) bool {
 	case !a.reaches(object):
 		return false
 	}
-	held := a.Holds(object.TenantID, "")
-	if object.ProjectID != "" {
-		held = held.Minus(tenantRead).Union(a.Holds("", object.ProjectID))
-	}
+	held := a.Holds(object.TenantID, object.ProjectID)
 	return !held.Intersect(readKeys).Empty()
 }
 

@@ -35,7 +35,7 @@ func (s *Service) loadBindings(ctx context.Context, caller *authz.Actor, who ids
 	if c.Subject.Kind == authz.KindUser {
 		queries = append(queries, tx.Rows(&c.Holdings, scanHolding, `SELECT id, role, tenant_id, project_id, expires_at, revoked_at
 			FROM platform.bindings_explained($1, $2, $3, $4, $5)`,
-			who, text(c.Object.TenantID), text(c.Object.ProjectID), c.Key == authz.TenantRead, c.Anywhere))
+			who, text(c.Object.TenantID), text(c.Object.ProjectID), c.Key == authz.TenantRead && c.Object.ProjectID == "", c.Anywhere))
 	}
 	if _, err := s.DB.Read(ctx, queries...); err != nil {
 		return nil, err
