@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"log/slog"
@@ -61,6 +62,7 @@ func (l *late) Wake(topics ...string) {
 func child(dsn string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	_, _ = os.Stdout.WriteString("listens\n") // from here on it can be asked to stop
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	hints := &late{}
 	database, err := tx.Open(ctx, dsn, tx.Options{Hints: hints, Connections: 6})
@@ -88,17 +90,23 @@ func child(dsn string) error {
 	return <-ended
 }
 
-// spawn starts a worker as a real process; it is killed at the end of the test at the latest.
+// spawn starts a worker as a real process, which can be asked to stop when spawn returns; it is killed at the end of the test
+// at the latest.
 func (l *lab) spawn() *exec.Cmd {
 	l.TB.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^$")
 	command.Env = append(os.Environ(), "WEBHOOK_TEST_CHILD="+l.DSN, "WEBHOOK_TEST_KEYS="+l.keys)
 	command.Stderr = os.Stderr
+	said, err := command.StdoutPipe()
+	require.NoError(l.TB, err)
 	require.NoError(l.TB, command.Start())
 	l.Cleanup(func() {
 		_ = command.Process.Kill()
 		_, _ = command.Process.Wait()
 	})
+	word, err := bufio.NewReader(said).ReadString('\n')
+	require.NoError(l.TB, err)
+	require.Equal(l.TB, "listens\n", word)
 	return command
 }
 
