@@ -175,10 +175,6 @@ func refusedText(err error) error {
 	switch refused.Code {
 	case "22021", "22P05":
 		return fault.New(fault.InvalidArgument, "text may not hold NUL characters").Because(err)
-	case "42501":
-		if strings.Contains(refused.Message, "row-level security") { // what it hangs on is out of the caller's reach since it was loaded
-			return fault.NoSuch().Because(err)
-		}
 	case "GP404": // platform.guard_live_project: the project was deleted meanwhile
 		return fault.NoSuch().Because(err)
 	}
@@ -216,6 +212,13 @@ func (d *DB) retry(run func() error) error {
 		}
 	}
 	return err
+}
+
+// OutOfReach says whether err is that row-level security did not let a row be written: what the row belongs to was
+// taken out of the caller's reach since the caller loaded it, or never was in it.
+func OutOfReach(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == "42501" && strings.Contains(refused.Message, "row-level security")
 }
 
 // Violates says whether err is a violation of the named constraint or unique index.

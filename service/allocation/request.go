@@ -65,11 +65,9 @@ func (s *Service) Request(ctx context.Context, in RequestInput) ([]*db.Allocatio
 			out, err = t.Allocation.Query().Where(dballocation.IDIn(made...)).Order(db.Asc(dballocation.FieldID)).All(ctx)
 			return err
 		}
-		if out, err = in.write(ctx, t, project, made); fault.Is(err, fault.PolicyDenied) {
-			where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
-			return audit.Refused(t, "requestAllocation", authz.AllocationCreate, where, project.ID, err)
-		}
-		return err
+		out, err = in.write(ctx, t, project, made)
+		where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
+		return audit.RefusedByPolicy(t, "requestAllocation", authz.AllocationCreate, where, project.ID, err)
 	})
 	return out, err
 }

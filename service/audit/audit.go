@@ -81,6 +81,14 @@ func Attempted(t *tx.Tx, action string, key authz.Key, object authz.Object, obje
 	return recorded(err)
 }
 
+// RefusedByPolicy is Refused for what policy or entitlement refused; whatever else went wrong is passed on unrecorded.
+func RefusedByPolicy(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, err error) error {
+	if fault.Is(err, fault.PolicyDenied) || fault.Is(err, fault.NotEntitled) {
+		return Refused(t, action, key, object, objectID, err)
+	}
+	return err
+}
+
 func denial(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, code fault.Code) tx.Denial {
 	return tx.Denial{
 		Actor: t.Actor, Request: t.Request, Action: action, Key: key.String(), Code: string(code),

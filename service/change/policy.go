@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -148,12 +147,9 @@ func (c *Change) capacityField() string {
 
 // refusedByPolicy records that policy or entitlement refused the change, and passes every error on.
 func (c *Change) refusedByPolicy(t *tx.Tx, err error) error {
-	if !fault.Is(err, fault.PolicyDenied) && !fault.Is(err, fault.NotEntitled) {
-		return err
-	}
 	key, unknown := c.key()
 	if unknown != nil {
 		return unknown
 	}
-	return audit.Refused(t, c.idemVerb(), key, object(c.Instance), c.subjectID(), err)
+	return audit.RefusedByPolicy(t, c.idemVerb(), key, object(c.Instance), c.subjectID(), err)
 }

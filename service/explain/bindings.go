@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
 // maxHelpers bounds how many people are named who could help.
@@ -108,31 +109,31 @@ func scanHolding(row pgx.CollectableRow) (authz.Holding, error) {
 	var tenant, project *ids.ID
 	var expires, revoked *time.Time
 	err := row.Scan(&h.ID, &h.Role, &tenant, &project, &expires, &revoked)
-	h.TenantID, h.ProjectID, h.ExpiresAt, h.RevokedAt = deref(tenant), deref(project), deref(expires), deref(revoked)
+	h.TenantID, h.ProjectID, h.ExpiresAt, h.RevokedAt = rows.Value(tenant), rows.Value(project), rows.Value(expires), rows.Value(revoked)
 	return h, err
 }
 
 // collectHelpers gathers each person's bindings, in the order in which the people come.
-func collectHelpers(rows pgx.Rows) ([]*helper, error) {
+func collectHelpers(found pgx.Rows) ([]*helper, error) {
 	byID := make(map[string]*helper)
 	var people []*helper
-	defer rows.Close()
-	for rows.Next() {
+	defer found.Close()
+	for found.Next() {
 		var id, name string
 		var b authz.Binding
 		var tenant, project *ids.ID
 		var expires *time.Time
-		if err := rows.Scan(&id, &name, &b.Role, &tenant, &project, &expires); err != nil {
+		if err := found.Scan(&id, &name, &b.Role, &tenant, &project, &expires); err != nil {
 			return nil, err
 		}
-		b.TenantID, b.ProjectID, b.ExpiresAt = deref(tenant), deref(project), deref(expires)
+		b.TenantID, b.ProjectID, b.ExpiresAt = rows.Value(tenant), rows.Value(project), rows.Value(expires)
 		if byID[id] == nil {
 			byID[id] = &helper{ref: &authz.Ref{Kind: string(authz.KindUser), ID: id, Name: name}}
 			people = append(people, byID[id])
 		}
 		byID[id].bindings = append(byID[id].bindings, b)
 	}
-	return people, rows.Err()
+	return people, found.Err()
 }
 
 // text is an id as a parameter, NULL for the empty one.

@@ -8,6 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
 // nothing is the column of what does not apply.
@@ -74,8 +75,8 @@ func objectQuery(into **authz.Object, id ids.ID) (tx.Query, bool) {
 func scanObject(row pgx.CollectableRow) (*authz.Object, error) {
 	var tenant, project, instance, node, allocation *ids.ID
 	err := row.Scan(&tenant, &project, &instance, &node, &allocation)
-	return &authz.Object{TenantID: deref(tenant), ProjectID: deref(project), InstanceID: deref(instance),
-		NodeID: deref(node), AllocationID: deref(allocation)}, err
+	return &authz.Object{TenantID: rows.Value(tenant), ProjectID: rows.Value(project), InstanceID: rows.Value(instance),
+		NodeID: rows.Value(node), AllocationID: rows.Value(allocation)}, err
 }
 
 // anywhere says whether holding the key in any scope lets one at the object: the catalog is read so.

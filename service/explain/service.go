@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
 // Service explains permissions.
@@ -68,7 +69,7 @@ func (s *Service) Permission(ctx context.Context, in Input) (*Explanation, error
 	if in.SubjectID != nil {
 		who = *in.SubjectID
 	}
-	if err := s.load(ctx, caller, who, deref(in.ObjectID), &c); err != nil {
+	if err := s.load(ctx, caller, who, rows.Value(in.ObjectID), &c); err != nil {
 		return nil, err
 	}
 	if err := mayAsk(caller, who, &c); err != nil {
@@ -128,12 +129,4 @@ func known(id ids.ID) *ids.ID {
 		return nil
 	}
 	return &id
-}
-
-// deref is a pointer's value, or the empty one.
-func deref[T any](value *T) (out T) {
-	if value != nil {
-		out = *value
-	}
-	return out
 }

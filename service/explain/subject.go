@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
 // asked is a subject as its row says.
@@ -51,7 +52,7 @@ func (s *Service) load(ctx context.Context, caller *authz.Actor, who, what ids.I
 	if found == nil || what != "" && object == nil {
 		return fault.NoSuch()
 	}
-	c.Subject, c.Allow, c.Barred, c.Object = found.subject, found.allow, found.barred, deref(object)
+	c.Subject, c.Allow, c.Barred, c.Object = found.subject, found.allow, found.barred, rows.Value(object)
 	c.Anywhere = anywhere(what, c.Key)
 	return nil
 }
@@ -87,7 +88,7 @@ func scanPerson(row pgx.CollectableRow) (*asked, error) {
 	var tenant *ids.ID
 	var disabled *time.Time
 	err := row.Scan(&found.subject.ID, &found.subject.Name, &tenant, &disabled)
-	found.subject.TenantID = deref(tenant)
+	found.subject.TenantID = rows.Value(tenant)
 	if disabled != nil {
 		found.barred = "the person was disabled on " + disabled.UTC().Format(time.RFC3339)
 	}
@@ -117,7 +118,7 @@ func scanOperation(row pgx.CollectableRow) (*asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	found.subject.InstanceID = deref(instance)
+	found.subject.InstanceID = rows.Value(instance)
 	if family != nil {
 		found.allow, err = operation.TokenKeys(*family)
 	}

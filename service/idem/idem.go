@@ -51,6 +51,9 @@ func Claim(ctx context.Context, t *tx.Tx, key Key, result any) (repeated bool, e
 	tag, err := t.Exec(ctx, `INSERT INTO idempotency (id, input_digest, result, tenant_id, project_id, created_at)
 		VALUES ($1, $2, $3, nullif($4, ''), nullif($5, ''), $6) ON CONFLICT (id) DO NOTHING`,
 		id, digest, encoded, key.TenantID, key.ProjectID, t.Now)
+	if tx.OutOfReach(err) { // the project was deleted, or a role taken away, since the verb loaded what it is about
+		return false, fault.NoSuch().Because(err)
+	}
 	if err != nil {
 		return false, fmt.Errorf("claim an idempotency key: %w", err)
 	}

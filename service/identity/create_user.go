@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/check"
 	"github.com/gpuaas/app-platform/service/idem"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
 // CreateUserInput is what a new person is made from; TenantID is nil for platform staff.
@@ -40,7 +41,7 @@ func (s *Service) CreateUser(ctx context.Context, in CreateUserInput) (out *db.U
 
 func createUser(ctx context.Context, t *tx.Tx, in CreateUserInput) (*db.User, error) {
 	const action = "createUser"
-	object := authz.Object{TenantID: deref(in.TenantID)}
+	object := authz.Object{TenantID: rows.Value(in.TenantID)}
 	if in.TenantID != nil {
 		if _, err := tenantOf(ctx, t, action, authz.UserCreate, *in.TenantID); err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
 // GrantRoleInput says which role goes to whom and where; a project implies its tenant, and with
@@ -76,9 +77,9 @@ func mayGrant(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Objec
 	}
 	bindings := make([]authz.Binding, len(held))
 	for i, row := range held {
-		bindings[i] = authz.Binding{Role: authz.Role(row.Role), TenantID: deref(row.TenantID), ProjectID: deref(row.ProjectID), ExpiresAt: deref(row.ExpiresAt)}
+		bindings[i] = authz.Binding{Role: authz.Role(row.Role), TenantID: rows.Value(row.TenantID), ProjectID: rows.Value(row.ProjectID), ExpiresAt: rows.Value(row.ExpiresAt)}
 	}
-	return authz.RequireGrantUntil(t.Actor, bindings, role, object.TenantID, object.ProjectID, deref(ends))
+	return authz.RequireGrantUntil(t.Actor, bindings, role, object.TenantID, object.ProjectID, rows.Value(ends))
 }
 
 // sameBinding finds the live binding that already says what is asked for. The person's row is not
@@ -89,8 +90,8 @@ func sameBinding(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Ob
 		return nil, err
 	}
 	for _, row := range held {
-		if row.Role == string(role) && deref(row.TenantID) == object.TenantID && deref(row.ProjectID) == object.ProjectID &&
-			deref(row.ExpiresAt).Equal(deref(in.ExpiresAt)) {
+		if row.Role == string(role) && rows.Value(row.TenantID) == object.TenantID && rows.Value(row.ProjectID) == object.ProjectID &&
+			rows.Value(row.ExpiresAt).Equal(rows.Value(in.ExpiresAt)) {
 			return row, nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
 // Bounds of a service account's limits.
@@ -45,7 +46,7 @@ func (l *AccountLimits) stored() (json.RawMessage, error) {
 	if l == nil {
 		return nil, nil
 	}
-	limits := authz.Limits{Objects: l.ObjectIds, MaxRisk: deref(l.MaxRisk), OperationsPerHour: deref(l.OperationsPerHour)}
+	limits := authz.Limits{Objects: l.ObjectIds, MaxRisk: rows.Value(l.MaxRisk), OperationsPerHour: rows.Value(l.OperationsPerHour)}
 	if len(limits.Objects) == 0 && limits.MaxRisk == "" && limits.OperationsPerHour == 0 {
 		return nil, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
 // codeTTL is how long a one-time login code can be used.
@@ -31,7 +32,7 @@ func (s *Service) CreateLoginLink(ctx context.Context, userID ids.ID) (out *Logi
 		if err != nil {
 			return err
 		}
-		object := authz.Object{TenantID: deref(user.TenantID)}
+		object := authz.Object{TenantID: rows.Value(user.TenantID)}
 		if err := audit.Require(t, action, authz.LoginLinkCreate, object, userID); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
 // RevokeRole takes a role away at once. Key: identity.binding.revoke at its scope, and the keys of
@@ -39,7 +40,7 @@ func revokeRole(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db.Ro
 	if err != nil {
 		return nil, fmt.Errorf("load binding %s: %w", id, err)
 	}
-	object := authz.Object{TenantID: deref(row.TenantID), ProjectID: deref(row.ProjectID)}
+	object := authz.Object{TenantID: rows.Value(row.TenantID), ProjectID: rows.Value(row.ProjectID)}
 	if err := audit.Require(t, action, authz.BindingRevoke, object, id); err != nil {
 		return nil, err
 	}

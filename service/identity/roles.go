@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
 // Roles lists every role, and the ceilings of machines, with their keys. Any valid credential may ask.
@@ -92,8 +93,8 @@ func (s *Service) bindingScope(ctx context.Context, filter BindingsFilter) (out 
 	var tenant *db.Tenant
 	var project *db.Project
 	actor, err := s.DB.Read(ctx,
-		tx.Row(&tenant, scanTenant, `SELECT `+tenantColumns+` FROM tenant WHERE id = $1`, deref(filter.TenantID)),
-		tx.Row(&project, scanProject, `SELECT `+projectColumns+` FROM project WHERE id = $1`, deref(filter.ProjectID)))
+		tx.Row(&tenant, scanTenant, `SELECT `+tenantColumns+` FROM tenant WHERE id = $1`, rows.Value(filter.TenantID)),
+		tx.Row(&project, scanProject, `SELECT `+projectColumns+` FROM project WHERE id = $1`, rows.Value(filter.ProjectID)))
 	switch {
 	case err != nil:
 		return out, err

@@ -74,13 +74,5 @@ func userOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.
 	return row, nil
 }
 
-// deref is a pointer's value, or the empty one.
-func deref[T any](value *T) (out T) {
-	if value != nil {
-		out = *value
-	}
-	return out
-}
-
 // gone says that a row was not found by a plain query.
 func gone(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

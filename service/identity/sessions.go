@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
 // maxSessions bounds the sessions that are listed; fewer can be live.
@@ -109,7 +110,7 @@ func logoutEverywhere(ctx context.Context, t *tx.Tx, userID *ids.ID, reason stri
 	if err != nil {
 		return 0, err
 	}
-	object := authz.Object{TenantID: deref(user.TenantID)}
+	object := authz.Object{TenantID: rows.Value(user.TenantID)}
 	if user.ID != t.Actor.ID {
 		if err := audit.Require(t, action, authz.UserLogout, object, user.ID); err != nil {
 			return 0, err

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
 // one reads one row under row-level security, and lets it out when the caller may see it.
@@ -45,7 +46,7 @@ func (s *Service) User(ctx context.Context, id ids.ID) (*db.User, error) {
 		if actor.ID == row.ID {
 			return nil
 		}
-		return authz.Require(actor, authz.UserRead, deref(row.TenantID), "")
+		return authz.Require(actor, authz.UserRead, rows.Value(row.TenantID), "")
 	})
 }
 
@@ -73,6 +74,6 @@ func (s *Service) RoleBinding(ctx context.Context, id ids.ID) (*db.RoleBinding, 
 		if actor.ID == row.UserID {
 			return nil
 		}
-		return authz.Require(actor, authz.BindingRead, deref(row.TenantID), deref(row.ProjectID))
+		return authz.Require(actor, authz.BindingRead, rows.Value(row.TenantID), rows.Value(row.ProjectID))
 	})
 }

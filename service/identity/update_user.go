@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/rows"
 )
 
 // UpdateUserInput is what changes of a person; nil parts stay.
@@ -53,11 +54,11 @@ func updateUser(ctx context.Context, t *tx.Tx, in UpdateUserInput) (*db.User, er
 	if err != nil {
 		return nil, err
 	}
-	object := authz.Object{TenantID: deref(seen.TenantID)}
+	object := authz.Object{TenantID: rows.Value(seen.TenantID)}
 	if err := audit.Require(t, action, authz.UserUpdate, object, seen.ID); err != nil {
 		return nil, err
 	}
-	if deref(in.Disabled) && seen.ID == t.Actor.ID {
+	if rows.Value(in.Disabled) && seen.ID == t.Actor.ID {
 		return nil, audit.Refused(t, action, authz.UserUpdate, object, seen.ID,
 			fault.New(fault.FailedPrecondition, "nobody disables themselves: ask somebody else to").At("input.disabled"))
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/gpuaas/app-platform/authz"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -70,12 +69,9 @@ func (p *launchPlan) permitted() error {
 
 // refusedByPolicy records that policy or entitlement refused a launch, and passes every error on.
 func refusedByPolicy(t *tx.Tx, project *db.Project, app *db.App, err error) error {
-	if !fault.Is(err, fault.PolicyDenied) && !fault.Is(err, fault.NotEntitled) {
-		return err
-	}
 	key, unknown := authz.FamilyKey(app.PermissionFamily, "instance.create")
 	if unknown != nil {
 		return unknown
 	}
-	return audit.Refused(t, "launchInstance", key, authz.Object{TenantID: project.TenantID, ProjectID: project.ID}, project.ID, err)
+	return audit.RefusedByPolicy(t, "launchInstance", key, authz.Object{TenantID: project.TenantID, ProjectID: project.ID}, project.ID, err)
 }

@@ -10,6 +10,14 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 )
 
+// Value is a nullable column's value, or the empty one.
+func Value[T any](column *T) (out T) {
+	if column != nil {
+		out = *column
+	}
+	return out
+}
+
 // Columns of each table, in the order its scan function expects, qualified by the table's name.
 const (
 	InstanceColumns = `instance.id, instance.tenant_id, instance.project_id, instance.name, instance.app_slug,

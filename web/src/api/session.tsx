@@ -3,6 +3,7 @@ import { createContext, useCallback, useContext, useEffect, useMemo, useRef, use
 import type { ReactNode } from 'react';
 import { PermissionsDocument, ProjectActivityDocument, SessionDocument } from '../generated/graphql';
 import type { ProjectActivitySubscription, SessionQuery } from '../generated/graphql';
+import { recallProject, rememberProject } from '../lib/chosen';
 import { keepFresh, live } from './client';
 import { useRead } from './hooks';
 import type { Read } from './hooks';
@@ -26,9 +27,6 @@ export interface Session {
 }
 
 const SessionContext = createContext<Session | undefined>(undefined);
-
-/** Where the chosen project is remembered. */
-const storageKey = 'gpuaas-project';
 
 /** The session; only below SessionGate. */
 export function useSession(): Session {
@@ -59,11 +57,11 @@ export function SessionGate({ children, fallback }: { children: ReactNode; fallb
 
 function Provider({ viewer, children }: { viewer: SessionQuery['viewer']; children: ReactNode }) {
   const projects = useMemo(() => viewer.projects.edges.map((edge) => edge.node), [viewer]);
-  const [chosen, setChosen] = useState(recall);
+  const [chosen, setChosen] = useState(recallProject);
   const project = projects.find((each) => each.id === chosen) ?? projects[0];
   const choose = useCallback((projectId: string) => {
     setChosen(projectId);
-    remember(projectId);
+    rememberProject(projectId);
   }, []);
   const { data } = useRead(PermissionsDocument, { projectId: project?.id ?? '' }, project === undefined);
   const keys = useMemo(() => new Set(data?.viewer.permissions ?? []), [data]);
@@ -90,20 +88,4 @@ function useProjectActivity(projectId: string | undefined): Session['onActivity'
     listeners.current.add(listener);
     return () => { listeners.current.delete(listener); };
   }, []);
-}
-
-function recall(): string {
-  try {
-    return localStorage.getItem(storageKey) ?? '';
-  } catch {
-    return '';
-  }
-}
-
-function remember(projectId: string): void {
-  try {
-    localStorage.setItem(storageKey, projectId);
-  } catch {
-    // storage may be off; the choice then lasts as long as the page
-  }
 }

@@ -1,5 +1,6 @@
 // What to ask about when something was refused for want of a permission.
 import type { Problem } from '../api/errors';
+import { recallProject } from './chosen';
 
 /** Most keys that are explained at once. */
 const maxKeys = 4;
@@ -11,19 +12,8 @@ export function missingKeys(problem: Problem): string[] {
   return [...new Set(keys)].slice(0, maxKeys);
 }
 
-/** Where the project that is looked at is remembered; the same place as the session's. */
-const storageKey = 'gpuaas-project';
-
 /** The object that a page is about, by its address; else the chosen project; null when there is none. */
-export function objectOf(path: string, remembered: string | null = recall()): string | null {
+export function objectOf(path: string, remembered: string | null = recallProject()): string | null {
   const found = /\/([a-z]{2,3}_[0-9a-z]{26})(?:\/|$)/.exec(path);
-  return found?.[1] ?? remembered;
-}
-
-function recall(): string | null {
-  try {
-    return localStorage.getItem(storageKey);
-  } catch {
-    return null;
-  }
+  return found?.[1] ?? (remembered === '' ? null : remembered);
 }
