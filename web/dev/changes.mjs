@@ -45,6 +45,7 @@ function plan(world, instance, kind, { members, lost = [], reversible, reversal,
   const verdict = (source, outcome = 'ALLOWED', reasons = []) => ({ source, outcome, reasons });
   return {
     hash: createHash('sha256').update(JSON.stringify(rest)).digest('hex'), kind, instance, allowed: refusal === undefined, members, workLost: lost, workLostTotal: lost.length, reversible, reversal, change,
+    impact: { instanceId: instance.id, controlPlaneScope: 'PROJECT', projects: [], attachedTotal: 0, membersTotal: members.length, openOperations: 0 },
     supersedes: world.operations.filter((op) => op.endedAt === null && op.instanceId === instance.id && kind !== 'MEMBERS_ADD'),
     verdicts: [
       verdict('STATE'), verdict('COMPATIBILITY', refusal === undefined ? 'ALLOWED' : 'REFUSED', refusal === undefined ? [] : [{ code: 'FAILED_PRECONDITION', message: refusal, path: 'input.memberId' }]),

@@ -32,8 +32,15 @@ function queries(world, find) {
     operation: ({ id: wanted }) => find(world.operations, wanted, 'operation'),
     operations: ({ projectId, states, ...args }) => connection(within(world.operations, projectId, states, 'state'), args),
     nodes: (args) => connection(world.nodes, args),
-    auditEntries: (args) => connection(args.actorKinds == null ? world.audits : world.audits.filter((row) => args.actorKinds.includes(row.actor.kind)), args),
+    searchAudit: ({ filter, ...args }) => connection(world.audits.filter((row) => soughtBy(filter, row)), args),
   };
+}
+
+/** Whether an audit entry is among what is looked for, by the parts of the filter that the stand-in knows. */
+function soughtBy({ actorKinds, actorId, objectId, permissionKey, allowed, breakGlass, correlationId }, row) {
+  const fits = (wanted, is) => wanted == null || wanted === is;
+  return (actorKinds == null || actorKinds.includes(row.actor.kind)) && fits(actorId, row.actor.id) && fits(objectId, row.objectId)
+    && fits(permissionKey, row.permissionKey) && fits(allowed, row.allowed) && fits(breakGlass, row.breakGlass) && fits(correlationId, row.correlationId);
 }
 
 function launchOptions(world, { projectId, appSlug }) {

@@ -1,5 +1,5 @@
 // A stand-in for the platform's API, for developing the console without a server: it executes the real SDL of
-// graph/schema with graphql-js over data in memory (dev/world.mjs, dev/roots.mjs), and serves dist/ with the console's content
+// graph/schema with graphql-js over data in memory (dev/world.mjs, dev/roots.mjs), and serves dist/ with a content
 // security policy. It checks no permission and keeps nothing; it is never part of a build.
 //
 //   npm run build && npm run standin          then open http://127.0.0.1:8090/login#code=dev

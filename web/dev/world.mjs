@@ -50,7 +50,7 @@ export class World {
   audit(permissionKey, action, objectId, reason = '', refusal = '') {
     this.audits.unshift({
       __typename: 'AuditEntry', id: id('aud'), actor: this.actor, permissionKey, action, allowed: refusal === '', objectId, projectId: this.projects[0].id, before: null,
-      after: { state: 'accepted' }, reason: reason ?? '', code: refusal, repeats: 1, correlationId: correlation(), origin: '127.0.0.1', createdAt: now(),
+      after: { state: 'accepted' }, reason: reason ?? '', code: refusal, repeats: 1, correlationId: correlation(), origin: '127.0.0.1', breakGlass: false, createdAt: now(),
     });
   }
 

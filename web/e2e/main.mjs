@@ -89,7 +89,7 @@ async function goDown() {
 
 /** Who may do what; once is enough of the walks there are. */
 async function govern() {
-  if (scenario.grow === undefined) return;
+  if (scenario.govern !== true) return;
   const workload = page.url();
   await access(session);
   await page.goto(workload);

@@ -1,5 +1,6 @@
 // What the walk asks of each app: the fields of an action's form by their path in its schema, a text that the
-// list must then show, and the component that a member is added to and taken out of again.
+// list must then show, the component that a member is added to and taken out of again, and whether the walk goes through
+// access as well, which the development stand-in does not have.
 const queue = {
   submit: { action: 'queue.submit', fields: { script: '#!/bin/sh\nhostname\n' }, optional: { name: 'console-e2e' } },
   list: { action: 'queue.list', shows: 'console-e2e' },
@@ -10,6 +11,7 @@ export const scenarios = {
   'batch-queue': { ...queue, grow: 'worker' }, // the app of the development stand-in
   'hello-cluster': {
     grow: 'peer',
+    govern: true,
     submit: { action: 'hello.say', fields: { name: 'console-e2e' } },
     list: { action: 'hello.list', shows: 'console-e2e' },
   },
