@@ -55,7 +55,8 @@ func newWholeBench(t *testing.T) *wholeBench {
 	kit := b.Kit
 	sentinel := live.NewSentinel()
 	resolver := &graph.Resolver{
-		DB: kit.DB, Instances: &instance.Service{DB: kit.DB}, Identity: &identity.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB},
+		DB: kit.DB, BatchWait: time.Second / 10, // reads are counted: a busy machine must not split a batch
+		Instances: &instance.Service{DB: kit.DB}, Identity: &identity.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB},
 		Artifacts: &artifact.Service{DB: kit.DB}, Adapters: &adapter.Service{DB: kit.DB}, Allocations: &allocation.Service{DB: kit.DB},
 		Nodes: &node.Service{DB: kit.DB}, Tasks: &task.Service{DB: kit.DB, Hub: kit.Hub}, Keys: kit.Ring, Blockers: &blocker.Service{DB: kit.DB},
 		Progress: &graph.Progress{DB: kit.DB, Hub: kit.Hub, Sentinel: sentinel, Log: slog.New(slog.DiscardHandler)},

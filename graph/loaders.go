@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -17,7 +18,7 @@ import (
 )
 
 const (
-	loaderWait  = time.Millisecond // how long a batch waits for more ids; the elements of a list resolve together
+	loaderWait  = time.Millisecond // Resolver.BatchWait where nothing is said
 	loaderBatch = 500              // ids a batch
 )
 
@@ -43,25 +44,26 @@ type loadersKey struct{}
 
 // WithLoaders gives a request its loaders.
 func (r *Resolver) WithLoaders(ctx context.Context) context.Context {
+	wait := cmp.Or(r.BatchWait, loaderWait)
 	return context.WithValue(ctx, loadersKey{}, &loaders{
-		instances: loader(r.Instances.Many), nodes: loader(r.Nodes.Many), allocations: loader(r.Allocations.Many),
-		operations: loader(func(ctx context.Context, wanted []ids.ID) (map[ids.ID]*operation.View, error) {
+		instances: loader(wait, r.Instances.Many), nodes: loader(wait, r.Nodes.Many), allocations: loader(wait, r.Allocations.Many),
+		operations: loader(wait, func(ctx context.Context, wanted []ids.ID) (map[ids.ID]*operation.View, error) {
 			return operation.Many(ctx, r.DB, wanted)
 		}),
-		steps: loader(func(ctx context.Context, wanted []ids.ID) (map[ids.ID][]*db.OperationStep, error) {
+		steps: loader(wait, func(ctx context.Context, wanted []ids.ID) (map[ids.ID][]*db.OperationStep, error) {
 			return operation.Steps(ctx, r.DB, wanted)
 		}),
-		manifests:     loader(r.Catalog.Many),
-		members:       loader(r.Instances.ManyMembers),
-		catalog:       r.catalogLoaders(),
-		controlPlanes: loader(r.Shares.ControlPlanes),
-		generations:   loader(r.Instances.Generations), orphans: loader(r.Orphans.OfInstances),
-		operationBlockers: loader(r.Blockers.Operations), instanceBlockers: loader(r.Blockers.Instances),
+		manifests:     loader(wait, r.Catalog.Many),
+		members:       loader(wait, r.Instances.ManyMembers),
+		catalog:       r.catalogLoaders(wait),
+		controlPlanes: loader(wait, r.Shares.ControlPlanes),
+		generations:   loader(wait, r.Instances.Generations), orphans: loader(wait, r.Orphans.OfInstances),
+		operationBlockers: loader(wait, r.Blockers.Operations), instanceBlockers: loader(wait, r.Blockers.Instances),
 	})
 }
 
-func loader[T any](fetch func(ctx context.Context, wanted []ids.ID) (map[ids.ID]T, error)) *dataloadgen.Loader[ids.ID, T] {
-	return dataloadgen.NewMappedLoader(fetch, dataloadgen.WithWait(loaderWait), dataloadgen.WithBatchCapacity(loaderBatch))
+func loader[K comparable, T any](wait time.Duration, fetch func(ctx context.Context, wanted []K) (map[K]T, error)) *dataloadgen.Loader[K, T] {
+	return dataloadgen.NewMappedLoader(fetch, dataloadgen.WithWait(wait), dataloadgen.WithBatchCapacity(loaderBatch))
 }
 
 func loadersOf(ctx context.Context) *loaders { return ctx.Value(loadersKey{}).(*loaders) }

@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/vikstrous/dataloadgen"
 
@@ -24,12 +25,12 @@ type launch struct {
 	app     string
 }
 
-func (r *Resolver) catalogLoaders() *catalogLoaders {
+func (r *Resolver) catalogLoaders(wait time.Duration) *catalogLoaders {
 	return &catalogLoaders{
-		active:    dataloadgen.NewMappedLoader(r.Catalog.ActiveManifests, dataloadgen.WithWait(loaderWait), dataloadgen.WithBatchCapacity(loaderBatch)),
-		artifacts: loader(r.Catalog.ArtifactsOf),
-		entitled:  dataloadgen.NewMappedLoader(r.entitled, dataloadgen.WithWait(loaderWait), dataloadgen.WithBatchCapacity(loaderBatch)),
-		keys:      loader(r.Identity.KeysOf),
+		active:    loader(wait, r.Catalog.ActiveManifests),
+		artifacts: loader(wait, r.Catalog.ArtifactsOf),
+		entitled:  loader(wait, r.entitled),
+		keys:      loader(wait, r.Identity.KeysOf),
 	}
 }
 

@@ -4,6 +4,7 @@ package graph
 
 import (
 	"sync"
+	"time"
 
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/graph/plain"
@@ -33,6 +34,9 @@ import (
 type Resolver struct {
 	// DB is the database, for reads that belong to no service of their own.
 	DB *tx.DB
+	// BatchWait is how long the elements of a list, which resolve together, are waited for before what they ask for is
+	// read at once; zero for a millisecond.
+	BatchWait time.Duration
 	// Instances holds the verbs on instances.
 	Instances *instance.Service
 	// Identity holds the verbs on tenants, projects, people, roles, service accounts and logins.
