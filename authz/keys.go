@@ -79,6 +79,9 @@ const (
 	WebhookManage
 	AuditVerify
 	BreakGlassUse
+	SourceRead
+	SourceManage
+	ArtifactQuarantine
 	PolicyRead
 	PolicyManage
 	UsageRead
@@ -188,6 +191,9 @@ var catalogue = [...]KeyEntry{
 	WebhookManage:           {"webhook.manage", "Make, change, replay and delete a project's webhooks."},
 	AuditVerify:             {"audit.verify", "Read the audit's hash chain and its signed checkpoints."},
 	BreakGlassUse:           {"break_glass.use", "Use a break-glass mutation; always with a reason, flagged everywhere."},
+	SourceRead:              {"source.read", "See where artifacts may come from, and whose signatures count there."},
+	SourceManage:            {"source.manage", "Add and change artifact sources, their credentials and trusted signer keys."},
+	ArtifactQuarantine:      {"artifact.quarantine", "Put an artifact in quarantine, and let it out."},
 	PolicyRead:              {"policy.read", "See policy overlays."},
 	PolicyManage:            {"policy.manage", "Change policy overlays."},
 	UsageRead:               {"usage.read", "See metered usage."},

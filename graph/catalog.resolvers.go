@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
@@ -16,8 +18,16 @@ import (
 	"github.com/gpuaas/app-platform/service/page"
 )
 
+func (r *appResolver) Icon(ctx context.Context, obj *db.App) (string, error) {
+	return loadersOf(ctx).catalog.icons.Load(ctx, obj.Slug)
+}
+
 func (r *appResolver) ActiveManifest(ctx context.Context, obj *db.App) (*db.Manifest, error) {
 	return found(loadersOf(ctx).catalog.active.Load(ctx, obj.Slug))
+}
+
+func (r *appResolver) CanaryManifest(ctx context.Context, obj *db.App) (*db.Manifest, error) {
+	return found(loadersOf(ctx).catalog.canary.Load(ctx, obj.Slug))
 }
 
 func (r *appResolver) Manifests(ctx context.Context, obj *db.App, first *int, after *string) (*model.ManifestConnection, error) {
@@ -40,6 +50,32 @@ func (r *appResolver) Entitled(ctx context.Context, obj *db.App, projectID ids.I
 
 func (r *artifactResolver) SizeBytes(ctx context.Context, obj *db.Artifact) (float64, error) {
 	return float64(obj.SizeBytes), nil
+}
+
+func (r *artifactResolver) Source(ctx context.Context, obj *db.Artifact) (*db.ArtifactSource, error) {
+	if obj.SourceID == nil {
+		return nil, nil
+	}
+	return found(loadersOf(ctx).catalog.sources.Load(ctx, *obj.SourceID))
+}
+
+func (r *artifactResolver) Parts(ctx context.Context, obj *db.Artifact) ([]*db.ArtifactPart, error) {
+	return some(loadersOf(ctx).catalog.parts.Load(ctx, obj.ID))
+}
+
+func (r *artifactResolver) SignedBy(ctx context.Context, obj *db.Artifact) (*db.SignerKey, error) {
+	if obj.SignerKeyID == nil {
+		return nil, nil
+	}
+	return found(loadersOf(ctx).catalog.signer.Load(ctx, *obj.SignerKeyID))
+}
+
+func (r *artifactResolver) PinnedBy(ctx context.Context, obj *db.Artifact) ([]*db.Manifest, error) {
+	return some(loadersOf(ctx).catalog.pinnedBy.Load(ctx, obj.ID))
+}
+
+func (r *artifactResolver) History(ctx context.Context, obj *db.Artifact) ([]*db.Promotion, error) {
+	return some(loadersOf(ctx).catalog.history.Load(ctx, obj.ID))
 }
 
 func (r *manifestResolver) Document(ctx context.Context, obj *db.Manifest) (json.RawMessage, error) {
@@ -77,21 +113,58 @@ func (r *manifestResolver) Docs(ctx context.Context, obj *db.Manifest) (out stri
 	return out, err
 }
 
+func (r *manifestResolver) Lifecycle(ctx context.Context, obj *db.Manifest) (json.RawMessage, error) {
+	var out json.RawMessage
+	err := within(obj, "lifecycle", &out)
+	return out, err
+}
+
+func (r *manifestResolver) Runbooks(ctx context.Context, obj *db.Manifest) ([]*manifest.Runbook, error) {
+	out := []*manifest.Runbook{}
+	err := within(obj, "runbooks", &out)
+	return out, err
+}
+
+func (r *manifestResolver) Reports(ctx context.Context, obj *db.Manifest) ([]*db.PromotionEvidence, error) {
+	return some(loadersOf(ctx).catalog.reports.Load(ctx, obj.ID))
+}
+
+func (r *manifestResolver) History(ctx context.Context, obj *db.Manifest) ([]*db.Promotion, error) {
+	return some(loadersOf(ctx).catalog.history.Load(ctx, obj.ID))
+}
+
+func (r *manifestResolver) Lacks(ctx context.Context, obj *db.Manifest) ([]*fault.Reason, error) {
+	return some(loadersOf(ctx).catalog.lacks.Load(ctx, obj.ID))
+}
+
 func (r *mutationResolver) CreateApp(ctx context.Context, input model.CreateAppInput) (*db.App, error) {
 	return r.Catalog.CreateApp(ctx, catalog.CreateAppInput{
 		Slug: input.Slug, DisplayName: input.DisplayName, Summary: input.Summary,
-		PermissionFamily: input.PermissionFamily, IdempotencyKey: input.IdempotencyKey,
+		PermissionFamily: input.PermissionFamily, PublisherProjectID: input.PublisherProjectID, IdempotencyKey: input.IdempotencyKey,
 	})
 }
 
 func (r *mutationResolver) PublishArtifact(ctx context.Context, input model.PublishArtifactInput) (*db.Artifact, error) {
 	return r.Artifacts.PublishArtifact(ctx, artifact.PublishArtifactInput{
-		Name: input.Name, MediaType: input.MediaType, Ref: input.Ref, IdempotencyKey: input.IdempotencyKey,
+		Name: input.Name, MediaType: value(input.MediaType), Ref: input.Ref, Digest: value(input.Digest), ProjectID: input.ProjectID,
+		IdempotencyKey: input.IdempotencyKey,
 	})
 }
 
 func (r *mutationResolver) PromoteArtifact(ctx context.Context, input model.PromoteArtifactInput) (*db.Artifact, error) {
 	return r.Artifacts.PromoteArtifact(ctx, artifact.PromoteArtifactInput{ArtifactID: input.ArtifactID, To: input.To, Reason: input.Reason})
+}
+
+func (r *mutationResolver) VerifyArtifact(ctx context.Context, artifactID ids.ID) (*db.Artifact, error) {
+	return r.Artifacts.Verify(ctx, artifactID)
+}
+
+func (r *mutationResolver) QuarantineArtifact(ctx context.Context, artifactID ids.ID, reason string) (*db.Artifact, error) {
+	return r.Artifacts.Quarantine(ctx, artifactID, reason)
+}
+
+func (r *mutationResolver) ReleaseArtifact(ctx context.Context, artifactID ids.ID, reason string) (*db.Artifact, error) {
+	return r.Artifacts.Release(ctx, artifactID, reason)
 }
 
 func (r *mutationResolver) PublishManifest(ctx context.Context, input model.PublishManifestInput) (*db.Manifest, error) {
@@ -100,7 +173,7 @@ func (r *mutationResolver) PublishManifest(ctx context.Context, input model.Publ
 
 func (r *mutationResolver) PromoteManifest(ctx context.Context, input model.PromoteManifestInput) (*db.Manifest, error) {
 	return r.Catalog.PromoteManifest(ctx, catalog.PromoteManifestInput{
-		ManifestID: input.ManifestID, To: input.To, Reason: input.Reason, SmokeInstanceID: input.SmokeInstanceID,
+		ManifestID: input.ManifestID, To: input.To, Reason: input.Reason, SmokeInstanceID: input.SmokeInstanceID, CanaryPercent: input.CanaryPercent,
 	})
 }
 
@@ -158,12 +231,30 @@ func (r *queryResolver) LintManifest(ctx context.Context, document json.RawMessa
 	return &model.LintResult{Ok: len(reasons) == 0, Reasons: pointers(reasons)}, nil
 }
 
-func (r *queryResolver) Artifacts(ctx context.Context, first *int, after *string) (*model.ArtifactConnection, error) {
+func (r *queryResolver) Manifests(ctx context.Context, search *string, appSlug *string, stages []lifecycle.Stage, first *int, after *string) (*model.ManifestConnection, error) {
 	args, err := page.Of(first, after, standardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.Resolver.Artifacts.Artifacts(ctx, args)
+	p, err := r.Catalog.ManifestList(ctx, catalog.ManifestFilter{Search: value(search), AppSlug: value(appSlug), Stages: stages}, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.ManifestConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.Manifest) *model.ManifestEdge {
+		return &model.ManifestEdge{Cursor: cursor, Node: row}
+	})}, nil
+}
+
+func (r *queryResolver) Artifact(ctx context.Context, digest string, tenantID *ids.ID) (*db.Artifact, error) {
+	return r.Resolver.Artifacts.ByDigest(ctx, digest, tenantID)
+}
+
+func (r *queryResolver) Artifacts(ctx context.Context, search *string, stages []lifecycle.Stage, quarantined *bool, first *int, after *string) (*model.ArtifactConnection, error) {
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.Resolver.Artifacts.Artifacts(ctx, artifact.Filter{Search: value(search), Stages: stages, Quarantined: quarantined}, args)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vikstrous/dataloadgen"
 
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 )
@@ -17,6 +18,16 @@ type catalogLoaders struct {
 	artifacts *dataloadgen.Loader[ids.ID, []*db.Artifact]
 	entitled  *dataloadgen.Loader[launch, bool]
 	keys      *dataloadgen.Loader[ids.ID, []*db.ServiceAccountKey]
+	canary    *dataloadgen.Loader[string, *db.Manifest]
+	icons     *dataloadgen.Loader[string, string]
+	sources   *dataloadgen.Loader[ids.ID, *db.ArtifactSource]
+	signers   *dataloadgen.Loader[ids.ID, []*db.SignerKey]
+	signer    *dataloadgen.Loader[ids.ID, *db.SignerKey]
+	parts     *dataloadgen.Loader[ids.ID, []*db.ArtifactPart]
+	pinnedBy  *dataloadgen.Loader[ids.ID, []*db.Manifest]
+	reports   *dataloadgen.Loader[ids.ID, []*db.PromotionEvidence]
+	history   *dataloadgen.Loader[ids.ID, []*db.Promotion]
+	lacks     *dataloadgen.Loader[ids.ID, []*fault.Reason]
 }
 
 // launch is an app in a project.
@@ -31,6 +42,16 @@ func (r *Resolver) catalogLoaders(wait time.Duration) *catalogLoaders {
 		artifacts: loader(wait, r.Catalog.ArtifactsOf),
 		entitled:  loader(wait, r.entitled),
 		keys:      loader(wait, r.Identity.KeysOf),
+		canary:    loader(wait, r.Catalog.CanaryManifests),
+		icons:     loader(wait, r.Catalog.Icons),
+		sources:   loader(wait, r.ArtifactSources.Many),
+		signers:   loader(wait, r.ArtifactSources.KeysOf),
+		signer:    loader(wait, r.ArtifactSources.Keys),
+		parts:     loader(wait, r.Artifacts.PartsOf),
+		pinnedBy:  loader(wait, r.Catalog.PinnedBy),
+		reports:   loader(wait, r.Catalog.EvidenceOf),
+		history:   loader(wait, r.Catalog.HistoryOf),
+		lacks:     loader(wait, r.Catalog.Lacks),
 	}
 }
 

@@ -54,6 +54,7 @@ func (r *Resolver) nodeReads() map[ids.Kind]nodeRead {
 		ids.Manifest:       asNode(r.Catalog.Manifest),
 		ids.Entitlement:    asNode(r.Catalog.Entitlement),
 		ids.Artifact:       asNode(r.Artifacts.Artifact),
+		ids.ArtifactSource: asNode(r.ArtifactSources.Get),
 		ids.Adapter:        asNode(r.Adapters.Adapter),
 		ids.Audit:          asNode(func(ctx context.Context, id ids.ID) (*db.AuditEntry, error) { return audit.Get(ctx, r.DB, id) }),
 	}

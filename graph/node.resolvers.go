@@ -53,6 +53,7 @@ func (r *mutationResolver) NodeHeartbeat(ctx context.Context, input model.NodeHe
 func (r *mutationResolver) ReportNodeTask(ctx context.Context, input model.ReportNodeTaskInput) (*db.NodeTask, error) {
 	return r.Tasks.Report(ctx, task.ReportInput{
 		TaskID: input.TaskID, Fence: input.Fence, State: input.State, ExitCode: input.ExitCode, Result: input.Result, Message: value(input.Message),
+		ProgressDone: input.ProgressDone, ProgressTotal: input.ProgressTotal,
 	})
 }
 
@@ -70,6 +71,14 @@ func (r *mutationResolver) RunNodeTask(ctx context.Context, input model.RunNodeT
 
 func (r *mutationResolver) CancelNodeTask(ctx context.Context, taskID ids.ID) (*db.NodeTask, error) {
 	return r.Tasks.Cancel(ctx, taskID)
+}
+
+func (r *nodeTaskResolver) ProgressDone(ctx context.Context, obj *db.NodeTask) (float64, error) {
+	return float64(obj.ProgressDone), nil
+}
+
+func (r *nodeTaskResolver) ProgressTotal(ctx context.Context, obj *db.NodeTask) (float64, error) {
+	return float64(obj.ProgressTotal), nil
 }
 
 func (r *queryResolver) Nodes(ctx context.Context, first *int, after *string) (*model.ComputeNodeConnection, error) {
@@ -106,4 +115,9 @@ func (r *subscriptionResolver) NodeTasks(ctx context.Context) (<-chan *db.NodeTa
 
 func (r *Resolver) ComputeNode() exec.ComputeNodeResolver { return &computeNodeResolver{r} }
 
-type computeNodeResolver struct{ *Resolver }
+func (r *Resolver) NodeTask() exec.NodeTaskResolver { return &nodeTaskResolver{r} }
+
+type (
+	computeNodeResolver struct{ *Resolver }
+	nodeTaskResolver    struct{ *Resolver }
+)

@@ -14,7 +14,9 @@ import (
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/breakglass"
+	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
@@ -26,6 +28,7 @@ import (
 	"github.com/gpuaas/app-platform/service/retry"
 	"github.com/gpuaas/app-platform/service/secret"
 	"github.com/gpuaas/app-platform/service/share"
+	"github.com/gpuaas/app-platform/service/source"
 	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/service/webhook"
 )
@@ -43,6 +46,12 @@ type Resolver struct {
 	Identity *identity.Service
 	// Catalog holds the verbs on apps, manifests and entitlements.
 	Catalog *catalog.Service
+	// ArtifactSources holds the verbs on artifact sources.
+	ArtifactSources *source.Service
+	// Deliveries brings artifacts to nodes.
+	Deliveries *delivery.Service
+	// Canaries tells how canaries go.
+	Canaries *canary.Service
 	// Artifacts holds the verbs on artifacts.
 	Artifacts *artifact.Service
 	// Adapters holds the verbs on adapters.

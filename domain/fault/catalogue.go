@@ -42,6 +42,11 @@ const (
 	AdapterUnavailable   Code = "ADAPTER_UNAVAILABLE"
 	DialRefused          Code = "DIAL_REFUSED"
 	ArtifactUnavailable  Code = "ARTIFACT_UNAVAILABLE"
+	DigestMismatch       Code = "DIGEST_MISMATCH"
+	SourceUnknown        Code = "SOURCE_UNKNOWN"
+	SignatureMissing     Code = "SIGNATURE_MISSING"
+	SignatureUntrusted   Code = "SIGNATURE_UNTRUSTED"
+	ArtifactQuarantined  Code = "ARTIFACT_QUARANTINED"
 	EvidenceMissing      Code = "EVIDENCE_MISSING"
 	ReadinessFailed      Code = "READINESS_FAILED"
 	ResidueLeft          Code = "RESIDUE_LEFT"
@@ -88,6 +93,7 @@ const (
 	InstancesCeiling       Code = "INSTANCES_CEILING"
 	SpendingCeiling        Code = "SPENDING_CEILING"
 	EntitlementLimit       Code = "ENTITLEMENT_LIMIT"
+	NotInCanary            Code = "NOT_IN_CANARY"
 	AccountLimit           Code = "ACCOUNT_LIMIT"
 	PlatformFinal          Code = "PLATFORM_FINAL"
 )
@@ -143,6 +149,11 @@ var catalogue = []Entry{
 	{AdapterUnavailable, 503, true, "The app's adapter cannot be reached just now."},
 	{DialRefused, 422, false, "The address is outside of what the operator allows to be dialled."},
 	{ArtifactUnavailable, 422, false, "An artifact is not in its registry under the pinned digest."},
+	{DigestMismatch, 422, false, "The bytes are other than their digest says: truncated, swapped or corrupted; nothing was kept of them."},
+	{SourceUnknown, 422, false, "No artifact source that the caller may use covers this address: register one, or name another."},
+	{SignatureMissing, 422, false, "The artifact has no signature, and its source requires one."},
+	{SignatureUntrusted, 422, false, "None of the artifact's signatures is by a key that its source trusts now; the reasons say what each lacks."},
+	{ArtifactQuarantined, 412, false, "The artifact is in quarantine, where nobody gets it; the message says why."},
 	{EvidenceMissing, 422, false, "The step or promotion lacks the evidence that it requires."},
 	{ReadinessFailed, 409, true, "The manifest's readiness probes, run by the node agents, do not pass."},
 	{ResidueLeft, 409, true, "The node agents still find processes, mounts or files of what was to be removed."},
@@ -187,6 +198,7 @@ var catalogue = []Entry{
 	{SpendingCeiling, 0, false, "The list price of all allocations would pass what policy allows an hour."},
 	{EntitlementLimit, 0, false, "The project's entitlement to the app allows no more."},
 	{AccountLimit, 0, false, "The service account's own limits do not allow this."},
+	{NotInCanary, 0, false, "The version is in a canary that this project is not part of, or that was halted."},
 	{PlatformFinal, 0, false, "The platform forbids this for everyone; no overlay can allow it."},
 }
 

@@ -61,6 +61,10 @@ const (
 	AuditCheckpoint  Kind = "chk"
 	Webhook          Kind = "whk"
 	WebhookDelivery  Kind = "whd"
+	ArtifactSource   Kind = "src"
+	SignerKey        Kind = "sgk"
+	Evidence         Kind = "evd"
+	Promotion        Kind = "prm"
 )
 
 // kindNames is the catalogue of kinds with the word an error message uses for each.
@@ -76,6 +80,7 @@ var kindNames = map[Kind]string{
 	ExternalIdentity: "external identity", LoginAttempt: "login attempt", PolicyOverlay: "policy overlay",
 	ControlPlane: "control plane share", RuntimeSecret: "runtime secret", AuditCheckpoint: "audit checkpoint",
 	Webhook: "webhook", WebhookDelivery: "webhook delivery",
+	ArtifactSource: "artifact source", SignerKey: "signer key", Evidence: "evidence", Promotion: "promotion",
 }
 
 const (

@@ -41,6 +41,8 @@ const (
 	EventAllocationReleasing    EventType = "apps.allocation.releasing"
 	EventAllocationReleased     EventType = "apps.allocation.released"
 	EventAllocationFailed       EventType = "apps.allocation.failed"
+	EventArtifactFetching       EventType = "apps.artifact.fetching"
+	EventArtifactFetched        EventType = "apps.artifact.fetched"
 	EventOrphanFound            EventType = "apps.orphan.found"
 	EventOrphanResolved         EventType = "apps.orphan.resolved"
 	EventInstanceBreakGlass     EventType = "apps.instance.break_glass"
@@ -57,7 +59,7 @@ var eventTypes = []EventType{
 	EventOperationAccepted, EventOperationStarted, EventOperationProgress, EventOperationCanceling,
 	EventOperationCompensating, EventOperationSucceeded, EventOperationFailed, EventOperationCanceled,
 	EventAllocationRequested, EventAllocationReady, EventAllocationReleasing, EventAllocationReleased,
-	EventAllocationFailed,
+	EventAllocationFailed, EventArtifactFetching, EventArtifactFetched,
 	EventOrphanFound, EventOrphanResolved,
 	EventInstanceBreakGlass,
 }

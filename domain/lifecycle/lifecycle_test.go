@@ -212,6 +212,13 @@ func TestEveryListOfWordsReadsAndWritesItself(t *testing.T) {
 	list[SecretDelivery](t)
 	list[WebhookStatus](t)
 	list[DeliveryState](t)
+	list[SourceKind](t)
+	list[SignaturePolicy](t)
+	list[ArtifactKind](t)
+	list[SignatureState](t)
+	list[PartRole](t)
+	list[EvidenceKind](t)
+	list[CanaryVerdict](t)
 }
 
 func TestEveryKindHasItsEffects(t *testing.T) {

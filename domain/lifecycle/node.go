@@ -65,6 +65,8 @@ const (
 	TaskStopProcess    NodeTaskKind = "STOP_PROCESS"
 	TaskInspectProcess NodeTaskKind = "INSPECT_PROCESS"
 	TaskProbe          NodeTaskKind = "PROBE"
+	TaskFetchArtifact  NodeTaskKind = "FETCH_ARTIFACT"
+	TaskCloudInit      NodeTaskKind = "CLOUD_INIT"
 	TaskResidue        NodeTaskKind = "RESIDUE"
 	TaskTeardown       NodeTaskKind = "TEARDOWN"
 )

@@ -147,7 +147,8 @@ func (s *NodeTaskState) UnmarshalGQL(v any) error { return readGQL(s, v) }
 
 // Values lists every NodeTaskKind as it is stored and published.
 func (NodeTaskKind) Values() []string {
-	return names(TaskRun, TaskWriteFile, TaskStartProcess, TaskStopProcess, TaskInspectProcess, TaskProbe, TaskResidue, TaskTeardown)
+	return names(TaskRun, TaskWriteFile, TaskStartProcess, TaskStopProcess, TaskInspectProcess, TaskProbe,
+		TaskFetchArtifact, TaskCloudInit, TaskResidue, TaskTeardown)
 }
 
 // MarshalGQL writes the value to a GraphQL answer.

@@ -56,8 +56,44 @@ type Manifest struct {
 	UsageDimensions []UsageDimension `json:"usageDimensions"`
 	// RuntimeProfile is the adapter's own; the platform reads no meaning into it.
 	RuntimeProfile json.RawMessage `json:"runtimeProfile,omitempty"`
+	// Lifecycle is how it upgrades, rolls back and is deleted, as its publisher declares; a controller is not staged
+	// without.
+	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
+	// Runbooks are where people read what to do when something is wrong, at most 20.
+	Runbooks []Runbook `json:"runbooks,omitempty"`
 	// Docs is Markdown for people.
 	Docs string `json:"docs"`
+}
+
+// Lifecycle is declared behaviour: what a user may rely on.
+type Lifecycle struct {
+	// Upgrade is how a running instance gets to this version.
+	Upgrade Behaviour `json:"upgrade"`
+	// Rollback is how it gets back to the version before.
+	Rollback Behaviour `json:"rollback"`
+	// Delete is what becomes of its work and data when it is decommissioned.
+	Delete Behaviour `json:"delete"`
+}
+
+// Behaviour is one way of behaving.
+type Behaviour struct {
+	// Mode is "rolling", "in_place", "recreate" or "unsupported" of an upgrade and a rollback; "graceful" or
+	// "immediate" of a deletion.
+	Mode string `json:"mode"`
+	// From are version constraints of an upgrade, any of which lets a version in; none for all.
+	From []string `json:"from,omitempty"`
+	// KeepsWork says whether running work survives.
+	KeepsWork bool `json:"keepsWork"`
+	// Notes is for people, at most 500 characters.
+	Notes string `json:"notes,omitempty"`
+}
+
+// Runbook is a link.
+type Runbook struct {
+	// Title is what it is about, at most 80 characters.
+	Title string `json:"title"`
+	// URL is where it is, https.
+	URL string `json:"url"`
 }
 
 // Artifact is something in an OCI registry, pinned by digest.

@@ -14,6 +14,7 @@ import (
 
 // The bounds inside a specification.
 const (
+	maxUserData = 64 << 10 // bytes, above which clouds differ in what they take
 	maxArgs     = 1_024
 	maxEnv      = 512
 	maxSeconds  = 3_600
@@ -29,9 +30,12 @@ const (
 )
 
 var (
-	processName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
-	envName     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
-	accountName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.$-]*(:[A-Za-z0-9_.][A-Za-z0-9_.$-]*)?$`)
+	processName  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+	envName      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	digestForm   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	platformForm = regexp.MustCompile(`^[a-z0-9]{1,20}/[a-z0-9_]{1,20}(/[a-z0-9.]{1,20})?$`)
+	hostForm     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	accountName  = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.$-]*(:[A-Za-z0-9_.][A-Za-z0-9_.$-]*)?$`)
 )
 
 // signals are the names that a process can be stopped by, without SIG.
@@ -89,6 +93,41 @@ func (s *StartProcess) check(c *checker) {
 		c.bad("stopSignal", "must be the name of a signal, such as SIGTERM")
 	}
 	c.seconds("stopTimeoutSeconds", s.StopTimeoutSeconds)
+}
+
+func (s *FetchArtifact) check(c *checker) {
+	if !digestForm.MatchString(s.Digest) {
+		c.bad("digest", "must be sha256: and 64 hexadecimal digits")
+	}
+	if !path.IsAbs(s.Path) || path.Clean(s.Path) == "/" || len(s.Path) > maxPath {
+		c.bad("path", "must be an absolute path of at most %d bytes, and not the root", maxPath)
+	}
+	if !slices.Contains([]string{"", "oci_layout", "files", "file"}, s.As) {
+		c.bad("as", "must be oci_layout, files or file")
+	}
+	if s.Platform != "" && !platformForm.MatchString(s.Platform) {
+		c.bad("platform", "must be os/architecture or os/architecture/variant, such as linux/amd64")
+	}
+	if mode, err := strconv.ParseUint(s.Mode, 8, 32); s.Mode != "" && (err != nil || mode > 0o7777) {
+		c.bad("mode", "must be octal, such as 0644")
+	}
+	c.account("owner", s.Owner)
+}
+
+func (s *CloudInit) check(c *checker) {
+	if (s.UserData != "") == (s.UserDataSealed != nil) {
+		c.bad("userData", "exactly one of userData and userDataSealed must be given")
+	}
+	if len(s.UserData) > maxUserData {
+		c.bad("userData", "at most %d bytes", maxUserData)
+	}
+	c.sealed("userDataSealed", s.UserDataSealed)
+	if !processName.MatchString(s.InstanceID) {
+		c.bad("instanceId", "must be letters, digits, dot, dash and underscore, at most 64, starting with a letter or digit")
+	}
+	if s.Hostname != "" && !hostForm.MatchString(s.Hostname) {
+		c.bad("hostname", "must be a host name of at most 63 letters, digits and hyphens")
+	}
 }
 
 func (s *StopProcess) check(c *checker)    { c.name(s.Name) }

@@ -37,7 +37,7 @@ const (
 )
 
 // Spec is the checked details of one task: *Run, *WriteFile, *StartProcess, *StopProcess,
-// *InspectProcess, *Probe, *Residue or *Teardown.
+// *InspectProcess, *Probe, *FetchArtifact, *CloudInit, *Residue or *Teardown.
 type Spec interface {
 	// Kind is the kind of task that the details are for.
 	Kind() lifecycle.NodeTaskKind
@@ -55,6 +55,8 @@ var kinds = map[lifecycle.NodeTaskKind]struct {
 	lifecycle.TaskStopProcess:    {func() Spec { return new(StopProcess) }, nameFields},
 	lifecycle.TaskInspectProcess: {func() Spec { return new(InspectProcess) }, nameFields},
 	lifecycle.TaskProbe:          {func() Spec { return new(Probe) }, probeFields},
+	lifecycle.TaskFetchArtifact:  {func() Spec { return new(FetchArtifact) }, fetchFields},
+	lifecycle.TaskCloudInit:      {func() Spec { return new(CloudInit) }, cloudFields},
 	lifecycle.TaskResidue:        {func() Spec { return new(Residue) }, fields{}},
 	lifecycle.TaskTeardown:       {func() Spec { return new(Teardown) }, fields{}},
 }

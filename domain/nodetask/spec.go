@@ -132,6 +132,38 @@ type Probe struct {
 	TimeoutSeconds float64 `json:"timeoutSeconds,omitempty"`
 }
 
+// FetchArtifact brings an artifact onto the node, verified byte by byte against its digest, and places it in the
+// member's file system. What the node has already is not fetched again.
+type FetchArtifact struct {
+	// Digest is the artifact, `sha256:` and 64 hexadecimal digits: one that the instance's manifest pins, or an active
+	// one of its own tenant.
+	Digest string `json:"digest"`
+	// Path is absolute: the file for a blob, the folder for everything else.
+	Path string `json:"path"`
+	// As is how it is placed: "oci_layout", an OCI image layout, which is the default for images; "files", the files
+	// of its layers by their titles, the default for other artifacts; "file", the default for a blob.
+	As string `json:"as,omitempty"`
+	// Platform is which image of an index is wanted, such as "linux/amd64"; empty for the node's own.
+	Platform string `json:"platform,omitempty"`
+	// Mode is octal, of the files; empty means 0644.
+	Mode string `json:"mode,omitempty"`
+	// Owner is "user" or "user:group" of the member; empty means root.
+	Owner string `json:"owner,omitempty"`
+}
+
+// CloudInit applies cloud-init user data in the member, to its end, as a first boot would. The same instance id again
+// changes nothing.
+type CloudInit struct {
+	// UserData is the document, beginning with #cloud-config or another form that cloud-init knows; at most 64 KiB.
+	UserData string `json:"userData,omitempty"`
+	// UserDataSealed is the document sealed to the node, base64; exactly one of the two is given.
+	UserDataSealed *string `json:"userDataSealed,omitempty"`
+	// InstanceID is what cloud-init takes the member for; another one is another first boot.
+	InstanceID string `json:"instanceId"`
+	// Hostname is the member's own name in its metadata; empty for the node's.
+	Hostname string `json:"hostname,omitempty"`
+}
+
 // Residue asks what of the member is left on the node.
 type Residue struct{}
 
@@ -156,6 +188,12 @@ func (*InspectProcess) Kind() lifecycle.NodeTaskKind { return lifecycle.TaskInsp
 // Kind is PROBE.
 func (*Probe) Kind() lifecycle.NodeTaskKind { return lifecycle.TaskProbe }
 
+// Kind is FETCH_ARTIFACT.
+func (*FetchArtifact) Kind() lifecycle.NodeTaskKind { return lifecycle.TaskFetchArtifact }
+
+// Kind is CLOUD_INIT.
+func (*CloudInit) Kind() lifecycle.NodeTaskKind { return lifecycle.TaskCloudInit }
+
 // Kind is RESIDUE.
 func (*Residue) Kind() lifecycle.NodeTaskKind { return lifecycle.TaskResidue }
 
@@ -172,6 +210,8 @@ var (
 		"restart":    fields{"policy": nil, "maxRestarts": nil, "backoffSeconds": nil},
 		"stopSignal": nil, "stopTimeoutSeconds": nil}
 	nameFields  = fields{"name": nil}
+	fetchFields = fields{"digest": nil, "path": nil, "as": nil, "platform": nil, "mode": nil, "owner": nil}
+	cloudFields = fields{"userData": nil, "userDataSealed": nil, "instanceId": nil, "hostname": nil}
 	probeFields = fields{"exec": fields{"command": nil}, "tcp": fields{"port": nil, "host": nil},
 		"http":     fields{"port": nil, "path": nil, "host": nil, "expectStatus": nil},
 		"attempts": nil, "intervalSeconds": nil, "timeoutSeconds": nil}

@@ -26,6 +26,8 @@ func (App) Fields() []ent.Field {
 		str("display_name", "name for people"),
 		str("summary", "one line"),
 		field.String("permission_family").SchemaType(text).Comment("apps or scheduler"),
+		optionalID("publisher_tenant_id", "the tenant of its publisher; none for the platform's"),
+		optionalID("publisher_project_id", "the project that publishes it; none for the platform's"),
 		created(),
 	}
 }
@@ -37,7 +39,7 @@ type Artifact struct{ ent.Schema }
 func (Artifact) Annotations() []schema.Annotation { return table("artifact") }
 
 // Mixin of the table.
-func (Artifact) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+func (Artifact) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, referred{}} }
 
 // Fields of the table.
 func (Artifact) Fields() []ent.Field {
@@ -45,11 +47,32 @@ func (Artifact) Fields() []ent.Field {
 		str("name", "name for people"),
 		str("media_type", "media type of what it holds"),
 		str("ref", "host/repository@digest"),
-		field.String("digest").SchemaType(text).Unique().Comment("SHA-256 of its manifest's bytes"),
+		field.String("digest").SchemaType(text).Comment("SHA-256 of its manifest's bytes, or of a blob's"),
 		field.Int64("size_bytes").Default(0).Comment("manifest and layers together, bytes"),
 		field.Enum("stage").GoType(lifecycle.Stage("")).Default(string(lifecycle.StageDraft)),
 		jsonb("evidence", "what checking it found"),
+		field.Enum("kind").GoType(lifecycle.ArtifactKind("")).Default(string(lifecycle.ArtifactImage)),
+		optionalID("source_id", "where it comes from; none for what was published before there were sources"),
+		optionalID("tenant_id", "the tenant whose artifact it is; none for the platform's"),
+		optionalID("project_id", "the project that published it; none for the tenant's and the platform's"),
+		field.Strings("platforms").Optional().Comment("of images: such as linux/amd64"),
+		field.Enum("signature").GoType(lifecycle.SignatureState("")).Default(string(lifecycle.SignatureNotChecked)),
+		optionalID("signer_key_id", "the trusted key that signed it"),
+		instant("quarantined_at", "since when nobody gets it; none when it is not in quarantine"),
+		str("quarantine_code", "why it is in quarantine, a code of the catalogue of faults; empty when a person put it there"),
+		str("quarantine_reason", "why it is in quarantine, for people"),
+		instant("verified_at", "when its bytes were last read and held against their digests"),
 		created(),
+	}
+}
+
+// Indexes of the table: a digest once among an owner's, and the lists.
+func (Artifact) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("digest").Unique().StorageKey("artifact_platform_digest").Annotations(entsql.IndexWhere("tenant_id IS NULL")),
+		index.Fields("tenant_id", "digest").Unique().StorageKey("artifact_tenant_digest").Annotations(entsql.IndexWhere("tenant_id IS NOT NULL")),
+		index.Fields("digest"),
+		index.Fields("source_id"),
 	}
 }
 
@@ -75,6 +98,11 @@ func (Manifest) Fields() []ent.Field {
 		field.Bytes("document").Immutable().Comment("the document's bytes as published: jsonb would reorder what the digest covers"),
 		field.String("adapter_name").SchemaType(text).Comment("the registered adapter that runs it"),
 		jsonb("evidence", "what lint and smoke found"),
+		field.String("artifact_kind").SchemaType(text).Default("controller").Comment("oci, launchable or controller, as the document says"),
+		field.Int("canary_percent").Default(0).Comment("percent of the projects that its canary takes in"),
+		instant("canary_started_at", "when its canary began"),
+		instant("canary_halted_at", "when its canary was halted; none while it is not"),
+		str("canary_halt_reason", "why it was halted"),
 		created(),
 	}
 }

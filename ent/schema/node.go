@@ -150,6 +150,8 @@ func (NodeTask) Fields() []ent.Field {
 		field.Bool("cancel_requested").Default(false),
 		field.Int("timeout_seconds"),
 		field.Int("exit_code").Optional().Nillable(),
+		field.Int64("progress_done").Default(0).Comment("how much of it is done, in bytes"),
+		field.Int64("progress_total").Default(0).Comment("how much there is to do, in bytes; 0 when it is not told"),
 		jsonb("result", "what it found"),
 		str("message", "for a person"),
 		str("stdout", "first 64 KiB"),

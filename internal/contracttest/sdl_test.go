@@ -63,6 +63,13 @@ type valued interface{ Values() []string }
 // bound is the Go type of every enum.
 var bound = map[string]valued{
 	"ActionRisk":        lifecycle.ActionRisk(""),
+	"SourceKind":        lifecycle.SourceKind(""),
+	"SignaturePolicy":   lifecycle.SignaturePolicy(""),
+	"ArtifactKind":      lifecycle.ArtifactKind(""),
+	"SignatureState":    lifecycle.SignatureState(""),
+	"PartRole":          lifecycle.PartRole(""),
+	"EvidenceKind":      lifecycle.EvidenceKind(""),
+	"CanaryVerdict":     lifecycle.CanaryVerdict(""),
 	"AllocationStatus":  lifecycle.AllocationStatus(""),
 	"CapacityShape":     lifecycle.CapacityShape(""),
 	"ControlPlaneScope": lifecycle.ControlPlaneScope(""),

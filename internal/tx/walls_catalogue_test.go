@@ -31,6 +31,7 @@ var definers = map[string]string{
 	"delete_project":     "how much ended, of a project in the caller's scope",
 	"pick_node":          "a node with room for an allocation",
 	"hold_manifest":      "the stage of a manifest, which all may read",
+	"source_credential":  "the enveloped credential of a source that the caller sees",
 	"wake_operation":     "nothing: it makes an operation due",
 	"hold_offered":       "whether a project of the caller's tenant lives, to who reaches the project that offers",
 	"hold_shared":        "the instance of a share, to who reaches one of its ends",
@@ -61,7 +62,8 @@ var globals = map[string]string{
 	"app_slug_key":                    "the catalog's",
 	"adapter_name_key":                "the platform's",
 	"compute_node_name_key":           "the platform's",
-	"artifact_digest_key":             "the catalog's",
+	"artifact_platform_digest":        "of the platform's own artifacts",
+	"artifact_source_platform_name":   "of the platform's own sources",
 	"manifest_app_slug_version":       "the catalog's",
 	"manifest_one_active":             "the catalog's",
 	"sku_price_sku_key":               "the platform's",
@@ -74,11 +76,15 @@ var globals = map[string]string{
 
 // loose are references from a tenant's rows into other owned tables that do not carry the tenant, each with the reason.
 var loose = map[string]string{
-	"role_binding → person":      "a role may go to platform staff, who have no tenant",
-	"session → person":           "functions alone write sessions",
-	"login_code → person":        "the policy asks for the person's tenant",
-	"external_identity → person": "functions alone write it",
-	"audit_link → audit_entry":   "of the sealer alone",
+	"role_binding → person":        "a role may go to platform staff, who have no tenant",
+	"session → person":             "functions alone write sessions",
+	"login_code → person":          "the policy asks for the person's tenant",
+	"external_identity → person":   "functions alone write it",
+	"audit_link → audit_entry":     "of the sealer alone",
+	"manifest_artifact → artifact": "what a manifest pins is part of the catalog; the verb lets a publisher pin its own and the platform's",
+	"artifact → artifact_source":   "a tenant's artifact may come from the platform's source",
+	"signer_key → artifact_source": "beside the reference that carries the tenant, for sources that have none",
+	"artifact_part → artifact":     "beside the reference that carries the tenant, for artifacts that have none",
 }
 
 // column1 collects a query's one column.

@@ -23,7 +23,6 @@ import (
 // either listed here or has a column that says whose its rows are; then it is put to the wall like the others.
 var shared = map[string]string{
 	"app":                  "the catalog is the platform's and read by all",
-	"artifact":             "the catalog is the platform's and read by all",
 	"manifest":             "the catalog is the platform's and read by all",
 	"manifest_artifact":    "the catalog is the platform's and read by all",
 	"adapter":              "adapters are the platform's",

@@ -18,7 +18,11 @@ import (
 )
 
 // PublishArtifactInput is what a new artifact is made from.
-type PublishArtifactInput struct{ Name, MediaType, Ref, IdempotencyKey string }
+type PublishArtifactInput struct {
+	Name, MediaType, Ref, IdempotencyKey string
+	Digest                               string  `json:",omitempty"` // empty for what the registry says; a blob needs it
+	ProjectID                            *ids.ID `json:",omitempty"` // nil for the platform
+}
 
 func (in PublishArtifactInput) check() error {
 	var input check.Input

@@ -41,7 +41,7 @@ func (s *Service) evidence(found *Found) (json.RawMessage, error) {
 }
 
 // Artifacts lists the artifacts, newest first. Key: artifact.read in any scope.
-func (s *Service) Artifacts(ctx context.Context, args page.Args) (*page.Page[*db.Artifact], error) {
+func (s *Service) Artifacts(ctx context.Context, _ Filter, args page.Args) (*page.Page[*db.Artifact], error) {
 	const list = "artifacts"
 	after := ids.ID("zz") // beyond every id
 	if err := args.Decode(list, &after); err != nil {

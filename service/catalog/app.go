@@ -19,7 +19,10 @@ import (
 )
 
 // CreateAppInput is what a new app is made from.
-type CreateAppInput struct{ Slug, DisplayName, Summary, PermissionFamily, IdempotencyKey string }
+type CreateAppInput struct {
+	Slug, DisplayName, Summary, PermissionFamily, IdempotencyKey string
+	PublisherProjectID                                           *ids.ID `json:",omitempty"` // nil for the platform alone
+}
 
 func (in CreateAppInput) check() error {
 	var input check.Input

@@ -29,6 +29,8 @@ type PromoteManifestInput struct {
 	Reason     string
 	// SmokeInstanceID proves the step to STAGED; otherwise it is not looked at.
 	SmokeInstanceID *ids.ID
+	// CanaryPercent is how many of the projects a step to CANARY takes in, 1 to 100; nil for 10.
+	CanaryPercent *int
 }
 
 // PromoteManifest moves a manifest to its next stage. Key: manifest.promote on the platform.

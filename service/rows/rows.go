@@ -68,13 +68,17 @@ const (
 		node_task.spec_digest, node_task.fence, node_task.state, node_task.cancel_requested,
 		node_task.timeout_seconds, node_task.exit_code, node_task.result, node_task.message,
 		node_task.stdout, node_task.stderr, node_task.idempotency_key, node_task.created_at,
-		node_task.started_at, node_task.ended_at`
+		node_task.started_at, node_task.ended_at, node_task.progress_done, node_task.progress_total`
 	ManifestColumns = `manifest.id, manifest.app_id, manifest.app_slug, manifest.version, manifest.display_name,
 		manifest.summary, manifest.stage, manifest.digest, manifest.document, manifest.adapter_name,
-		manifest.evidence, manifest.created_at`
+		manifest.evidence, manifest.created_at, manifest.artifact_kind, manifest.canary_percent,
+		manifest.canary_started_at, manifest.canary_halted_at, manifest.canary_halt_reason`
 	ArtifactColumns = `artifact.id, artifact.name, artifact.media_type, artifact.ref, artifact.digest,
-		artifact.size_bytes, artifact.stage, artifact.evidence, artifact.created_at`
-	AppColumns = `app.id, app.slug, app.display_name, app.summary, app.permission_family, app.created_at`
+		artifact.size_bytes, artifact.stage, artifact.evidence, artifact.created_at, artifact.kind,
+		artifact.source_id, artifact.tenant_id, artifact.project_id, coalesce(artifact.platforms, '[]'), artifact.signature,
+		artifact.signer_key_id, artifact.quarantined_at, artifact.quarantine_code, artifact.quarantine_reason, artifact.verified_at`
+	AppColumns = `app.id, app.slug, app.display_name, app.summary, app.permission_family, app.created_at,
+		app.publisher_tenant_id, app.publisher_project_id`
 )
 
 // raw is where a stored document goes as it is; scanned as json.RawMessage it would be parsed first,
@@ -151,27 +155,30 @@ func NodeTask(row pgx.CollectableRow) (*db.NodeTask, error) {
 	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID), (*string)(&x.ProjectID), (*string)(&x.InstanceID), (*string)(&x.MemberID), (*string)(&x.NodeID), &x.OperationID,
 		(*string)(&x.Kind), raw(&x.Spec), &x.SpecDigest, &x.Fence, (*string)(&x.State), &x.CancelRequested, &x.TimeoutSeconds,
 		&x.ExitCode, raw(&x.Result), &x.Message, &x.Stdout, &x.Stderr, &x.IdempotencyKey, &x.CreatedAt,
-		&x.StartedAt, &x.EndedAt)
+		&x.StartedAt, &x.EndedAt, &x.ProgressDone, &x.ProgressTotal)
 }
 
 // Manifest scans a row of ManifestColumns.
 func Manifest(row pgx.CollectableRow) (*db.Manifest, error) {
 	x := new(db.Manifest)
 	return x, row.Scan((*string)(&x.ID), (*string)(&x.AppID), &x.AppSlug, &x.Version, &x.DisplayName, &x.Summary, (*string)(&x.Stage), &x.Digest,
-		&x.Document, &x.AdapterName, raw(&x.Evidence), &x.CreatedAt)
+		&x.Document, &x.AdapterName, raw(&x.Evidence), &x.CreatedAt, &x.ArtifactKind, &x.CanaryPercent, &x.CanaryStartedAt,
+		&x.CanaryHaltedAt, &x.CanaryHaltReason)
 }
 
 // Artifact scans a row of ArtifactColumns.
 func Artifact(row pgx.CollectableRow) (*db.Artifact, error) {
 	x := new(db.Artifact)
 	return x, row.Scan((*string)(&x.ID), &x.Name, &x.MediaType, &x.Ref, &x.Digest, &x.SizeBytes, (*string)(&x.Stage), raw(&x.Evidence),
-		&x.CreatedAt)
+		&x.CreatedAt, (*string)(&x.Kind), &x.SourceID, &x.TenantID, &x.ProjectID, &x.Platforms, (*string)(&x.Signature),
+		&x.SignerKeyID, &x.QuarantinedAt, &x.QuarantineCode, &x.QuarantineReason, &x.VerifiedAt)
 }
 
 // App scans a row of AppColumns.
 func App(row pgx.CollectableRow) (*db.App, error) {
 	x := new(db.App)
-	return x, row.Scan((*string)(&x.ID), &x.Slug, &x.DisplayName, &x.Summary, &x.PermissionFamily, &x.CreatedAt)
+	return x, row.Scan((*string)(&x.ID), &x.Slug, &x.DisplayName, &x.Summary, &x.PermissionFamily, &x.CreatedAt,
+		&x.PublisherTenantID, &x.PublisherProjectID)
 }
 
 // ProjectRef scans id and tenant_id of a project: what authorisation needs of it.

@@ -30,6 +30,8 @@ type ReportInput struct {
 	ExitCode *int
 	Result   json.RawMessage
 	Message  string
+	// ProgressDone and ProgressTotal are in bytes, while it runs; nil when not told.
+	ProgressDone, ProgressTotal *float64
 }
 
 // Report takes the word of the calling node's agent on a task of its own: that it began, or how it

@@ -27,6 +27,10 @@ type App struct {
 	Summary string `json:"summary,omitempty"`
 	// apps or scheduler
 	PermissionFamily string `json:"permission_family,omitempty"`
+	// the tenant of its publisher; none for the platform's
+	PublisherTenantID *ids.ID `json:"publisher_tenant_id,omitempty"`
+	// the project that publishes it; none for the platform's
+	PublisherProjectID *ids.ID `json:"publisher_project_id,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -37,7 +41,7 @@ func (*App) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case app.FieldID, app.FieldSlug, app.FieldDisplayName, app.FieldSummary, app.FieldPermissionFamily:
+		case app.FieldID, app.FieldSlug, app.FieldDisplayName, app.FieldSummary, app.FieldPermissionFamily, app.FieldPublisherTenantID, app.FieldPublisherProjectID:
 			values[i] = new(sql.NullString)
 		case app.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -85,6 +89,20 @@ func (_m *App) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field permission_family", values[i])
 			} else if value.Valid {
 				_m.PermissionFamily = value.String
+			}
+		case app.FieldPublisherTenantID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field publisher_tenant_id", values[i])
+			} else if value.Valid {
+				_m.PublisherTenantID = new(ids.ID)
+				*_m.PublisherTenantID = ids.ID(value.String)
+			}
+		case app.FieldPublisherProjectID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field publisher_project_id", values[i])
+			} else if value.Valid {
+				_m.PublisherProjectID = new(ids.ID)
+				*_m.PublisherProjectID = ids.ID(value.String)
 			}
 		case app.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -139,6 +157,16 @@ func (_m *App) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("permission_family=")
 	builder.WriteString(_m.PermissionFamily)
+	builder.WriteString(", ")
+	if v := _m.PublisherTenantID; v != nil {
+		builder.WriteString("publisher_tenant_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.PublisherProjectID; v != nil {
+		builder.WriteString("publisher_project_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

@@ -61,6 +61,34 @@ func (_c *AppCreate) SetPermissionFamily(v string) *AppCreate {
 	return _c
 }
 
+// SetPublisherTenantID sets the "publisher_tenant_id" field.
+func (_c *AppCreate) SetPublisherTenantID(v ids.ID) *AppCreate {
+	_c.mutation.SetPublisherTenantID(v)
+	return _c
+}
+
+// SetNillablePublisherTenantID sets the "publisher_tenant_id" field if the given value is not nil.
+func (_c *AppCreate) SetNillablePublisherTenantID(v *ids.ID) *AppCreate {
+	if v != nil {
+		_c.SetPublisherTenantID(*v)
+	}
+	return _c
+}
+
+// SetPublisherProjectID sets the "publisher_project_id" field.
+func (_c *AppCreate) SetPublisherProjectID(v ids.ID) *AppCreate {
+	_c.mutation.SetPublisherProjectID(v)
+	return _c
+}
+
+// SetNillablePublisherProjectID sets the "publisher_project_id" field if the given value is not nil.
+func (_c *AppCreate) SetNillablePublisherProjectID(v *ids.ID) *AppCreate {
+	if v != nil {
+		_c.SetPublisherProjectID(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *AppCreate) SetCreatedAt(v time.Time) *AppCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -197,6 +225,14 @@ func (_c *AppCreate) createSpec() (*App, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.PermissionFamily(); ok {
 		_spec.SetField(app.FieldPermissionFamily, field.TypeString, value)
 		_node.PermissionFamily = value
+	}
+	if value, ok := _c.mutation.PublisherTenantID(); ok {
+		_spec.SetField(app.FieldPublisherTenantID, field.TypeString, value)
+		_node.PublisherTenantID = &value
+	}
+	if value, ok := _c.mutation.PublisherProjectID(); ok {
+		_spec.SetField(app.FieldPublisherProjectID, field.TypeString, value)
+		_node.PublisherProjectID = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(app.FieldCreatedAt, field.TypeTime, value)

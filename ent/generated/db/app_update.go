@@ -10,6 +10,7 @@ import (
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 )
@@ -83,6 +84,46 @@ func (_u *AppUpdate) SetNillablePermissionFamily(v *string) *AppUpdate {
 	return _u
 }
 
+// SetPublisherTenantID sets the "publisher_tenant_id" field.
+func (_u *AppUpdate) SetPublisherTenantID(v ids.ID) *AppUpdate {
+	_u.mutation.SetPublisherTenantID(v)
+	return _u
+}
+
+// SetNillablePublisherTenantID sets the "publisher_tenant_id" field if the given value is not nil.
+func (_u *AppUpdate) SetNillablePublisherTenantID(v *ids.ID) *AppUpdate {
+	if v != nil {
+		_u.SetPublisherTenantID(*v)
+	}
+	return _u
+}
+
+// ClearPublisherTenantID clears the value of the "publisher_tenant_id" field.
+func (_u *AppUpdate) ClearPublisherTenantID() *AppUpdate {
+	_u.mutation.ClearPublisherTenantID()
+	return _u
+}
+
+// SetPublisherProjectID sets the "publisher_project_id" field.
+func (_u *AppUpdate) SetPublisherProjectID(v ids.ID) *AppUpdate {
+	_u.mutation.SetPublisherProjectID(v)
+	return _u
+}
+
+// SetNillablePublisherProjectID sets the "publisher_project_id" field if the given value is not nil.
+func (_u *AppUpdate) SetNillablePublisherProjectID(v *ids.ID) *AppUpdate {
+	if v != nil {
+		_u.SetPublisherProjectID(*v)
+	}
+	return _u
+}
+
+// ClearPublisherProjectID clears the value of the "publisher_project_id" field.
+func (_u *AppUpdate) ClearPublisherProjectID() *AppUpdate {
+	_u.mutation.ClearPublisherProjectID()
+	return _u
+}
+
 // Mutation returns the AppMutation object of the builder.
 func (_u *AppUpdate) Mutation() *AppMutation {
 	return _u.mutation
@@ -135,6 +176,18 @@ func (_u *AppUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.PermissionFamily(); ok {
 		_spec.SetField(app.FieldPermissionFamily, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.PublisherTenantID(); ok {
+		_spec.SetField(app.FieldPublisherTenantID, field.TypeString, value)
+	}
+	if _u.mutation.PublisherTenantIDCleared() {
+		_spec.ClearField(app.FieldPublisherTenantID, field.TypeString)
+	}
+	if value, ok := _u.mutation.PublisherProjectID(); ok {
+		_spec.SetField(app.FieldPublisherProjectID, field.TypeString, value)
+	}
+	if _u.mutation.PublisherProjectIDCleared() {
+		_spec.ClearField(app.FieldPublisherProjectID, field.TypeString)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -209,6 +262,46 @@ func (_u *AppUpdateOne) SetNillablePermissionFamily(v *string) *AppUpdateOne {
 	if v != nil {
 		_u.SetPermissionFamily(*v)
 	}
+	return _u
+}
+
+// SetPublisherTenantID sets the "publisher_tenant_id" field.
+func (_u *AppUpdateOne) SetPublisherTenantID(v ids.ID) *AppUpdateOne {
+	_u.mutation.SetPublisherTenantID(v)
+	return _u
+}
+
+// SetNillablePublisherTenantID sets the "publisher_tenant_id" field if the given value is not nil.
+func (_u *AppUpdateOne) SetNillablePublisherTenantID(v *ids.ID) *AppUpdateOne {
+	if v != nil {
+		_u.SetPublisherTenantID(*v)
+	}
+	return _u
+}
+
+// ClearPublisherTenantID clears the value of the "publisher_tenant_id" field.
+func (_u *AppUpdateOne) ClearPublisherTenantID() *AppUpdateOne {
+	_u.mutation.ClearPublisherTenantID()
+	return _u
+}
+
+// SetPublisherProjectID sets the "publisher_project_id" field.
+func (_u *AppUpdateOne) SetPublisherProjectID(v ids.ID) *AppUpdateOne {
+	_u.mutation.SetPublisherProjectID(v)
+	return _u
+}
+
+// SetNillablePublisherProjectID sets the "publisher_project_id" field if the given value is not nil.
+func (_u *AppUpdateOne) SetNillablePublisherProjectID(v *ids.ID) *AppUpdateOne {
+	if v != nil {
+		_u.SetPublisherProjectID(*v)
+	}
+	return _u
+}
+
+// ClearPublisherProjectID clears the value of the "publisher_project_id" field.
+func (_u *AppUpdateOne) ClearPublisherProjectID() *AppUpdateOne {
+	_u.mutation.ClearPublisherProjectID()
 	return _u
 }
 
@@ -294,6 +387,18 @@ func (_u *AppUpdateOne) sqlSave(ctx context.Context) (_node *App, err error) {
 	}
 	if value, ok := _u.mutation.PermissionFamily(); ok {
 		_spec.SetField(app.FieldPermissionFamily, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.PublisherTenantID(); ok {
+		_spec.SetField(app.FieldPublisherTenantID, field.TypeString, value)
+	}
+	if _u.mutation.PublisherTenantIDCleared() {
+		_spec.ClearField(app.FieldPublisherTenantID, field.TypeString)
+	}
+	if value, ok := _u.mutation.PublisherProjectID(); ok {
+		_spec.SetField(app.FieldPublisherProjectID, field.TypeString, value)
+	}
+	if _u.mutation.PublisherProjectIDCleared() {
+		_spec.ClearField(app.FieldPublisherProjectID, field.TypeString)
 	}
 	_node = &App{config: _u.config}
 	_spec.Assign = _node.assignValues

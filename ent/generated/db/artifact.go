@@ -27,7 +27,7 @@ type Artifact struct {
 	MediaType string `json:"media_type,omitempty"`
 	// host/repository@digest
 	Ref string `json:"ref,omitempty"`
-	// SHA-256 of its manifest's bytes
+	// SHA-256 of its manifest's bytes, or of a blob's
 	Digest string `json:"digest,omitempty"`
 	// manifest and layers together, bytes
 	SizeBytes int64 `json:"size_bytes,omitempty"`
@@ -35,6 +35,28 @@ type Artifact struct {
 	Stage lifecycle.Stage `json:"stage,omitempty"`
 	// what checking it found
 	Evidence json.RawMessage `json:"evidence,omitempty"`
+	// Kind holds the value of the "kind" field.
+	Kind lifecycle.ArtifactKind `json:"kind,omitempty"`
+	// where it comes from; none for what was published before there were sources
+	SourceID *ids.ID `json:"source_id,omitempty"`
+	// the tenant whose artifact it is; none for the platform's
+	TenantID *ids.ID `json:"tenant_id,omitempty"`
+	// the project that published it; none for the tenant's and the platform's
+	ProjectID *ids.ID `json:"project_id,omitempty"`
+	// of images: such as linux/amd64
+	Platforms []string `json:"platforms,omitempty"`
+	// Signature holds the value of the "signature" field.
+	Signature lifecycle.SignatureState `json:"signature,omitempty"`
+	// the trusted key that signed it
+	SignerKeyID *ids.ID `json:"signer_key_id,omitempty"`
+	// since when nobody gets it; none when it is not in quarantine
+	QuarantinedAt *time.Time `json:"quarantined_at,omitempty"`
+	// why it is in quarantine, a code of the catalogue of faults; empty when a person put it there
+	QuarantineCode string `json:"quarantine_code,omitempty"`
+	// why it is in quarantine, for people
+	QuarantineReason string `json:"quarantine_reason,omitempty"`
+	// when its bytes were last read and held against their digests
+	VerifiedAt *time.Time `json:"verified_at,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -45,13 +67,13 @@ func (*Artifact) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case artifact.FieldEvidence:
+		case artifact.FieldEvidence, artifact.FieldPlatforms:
 			values[i] = new([]byte)
 		case artifact.FieldSizeBytes:
 			values[i] = new(sql.NullInt64)
-		case artifact.FieldID, artifact.FieldName, artifact.FieldMediaType, artifact.FieldRef, artifact.FieldDigest, artifact.FieldStage:
+		case artifact.FieldID, artifact.FieldName, artifact.FieldMediaType, artifact.FieldRef, artifact.FieldDigest, artifact.FieldStage, artifact.FieldKind, artifact.FieldSourceID, artifact.FieldTenantID, artifact.FieldProjectID, artifact.FieldSignature, artifact.FieldSignerKeyID, artifact.FieldQuarantineCode, artifact.FieldQuarantineReason:
 			values[i] = new(sql.NullString)
-		case artifact.FieldCreatedAt:
+		case artifact.FieldQuarantinedAt, artifact.FieldVerifiedAt, artifact.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -118,6 +140,80 @@ func (_m *Artifact) assignValues(columns []string, values []any) error {
 					return fmt.Errorf("unmarshal field evidence: %w", err)
 				}
 			}
+		case artifact.FieldKind:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field kind", values[i])
+			} else if value.Valid {
+				_m.Kind = lifecycle.ArtifactKind(value.String)
+			}
+		case artifact.FieldSourceID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field source_id", values[i])
+			} else if value.Valid {
+				_m.SourceID = new(ids.ID)
+				*_m.SourceID = ids.ID(value.String)
+			}
+		case artifact.FieldTenantID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field tenant_id", values[i])
+			} else if value.Valid {
+				_m.TenantID = new(ids.ID)
+				*_m.TenantID = ids.ID(value.String)
+			}
+		case artifact.FieldProjectID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field project_id", values[i])
+			} else if value.Valid {
+				_m.ProjectID = new(ids.ID)
+				*_m.ProjectID = ids.ID(value.String)
+			}
+		case artifact.FieldPlatforms:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field platforms", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Platforms); err != nil {
+					return fmt.Errorf("unmarshal field platforms: %w", err)
+				}
+			}
+		case artifact.FieldSignature:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field signature", values[i])
+			} else if value.Valid {
+				_m.Signature = lifecycle.SignatureState(value.String)
+			}
+		case artifact.FieldSignerKeyID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field signer_key_id", values[i])
+			} else if value.Valid {
+				_m.SignerKeyID = new(ids.ID)
+				*_m.SignerKeyID = ids.ID(value.String)
+			}
+		case artifact.FieldQuarantinedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field quarantined_at", values[i])
+			} else if value.Valid {
+				_m.QuarantinedAt = new(time.Time)
+				*_m.QuarantinedAt = value.Time
+			}
+		case artifact.FieldQuarantineCode:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field quarantine_code", values[i])
+			} else if value.Valid {
+				_m.QuarantineCode = value.String
+			}
+		case artifact.FieldQuarantineReason:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field quarantine_reason", values[i])
+			} else if value.Valid {
+				_m.QuarantineReason = value.String
+			}
+		case artifact.FieldVerifiedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field verified_at", values[i])
+			} else if value.Valid {
+				_m.VerifiedAt = new(time.Time)
+				*_m.VerifiedAt = value.Time
+			}
 		case artifact.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -180,6 +276,51 @@ func (_m *Artifact) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("evidence=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Evidence))
+	builder.WriteString(", ")
+	builder.WriteString("kind=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Kind))
+	builder.WriteString(", ")
+	if v := _m.SourceID; v != nil {
+		builder.WriteString("source_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.TenantID; v != nil {
+		builder.WriteString("tenant_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.ProjectID; v != nil {
+		builder.WriteString("project_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("platforms=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Platforms))
+	builder.WriteString(", ")
+	builder.WriteString("signature=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Signature))
+	builder.WriteString(", ")
+	if v := _m.SignerKeyID; v != nil {
+		builder.WriteString("signer_key_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.QuarantinedAt; v != nil {
+		builder.WriteString("quarantined_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("quarantine_code=")
+	builder.WriteString(_m.QuarantineCode)
+	builder.WriteString(", ")
+	builder.WriteString("quarantine_reason=")
+	builder.WriteString(_m.QuarantineReason)
+	builder.WriteString(", ")
+	if v := _m.VerifiedAt; v != nil {
+		builder.WriteString("verified_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

@@ -105,6 +105,152 @@ func (_c *ArtifactCreate) SetEvidence(v json.RawMessage) *ArtifactCreate {
 	return _c
 }
 
+// SetKind sets the "kind" field.
+func (_c *ArtifactCreate) SetKind(v lifecycle.ArtifactKind) *ArtifactCreate {
+	_c.mutation.SetKind(v)
+	return _c
+}
+
+// SetNillableKind sets the "kind" field if the given value is not nil.
+func (_c *ArtifactCreate) SetNillableKind(v *lifecycle.ArtifactKind) *ArtifactCreate {
+	if v != nil {
+		_c.SetKind(*v)
+	}
+	return _c
+}
+
+// SetSourceID sets the "source_id" field.
+func (_c *ArtifactCreate) SetSourceID(v ids.ID) *ArtifactCreate {
+	_c.mutation.SetSourceID(v)
+	return _c
+}
+
+// SetNillableSourceID sets the "source_id" field if the given value is not nil.
+func (_c *ArtifactCreate) SetNillableSourceID(v *ids.ID) *ArtifactCreate {
+	if v != nil {
+		_c.SetSourceID(*v)
+	}
+	return _c
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (_c *ArtifactCreate) SetTenantID(v ids.ID) *ArtifactCreate {
+	_c.mutation.SetTenantID(v)
+	return _c
+}
+
+// SetNillableTenantID sets the "tenant_id" field if the given value is not nil.
+func (_c *ArtifactCreate) SetNillableTenantID(v *ids.ID) *ArtifactCreate {
+	if v != nil {
+		_c.SetTenantID(*v)
+	}
+	return _c
+}
+
+// SetProjectID sets the "project_id" field.
+func (_c *ArtifactCreate) SetProjectID(v ids.ID) *ArtifactCreate {
+	_c.mutation.SetProjectID(v)
+	return _c
+}
+
+// SetNillableProjectID sets the "project_id" field if the given value is not nil.
+func (_c *ArtifactCreate) SetNillableProjectID(v *ids.ID) *ArtifactCreate {
+	if v != nil {
+		_c.SetProjectID(*v)
+	}
+	return _c
+}
+
+// SetPlatforms sets the "platforms" field.
+func (_c *ArtifactCreate) SetPlatforms(v []string) *ArtifactCreate {
+	_c.mutation.SetPlatforms(v)
+	return _c
+}
+
+// SetSignature sets the "signature" field.
+func (_c *ArtifactCreate) SetSignature(v lifecycle.SignatureState) *ArtifactCreate {
+	_c.mutation.SetSignature(v)
+	return _c
+}
+
+// SetNillableSignature sets the "signature" field if the given value is not nil.
+func (_c *ArtifactCreate) SetNillableSignature(v *lifecycle.SignatureState) *ArtifactCreate {
+	if v != nil {
+		_c.SetSignature(*v)
+	}
+	return _c
+}
+
+// SetSignerKeyID sets the "signer_key_id" field.
+func (_c *ArtifactCreate) SetSignerKeyID(v ids.ID) *ArtifactCreate {
+	_c.mutation.SetSignerKeyID(v)
+	return _c
+}
+
+// SetNillableSignerKeyID sets the "signer_key_id" field if the given value is not nil.
+func (_c *ArtifactCreate) SetNillableSignerKeyID(v *ids.ID) *ArtifactCreate {
+	if v != nil {
+		_c.SetSignerKeyID(*v)
+	}
+	return _c
+}
+
+// SetQuarantinedAt sets the "quarantined_at" field.
+func (_c *ArtifactCreate) SetQuarantinedAt(v time.Time) *ArtifactCreate {
+	_c.mutation.SetQuarantinedAt(v)
+	return _c
+}
+
+// SetNillableQuarantinedAt sets the "quarantined_at" field if the given value is not nil.
+func (_c *ArtifactCreate) SetNillableQuarantinedAt(v *time.Time) *ArtifactCreate {
+	if v != nil {
+		_c.SetQuarantinedAt(*v)
+	}
+	return _c
+}
+
+// SetQuarantineCode sets the "quarantine_code" field.
+func (_c *ArtifactCreate) SetQuarantineCode(v string) *ArtifactCreate {
+	_c.mutation.SetQuarantineCode(v)
+	return _c
+}
+
+// SetNillableQuarantineCode sets the "quarantine_code" field if the given value is not nil.
+func (_c *ArtifactCreate) SetNillableQuarantineCode(v *string) *ArtifactCreate {
+	if v != nil {
+		_c.SetQuarantineCode(*v)
+	}
+	return _c
+}
+
+// SetQuarantineReason sets the "quarantine_reason" field.
+func (_c *ArtifactCreate) SetQuarantineReason(v string) *ArtifactCreate {
+	_c.mutation.SetQuarantineReason(v)
+	return _c
+}
+
+// SetNillableQuarantineReason sets the "quarantine_reason" field if the given value is not nil.
+func (_c *ArtifactCreate) SetNillableQuarantineReason(v *string) *ArtifactCreate {
+	if v != nil {
+		_c.SetQuarantineReason(*v)
+	}
+	return _c
+}
+
+// SetVerifiedAt sets the "verified_at" field.
+func (_c *ArtifactCreate) SetVerifiedAt(v time.Time) *ArtifactCreate {
+	_c.mutation.SetVerifiedAt(v)
+	return _c
+}
+
+// SetNillableVerifiedAt sets the "verified_at" field if the given value is not nil.
+func (_c *ArtifactCreate) SetNillableVerifiedAt(v *time.Time) *ArtifactCreate {
+	if v != nil {
+		_c.SetVerifiedAt(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *ArtifactCreate) SetCreatedAt(v time.Time) *ArtifactCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -180,6 +326,22 @@ func (_c *ArtifactCreate) defaults() {
 		v := artifact.DefaultStage
 		_c.mutation.SetStage(v)
 	}
+	if _, ok := _c.mutation.Kind(); !ok {
+		v := artifact.DefaultKind
+		_c.mutation.SetKind(v)
+	}
+	if _, ok := _c.mutation.Signature(); !ok {
+		v := artifact.DefaultSignature
+		_c.mutation.SetSignature(v)
+	}
+	if _, ok := _c.mutation.QuarantineCode(); !ok {
+		v := artifact.DefaultQuarantineCode
+		_c.mutation.SetQuarantineCode(v)
+	}
+	if _, ok := _c.mutation.QuarantineReason(); !ok {
+		v := artifact.DefaultQuarantineReason
+		_c.mutation.SetQuarantineReason(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := artifact.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -210,6 +372,28 @@ func (_c *ArtifactCreate) check() error {
 		if err := artifact.StageValidator(v); err != nil {
 			return &ValidationError{Name: "stage", err: fmt.Errorf(`db: validator failed for field "Artifact.stage": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.Kind(); !ok {
+		return &ValidationError{Name: "kind", err: errors.New(`db: missing required field "Artifact.kind"`)}
+	}
+	if v, ok := _c.mutation.Kind(); ok {
+		if err := artifact.KindValidator(v); err != nil {
+			return &ValidationError{Name: "kind", err: fmt.Errorf(`db: validator failed for field "Artifact.kind": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Signature(); !ok {
+		return &ValidationError{Name: "signature", err: errors.New(`db: missing required field "Artifact.signature"`)}
+	}
+	if v, ok := _c.mutation.Signature(); ok {
+		if err := artifact.SignatureValidator(v); err != nil {
+			return &ValidationError{Name: "signature", err: fmt.Errorf(`db: validator failed for field "Artifact.signature": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.QuarantineCode(); !ok {
+		return &ValidationError{Name: "quarantine_code", err: errors.New(`db: missing required field "Artifact.quarantine_code"`)}
+	}
+	if _, ok := _c.mutation.QuarantineReason(); !ok {
+		return &ValidationError{Name: "quarantine_reason", err: errors.New(`db: missing required field "Artifact.quarantine_reason"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "Artifact.created_at"`)}
@@ -276,6 +460,50 @@ func (_c *ArtifactCreate) createSpec() (*Artifact, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Evidence(); ok {
 		_spec.SetField(artifact.FieldEvidence, field.TypeJSON, value)
 		_node.Evidence = value
+	}
+	if value, ok := _c.mutation.Kind(); ok {
+		_spec.SetField(artifact.FieldKind, field.TypeEnum, value)
+		_node.Kind = value
+	}
+	if value, ok := _c.mutation.SourceID(); ok {
+		_spec.SetField(artifact.FieldSourceID, field.TypeString, value)
+		_node.SourceID = &value
+	}
+	if value, ok := _c.mutation.TenantID(); ok {
+		_spec.SetField(artifact.FieldTenantID, field.TypeString, value)
+		_node.TenantID = &value
+	}
+	if value, ok := _c.mutation.ProjectID(); ok {
+		_spec.SetField(artifact.FieldProjectID, field.TypeString, value)
+		_node.ProjectID = &value
+	}
+	if value, ok := _c.mutation.Platforms(); ok {
+		_spec.SetField(artifact.FieldPlatforms, field.TypeJSON, value)
+		_node.Platforms = value
+	}
+	if value, ok := _c.mutation.Signature(); ok {
+		_spec.SetField(artifact.FieldSignature, field.TypeEnum, value)
+		_node.Signature = value
+	}
+	if value, ok := _c.mutation.SignerKeyID(); ok {
+		_spec.SetField(artifact.FieldSignerKeyID, field.TypeString, value)
+		_node.SignerKeyID = &value
+	}
+	if value, ok := _c.mutation.QuarantinedAt(); ok {
+		_spec.SetField(artifact.FieldQuarantinedAt, field.TypeTime, value)
+		_node.QuarantinedAt = &value
+	}
+	if value, ok := _c.mutation.QuarantineCode(); ok {
+		_spec.SetField(artifact.FieldQuarantineCode, field.TypeString, value)
+		_node.QuarantineCode = value
+	}
+	if value, ok := _c.mutation.QuarantineReason(); ok {
+		_spec.SetField(artifact.FieldQuarantineReason, field.TypeString, value)
+		_node.QuarantineReason = value
+	}
+	if value, ok := _c.mutation.VerifiedAt(); ok {
+		_spec.SetField(artifact.FieldVerifiedAt, field.TypeTime, value)
+		_node.VerifiedAt = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(artifact.FieldCreatedAt, field.TypeTime, value)

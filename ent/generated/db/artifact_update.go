@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifact"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
@@ -139,6 +141,200 @@ func (_u *ArtifactUpdate) ClearEvidence() *ArtifactUpdate {
 	return _u
 }
 
+// SetKind sets the "kind" field.
+func (_u *ArtifactUpdate) SetKind(v lifecycle.ArtifactKind) *ArtifactUpdate {
+	_u.mutation.SetKind(v)
+	return _u
+}
+
+// SetNillableKind sets the "kind" field if the given value is not nil.
+func (_u *ArtifactUpdate) SetNillableKind(v *lifecycle.ArtifactKind) *ArtifactUpdate {
+	if v != nil {
+		_u.SetKind(*v)
+	}
+	return _u
+}
+
+// SetSourceID sets the "source_id" field.
+func (_u *ArtifactUpdate) SetSourceID(v ids.ID) *ArtifactUpdate {
+	_u.mutation.SetSourceID(v)
+	return _u
+}
+
+// SetNillableSourceID sets the "source_id" field if the given value is not nil.
+func (_u *ArtifactUpdate) SetNillableSourceID(v *ids.ID) *ArtifactUpdate {
+	if v != nil {
+		_u.SetSourceID(*v)
+	}
+	return _u
+}
+
+// ClearSourceID clears the value of the "source_id" field.
+func (_u *ArtifactUpdate) ClearSourceID() *ArtifactUpdate {
+	_u.mutation.ClearSourceID()
+	return _u
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (_u *ArtifactUpdate) SetTenantID(v ids.ID) *ArtifactUpdate {
+	_u.mutation.SetTenantID(v)
+	return _u
+}
+
+// SetNillableTenantID sets the "tenant_id" field if the given value is not nil.
+func (_u *ArtifactUpdate) SetNillableTenantID(v *ids.ID) *ArtifactUpdate {
+	if v != nil {
+		_u.SetTenantID(*v)
+	}
+	return _u
+}
+
+// ClearTenantID clears the value of the "tenant_id" field.
+func (_u *ArtifactUpdate) ClearTenantID() *ArtifactUpdate {
+	_u.mutation.ClearTenantID()
+	return _u
+}
+
+// SetProjectID sets the "project_id" field.
+func (_u *ArtifactUpdate) SetProjectID(v ids.ID) *ArtifactUpdate {
+	_u.mutation.SetProjectID(v)
+	return _u
+}
+
+// SetNillableProjectID sets the "project_id" field if the given value is not nil.
+func (_u *ArtifactUpdate) SetNillableProjectID(v *ids.ID) *ArtifactUpdate {
+	if v != nil {
+		_u.SetProjectID(*v)
+	}
+	return _u
+}
+
+// ClearProjectID clears the value of the "project_id" field.
+func (_u *ArtifactUpdate) ClearProjectID() *ArtifactUpdate {
+	_u.mutation.ClearProjectID()
+	return _u
+}
+
+// SetPlatforms sets the "platforms" field.
+func (_u *ArtifactUpdate) SetPlatforms(v []string) *ArtifactUpdate {
+	_u.mutation.SetPlatforms(v)
+	return _u
+}
+
+// AppendPlatforms appends value to the "platforms" field.
+func (_u *ArtifactUpdate) AppendPlatforms(v []string) *ArtifactUpdate {
+	_u.mutation.AppendPlatforms(v)
+	return _u
+}
+
+// ClearPlatforms clears the value of the "platforms" field.
+func (_u *ArtifactUpdate) ClearPlatforms() *ArtifactUpdate {
+	_u.mutation.ClearPlatforms()
+	return _u
+}
+
+// SetSignature sets the "signature" field.
+func (_u *ArtifactUpdate) SetSignature(v lifecycle.SignatureState) *ArtifactUpdate {
+	_u.mutation.SetSignature(v)
+	return _u
+}
+
+// SetNillableSignature sets the "signature" field if the given value is not nil.
+func (_u *ArtifactUpdate) SetNillableSignature(v *lifecycle.SignatureState) *ArtifactUpdate {
+	if v != nil {
+		_u.SetSignature(*v)
+	}
+	return _u
+}
+
+// SetSignerKeyID sets the "signer_key_id" field.
+func (_u *ArtifactUpdate) SetSignerKeyID(v ids.ID) *ArtifactUpdate {
+	_u.mutation.SetSignerKeyID(v)
+	return _u
+}
+
+// SetNillableSignerKeyID sets the "signer_key_id" field if the given value is not nil.
+func (_u *ArtifactUpdate) SetNillableSignerKeyID(v *ids.ID) *ArtifactUpdate {
+	if v != nil {
+		_u.SetSignerKeyID(*v)
+	}
+	return _u
+}
+
+// ClearSignerKeyID clears the value of the "signer_key_id" field.
+func (_u *ArtifactUpdate) ClearSignerKeyID() *ArtifactUpdate {
+	_u.mutation.ClearSignerKeyID()
+	return _u
+}
+
+// SetQuarantinedAt sets the "quarantined_at" field.
+func (_u *ArtifactUpdate) SetQuarantinedAt(v time.Time) *ArtifactUpdate {
+	_u.mutation.SetQuarantinedAt(v)
+	return _u
+}
+
+// SetNillableQuarantinedAt sets the "quarantined_at" field if the given value is not nil.
+func (_u *ArtifactUpdate) SetNillableQuarantinedAt(v *time.Time) *ArtifactUpdate {
+	if v != nil {
+		_u.SetQuarantinedAt(*v)
+	}
+	return _u
+}
+
+// ClearQuarantinedAt clears the value of the "quarantined_at" field.
+func (_u *ArtifactUpdate) ClearQuarantinedAt() *ArtifactUpdate {
+	_u.mutation.ClearQuarantinedAt()
+	return _u
+}
+
+// SetQuarantineCode sets the "quarantine_code" field.
+func (_u *ArtifactUpdate) SetQuarantineCode(v string) *ArtifactUpdate {
+	_u.mutation.SetQuarantineCode(v)
+	return _u
+}
+
+// SetNillableQuarantineCode sets the "quarantine_code" field if the given value is not nil.
+func (_u *ArtifactUpdate) SetNillableQuarantineCode(v *string) *ArtifactUpdate {
+	if v != nil {
+		_u.SetQuarantineCode(*v)
+	}
+	return _u
+}
+
+// SetQuarantineReason sets the "quarantine_reason" field.
+func (_u *ArtifactUpdate) SetQuarantineReason(v string) *ArtifactUpdate {
+	_u.mutation.SetQuarantineReason(v)
+	return _u
+}
+
+// SetNillableQuarantineReason sets the "quarantine_reason" field if the given value is not nil.
+func (_u *ArtifactUpdate) SetNillableQuarantineReason(v *string) *ArtifactUpdate {
+	if v != nil {
+		_u.SetQuarantineReason(*v)
+	}
+	return _u
+}
+
+// SetVerifiedAt sets the "verified_at" field.
+func (_u *ArtifactUpdate) SetVerifiedAt(v time.Time) *ArtifactUpdate {
+	_u.mutation.SetVerifiedAt(v)
+	return _u
+}
+
+// SetNillableVerifiedAt sets the "verified_at" field if the given value is not nil.
+func (_u *ArtifactUpdate) SetNillableVerifiedAt(v *time.Time) *ArtifactUpdate {
+	if v != nil {
+		_u.SetVerifiedAt(*v)
+	}
+	return _u
+}
+
+// ClearVerifiedAt clears the value of the "verified_at" field.
+func (_u *ArtifactUpdate) ClearVerifiedAt() *ArtifactUpdate {
+	_u.mutation.ClearVerifiedAt()
+	return _u
+}
+
 // Mutation returns the ArtifactMutation object of the builder.
 func (_u *ArtifactUpdate) Mutation() *ArtifactMutation {
 	return _u.mutation
@@ -176,6 +372,16 @@ func (_u *ArtifactUpdate) check() error {
 	if v, ok := _u.mutation.Stage(); ok {
 		if err := artifact.StageValidator(v); err != nil {
 			return &ValidationError{Name: "stage", err: fmt.Errorf(`db: validator failed for field "Artifact.stage": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Kind(); ok {
+		if err := artifact.KindValidator(v); err != nil {
+			return &ValidationError{Name: "kind", err: fmt.Errorf(`db: validator failed for field "Artifact.kind": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Signature(); ok {
+		if err := artifact.SignatureValidator(v); err != nil {
+			return &ValidationError{Name: "signature", err: fmt.Errorf(`db: validator failed for field "Artifact.signature": %w`, err)}
 		}
 	}
 	return nil
@@ -224,6 +430,65 @@ func (_u *ArtifactUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.EvidenceCleared() {
 		_spec.ClearField(artifact.FieldEvidence, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Kind(); ok {
+		_spec.SetField(artifact.FieldKind, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.SourceID(); ok {
+		_spec.SetField(artifact.FieldSourceID, field.TypeString, value)
+	}
+	if _u.mutation.SourceIDCleared() {
+		_spec.ClearField(artifact.FieldSourceID, field.TypeString)
+	}
+	if value, ok := _u.mutation.TenantID(); ok {
+		_spec.SetField(artifact.FieldTenantID, field.TypeString, value)
+	}
+	if _u.mutation.TenantIDCleared() {
+		_spec.ClearField(artifact.FieldTenantID, field.TypeString)
+	}
+	if value, ok := _u.mutation.ProjectID(); ok {
+		_spec.SetField(artifact.FieldProjectID, field.TypeString, value)
+	}
+	if _u.mutation.ProjectIDCleared() {
+		_spec.ClearField(artifact.FieldProjectID, field.TypeString)
+	}
+	if value, ok := _u.mutation.Platforms(); ok {
+		_spec.SetField(artifact.FieldPlatforms, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedPlatforms(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, artifact.FieldPlatforms, value)
+		})
+	}
+	if _u.mutation.PlatformsCleared() {
+		_spec.ClearField(artifact.FieldPlatforms, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Signature(); ok {
+		_spec.SetField(artifact.FieldSignature, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.SignerKeyID(); ok {
+		_spec.SetField(artifact.FieldSignerKeyID, field.TypeString, value)
+	}
+	if _u.mutation.SignerKeyIDCleared() {
+		_spec.ClearField(artifact.FieldSignerKeyID, field.TypeString)
+	}
+	if value, ok := _u.mutation.QuarantinedAt(); ok {
+		_spec.SetField(artifact.FieldQuarantinedAt, field.TypeTime, value)
+	}
+	if _u.mutation.QuarantinedAtCleared() {
+		_spec.ClearField(artifact.FieldQuarantinedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.QuarantineCode(); ok {
+		_spec.SetField(artifact.FieldQuarantineCode, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.QuarantineReason(); ok {
+		_spec.SetField(artifact.FieldQuarantineReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.VerifiedAt(); ok {
+		_spec.SetField(artifact.FieldVerifiedAt, field.TypeTime, value)
+	}
+	if _u.mutation.VerifiedAtCleared() {
+		_spec.ClearField(artifact.FieldVerifiedAt, field.TypeTime)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -354,6 +619,200 @@ func (_u *ArtifactUpdateOne) ClearEvidence() *ArtifactUpdateOne {
 	return _u
 }
 
+// SetKind sets the "kind" field.
+func (_u *ArtifactUpdateOne) SetKind(v lifecycle.ArtifactKind) *ArtifactUpdateOne {
+	_u.mutation.SetKind(v)
+	return _u
+}
+
+// SetNillableKind sets the "kind" field if the given value is not nil.
+func (_u *ArtifactUpdateOne) SetNillableKind(v *lifecycle.ArtifactKind) *ArtifactUpdateOne {
+	if v != nil {
+		_u.SetKind(*v)
+	}
+	return _u
+}
+
+// SetSourceID sets the "source_id" field.
+func (_u *ArtifactUpdateOne) SetSourceID(v ids.ID) *ArtifactUpdateOne {
+	_u.mutation.SetSourceID(v)
+	return _u
+}
+
+// SetNillableSourceID sets the "source_id" field if the given value is not nil.
+func (_u *ArtifactUpdateOne) SetNillableSourceID(v *ids.ID) *ArtifactUpdateOne {
+	if v != nil {
+		_u.SetSourceID(*v)
+	}
+	return _u
+}
+
+// ClearSourceID clears the value of the "source_id" field.
+func (_u *ArtifactUpdateOne) ClearSourceID() *ArtifactUpdateOne {
+	_u.mutation.ClearSourceID()
+	return _u
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (_u *ArtifactUpdateOne) SetTenantID(v ids.ID) *ArtifactUpdateOne {
+	_u.mutation.SetTenantID(v)
+	return _u
+}
+
+// SetNillableTenantID sets the "tenant_id" field if the given value is not nil.
+func (_u *ArtifactUpdateOne) SetNillableTenantID(v *ids.ID) *ArtifactUpdateOne {
+	if v != nil {
+		_u.SetTenantID(*v)
+	}
+	return _u
+}
+
+// ClearTenantID clears the value of the "tenant_id" field.
+func (_u *ArtifactUpdateOne) ClearTenantID() *ArtifactUpdateOne {
+	_u.mutation.ClearTenantID()
+	return _u
+}
+
+// SetProjectID sets the "project_id" field.
+func (_u *ArtifactUpdateOne) SetProjectID(v ids.ID) *ArtifactUpdateOne {
+	_u.mutation.SetProjectID(v)
+	return _u
+}
+
+// SetNillableProjectID sets the "project_id" field if the given value is not nil.
+func (_u *ArtifactUpdateOne) SetNillableProjectID(v *ids.ID) *ArtifactUpdateOne {
+	if v != nil {
+		_u.SetProjectID(*v)
+	}
+	return _u
+}
+
+// ClearProjectID clears the value of the "project_id" field.
+func (_u *ArtifactUpdateOne) ClearProjectID() *ArtifactUpdateOne {
+	_u.mutation.ClearProjectID()
+	return _u
+}
+
+// SetPlatforms sets the "platforms" field.
+func (_u *ArtifactUpdateOne) SetPlatforms(v []string) *ArtifactUpdateOne {
+	_u.mutation.SetPlatforms(v)
+	return _u
+}
+
+// AppendPlatforms appends value to the "platforms" field.
+func (_u *ArtifactUpdateOne) AppendPlatforms(v []string) *ArtifactUpdateOne {
+	_u.mutation.AppendPlatforms(v)
+	return _u
+}
+
+// ClearPlatforms clears the value of the "platforms" field.
+func (_u *ArtifactUpdateOne) ClearPlatforms() *ArtifactUpdateOne {
+	_u.mutation.ClearPlatforms()
+	return _u
+}
+
+// SetSignature sets the "signature" field.
+func (_u *ArtifactUpdateOne) SetSignature(v lifecycle.SignatureState) *ArtifactUpdateOne {
+	_u.mutation.SetSignature(v)
+	return _u
+}
+
+// SetNillableSignature sets the "signature" field if the given value is not nil.
+func (_u *ArtifactUpdateOne) SetNillableSignature(v *lifecycle.SignatureState) *ArtifactUpdateOne {
+	if v != nil {
+		_u.SetSignature(*v)
+	}
+	return _u
+}
+
+// SetSignerKeyID sets the "signer_key_id" field.
+func (_u *ArtifactUpdateOne) SetSignerKeyID(v ids.ID) *ArtifactUpdateOne {
+	_u.mutation.SetSignerKeyID(v)
+	return _u
+}
+
+// SetNillableSignerKeyID sets the "signer_key_id" field if the given value is not nil.
+func (_u *ArtifactUpdateOne) SetNillableSignerKeyID(v *ids.ID) *ArtifactUpdateOne {
+	if v != nil {
+		_u.SetSignerKeyID(*v)
+	}
+	return _u
+}
+
+// ClearSignerKeyID clears the value of the "signer_key_id" field.
+func (_u *ArtifactUpdateOne) ClearSignerKeyID() *ArtifactUpdateOne {
+	_u.mutation.ClearSignerKeyID()
+	return _u
+}
+
+// SetQuarantinedAt sets the "quarantined_at" field.
+func (_u *ArtifactUpdateOne) SetQuarantinedAt(v time.Time) *ArtifactUpdateOne {
+	_u.mutation.SetQuarantinedAt(v)
+	return _u
+}
+
+// SetNillableQuarantinedAt sets the "quarantined_at" field if the given value is not nil.
+func (_u *ArtifactUpdateOne) SetNillableQuarantinedAt(v *time.Time) *ArtifactUpdateOne {
+	if v != nil {
+		_u.SetQuarantinedAt(*v)
+	}
+	return _u
+}
+
+// ClearQuarantinedAt clears the value of the "quarantined_at" field.
+func (_u *ArtifactUpdateOne) ClearQuarantinedAt() *ArtifactUpdateOne {
+	_u.mutation.ClearQuarantinedAt()
+	return _u
+}
+
+// SetQuarantineCode sets the "quarantine_code" field.
+func (_u *ArtifactUpdateOne) SetQuarantineCode(v string) *ArtifactUpdateOne {
+	_u.mutation.SetQuarantineCode(v)
+	return _u
+}
+
+// SetNillableQuarantineCode sets the "quarantine_code" field if the given value is not nil.
+func (_u *ArtifactUpdateOne) SetNillableQuarantineCode(v *string) *ArtifactUpdateOne {
+	if v != nil {
+		_u.SetQuarantineCode(*v)
+	}
+	return _u
+}
+
+// SetQuarantineReason sets the "quarantine_reason" field.
+func (_u *ArtifactUpdateOne) SetQuarantineReason(v string) *ArtifactUpdateOne {
+	_u.mutation.SetQuarantineReason(v)
+	return _u
+}
+
+// SetNillableQuarantineReason sets the "quarantine_reason" field if the given value is not nil.
+func (_u *ArtifactUpdateOne) SetNillableQuarantineReason(v *string) *ArtifactUpdateOne {
+	if v != nil {
+		_u.SetQuarantineReason(*v)
+	}
+	return _u
+}
+
+// SetVerifiedAt sets the "verified_at" field.
+func (_u *ArtifactUpdateOne) SetVerifiedAt(v time.Time) *ArtifactUpdateOne {
+	_u.mutation.SetVerifiedAt(v)
+	return _u
+}
+
+// SetNillableVerifiedAt sets the "verified_at" field if the given value is not nil.
+func (_u *ArtifactUpdateOne) SetNillableVerifiedAt(v *time.Time) *ArtifactUpdateOne {
+	if v != nil {
+		_u.SetVerifiedAt(*v)
+	}
+	return _u
+}
+
+// ClearVerifiedAt clears the value of the "verified_at" field.
+func (_u *ArtifactUpdateOne) ClearVerifiedAt() *ArtifactUpdateOne {
+	_u.mutation.ClearVerifiedAt()
+	return _u
+}
+
 // Mutation returns the ArtifactMutation object of the builder.
 func (_u *ArtifactUpdateOne) Mutation() *ArtifactMutation {
 	return _u.mutation
@@ -404,6 +863,16 @@ func (_u *ArtifactUpdateOne) check() error {
 	if v, ok := _u.mutation.Stage(); ok {
 		if err := artifact.StageValidator(v); err != nil {
 			return &ValidationError{Name: "stage", err: fmt.Errorf(`db: validator failed for field "Artifact.stage": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Kind(); ok {
+		if err := artifact.KindValidator(v); err != nil {
+			return &ValidationError{Name: "kind", err: fmt.Errorf(`db: validator failed for field "Artifact.kind": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Signature(); ok {
+		if err := artifact.SignatureValidator(v); err != nil {
+			return &ValidationError{Name: "signature", err: fmt.Errorf(`db: validator failed for field "Artifact.signature": %w`, err)}
 		}
 	}
 	return nil
@@ -469,6 +938,65 @@ func (_u *ArtifactUpdateOne) sqlSave(ctx context.Context) (_node *Artifact, err 
 	}
 	if _u.mutation.EvidenceCleared() {
 		_spec.ClearField(artifact.FieldEvidence, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Kind(); ok {
+		_spec.SetField(artifact.FieldKind, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.SourceID(); ok {
+		_spec.SetField(artifact.FieldSourceID, field.TypeString, value)
+	}
+	if _u.mutation.SourceIDCleared() {
+		_spec.ClearField(artifact.FieldSourceID, field.TypeString)
+	}
+	if value, ok := _u.mutation.TenantID(); ok {
+		_spec.SetField(artifact.FieldTenantID, field.TypeString, value)
+	}
+	if _u.mutation.TenantIDCleared() {
+		_spec.ClearField(artifact.FieldTenantID, field.TypeString)
+	}
+	if value, ok := _u.mutation.ProjectID(); ok {
+		_spec.SetField(artifact.FieldProjectID, field.TypeString, value)
+	}
+	if _u.mutation.ProjectIDCleared() {
+		_spec.ClearField(artifact.FieldProjectID, field.TypeString)
+	}
+	if value, ok := _u.mutation.Platforms(); ok {
+		_spec.SetField(artifact.FieldPlatforms, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedPlatforms(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, artifact.FieldPlatforms, value)
+		})
+	}
+	if _u.mutation.PlatformsCleared() {
+		_spec.ClearField(artifact.FieldPlatforms, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Signature(); ok {
+		_spec.SetField(artifact.FieldSignature, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.SignerKeyID(); ok {
+		_spec.SetField(artifact.FieldSignerKeyID, field.TypeString, value)
+	}
+	if _u.mutation.SignerKeyIDCleared() {
+		_spec.ClearField(artifact.FieldSignerKeyID, field.TypeString)
+	}
+	if value, ok := _u.mutation.QuarantinedAt(); ok {
+		_spec.SetField(artifact.FieldQuarantinedAt, field.TypeTime, value)
+	}
+	if _u.mutation.QuarantinedAtCleared() {
+		_spec.ClearField(artifact.FieldQuarantinedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.QuarantineCode(); ok {
+		_spec.SetField(artifact.FieldQuarantineCode, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.QuarantineReason(); ok {
+		_spec.SetField(artifact.FieldQuarantineReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.VerifiedAt(); ok {
+		_spec.SetField(artifact.FieldVerifiedAt, field.TypeTime, value)
+	}
+	if _u.mutation.VerifiedAtCleared() {
+		_spec.ClearField(artifact.FieldVerifiedAt, field.TypeTime)
 	}
 	_node = &Artifact{config: _u.config}
 	_spec.Assign = _node.assignValues

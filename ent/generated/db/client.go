@@ -19,6 +19,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifact"
+	"github.com/gpuaas/app-platform/ent/generated/db/artifactpart"
+	"github.com/gpuaas/app-platform/ent/generated/db/artifactsource"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditcheckpoint"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditentry"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditlink"
@@ -43,11 +45,14 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/orphan"
 	"github.com/gpuaas/app-platform/ent/generated/db/policyoverlay"
 	"github.com/gpuaas/app-platform/ent/generated/db/project"
+	"github.com/gpuaas/app-platform/ent/generated/db/promotion"
+	"github.com/gpuaas/app-platform/ent/generated/db/promotionevidence"
 	"github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
 	"github.com/gpuaas/app-platform/ent/generated/db/runtimesecret"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccountkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/session"
+	"github.com/gpuaas/app-platform/ent/generated/db/signerkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/skuprice"
 	"github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	"github.com/gpuaas/app-platform/ent/generated/db/user"
@@ -69,6 +74,10 @@ type Client struct {
 	App *AppClient
 	// Artifact is the client for interacting with the Artifact builders.
 	Artifact *ArtifactClient
+	// ArtifactPart is the client for interacting with the ArtifactPart builders.
+	ArtifactPart *ArtifactPartClient
+	// ArtifactSource is the client for interacting with the ArtifactSource builders.
+	ArtifactSource *ArtifactSourceClient
 	// AuditCheckpoint is the client for interacting with the AuditCheckpoint builders.
 	AuditCheckpoint *AuditCheckpointClient
 	// AuditEntry is the client for interacting with the AuditEntry builders.
@@ -117,6 +126,10 @@ type Client struct {
 	PolicyOverlay *PolicyOverlayClient
 	// Project is the client for interacting with the Project builders.
 	Project *ProjectClient
+	// Promotion is the client for interacting with the Promotion builders.
+	Promotion *PromotionClient
+	// PromotionEvidence is the client for interacting with the PromotionEvidence builders.
+	PromotionEvidence *PromotionEvidenceClient
 	// RoleBinding is the client for interacting with the RoleBinding builders.
 	RoleBinding *RoleBindingClient
 	// RuntimeSecret is the client for interacting with the RuntimeSecret builders.
@@ -129,6 +142,8 @@ type Client struct {
 	ServiceAccountKey *ServiceAccountKeyClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
+	// SignerKey is the client for interacting with the SignerKey builders.
+	SignerKey *SignerKeyClient
 	// Tenant is the client for interacting with the Tenant builders.
 	Tenant *TenantClient
 	// User is the client for interacting with the User builders.
@@ -154,6 +169,8 @@ func (c *Client) init() {
 	c.Allocation = NewAllocationClient(c.config)
 	c.App = NewAppClient(c.config)
 	c.Artifact = NewArtifactClient(c.config)
+	c.ArtifactPart = NewArtifactPartClient(c.config)
+	c.ArtifactSource = NewArtifactSourceClient(c.config)
 	c.AuditCheckpoint = NewAuditCheckpointClient(c.config)
 	c.AuditEntry = NewAuditEntryClient(c.config)
 	c.AuditLink = NewAuditLinkClient(c.config)
@@ -178,12 +195,15 @@ func (c *Client) init() {
 	c.Orphan = NewOrphanClient(c.config)
 	c.PolicyOverlay = NewPolicyOverlayClient(c.config)
 	c.Project = NewProjectClient(c.config)
+	c.Promotion = NewPromotionClient(c.config)
+	c.PromotionEvidence = NewPromotionEvidenceClient(c.config)
 	c.RoleBinding = NewRoleBindingClient(c.config)
 	c.RuntimeSecret = NewRuntimeSecretClient(c.config)
 	c.SKUPrice = NewSKUPriceClient(c.config)
 	c.ServiceAccount = NewServiceAccountClient(c.config)
 	c.ServiceAccountKey = NewServiceAccountKeyClient(c.config)
 	c.Session = NewSessionClient(c.config)
+	c.SignerKey = NewSignerKeyClient(c.config)
 	c.Tenant = NewTenantClient(c.config)
 	c.User = NewUserClient(c.config)
 	c.Webhook = NewWebhookClient(c.config)
@@ -285,6 +305,8 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Allocation:        NewAllocationClient(cfg),
 		App:               NewAppClient(cfg),
 		Artifact:          NewArtifactClient(cfg),
+		ArtifactPart:      NewArtifactPartClient(cfg),
+		ArtifactSource:    NewArtifactSourceClient(cfg),
 		AuditCheckpoint:   NewAuditCheckpointClient(cfg),
 		AuditEntry:        NewAuditEntryClient(cfg),
 		AuditLink:         NewAuditLinkClient(cfg),
@@ -309,12 +331,15 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Orphan:            NewOrphanClient(cfg),
 		PolicyOverlay:     NewPolicyOverlayClient(cfg),
 		Project:           NewProjectClient(cfg),
+		Promotion:         NewPromotionClient(cfg),
+		PromotionEvidence: NewPromotionEvidenceClient(cfg),
 		RoleBinding:       NewRoleBindingClient(cfg),
 		RuntimeSecret:     NewRuntimeSecretClient(cfg),
 		SKUPrice:          NewSKUPriceClient(cfg),
 		ServiceAccount:    NewServiceAccountClient(cfg),
 		ServiceAccountKey: NewServiceAccountKeyClient(cfg),
 		Session:           NewSessionClient(cfg),
+		SignerKey:         NewSignerKeyClient(cfg),
 		Tenant:            NewTenantClient(cfg),
 		User:              NewUserClient(cfg),
 		Webhook:           NewWebhookClient(cfg),
@@ -343,6 +368,8 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Allocation:        NewAllocationClient(cfg),
 		App:               NewAppClient(cfg),
 		Artifact:          NewArtifactClient(cfg),
+		ArtifactPart:      NewArtifactPartClient(cfg),
+		ArtifactSource:    NewArtifactSourceClient(cfg),
 		AuditCheckpoint:   NewAuditCheckpointClient(cfg),
 		AuditEntry:        NewAuditEntryClient(cfg),
 		AuditLink:         NewAuditLinkClient(cfg),
@@ -367,12 +394,15 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Orphan:            NewOrphanClient(cfg),
 		PolicyOverlay:     NewPolicyOverlayClient(cfg),
 		Project:           NewProjectClient(cfg),
+		Promotion:         NewPromotionClient(cfg),
+		PromotionEvidence: NewPromotionEvidenceClient(cfg),
 		RoleBinding:       NewRoleBindingClient(cfg),
 		RuntimeSecret:     NewRuntimeSecretClient(cfg),
 		SKUPrice:          NewSKUPriceClient(cfg),
 		ServiceAccount:    NewServiceAccountClient(cfg),
 		ServiceAccountKey: NewServiceAccountKeyClient(cfg),
 		Session:           NewSessionClient(cfg),
+		SignerKey:         NewSignerKeyClient(cfg),
 		Tenant:            NewTenantClient(cfg),
 		User:              NewUserClient(cfg),
 		Webhook:           NewWebhookClient(cfg),
@@ -407,14 +437,15 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.Adapter, c.Allocation, c.App, c.Artifact, c.AuditCheckpoint, c.AuditEntry,
-		c.AuditLink, c.ComputeNode, c.ControlPlaneShare, c.Entitlement, c.Event,
-		c.ExternalIdentity, c.Generation, c.Idempotency, c.Instance, c.LoginAttempt,
-		c.LoginCode, c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential,
-		c.NodeEnrolment, c.NodeTask, c.Operation, c.OperationStep, c.Orphan,
-		c.PolicyOverlay, c.Project, c.RoleBinding, c.RuntimeSecret, c.SKUPrice,
-		c.ServiceAccount, c.ServiceAccountKey, c.Session, c.Tenant, c.User, c.Webhook,
-		c.WebhookDelivery, c.WorkerProcess,
+		c.Adapter, c.Allocation, c.App, c.Artifact, c.ArtifactPart, c.ArtifactSource,
+		c.AuditCheckpoint, c.AuditEntry, c.AuditLink, c.ComputeNode,
+		c.ControlPlaneShare, c.Entitlement, c.Event, c.ExternalIdentity, c.Generation,
+		c.Idempotency, c.Instance, c.LoginAttempt, c.LoginCode, c.Manifest,
+		c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment, c.NodeTask,
+		c.Operation, c.OperationStep, c.Orphan, c.PolicyOverlay, c.Project,
+		c.Promotion, c.PromotionEvidence, c.RoleBinding, c.RuntimeSecret, c.SKUPrice,
+		c.ServiceAccount, c.ServiceAccountKey, c.Session, c.SignerKey, c.Tenant,
+		c.User, c.Webhook, c.WebhookDelivery, c.WorkerProcess,
 	} {
 		n.Use(hooks...)
 	}
@@ -424,14 +455,15 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.Adapter, c.Allocation, c.App, c.Artifact, c.AuditCheckpoint, c.AuditEntry,
-		c.AuditLink, c.ComputeNode, c.ControlPlaneShare, c.Entitlement, c.Event,
-		c.ExternalIdentity, c.Generation, c.Idempotency, c.Instance, c.LoginAttempt,
-		c.LoginCode, c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential,
-		c.NodeEnrolment, c.NodeTask, c.Operation, c.OperationStep, c.Orphan,
-		c.PolicyOverlay, c.Project, c.RoleBinding, c.RuntimeSecret, c.SKUPrice,
-		c.ServiceAccount, c.ServiceAccountKey, c.Session, c.Tenant, c.User, c.Webhook,
-		c.WebhookDelivery, c.WorkerProcess,
+		c.Adapter, c.Allocation, c.App, c.Artifact, c.ArtifactPart, c.ArtifactSource,
+		c.AuditCheckpoint, c.AuditEntry, c.AuditLink, c.ComputeNode,
+		c.ControlPlaneShare, c.Entitlement, c.Event, c.ExternalIdentity, c.Generation,
+		c.Idempotency, c.Instance, c.LoginAttempt, c.LoginCode, c.Manifest,
+		c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment, c.NodeTask,
+		c.Operation, c.OperationStep, c.Orphan, c.PolicyOverlay, c.Project,
+		c.Promotion, c.PromotionEvidence, c.RoleBinding, c.RuntimeSecret, c.SKUPrice,
+		c.ServiceAccount, c.ServiceAccountKey, c.Session, c.SignerKey, c.Tenant,
+		c.User, c.Webhook, c.WebhookDelivery, c.WorkerProcess,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -448,6 +480,10 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.App.mutate(ctx, m)
 	case *ArtifactMutation:
 		return c.Artifact.mutate(ctx, m)
+	case *ArtifactPartMutation:
+		return c.ArtifactPart.mutate(ctx, m)
+	case *ArtifactSourceMutation:
+		return c.ArtifactSource.mutate(ctx, m)
 	case *AuditCheckpointMutation:
 		return c.AuditCheckpoint.mutate(ctx, m)
 	case *AuditEntryMutation:
@@ -496,6 +532,10 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.PolicyOverlay.mutate(ctx, m)
 	case *ProjectMutation:
 		return c.Project.mutate(ctx, m)
+	case *PromotionMutation:
+		return c.Promotion.mutate(ctx, m)
+	case *PromotionEvidenceMutation:
+		return c.PromotionEvidence.mutate(ctx, m)
 	case *RoleBindingMutation:
 		return c.RoleBinding.mutate(ctx, m)
 	case *RuntimeSecretMutation:
@@ -508,6 +548,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.ServiceAccountKey.mutate(ctx, m)
 	case *SessionMutation:
 		return c.Session.mutate(ctx, m)
+	case *SignerKeyMutation:
+		return c.SignerKey.mutate(ctx, m)
 	case *TenantMutation:
 		return c.Tenant.mutate(ctx, m)
 	case *UserMutation:
@@ -1052,6 +1094,272 @@ func (c *ArtifactClient) mutate(ctx context.Context, m *ArtifactMutation) (Value
 		return (&ArtifactDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("db: unknown Artifact mutation op: %q", m.Op())
+	}
+}
+
+// ArtifactPartClient is a client for the ArtifactPart schema.
+type ArtifactPartClient struct {
+	config
+}
+
+// NewArtifactPartClient returns a client for the ArtifactPart from the given config.
+func NewArtifactPartClient(c config) *ArtifactPartClient {
+	return &ArtifactPartClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `artifactpart.Hooks(f(g(h())))`.
+func (c *ArtifactPartClient) Use(hooks ...Hook) {
+	c.hooks.ArtifactPart = append(c.hooks.ArtifactPart, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `artifactpart.Intercept(f(g(h())))`.
+func (c *ArtifactPartClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ArtifactPart = append(c.inters.ArtifactPart, interceptors...)
+}
+
+// Create returns a builder for creating a ArtifactPart entity.
+func (c *ArtifactPartClient) Create() *ArtifactPartCreate {
+	mutation := newArtifactPartMutation(c.config, OpCreate)
+	return &ArtifactPartCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ArtifactPart entities.
+func (c *ArtifactPartClient) CreateBulk(builders ...*ArtifactPartCreate) *ArtifactPartCreateBulk {
+	return &ArtifactPartCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ArtifactPartClient) MapCreateBulk(slice any, setFunc func(*ArtifactPartCreate, int)) *ArtifactPartCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ArtifactPartCreateBulk{err: fmt.Errorf("calling to ArtifactPartClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ArtifactPartCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ArtifactPartCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ArtifactPart.
+func (c *ArtifactPartClient) Update() *ArtifactPartUpdate {
+	mutation := newArtifactPartMutation(c.config, OpUpdate)
+	return &ArtifactPartUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ArtifactPartClient) UpdateOne(_m *ArtifactPart) *ArtifactPartUpdateOne {
+	mutation := newArtifactPartMutation(c.config, OpUpdateOne, withArtifactPart(_m))
+	return &ArtifactPartUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ArtifactPartClient) UpdateOneID(id ids.ID) *ArtifactPartUpdateOne {
+	mutation := newArtifactPartMutation(c.config, OpUpdateOne, withArtifactPartID(id))
+	return &ArtifactPartUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ArtifactPart.
+func (c *ArtifactPartClient) Delete() *ArtifactPartDelete {
+	mutation := newArtifactPartMutation(c.config, OpDelete)
+	return &ArtifactPartDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ArtifactPartClient) DeleteOne(_m *ArtifactPart) *ArtifactPartDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ArtifactPartClient) DeleteOneID(id ids.ID) *ArtifactPartDeleteOne {
+	builder := c.Delete().Where(artifactpart.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ArtifactPartDeleteOne{builder}
+}
+
+// Query returns a query builder for ArtifactPart.
+func (c *ArtifactPartClient) Query() *ArtifactPartQuery {
+	return &ArtifactPartQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeArtifactPart},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ArtifactPart entity by its id.
+func (c *ArtifactPartClient) Get(ctx context.Context, id ids.ID) (*ArtifactPart, error) {
+	return c.Query().Where(artifactpart.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ArtifactPartClient) GetX(ctx context.Context, id ids.ID) *ArtifactPart {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ArtifactPartClient) Hooks() []Hook {
+	return c.hooks.ArtifactPart
+}
+
+// Interceptors returns the client interceptors.
+func (c *ArtifactPartClient) Interceptors() []Interceptor {
+	return c.inters.ArtifactPart
+}
+
+func (c *ArtifactPartClient) mutate(ctx context.Context, m *ArtifactPartMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ArtifactPartCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ArtifactPartUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ArtifactPartUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ArtifactPartDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown ArtifactPart mutation op: %q", m.Op())
+	}
+}
+
+// ArtifactSourceClient is a client for the ArtifactSource schema.
+type ArtifactSourceClient struct {
+	config
+}
+
+// NewArtifactSourceClient returns a client for the ArtifactSource from the given config.
+func NewArtifactSourceClient(c config) *ArtifactSourceClient {
+	return &ArtifactSourceClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `artifactsource.Hooks(f(g(h())))`.
+func (c *ArtifactSourceClient) Use(hooks ...Hook) {
+	c.hooks.ArtifactSource = append(c.hooks.ArtifactSource, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `artifactsource.Intercept(f(g(h())))`.
+func (c *ArtifactSourceClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ArtifactSource = append(c.inters.ArtifactSource, interceptors...)
+}
+
+// Create returns a builder for creating a ArtifactSource entity.
+func (c *ArtifactSourceClient) Create() *ArtifactSourceCreate {
+	mutation := newArtifactSourceMutation(c.config, OpCreate)
+	return &ArtifactSourceCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ArtifactSource entities.
+func (c *ArtifactSourceClient) CreateBulk(builders ...*ArtifactSourceCreate) *ArtifactSourceCreateBulk {
+	return &ArtifactSourceCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ArtifactSourceClient) MapCreateBulk(slice any, setFunc func(*ArtifactSourceCreate, int)) *ArtifactSourceCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ArtifactSourceCreateBulk{err: fmt.Errorf("calling to ArtifactSourceClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ArtifactSourceCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ArtifactSourceCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ArtifactSource.
+func (c *ArtifactSourceClient) Update() *ArtifactSourceUpdate {
+	mutation := newArtifactSourceMutation(c.config, OpUpdate)
+	return &ArtifactSourceUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ArtifactSourceClient) UpdateOne(_m *ArtifactSource) *ArtifactSourceUpdateOne {
+	mutation := newArtifactSourceMutation(c.config, OpUpdateOne, withArtifactSource(_m))
+	return &ArtifactSourceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ArtifactSourceClient) UpdateOneID(id ids.ID) *ArtifactSourceUpdateOne {
+	mutation := newArtifactSourceMutation(c.config, OpUpdateOne, withArtifactSourceID(id))
+	return &ArtifactSourceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ArtifactSource.
+func (c *ArtifactSourceClient) Delete() *ArtifactSourceDelete {
+	mutation := newArtifactSourceMutation(c.config, OpDelete)
+	return &ArtifactSourceDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ArtifactSourceClient) DeleteOne(_m *ArtifactSource) *ArtifactSourceDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ArtifactSourceClient) DeleteOneID(id ids.ID) *ArtifactSourceDeleteOne {
+	builder := c.Delete().Where(artifactsource.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ArtifactSourceDeleteOne{builder}
+}
+
+// Query returns a query builder for ArtifactSource.
+func (c *ArtifactSourceClient) Query() *ArtifactSourceQuery {
+	return &ArtifactSourceQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeArtifactSource},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ArtifactSource entity by its id.
+func (c *ArtifactSourceClient) Get(ctx context.Context, id ids.ID) (*ArtifactSource, error) {
+	return c.Query().Where(artifactsource.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ArtifactSourceClient) GetX(ctx context.Context, id ids.ID) *ArtifactSource {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ArtifactSourceClient) Hooks() []Hook {
+	return c.hooks.ArtifactSource
+}
+
+// Interceptors returns the client interceptors.
+func (c *ArtifactSourceClient) Interceptors() []Interceptor {
+	return c.inters.ArtifactSource
+}
+
+func (c *ArtifactSourceClient) mutate(ctx context.Context, m *ArtifactSourceMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ArtifactSourceCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ArtifactSourceUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ArtifactSourceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ArtifactSourceDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown ArtifactSource mutation op: %q", m.Op())
 	}
 }
 
@@ -4247,6 +4555,272 @@ func (c *ProjectClient) mutate(ctx context.Context, m *ProjectMutation) (Value, 
 	}
 }
 
+// PromotionClient is a client for the Promotion schema.
+type PromotionClient struct {
+	config
+}
+
+// NewPromotionClient returns a client for the Promotion from the given config.
+func NewPromotionClient(c config) *PromotionClient {
+	return &PromotionClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `promotion.Hooks(f(g(h())))`.
+func (c *PromotionClient) Use(hooks ...Hook) {
+	c.hooks.Promotion = append(c.hooks.Promotion, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `promotion.Intercept(f(g(h())))`.
+func (c *PromotionClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Promotion = append(c.inters.Promotion, interceptors...)
+}
+
+// Create returns a builder for creating a Promotion entity.
+func (c *PromotionClient) Create() *PromotionCreate {
+	mutation := newPromotionMutation(c.config, OpCreate)
+	return &PromotionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Promotion entities.
+func (c *PromotionClient) CreateBulk(builders ...*PromotionCreate) *PromotionCreateBulk {
+	return &PromotionCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *PromotionClient) MapCreateBulk(slice any, setFunc func(*PromotionCreate, int)) *PromotionCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &PromotionCreateBulk{err: fmt.Errorf("calling to PromotionClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*PromotionCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &PromotionCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Promotion.
+func (c *PromotionClient) Update() *PromotionUpdate {
+	mutation := newPromotionMutation(c.config, OpUpdate)
+	return &PromotionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *PromotionClient) UpdateOne(_m *Promotion) *PromotionUpdateOne {
+	mutation := newPromotionMutation(c.config, OpUpdateOne, withPromotion(_m))
+	return &PromotionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *PromotionClient) UpdateOneID(id ids.ID) *PromotionUpdateOne {
+	mutation := newPromotionMutation(c.config, OpUpdateOne, withPromotionID(id))
+	return &PromotionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Promotion.
+func (c *PromotionClient) Delete() *PromotionDelete {
+	mutation := newPromotionMutation(c.config, OpDelete)
+	return &PromotionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *PromotionClient) DeleteOne(_m *Promotion) *PromotionDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *PromotionClient) DeleteOneID(id ids.ID) *PromotionDeleteOne {
+	builder := c.Delete().Where(promotion.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &PromotionDeleteOne{builder}
+}
+
+// Query returns a query builder for Promotion.
+func (c *PromotionClient) Query() *PromotionQuery {
+	return &PromotionQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypePromotion},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Promotion entity by its id.
+func (c *PromotionClient) Get(ctx context.Context, id ids.ID) (*Promotion, error) {
+	return c.Query().Where(promotion.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *PromotionClient) GetX(ctx context.Context, id ids.ID) *Promotion {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *PromotionClient) Hooks() []Hook {
+	return c.hooks.Promotion
+}
+
+// Interceptors returns the client interceptors.
+func (c *PromotionClient) Interceptors() []Interceptor {
+	return c.inters.Promotion
+}
+
+func (c *PromotionClient) mutate(ctx context.Context, m *PromotionMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&PromotionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&PromotionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&PromotionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&PromotionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown Promotion mutation op: %q", m.Op())
+	}
+}
+
+// PromotionEvidenceClient is a client for the PromotionEvidence schema.
+type PromotionEvidenceClient struct {
+	config
+}
+
+// NewPromotionEvidenceClient returns a client for the PromotionEvidence from the given config.
+func NewPromotionEvidenceClient(c config) *PromotionEvidenceClient {
+	return &PromotionEvidenceClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `promotionevidence.Hooks(f(g(h())))`.
+func (c *PromotionEvidenceClient) Use(hooks ...Hook) {
+	c.hooks.PromotionEvidence = append(c.hooks.PromotionEvidence, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `promotionevidence.Intercept(f(g(h())))`.
+func (c *PromotionEvidenceClient) Intercept(interceptors ...Interceptor) {
+	c.inters.PromotionEvidence = append(c.inters.PromotionEvidence, interceptors...)
+}
+
+// Create returns a builder for creating a PromotionEvidence entity.
+func (c *PromotionEvidenceClient) Create() *PromotionEvidenceCreate {
+	mutation := newPromotionEvidenceMutation(c.config, OpCreate)
+	return &PromotionEvidenceCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of PromotionEvidence entities.
+func (c *PromotionEvidenceClient) CreateBulk(builders ...*PromotionEvidenceCreate) *PromotionEvidenceCreateBulk {
+	return &PromotionEvidenceCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *PromotionEvidenceClient) MapCreateBulk(slice any, setFunc func(*PromotionEvidenceCreate, int)) *PromotionEvidenceCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &PromotionEvidenceCreateBulk{err: fmt.Errorf("calling to PromotionEvidenceClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*PromotionEvidenceCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &PromotionEvidenceCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for PromotionEvidence.
+func (c *PromotionEvidenceClient) Update() *PromotionEvidenceUpdate {
+	mutation := newPromotionEvidenceMutation(c.config, OpUpdate)
+	return &PromotionEvidenceUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *PromotionEvidenceClient) UpdateOne(_m *PromotionEvidence) *PromotionEvidenceUpdateOne {
+	mutation := newPromotionEvidenceMutation(c.config, OpUpdateOne, withPromotionEvidence(_m))
+	return &PromotionEvidenceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *PromotionEvidenceClient) UpdateOneID(id ids.ID) *PromotionEvidenceUpdateOne {
+	mutation := newPromotionEvidenceMutation(c.config, OpUpdateOne, withPromotionEvidenceID(id))
+	return &PromotionEvidenceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for PromotionEvidence.
+func (c *PromotionEvidenceClient) Delete() *PromotionEvidenceDelete {
+	mutation := newPromotionEvidenceMutation(c.config, OpDelete)
+	return &PromotionEvidenceDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *PromotionEvidenceClient) DeleteOne(_m *PromotionEvidence) *PromotionEvidenceDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *PromotionEvidenceClient) DeleteOneID(id ids.ID) *PromotionEvidenceDeleteOne {
+	builder := c.Delete().Where(promotionevidence.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &PromotionEvidenceDeleteOne{builder}
+}
+
+// Query returns a query builder for PromotionEvidence.
+func (c *PromotionEvidenceClient) Query() *PromotionEvidenceQuery {
+	return &PromotionEvidenceQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypePromotionEvidence},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a PromotionEvidence entity by its id.
+func (c *PromotionEvidenceClient) Get(ctx context.Context, id ids.ID) (*PromotionEvidence, error) {
+	return c.Query().Where(promotionevidence.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *PromotionEvidenceClient) GetX(ctx context.Context, id ids.ID) *PromotionEvidence {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *PromotionEvidenceClient) Hooks() []Hook {
+	return c.hooks.PromotionEvidence
+}
+
+// Interceptors returns the client interceptors.
+func (c *PromotionEvidenceClient) Interceptors() []Interceptor {
+	return c.inters.PromotionEvidence
+}
+
+func (c *PromotionEvidenceClient) mutate(ctx context.Context, m *PromotionEvidenceMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&PromotionEvidenceCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&PromotionEvidenceUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&PromotionEvidenceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&PromotionEvidenceDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown PromotionEvidence mutation op: %q", m.Op())
+	}
+}
+
 // RoleBindingClient is a client for the RoleBinding schema.
 type RoleBindingClient struct {
 	config
@@ -5045,6 +5619,139 @@ func (c *SessionClient) mutate(ctx context.Context, m *SessionMutation) (Value, 
 	}
 }
 
+// SignerKeyClient is a client for the SignerKey schema.
+type SignerKeyClient struct {
+	config
+}
+
+// NewSignerKeyClient returns a client for the SignerKey from the given config.
+func NewSignerKeyClient(c config) *SignerKeyClient {
+	return &SignerKeyClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `signerkey.Hooks(f(g(h())))`.
+func (c *SignerKeyClient) Use(hooks ...Hook) {
+	c.hooks.SignerKey = append(c.hooks.SignerKey, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `signerkey.Intercept(f(g(h())))`.
+func (c *SignerKeyClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SignerKey = append(c.inters.SignerKey, interceptors...)
+}
+
+// Create returns a builder for creating a SignerKey entity.
+func (c *SignerKeyClient) Create() *SignerKeyCreate {
+	mutation := newSignerKeyMutation(c.config, OpCreate)
+	return &SignerKeyCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SignerKey entities.
+func (c *SignerKeyClient) CreateBulk(builders ...*SignerKeyCreate) *SignerKeyCreateBulk {
+	return &SignerKeyCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SignerKeyClient) MapCreateBulk(slice any, setFunc func(*SignerKeyCreate, int)) *SignerKeyCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SignerKeyCreateBulk{err: fmt.Errorf("calling to SignerKeyClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SignerKeyCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SignerKeyCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SignerKey.
+func (c *SignerKeyClient) Update() *SignerKeyUpdate {
+	mutation := newSignerKeyMutation(c.config, OpUpdate)
+	return &SignerKeyUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SignerKeyClient) UpdateOne(_m *SignerKey) *SignerKeyUpdateOne {
+	mutation := newSignerKeyMutation(c.config, OpUpdateOne, withSignerKey(_m))
+	return &SignerKeyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SignerKeyClient) UpdateOneID(id ids.ID) *SignerKeyUpdateOne {
+	mutation := newSignerKeyMutation(c.config, OpUpdateOne, withSignerKeyID(id))
+	return &SignerKeyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SignerKey.
+func (c *SignerKeyClient) Delete() *SignerKeyDelete {
+	mutation := newSignerKeyMutation(c.config, OpDelete)
+	return &SignerKeyDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SignerKeyClient) DeleteOne(_m *SignerKey) *SignerKeyDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SignerKeyClient) DeleteOneID(id ids.ID) *SignerKeyDeleteOne {
+	builder := c.Delete().Where(signerkey.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SignerKeyDeleteOne{builder}
+}
+
+// Query returns a query builder for SignerKey.
+func (c *SignerKeyClient) Query() *SignerKeyQuery {
+	return &SignerKeyQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSignerKey},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SignerKey entity by its id.
+func (c *SignerKeyClient) Get(ctx context.Context, id ids.ID) (*SignerKey, error) {
+	return c.Query().Where(signerkey.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SignerKeyClient) GetX(ctx context.Context, id ids.ID) *SignerKey {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SignerKeyClient) Hooks() []Hook {
+	return c.hooks.SignerKey
+}
+
+// Interceptors returns the client interceptors.
+func (c *SignerKeyClient) Interceptors() []Interceptor {
+	return c.inters.SignerKey
+}
+
+func (c *SignerKeyClient) mutate(ctx context.Context, m *SignerKeyMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SignerKeyCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SignerKeyUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SignerKeyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SignerKeyDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown SignerKey mutation op: %q", m.Op())
+	}
+}
+
 // TenantClient is a client for the Tenant schema.
 type TenantClient struct {
 	config
@@ -5713,21 +6420,23 @@ func (c *WorkerProcessClient) mutate(ctx context.Context, m *WorkerProcessMutati
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		Adapter, Allocation, App, Artifact, AuditCheckpoint, AuditEntry, AuditLink,
-		ComputeNode, ControlPlaneShare, Entitlement, Event, ExternalIdentity,
-		Generation, Idempotency, Instance, LoginAttempt, LoginCode, Manifest,
-		ManifestArtifact, Member, NodeCredential, NodeEnrolment, NodeTask, Operation,
-		OperationStep, Orphan, PolicyOverlay, Project, RoleBinding, RuntimeSecret,
-		SKUPrice, ServiceAccount, ServiceAccountKey, Session, Tenant, User, Webhook,
+		Adapter, Allocation, App, Artifact, ArtifactPart, ArtifactSource,
+		AuditCheckpoint, AuditEntry, AuditLink, ComputeNode, ControlPlaneShare,
+		Entitlement, Event, ExternalIdentity, Generation, Idempotency, Instance,
+		LoginAttempt, LoginCode, Manifest, ManifestArtifact, Member, NodeCredential,
+		NodeEnrolment, NodeTask, Operation, OperationStep, Orphan, PolicyOverlay,
+		Project, Promotion, PromotionEvidence, RoleBinding, RuntimeSecret, SKUPrice,
+		ServiceAccount, ServiceAccountKey, Session, SignerKey, Tenant, User, Webhook,
 		WebhookDelivery, WorkerProcess []ent.Hook
 	}
 	inters struct {
-		Adapter, Allocation, App, Artifact, AuditCheckpoint, AuditEntry, AuditLink,
-		ComputeNode, ControlPlaneShare, Entitlement, Event, ExternalIdentity,
-		Generation, Idempotency, Instance, LoginAttempt, LoginCode, Manifest,
-		ManifestArtifact, Member, NodeCredential, NodeEnrolment, NodeTask, Operation,
-		OperationStep, Orphan, PolicyOverlay, Project, RoleBinding, RuntimeSecret,
-		SKUPrice, ServiceAccount, ServiceAccountKey, Session, Tenant, User, Webhook,
+		Adapter, Allocation, App, Artifact, ArtifactPart, ArtifactSource,
+		AuditCheckpoint, AuditEntry, AuditLink, ComputeNode, ControlPlaneShare,
+		Entitlement, Event, ExternalIdentity, Generation, Idempotency, Instance,
+		LoginAttempt, LoginCode, Manifest, ManifestArtifact, Member, NodeCredential,
+		NodeEnrolment, NodeTask, Operation, OperationStep, Orphan, PolicyOverlay,
+		Project, Promotion, PromotionEvidence, RoleBinding, RuntimeSecret, SKUPrice,
+		ServiceAccount, ServiceAccountKey, Session, SignerKey, Tenant, User, Webhook,
 		WebhookDelivery, WorkerProcess []ent.Interceptor
 	}
 )

@@ -16,6 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifact"
+	"github.com/gpuaas/app-platform/ent/generated/db/artifactpart"
+	"github.com/gpuaas/app-platform/ent/generated/db/artifactsource"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditcheckpoint"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditentry"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditlink"
@@ -40,11 +42,14 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/orphan"
 	"github.com/gpuaas/app-platform/ent/generated/db/policyoverlay"
 	"github.com/gpuaas/app-platform/ent/generated/db/project"
+	"github.com/gpuaas/app-platform/ent/generated/db/promotion"
+	"github.com/gpuaas/app-platform/ent/generated/db/promotionevidence"
 	"github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
 	"github.com/gpuaas/app-platform/ent/generated/db/runtimesecret"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccountkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/session"
+	"github.com/gpuaas/app-platform/ent/generated/db/signerkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/skuprice"
 	"github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	"github.com/gpuaas/app-platform/ent/generated/db/user"
@@ -115,6 +120,8 @@ func checkColumn(t, c string) error {
 			allocation.Table:        allocation.ValidColumn,
 			app.Table:               app.ValidColumn,
 			artifact.Table:          artifact.ValidColumn,
+			artifactpart.Table:      artifactpart.ValidColumn,
+			artifactsource.Table:    artifactsource.ValidColumn,
 			auditcheckpoint.Table:   auditcheckpoint.ValidColumn,
 			auditentry.Table:        auditentry.ValidColumn,
 			auditlink.Table:         auditlink.ValidColumn,
@@ -139,12 +146,15 @@ func checkColumn(t, c string) error {
 			orphan.Table:            orphan.ValidColumn,
 			policyoverlay.Table:     policyoverlay.ValidColumn,
 			project.Table:           project.ValidColumn,
+			promotion.Table:         promotion.ValidColumn,
+			promotionevidence.Table: promotionevidence.ValidColumn,
 			rolebinding.Table:       rolebinding.ValidColumn,
 			runtimesecret.Table:     runtimesecret.ValidColumn,
 			skuprice.Table:          skuprice.ValidColumn,
 			serviceaccount.Table:    serviceaccount.ValidColumn,
 			serviceaccountkey.Table: serviceaccountkey.ValidColumn,
 			session.Table:           session.ValidColumn,
+			signerkey.Table:         signerkey.ValidColumn,
 			tenant.Table:            tenant.ValidColumn,
 			user.Table:              user.ValidColumn,
 			webhook.Table:           webhook.ValidColumn,

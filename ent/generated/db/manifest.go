@@ -41,6 +41,16 @@ type Manifest struct {
 	AdapterName string `json:"adapter_name,omitempty"`
 	// what lint and smoke found
 	Evidence json.RawMessage `json:"evidence,omitempty"`
+	// oci, launchable or controller, as the document says
+	ArtifactKind string `json:"artifact_kind,omitempty"`
+	// percent of the projects that its canary takes in
+	CanaryPercent int `json:"canary_percent,omitempty"`
+	// when its canary began
+	CanaryStartedAt *time.Time `json:"canary_started_at,omitempty"`
+	// when its canary was halted; none while it is not
+	CanaryHaltedAt *time.Time `json:"canary_halted_at,omitempty"`
+	// why it was halted
+	CanaryHaltReason string `json:"canary_halt_reason,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -53,9 +63,11 @@ func (*Manifest) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case manifest.FieldDocument, manifest.FieldEvidence:
 			values[i] = new([]byte)
-		case manifest.FieldID, manifest.FieldAppID, manifest.FieldAppSlug, manifest.FieldVersion, manifest.FieldDisplayName, manifest.FieldSummary, manifest.FieldStage, manifest.FieldDigest, manifest.FieldAdapterName:
+		case manifest.FieldCanaryPercent:
+			values[i] = new(sql.NullInt64)
+		case manifest.FieldID, manifest.FieldAppID, manifest.FieldAppSlug, manifest.FieldVersion, manifest.FieldDisplayName, manifest.FieldSummary, manifest.FieldStage, manifest.FieldDigest, manifest.FieldAdapterName, manifest.FieldArtifactKind, manifest.FieldCanaryHaltReason:
 			values[i] = new(sql.NullString)
-		case manifest.FieldCreatedAt:
+		case manifest.FieldCanaryStartedAt, manifest.FieldCanaryHaltedAt, manifest.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -140,6 +152,38 @@ func (_m *Manifest) assignValues(columns []string, values []any) error {
 					return fmt.Errorf("unmarshal field evidence: %w", err)
 				}
 			}
+		case manifest.FieldArtifactKind:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field artifact_kind", values[i])
+			} else if value.Valid {
+				_m.ArtifactKind = value.String
+			}
+		case manifest.FieldCanaryPercent:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field canary_percent", values[i])
+			} else if value.Valid {
+				_m.CanaryPercent = int(value.Int64)
+			}
+		case manifest.FieldCanaryStartedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field canary_started_at", values[i])
+			} else if value.Valid {
+				_m.CanaryStartedAt = new(time.Time)
+				*_m.CanaryStartedAt = value.Time
+			}
+		case manifest.FieldCanaryHaltedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field canary_halted_at", values[i])
+			} else if value.Valid {
+				_m.CanaryHaltedAt = new(time.Time)
+				*_m.CanaryHaltedAt = value.Time
+			}
+		case manifest.FieldCanaryHaltReason:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field canary_halt_reason", values[i])
+			} else if value.Valid {
+				_m.CanaryHaltReason = value.String
+			}
 		case manifest.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -211,6 +255,25 @@ func (_m *Manifest) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("evidence=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Evidence))
+	builder.WriteString(", ")
+	builder.WriteString("artifact_kind=")
+	builder.WriteString(_m.ArtifactKind)
+	builder.WriteString(", ")
+	builder.WriteString("canary_percent=")
+	builder.WriteString(fmt.Sprintf("%v", _m.CanaryPercent))
+	builder.WriteString(", ")
+	if v := _m.CanaryStartedAt; v != nil {
+		builder.WriteString("canary_started_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.CanaryHaltedAt; v != nil {
+		builder.WriteString("canary_halted_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("canary_halt_reason=")
+	builder.WriteString(_m.CanaryHaltReason)
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

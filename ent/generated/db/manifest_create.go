@@ -107,6 +107,76 @@ func (_c *ManifestCreate) SetEvidence(v json.RawMessage) *ManifestCreate {
 	return _c
 }
 
+// SetArtifactKind sets the "artifact_kind" field.
+func (_c *ManifestCreate) SetArtifactKind(v string) *ManifestCreate {
+	_c.mutation.SetArtifactKind(v)
+	return _c
+}
+
+// SetNillableArtifactKind sets the "artifact_kind" field if the given value is not nil.
+func (_c *ManifestCreate) SetNillableArtifactKind(v *string) *ManifestCreate {
+	if v != nil {
+		_c.SetArtifactKind(*v)
+	}
+	return _c
+}
+
+// SetCanaryPercent sets the "canary_percent" field.
+func (_c *ManifestCreate) SetCanaryPercent(v int) *ManifestCreate {
+	_c.mutation.SetCanaryPercent(v)
+	return _c
+}
+
+// SetNillableCanaryPercent sets the "canary_percent" field if the given value is not nil.
+func (_c *ManifestCreate) SetNillableCanaryPercent(v *int) *ManifestCreate {
+	if v != nil {
+		_c.SetCanaryPercent(*v)
+	}
+	return _c
+}
+
+// SetCanaryStartedAt sets the "canary_started_at" field.
+func (_c *ManifestCreate) SetCanaryStartedAt(v time.Time) *ManifestCreate {
+	_c.mutation.SetCanaryStartedAt(v)
+	return _c
+}
+
+// SetNillableCanaryStartedAt sets the "canary_started_at" field if the given value is not nil.
+func (_c *ManifestCreate) SetNillableCanaryStartedAt(v *time.Time) *ManifestCreate {
+	if v != nil {
+		_c.SetCanaryStartedAt(*v)
+	}
+	return _c
+}
+
+// SetCanaryHaltedAt sets the "canary_halted_at" field.
+func (_c *ManifestCreate) SetCanaryHaltedAt(v time.Time) *ManifestCreate {
+	_c.mutation.SetCanaryHaltedAt(v)
+	return _c
+}
+
+// SetNillableCanaryHaltedAt sets the "canary_halted_at" field if the given value is not nil.
+func (_c *ManifestCreate) SetNillableCanaryHaltedAt(v *time.Time) *ManifestCreate {
+	if v != nil {
+		_c.SetCanaryHaltedAt(*v)
+	}
+	return _c
+}
+
+// SetCanaryHaltReason sets the "canary_halt_reason" field.
+func (_c *ManifestCreate) SetCanaryHaltReason(v string) *ManifestCreate {
+	_c.mutation.SetCanaryHaltReason(v)
+	return _c
+}
+
+// SetNillableCanaryHaltReason sets the "canary_halt_reason" field if the given value is not nil.
+func (_c *ManifestCreate) SetNillableCanaryHaltReason(v *string) *ManifestCreate {
+	if v != nil {
+		_c.SetCanaryHaltReason(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *ManifestCreate) SetCreatedAt(v time.Time) *ManifestCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -174,6 +244,18 @@ func (_c *ManifestCreate) defaults() {
 		v := manifest.DefaultStage
 		_c.mutation.SetStage(v)
 	}
+	if _, ok := _c.mutation.ArtifactKind(); !ok {
+		v := manifest.DefaultArtifactKind
+		_c.mutation.SetArtifactKind(v)
+	}
+	if _, ok := _c.mutation.CanaryPercent(); !ok {
+		v := manifest.DefaultCanaryPercent
+		_c.mutation.SetCanaryPercent(v)
+	}
+	if _, ok := _c.mutation.CanaryHaltReason(); !ok {
+		v := manifest.DefaultCanaryHaltReason
+		_c.mutation.SetCanaryHaltReason(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := manifest.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -213,6 +295,15 @@ func (_c *ManifestCreate) check() error {
 	}
 	if _, ok := _c.mutation.AdapterName(); !ok {
 		return &ValidationError{Name: "adapter_name", err: errors.New(`db: missing required field "Manifest.adapter_name"`)}
+	}
+	if _, ok := _c.mutation.ArtifactKind(); !ok {
+		return &ValidationError{Name: "artifact_kind", err: errors.New(`db: missing required field "Manifest.artifact_kind"`)}
+	}
+	if _, ok := _c.mutation.CanaryPercent(); !ok {
+		return &ValidationError{Name: "canary_percent", err: errors.New(`db: missing required field "Manifest.canary_percent"`)}
+	}
+	if _, ok := _c.mutation.CanaryHaltReason(); !ok {
+		return &ValidationError{Name: "canary_halt_reason", err: errors.New(`db: missing required field "Manifest.canary_halt_reason"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "Manifest.created_at"`)}
@@ -291,6 +382,26 @@ func (_c *ManifestCreate) createSpec() (*Manifest, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Evidence(); ok {
 		_spec.SetField(manifest.FieldEvidence, field.TypeJSON, value)
 		_node.Evidence = value
+	}
+	if value, ok := _c.mutation.ArtifactKind(); ok {
+		_spec.SetField(manifest.FieldArtifactKind, field.TypeString, value)
+		_node.ArtifactKind = value
+	}
+	if value, ok := _c.mutation.CanaryPercent(); ok {
+		_spec.SetField(manifest.FieldCanaryPercent, field.TypeInt, value)
+		_node.CanaryPercent = value
+	}
+	if value, ok := _c.mutation.CanaryStartedAt(); ok {
+		_spec.SetField(manifest.FieldCanaryStartedAt, field.TypeTime, value)
+		_node.CanaryStartedAt = &value
+	}
+	if value, ok := _c.mutation.CanaryHaltedAt(); ok {
+		_spec.SetField(manifest.FieldCanaryHaltedAt, field.TypeTime, value)
+		_node.CanaryHaltedAt = &value
+	}
+	if value, ok := _c.mutation.CanaryHaltReason(); ok {
+		_spec.SetField(manifest.FieldCanaryHaltReason, field.TypeString, value)
+		_node.CanaryHaltReason = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(manifest.FieldCreatedAt, field.TypeTime, value)

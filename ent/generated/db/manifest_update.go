@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -161,6 +162,95 @@ func (_u *ManifestUpdate) ClearEvidence() *ManifestUpdate {
 	return _u
 }
 
+// SetArtifactKind sets the "artifact_kind" field.
+func (_u *ManifestUpdate) SetArtifactKind(v string) *ManifestUpdate {
+	_u.mutation.SetArtifactKind(v)
+	return _u
+}
+
+// SetNillableArtifactKind sets the "artifact_kind" field if the given value is not nil.
+func (_u *ManifestUpdate) SetNillableArtifactKind(v *string) *ManifestUpdate {
+	if v != nil {
+		_u.SetArtifactKind(*v)
+	}
+	return _u
+}
+
+// SetCanaryPercent sets the "canary_percent" field.
+func (_u *ManifestUpdate) SetCanaryPercent(v int) *ManifestUpdate {
+	_u.mutation.ResetCanaryPercent()
+	_u.mutation.SetCanaryPercent(v)
+	return _u
+}
+
+// SetNillableCanaryPercent sets the "canary_percent" field if the given value is not nil.
+func (_u *ManifestUpdate) SetNillableCanaryPercent(v *int) *ManifestUpdate {
+	if v != nil {
+		_u.SetCanaryPercent(*v)
+	}
+	return _u
+}
+
+// AddCanaryPercent adds value to the "canary_percent" field.
+func (_u *ManifestUpdate) AddCanaryPercent(v int) *ManifestUpdate {
+	_u.mutation.AddCanaryPercent(v)
+	return _u
+}
+
+// SetCanaryStartedAt sets the "canary_started_at" field.
+func (_u *ManifestUpdate) SetCanaryStartedAt(v time.Time) *ManifestUpdate {
+	_u.mutation.SetCanaryStartedAt(v)
+	return _u
+}
+
+// SetNillableCanaryStartedAt sets the "canary_started_at" field if the given value is not nil.
+func (_u *ManifestUpdate) SetNillableCanaryStartedAt(v *time.Time) *ManifestUpdate {
+	if v != nil {
+		_u.SetCanaryStartedAt(*v)
+	}
+	return _u
+}
+
+// ClearCanaryStartedAt clears the value of the "canary_started_at" field.
+func (_u *ManifestUpdate) ClearCanaryStartedAt() *ManifestUpdate {
+	_u.mutation.ClearCanaryStartedAt()
+	return _u
+}
+
+// SetCanaryHaltedAt sets the "canary_halted_at" field.
+func (_u *ManifestUpdate) SetCanaryHaltedAt(v time.Time) *ManifestUpdate {
+	_u.mutation.SetCanaryHaltedAt(v)
+	return _u
+}
+
+// SetNillableCanaryHaltedAt sets the "canary_halted_at" field if the given value is not nil.
+func (_u *ManifestUpdate) SetNillableCanaryHaltedAt(v *time.Time) *ManifestUpdate {
+	if v != nil {
+		_u.SetCanaryHaltedAt(*v)
+	}
+	return _u
+}
+
+// ClearCanaryHaltedAt clears the value of the "canary_halted_at" field.
+func (_u *ManifestUpdate) ClearCanaryHaltedAt() *ManifestUpdate {
+	_u.mutation.ClearCanaryHaltedAt()
+	return _u
+}
+
+// SetCanaryHaltReason sets the "canary_halt_reason" field.
+func (_u *ManifestUpdate) SetCanaryHaltReason(v string) *ManifestUpdate {
+	_u.mutation.SetCanaryHaltReason(v)
+	return _u
+}
+
+// SetNillableCanaryHaltReason sets the "canary_halt_reason" field if the given value is not nil.
+func (_u *ManifestUpdate) SetNillableCanaryHaltReason(v *string) *ManifestUpdate {
+	if v != nil {
+		_u.SetCanaryHaltReason(*v)
+	}
+	return _u
+}
+
 // Mutation returns the ManifestMutation object of the builder.
 func (_u *ManifestUpdate) Mutation() *ManifestMutation {
 	return _u.mutation
@@ -249,6 +339,30 @@ func (_u *ManifestUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.EvidenceCleared() {
 		_spec.ClearField(manifest.FieldEvidence, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.ArtifactKind(); ok {
+		_spec.SetField(manifest.FieldArtifactKind, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.CanaryPercent(); ok {
+		_spec.SetField(manifest.FieldCanaryPercent, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedCanaryPercent(); ok {
+		_spec.AddField(manifest.FieldCanaryPercent, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.CanaryStartedAt(); ok {
+		_spec.SetField(manifest.FieldCanaryStartedAt, field.TypeTime, value)
+	}
+	if _u.mutation.CanaryStartedAtCleared() {
+		_spec.ClearField(manifest.FieldCanaryStartedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.CanaryHaltedAt(); ok {
+		_spec.SetField(manifest.FieldCanaryHaltedAt, field.TypeTime, value)
+	}
+	if _u.mutation.CanaryHaltedAtCleared() {
+		_spec.ClearField(manifest.FieldCanaryHaltedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.CanaryHaltReason(); ok {
+		_spec.SetField(manifest.FieldCanaryHaltReason, field.TypeString, value)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -400,6 +514,95 @@ func (_u *ManifestUpdateOne) ClearEvidence() *ManifestUpdateOne {
 	return _u
 }
 
+// SetArtifactKind sets the "artifact_kind" field.
+func (_u *ManifestUpdateOne) SetArtifactKind(v string) *ManifestUpdateOne {
+	_u.mutation.SetArtifactKind(v)
+	return _u
+}
+
+// SetNillableArtifactKind sets the "artifact_kind" field if the given value is not nil.
+func (_u *ManifestUpdateOne) SetNillableArtifactKind(v *string) *ManifestUpdateOne {
+	if v != nil {
+		_u.SetArtifactKind(*v)
+	}
+	return _u
+}
+
+// SetCanaryPercent sets the "canary_percent" field.
+func (_u *ManifestUpdateOne) SetCanaryPercent(v int) *ManifestUpdateOne {
+	_u.mutation.ResetCanaryPercent()
+	_u.mutation.SetCanaryPercent(v)
+	return _u
+}
+
+// SetNillableCanaryPercent sets the "canary_percent" field if the given value is not nil.
+func (_u *ManifestUpdateOne) SetNillableCanaryPercent(v *int) *ManifestUpdateOne {
+	if v != nil {
+		_u.SetCanaryPercent(*v)
+	}
+	return _u
+}
+
+// AddCanaryPercent adds value to the "canary_percent" field.
+func (_u *ManifestUpdateOne) AddCanaryPercent(v int) *ManifestUpdateOne {
+	_u.mutation.AddCanaryPercent(v)
+	return _u
+}
+
+// SetCanaryStartedAt sets the "canary_started_at" field.
+func (_u *ManifestUpdateOne) SetCanaryStartedAt(v time.Time) *ManifestUpdateOne {
+	_u.mutation.SetCanaryStartedAt(v)
+	return _u
+}
+
+// SetNillableCanaryStartedAt sets the "canary_started_at" field if the given value is not nil.
+func (_u *ManifestUpdateOne) SetNillableCanaryStartedAt(v *time.Time) *ManifestUpdateOne {
+	if v != nil {
+		_u.SetCanaryStartedAt(*v)
+	}
+	return _u
+}
+
+// ClearCanaryStartedAt clears the value of the "canary_started_at" field.
+func (_u *ManifestUpdateOne) ClearCanaryStartedAt() *ManifestUpdateOne {
+	_u.mutation.ClearCanaryStartedAt()
+	return _u
+}
+
+// SetCanaryHaltedAt sets the "canary_halted_at" field.
+func (_u *ManifestUpdateOne) SetCanaryHaltedAt(v time.Time) *ManifestUpdateOne {
+	_u.mutation.SetCanaryHaltedAt(v)
+	return _u
+}
+
+// SetNillableCanaryHaltedAt sets the "canary_halted_at" field if the given value is not nil.
+func (_u *ManifestUpdateOne) SetNillableCanaryHaltedAt(v *time.Time) *ManifestUpdateOne {
+	if v != nil {
+		_u.SetCanaryHaltedAt(*v)
+	}
+	return _u
+}
+
+// ClearCanaryHaltedAt clears the value of the "canary_halted_at" field.
+func (_u *ManifestUpdateOne) ClearCanaryHaltedAt() *ManifestUpdateOne {
+	_u.mutation.ClearCanaryHaltedAt()
+	return _u
+}
+
+// SetCanaryHaltReason sets the "canary_halt_reason" field.
+func (_u *ManifestUpdateOne) SetCanaryHaltReason(v string) *ManifestUpdateOne {
+	_u.mutation.SetCanaryHaltReason(v)
+	return _u
+}
+
+// SetNillableCanaryHaltReason sets the "canary_halt_reason" field if the given value is not nil.
+func (_u *ManifestUpdateOne) SetNillableCanaryHaltReason(v *string) *ManifestUpdateOne {
+	if v != nil {
+		_u.SetCanaryHaltReason(*v)
+	}
+	return _u
+}
+
 // Mutation returns the ManifestMutation object of the builder.
 func (_u *ManifestUpdateOne) Mutation() *ManifestMutation {
 	return _u.mutation
@@ -518,6 +721,30 @@ func (_u *ManifestUpdateOne) sqlSave(ctx context.Context) (_node *Manifest, err 
 	}
 	if _u.mutation.EvidenceCleared() {
 		_spec.ClearField(manifest.FieldEvidence, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.ArtifactKind(); ok {
+		_spec.SetField(manifest.FieldArtifactKind, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.CanaryPercent(); ok {
+		_spec.SetField(manifest.FieldCanaryPercent, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedCanaryPercent(); ok {
+		_spec.AddField(manifest.FieldCanaryPercent, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.CanaryStartedAt(); ok {
+		_spec.SetField(manifest.FieldCanaryStartedAt, field.TypeTime, value)
+	}
+	if _u.mutation.CanaryStartedAtCleared() {
+		_spec.ClearField(manifest.FieldCanaryStartedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.CanaryHaltedAt(); ok {
+		_spec.SetField(manifest.FieldCanaryHaltedAt, field.TypeTime, value)
+	}
+	if _u.mutation.CanaryHaltedAtCleared() {
+		_spec.ClearField(manifest.FieldCanaryHaltedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.CanaryHaltReason(); ok {
+		_spec.SetField(manifest.FieldCanaryHaltReason, field.TypeString, value)
 	}
 	_node = &Manifest{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -18,6 +18,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifact"
+	"github.com/gpuaas/app-platform/ent/generated/db/artifactpart"
+	"github.com/gpuaas/app-platform/ent/generated/db/artifactsource"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditcheckpoint"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditentry"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditlink"
@@ -43,11 +45,14 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/policyoverlay"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 	"github.com/gpuaas/app-platform/ent/generated/db/project"
+	"github.com/gpuaas/app-platform/ent/generated/db/promotion"
+	"github.com/gpuaas/app-platform/ent/generated/db/promotionevidence"
 	"github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
 	"github.com/gpuaas/app-platform/ent/generated/db/runtimesecret"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccountkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/session"
+	"github.com/gpuaas/app-platform/ent/generated/db/signerkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/skuprice"
 	"github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	"github.com/gpuaas/app-platform/ent/generated/db/user"
@@ -69,6 +74,8 @@ const (
 	TypeAllocation        = "Allocation"
 	TypeApp               = "App"
 	TypeArtifact          = "Artifact"
+	TypeArtifactPart      = "ArtifactPart"
+	TypeArtifactSource    = "ArtifactSource"
 	TypeAuditCheckpoint   = "AuditCheckpoint"
 	TypeAuditEntry        = "AuditEntry"
 	TypeAuditLink         = "AuditLink"
@@ -93,12 +100,15 @@ const (
 	TypeOrphan            = "Orphan"
 	TypePolicyOverlay     = "PolicyOverlay"
 	TypeProject           = "Project"
+	TypePromotion         = "Promotion"
+	TypePromotionEvidence = "PromotionEvidence"
 	TypeRoleBinding       = "RoleBinding"
 	TypeRuntimeSecret     = "RuntimeSecret"
 	TypeSKUPrice          = "SKUPrice"
 	TypeServiceAccount    = "ServiceAccount"
 	TypeServiceAccountKey = "ServiceAccountKey"
 	TypeSession           = "Session"
+	TypeSignerKey         = "SignerKey"
 	TypeTenant            = "Tenant"
 	TypeUser              = "User"
 	TypeWebhook           = "Webhook"
@@ -2262,18 +2272,20 @@ func (m *AllocationMutation) ResetEdge(name string) error {
 // AppMutation represents an operation that mutates the App nodes in the graph.
 type AppMutation struct {
 	config
-	op                Op
-	typ               string
-	id                *ids.ID
-	slug              *string
-	display_name      *string
-	summary           *string
-	permission_family *string
-	created_at        *time.Time
-	clearedFields     map[string]struct{}
-	done              bool
-	oldValue          func(context.Context) (*App, error)
-	predicates        []predicate.App
+	op                   Op
+	typ                  string
+	id                   *ids.ID
+	slug                 *string
+	display_name         *string
+	summary              *string
+	permission_family    *string
+	publisher_tenant_id  *ids.ID
+	publisher_project_id *ids.ID
+	created_at           *time.Time
+	clearedFields        map[string]struct{}
+	done                 bool
+	oldValue             func(context.Context) (*App, error)
+	predicates           []predicate.App
 }
 
 var _ ent.Mutation = (*AppMutation)(nil)
@@ -2524,6 +2536,104 @@ func (m *AppMutation) ResetPermissionFamily() {
 	m.permission_family = nil
 }
 
+// SetPublisherTenantID sets the "publisher_tenant_id" field.
+func (m *AppMutation) SetPublisherTenantID(i ids.ID) {
+	m.publisher_tenant_id = &i
+}
+
+// PublisherTenantID returns the value of the "publisher_tenant_id" field in the mutation.
+func (m *AppMutation) PublisherTenantID() (r ids.ID, exists bool) {
+	v := m.publisher_tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPublisherTenantID returns the old "publisher_tenant_id" field's value of the App entity.
+// If the App object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AppMutation) OldPublisherTenantID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPublisherTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPublisherTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPublisherTenantID: %w", err)
+	}
+	return oldValue.PublisherTenantID, nil
+}
+
+// ClearPublisherTenantID clears the value of the "publisher_tenant_id" field.
+func (m *AppMutation) ClearPublisherTenantID() {
+	m.publisher_tenant_id = nil
+	m.clearedFields[app.FieldPublisherTenantID] = struct{}{}
+}
+
+// PublisherTenantIDCleared returns if the "publisher_tenant_id" field was cleared in this mutation.
+func (m *AppMutation) PublisherTenantIDCleared() bool {
+	_, ok := m.clearedFields[app.FieldPublisherTenantID]
+	return ok
+}
+
+// ResetPublisherTenantID resets all changes to the "publisher_tenant_id" field.
+func (m *AppMutation) ResetPublisherTenantID() {
+	m.publisher_tenant_id = nil
+	delete(m.clearedFields, app.FieldPublisherTenantID)
+}
+
+// SetPublisherProjectID sets the "publisher_project_id" field.
+func (m *AppMutation) SetPublisherProjectID(i ids.ID) {
+	m.publisher_project_id = &i
+}
+
+// PublisherProjectID returns the value of the "publisher_project_id" field in the mutation.
+func (m *AppMutation) PublisherProjectID() (r ids.ID, exists bool) {
+	v := m.publisher_project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPublisherProjectID returns the old "publisher_project_id" field's value of the App entity.
+// If the App object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AppMutation) OldPublisherProjectID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPublisherProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPublisherProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPublisherProjectID: %w", err)
+	}
+	return oldValue.PublisherProjectID, nil
+}
+
+// ClearPublisherProjectID clears the value of the "publisher_project_id" field.
+func (m *AppMutation) ClearPublisherProjectID() {
+	m.publisher_project_id = nil
+	m.clearedFields[app.FieldPublisherProjectID] = struct{}{}
+}
+
+// PublisherProjectIDCleared returns if the "publisher_project_id" field was cleared in this mutation.
+func (m *AppMutation) PublisherProjectIDCleared() bool {
+	_, ok := m.clearedFields[app.FieldPublisherProjectID]
+	return ok
+}
+
+// ResetPublisherProjectID resets all changes to the "publisher_project_id" field.
+func (m *AppMutation) ResetPublisherProjectID() {
+	m.publisher_project_id = nil
+	delete(m.clearedFields, app.FieldPublisherProjectID)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *AppMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -2594,7 +2704,7 @@ func (m *AppMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AppMutation) Fields() []string {
-	fields := make([]string, 0, 5)
+	fields := make([]string, 0, 7)
 	if m.slug != nil {
 		fields = append(fields, app.FieldSlug)
 	}
@@ -2606,6 +2716,12 @@ func (m *AppMutation) Fields() []string {
 	}
 	if m.permission_family != nil {
 		fields = append(fields, app.FieldPermissionFamily)
+	}
+	if m.publisher_tenant_id != nil {
+		fields = append(fields, app.FieldPublisherTenantID)
+	}
+	if m.publisher_project_id != nil {
+		fields = append(fields, app.FieldPublisherProjectID)
 	}
 	if m.created_at != nil {
 		fields = append(fields, app.FieldCreatedAt)
@@ -2626,6 +2742,10 @@ func (m *AppMutation) Field(name string) (ent.Value, bool) {
 		return m.Summary()
 	case app.FieldPermissionFamily:
 		return m.PermissionFamily()
+	case app.FieldPublisherTenantID:
+		return m.PublisherTenantID()
+	case app.FieldPublisherProjectID:
+		return m.PublisherProjectID()
 	case app.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -2645,6 +2765,10 @@ func (m *AppMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldSummary(ctx)
 	case app.FieldPermissionFamily:
 		return m.OldPermissionFamily(ctx)
+	case app.FieldPublisherTenantID:
+		return m.OldPublisherTenantID(ctx)
+	case app.FieldPublisherProjectID:
+		return m.OldPublisherProjectID(ctx)
 	case app.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -2684,6 +2808,20 @@ func (m *AppMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetPermissionFamily(v)
 		return nil
+	case app.FieldPublisherTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPublisherTenantID(v)
+		return nil
+	case app.FieldPublisherProjectID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPublisherProjectID(v)
+		return nil
 	case app.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -2720,7 +2858,14 @@ func (m *AppMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *AppMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(app.FieldPublisherTenantID) {
+		fields = append(fields, app.FieldPublisherTenantID)
+	}
+	if m.FieldCleared(app.FieldPublisherProjectID) {
+		fields = append(fields, app.FieldPublisherProjectID)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -2733,6 +2878,14 @@ func (m *AppMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *AppMutation) ClearField(name string) error {
+	switch name {
+	case app.FieldPublisherTenantID:
+		m.ClearPublisherTenantID()
+		return nil
+	case app.FieldPublisherProjectID:
+		m.ClearPublisherProjectID()
+		return nil
+	}
 	return fmt.Errorf("unknown App nullable field %s", name)
 }
 
@@ -2751,6 +2904,12 @@ func (m *AppMutation) ResetField(name string) error {
 		return nil
 	case app.FieldPermissionFamily:
 		m.ResetPermissionFamily()
+		return nil
+	case app.FieldPublisherTenantID:
+		m.ResetPublisherTenantID()
+		return nil
+	case app.FieldPublisherProjectID:
+		m.ResetPublisherProjectID()
 		return nil
 	case app.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -2810,23 +2969,35 @@ func (m *AppMutation) ResetEdge(name string) error {
 // ArtifactMutation represents an operation that mutates the Artifact nodes in the graph.
 type ArtifactMutation struct {
 	config
-	op             Op
-	typ            string
-	id             *ids.ID
-	name           *string
-	media_type     *string
-	ref            *string
-	digest         *string
-	size_bytes     *int64
-	addsize_bytes  *int64
-	stage          *lifecycle.Stage
-	evidence       *json.RawMessage
-	appendevidence json.RawMessage
-	created_at     *time.Time
-	clearedFields  map[string]struct{}
-	done           bool
-	oldValue       func(context.Context) (*Artifact, error)
-	predicates     []predicate.Artifact
+	op                Op
+	typ               string
+	id                *ids.ID
+	name              *string
+	media_type        *string
+	ref               *string
+	digest            *string
+	size_bytes        *int64
+	addsize_bytes     *int64
+	stage             *lifecycle.Stage
+	evidence          *json.RawMessage
+	appendevidence    json.RawMessage
+	kind              *lifecycle.ArtifactKind
+	source_id         *ids.ID
+	tenant_id         *ids.ID
+	project_id        *ids.ID
+	platforms         *[]string
+	appendplatforms   []string
+	signature         *lifecycle.SignatureState
+	signer_key_id     *ids.ID
+	quarantined_at    *time.Time
+	quarantine_code   *string
+	quarantine_reason *string
+	verified_at       *time.Time
+	created_at        *time.Time
+	clearedFields     map[string]struct{}
+	done              bool
+	oldValue          func(context.Context) (*Artifact, error)
+	predicates        []predicate.Artifact
 }
 
 var _ ent.Mutation = (*ArtifactMutation)(nil)
@@ -3234,6 +3405,509 @@ func (m *ArtifactMutation) ResetEvidence() {
 	delete(m.clearedFields, artifact.FieldEvidence)
 }
 
+// SetKind sets the "kind" field.
+func (m *ArtifactMutation) SetKind(lk lifecycle.ArtifactKind) {
+	m.kind = &lk
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *ArtifactMutation) Kind() (r lifecycle.ArtifactKind, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the Artifact entity.
+// If the Artifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactMutation) OldKind(ctx context.Context) (v lifecycle.ArtifactKind, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *ArtifactMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetSourceID sets the "source_id" field.
+func (m *ArtifactMutation) SetSourceID(i ids.ID) {
+	m.source_id = &i
+}
+
+// SourceID returns the value of the "source_id" field in the mutation.
+func (m *ArtifactMutation) SourceID() (r ids.ID, exists bool) {
+	v := m.source_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSourceID returns the old "source_id" field's value of the Artifact entity.
+// If the Artifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactMutation) OldSourceID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSourceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSourceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSourceID: %w", err)
+	}
+	return oldValue.SourceID, nil
+}
+
+// ClearSourceID clears the value of the "source_id" field.
+func (m *ArtifactMutation) ClearSourceID() {
+	m.source_id = nil
+	m.clearedFields[artifact.FieldSourceID] = struct{}{}
+}
+
+// SourceIDCleared returns if the "source_id" field was cleared in this mutation.
+func (m *ArtifactMutation) SourceIDCleared() bool {
+	_, ok := m.clearedFields[artifact.FieldSourceID]
+	return ok
+}
+
+// ResetSourceID resets all changes to the "source_id" field.
+func (m *ArtifactMutation) ResetSourceID() {
+	m.source_id = nil
+	delete(m.clearedFields, artifact.FieldSourceID)
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *ArtifactMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *ArtifactMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the Artifact entity.
+// If the Artifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactMutation) OldTenantID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ClearTenantID clears the value of the "tenant_id" field.
+func (m *ArtifactMutation) ClearTenantID() {
+	m.tenant_id = nil
+	m.clearedFields[artifact.FieldTenantID] = struct{}{}
+}
+
+// TenantIDCleared returns if the "tenant_id" field was cleared in this mutation.
+func (m *ArtifactMutation) TenantIDCleared() bool {
+	_, ok := m.clearedFields[artifact.FieldTenantID]
+	return ok
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *ArtifactMutation) ResetTenantID() {
+	m.tenant_id = nil
+	delete(m.clearedFields, artifact.FieldTenantID)
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *ArtifactMutation) SetProjectID(i ids.ID) {
+	m.project_id = &i
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *ArtifactMutation) ProjectID() (r ids.ID, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the Artifact entity.
+// If the Artifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactMutation) OldProjectID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// ClearProjectID clears the value of the "project_id" field.
+func (m *ArtifactMutation) ClearProjectID() {
+	m.project_id = nil
+	m.clearedFields[artifact.FieldProjectID] = struct{}{}
+}
+
+// ProjectIDCleared returns if the "project_id" field was cleared in this mutation.
+func (m *ArtifactMutation) ProjectIDCleared() bool {
+	_, ok := m.clearedFields[artifact.FieldProjectID]
+	return ok
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *ArtifactMutation) ResetProjectID() {
+	m.project_id = nil
+	delete(m.clearedFields, artifact.FieldProjectID)
+}
+
+// SetPlatforms sets the "platforms" field.
+func (m *ArtifactMutation) SetPlatforms(s []string) {
+	m.platforms = &s
+	m.appendplatforms = nil
+}
+
+// Platforms returns the value of the "platforms" field in the mutation.
+func (m *ArtifactMutation) Platforms() (r []string, exists bool) {
+	v := m.platforms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPlatforms returns the old "platforms" field's value of the Artifact entity.
+// If the Artifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactMutation) OldPlatforms(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPlatforms is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPlatforms requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPlatforms: %w", err)
+	}
+	return oldValue.Platforms, nil
+}
+
+// AppendPlatforms adds s to the "platforms" field.
+func (m *ArtifactMutation) AppendPlatforms(s []string) {
+	m.appendplatforms = append(m.appendplatforms, s...)
+}
+
+// AppendedPlatforms returns the list of values that were appended to the "platforms" field in this mutation.
+func (m *ArtifactMutation) AppendedPlatforms() ([]string, bool) {
+	if len(m.appendplatforms) == 0 {
+		return nil, false
+	}
+	return m.appendplatforms, true
+}
+
+// ClearPlatforms clears the value of the "platforms" field.
+func (m *ArtifactMutation) ClearPlatforms() {
+	m.platforms = nil
+	m.appendplatforms = nil
+	m.clearedFields[artifact.FieldPlatforms] = struct{}{}
+}
+
+// PlatformsCleared returns if the "platforms" field was cleared in this mutation.
+func (m *ArtifactMutation) PlatformsCleared() bool {
+	_, ok := m.clearedFields[artifact.FieldPlatforms]
+	return ok
+}
+
+// ResetPlatforms resets all changes to the "platforms" field.
+func (m *ArtifactMutation) ResetPlatforms() {
+	m.platforms = nil
+	m.appendplatforms = nil
+	delete(m.clearedFields, artifact.FieldPlatforms)
+}
+
+// SetSignature sets the "signature" field.
+func (m *ArtifactMutation) SetSignature(ls lifecycle.SignatureState) {
+	m.signature = &ls
+}
+
+// Signature returns the value of the "signature" field in the mutation.
+func (m *ArtifactMutation) Signature() (r lifecycle.SignatureState, exists bool) {
+	v := m.signature
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSignature returns the old "signature" field's value of the Artifact entity.
+// If the Artifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactMutation) OldSignature(ctx context.Context) (v lifecycle.SignatureState, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSignature is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSignature requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSignature: %w", err)
+	}
+	return oldValue.Signature, nil
+}
+
+// ResetSignature resets all changes to the "signature" field.
+func (m *ArtifactMutation) ResetSignature() {
+	m.signature = nil
+}
+
+// SetSignerKeyID sets the "signer_key_id" field.
+func (m *ArtifactMutation) SetSignerKeyID(i ids.ID) {
+	m.signer_key_id = &i
+}
+
+// SignerKeyID returns the value of the "signer_key_id" field in the mutation.
+func (m *ArtifactMutation) SignerKeyID() (r ids.ID, exists bool) {
+	v := m.signer_key_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSignerKeyID returns the old "signer_key_id" field's value of the Artifact entity.
+// If the Artifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactMutation) OldSignerKeyID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSignerKeyID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSignerKeyID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSignerKeyID: %w", err)
+	}
+	return oldValue.SignerKeyID, nil
+}
+
+// ClearSignerKeyID clears the value of the "signer_key_id" field.
+func (m *ArtifactMutation) ClearSignerKeyID() {
+	m.signer_key_id = nil
+	m.clearedFields[artifact.FieldSignerKeyID] = struct{}{}
+}
+
+// SignerKeyIDCleared returns if the "signer_key_id" field was cleared in this mutation.
+func (m *ArtifactMutation) SignerKeyIDCleared() bool {
+	_, ok := m.clearedFields[artifact.FieldSignerKeyID]
+	return ok
+}
+
+// ResetSignerKeyID resets all changes to the "signer_key_id" field.
+func (m *ArtifactMutation) ResetSignerKeyID() {
+	m.signer_key_id = nil
+	delete(m.clearedFields, artifact.FieldSignerKeyID)
+}
+
+// SetQuarantinedAt sets the "quarantined_at" field.
+func (m *ArtifactMutation) SetQuarantinedAt(t time.Time) {
+	m.quarantined_at = &t
+}
+
+// QuarantinedAt returns the value of the "quarantined_at" field in the mutation.
+func (m *ArtifactMutation) QuarantinedAt() (r time.Time, exists bool) {
+	v := m.quarantined_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldQuarantinedAt returns the old "quarantined_at" field's value of the Artifact entity.
+// If the Artifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactMutation) OldQuarantinedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldQuarantinedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldQuarantinedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldQuarantinedAt: %w", err)
+	}
+	return oldValue.QuarantinedAt, nil
+}
+
+// ClearQuarantinedAt clears the value of the "quarantined_at" field.
+func (m *ArtifactMutation) ClearQuarantinedAt() {
+	m.quarantined_at = nil
+	m.clearedFields[artifact.FieldQuarantinedAt] = struct{}{}
+}
+
+// QuarantinedAtCleared returns if the "quarantined_at" field was cleared in this mutation.
+func (m *ArtifactMutation) QuarantinedAtCleared() bool {
+	_, ok := m.clearedFields[artifact.FieldQuarantinedAt]
+	return ok
+}
+
+// ResetQuarantinedAt resets all changes to the "quarantined_at" field.
+func (m *ArtifactMutation) ResetQuarantinedAt() {
+	m.quarantined_at = nil
+	delete(m.clearedFields, artifact.FieldQuarantinedAt)
+}
+
+// SetQuarantineCode sets the "quarantine_code" field.
+func (m *ArtifactMutation) SetQuarantineCode(s string) {
+	m.quarantine_code = &s
+}
+
+// QuarantineCode returns the value of the "quarantine_code" field in the mutation.
+func (m *ArtifactMutation) QuarantineCode() (r string, exists bool) {
+	v := m.quarantine_code
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldQuarantineCode returns the old "quarantine_code" field's value of the Artifact entity.
+// If the Artifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactMutation) OldQuarantineCode(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldQuarantineCode is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldQuarantineCode requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldQuarantineCode: %w", err)
+	}
+	return oldValue.QuarantineCode, nil
+}
+
+// ResetQuarantineCode resets all changes to the "quarantine_code" field.
+func (m *ArtifactMutation) ResetQuarantineCode() {
+	m.quarantine_code = nil
+}
+
+// SetQuarantineReason sets the "quarantine_reason" field.
+func (m *ArtifactMutation) SetQuarantineReason(s string) {
+	m.quarantine_reason = &s
+}
+
+// QuarantineReason returns the value of the "quarantine_reason" field in the mutation.
+func (m *ArtifactMutation) QuarantineReason() (r string, exists bool) {
+	v := m.quarantine_reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldQuarantineReason returns the old "quarantine_reason" field's value of the Artifact entity.
+// If the Artifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactMutation) OldQuarantineReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldQuarantineReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldQuarantineReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldQuarantineReason: %w", err)
+	}
+	return oldValue.QuarantineReason, nil
+}
+
+// ResetQuarantineReason resets all changes to the "quarantine_reason" field.
+func (m *ArtifactMutation) ResetQuarantineReason() {
+	m.quarantine_reason = nil
+}
+
+// SetVerifiedAt sets the "verified_at" field.
+func (m *ArtifactMutation) SetVerifiedAt(t time.Time) {
+	m.verified_at = &t
+}
+
+// VerifiedAt returns the value of the "verified_at" field in the mutation.
+func (m *ArtifactMutation) VerifiedAt() (r time.Time, exists bool) {
+	v := m.verified_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVerifiedAt returns the old "verified_at" field's value of the Artifact entity.
+// If the Artifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactMutation) OldVerifiedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVerifiedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVerifiedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVerifiedAt: %w", err)
+	}
+	return oldValue.VerifiedAt, nil
+}
+
+// ClearVerifiedAt clears the value of the "verified_at" field.
+func (m *ArtifactMutation) ClearVerifiedAt() {
+	m.verified_at = nil
+	m.clearedFields[artifact.FieldVerifiedAt] = struct{}{}
+}
+
+// VerifiedAtCleared returns if the "verified_at" field was cleared in this mutation.
+func (m *ArtifactMutation) VerifiedAtCleared() bool {
+	_, ok := m.clearedFields[artifact.FieldVerifiedAt]
+	return ok
+}
+
+// ResetVerifiedAt resets all changes to the "verified_at" field.
+func (m *ArtifactMutation) ResetVerifiedAt() {
+	m.verified_at = nil
+	delete(m.clearedFields, artifact.FieldVerifiedAt)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *ArtifactMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -3304,7 +3978,7 @@ func (m *ArtifactMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ArtifactMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 19)
 	if m.name != nil {
 		fields = append(fields, artifact.FieldName)
 	}
@@ -3325,6 +3999,39 @@ func (m *ArtifactMutation) Fields() []string {
 	}
 	if m.evidence != nil {
 		fields = append(fields, artifact.FieldEvidence)
+	}
+	if m.kind != nil {
+		fields = append(fields, artifact.FieldKind)
+	}
+	if m.source_id != nil {
+		fields = append(fields, artifact.FieldSourceID)
+	}
+	if m.tenant_id != nil {
+		fields = append(fields, artifact.FieldTenantID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, artifact.FieldProjectID)
+	}
+	if m.platforms != nil {
+		fields = append(fields, artifact.FieldPlatforms)
+	}
+	if m.signature != nil {
+		fields = append(fields, artifact.FieldSignature)
+	}
+	if m.signer_key_id != nil {
+		fields = append(fields, artifact.FieldSignerKeyID)
+	}
+	if m.quarantined_at != nil {
+		fields = append(fields, artifact.FieldQuarantinedAt)
+	}
+	if m.quarantine_code != nil {
+		fields = append(fields, artifact.FieldQuarantineCode)
+	}
+	if m.quarantine_reason != nil {
+		fields = append(fields, artifact.FieldQuarantineReason)
+	}
+	if m.verified_at != nil {
+		fields = append(fields, artifact.FieldVerifiedAt)
 	}
 	if m.created_at != nil {
 		fields = append(fields, artifact.FieldCreatedAt)
@@ -3351,6 +4058,28 @@ func (m *ArtifactMutation) Field(name string) (ent.Value, bool) {
 		return m.Stage()
 	case artifact.FieldEvidence:
 		return m.Evidence()
+	case artifact.FieldKind:
+		return m.Kind()
+	case artifact.FieldSourceID:
+		return m.SourceID()
+	case artifact.FieldTenantID:
+		return m.TenantID()
+	case artifact.FieldProjectID:
+		return m.ProjectID()
+	case artifact.FieldPlatforms:
+		return m.Platforms()
+	case artifact.FieldSignature:
+		return m.Signature()
+	case artifact.FieldSignerKeyID:
+		return m.SignerKeyID()
+	case artifact.FieldQuarantinedAt:
+		return m.QuarantinedAt()
+	case artifact.FieldQuarantineCode:
+		return m.QuarantineCode()
+	case artifact.FieldQuarantineReason:
+		return m.QuarantineReason()
+	case artifact.FieldVerifiedAt:
+		return m.VerifiedAt()
 	case artifact.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -3376,6 +4105,28 @@ func (m *ArtifactMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldStage(ctx)
 	case artifact.FieldEvidence:
 		return m.OldEvidence(ctx)
+	case artifact.FieldKind:
+		return m.OldKind(ctx)
+	case artifact.FieldSourceID:
+		return m.OldSourceID(ctx)
+	case artifact.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case artifact.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case artifact.FieldPlatforms:
+		return m.OldPlatforms(ctx)
+	case artifact.FieldSignature:
+		return m.OldSignature(ctx)
+	case artifact.FieldSignerKeyID:
+		return m.OldSignerKeyID(ctx)
+	case artifact.FieldQuarantinedAt:
+		return m.OldQuarantinedAt(ctx)
+	case artifact.FieldQuarantineCode:
+		return m.OldQuarantineCode(ctx)
+	case artifact.FieldQuarantineReason:
+		return m.OldQuarantineReason(ctx)
+	case artifact.FieldVerifiedAt:
+		return m.OldVerifiedAt(ctx)
 	case artifact.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -3436,6 +4187,83 @@ func (m *ArtifactMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetEvidence(v)
 		return nil
+	case artifact.FieldKind:
+		v, ok := value.(lifecycle.ArtifactKind)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case artifact.FieldSourceID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSourceID(v)
+		return nil
+	case artifact.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case artifact.FieldProjectID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case artifact.FieldPlatforms:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPlatforms(v)
+		return nil
+	case artifact.FieldSignature:
+		v, ok := value.(lifecycle.SignatureState)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSignature(v)
+		return nil
+	case artifact.FieldSignerKeyID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSignerKeyID(v)
+		return nil
+	case artifact.FieldQuarantinedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetQuarantinedAt(v)
+		return nil
+	case artifact.FieldQuarantineCode:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetQuarantineCode(v)
+		return nil
+	case artifact.FieldQuarantineReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetQuarantineReason(v)
+		return nil
+	case artifact.FieldVerifiedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVerifiedAt(v)
+		return nil
 	case artifact.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -3491,6 +4319,27 @@ func (m *ArtifactMutation) ClearedFields() []string {
 	if m.FieldCleared(artifact.FieldEvidence) {
 		fields = append(fields, artifact.FieldEvidence)
 	}
+	if m.FieldCleared(artifact.FieldSourceID) {
+		fields = append(fields, artifact.FieldSourceID)
+	}
+	if m.FieldCleared(artifact.FieldTenantID) {
+		fields = append(fields, artifact.FieldTenantID)
+	}
+	if m.FieldCleared(artifact.FieldProjectID) {
+		fields = append(fields, artifact.FieldProjectID)
+	}
+	if m.FieldCleared(artifact.FieldPlatforms) {
+		fields = append(fields, artifact.FieldPlatforms)
+	}
+	if m.FieldCleared(artifact.FieldSignerKeyID) {
+		fields = append(fields, artifact.FieldSignerKeyID)
+	}
+	if m.FieldCleared(artifact.FieldQuarantinedAt) {
+		fields = append(fields, artifact.FieldQuarantinedAt)
+	}
+	if m.FieldCleared(artifact.FieldVerifiedAt) {
+		fields = append(fields, artifact.FieldVerifiedAt)
+	}
 	return fields
 }
 
@@ -3507,6 +4356,27 @@ func (m *ArtifactMutation) ClearField(name string) error {
 	switch name {
 	case artifact.FieldEvidence:
 		m.ClearEvidence()
+		return nil
+	case artifact.FieldSourceID:
+		m.ClearSourceID()
+		return nil
+	case artifact.FieldTenantID:
+		m.ClearTenantID()
+		return nil
+	case artifact.FieldProjectID:
+		m.ClearProjectID()
+		return nil
+	case artifact.FieldPlatforms:
+		m.ClearPlatforms()
+		return nil
+	case artifact.FieldSignerKeyID:
+		m.ClearSignerKeyID()
+		return nil
+	case artifact.FieldQuarantinedAt:
+		m.ClearQuarantinedAt()
+		return nil
+	case artifact.FieldVerifiedAt:
+		m.ClearVerifiedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown Artifact nullable field %s", name)
@@ -3536,6 +4406,39 @@ func (m *ArtifactMutation) ResetField(name string) error {
 		return nil
 	case artifact.FieldEvidence:
 		m.ResetEvidence()
+		return nil
+	case artifact.FieldKind:
+		m.ResetKind()
+		return nil
+	case artifact.FieldSourceID:
+		m.ResetSourceID()
+		return nil
+	case artifact.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case artifact.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case artifact.FieldPlatforms:
+		m.ResetPlatforms()
+		return nil
+	case artifact.FieldSignature:
+		m.ResetSignature()
+		return nil
+	case artifact.FieldSignerKeyID:
+		m.ResetSignerKeyID()
+		return nil
+	case artifact.FieldQuarantinedAt:
+		m.ResetQuarantinedAt()
+		return nil
+	case artifact.FieldQuarantineCode:
+		m.ResetQuarantineCode()
+		return nil
+	case artifact.FieldQuarantineReason:
+		m.ResetQuarantineReason()
+		return nil
+	case artifact.FieldVerifiedAt:
+		m.ResetVerifiedAt()
 		return nil
 	case artifact.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -3590,6 +4493,1974 @@ func (m *ArtifactMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *ArtifactMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Artifact edge %s", name)
+}
+
+// ArtifactPartMutation represents an operation that mutates the ArtifactPart nodes in the graph.
+type ArtifactPartMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *ids.ID
+	artifact_id   *ids.ID
+	tenant_id     *ids.ID
+	position      *int
+	addposition   *int
+	role          *lifecycle.PartRole
+	digest        *string
+	media_type    *string
+	size_bytes    *int64
+	addsize_bytes *int64
+	platform      *string
+	title         *string
+	parent        *string
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*ArtifactPart, error)
+	predicates    []predicate.ArtifactPart
+}
+
+var _ ent.Mutation = (*ArtifactPartMutation)(nil)
+
+// artifactpartOption allows management of the mutation configuration using functional options.
+type artifactpartOption func(*ArtifactPartMutation)
+
+// newArtifactPartMutation creates new mutation for the ArtifactPart entity.
+func newArtifactPartMutation(c config, op Op, opts ...artifactpartOption) *ArtifactPartMutation {
+	m := &ArtifactPartMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeArtifactPart,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withArtifactPartID sets the ID field of the mutation.
+func withArtifactPartID(id ids.ID) artifactpartOption {
+	return func(m *ArtifactPartMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ArtifactPart
+		)
+		m.oldValue = func(ctx context.Context) (*ArtifactPart, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ArtifactPart.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withArtifactPart sets the old ArtifactPart of the mutation.
+func withArtifactPart(node *ArtifactPart) artifactpartOption {
+	return func(m *ArtifactPartMutation) {
+		m.oldValue = func(context.Context) (*ArtifactPart, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ArtifactPartMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ArtifactPartMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ArtifactPart entities.
+func (m *ArtifactPartMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ArtifactPartMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ArtifactPartMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ArtifactPart.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetArtifactID sets the "artifact_id" field.
+func (m *ArtifactPartMutation) SetArtifactID(i ids.ID) {
+	m.artifact_id = &i
+}
+
+// ArtifactID returns the value of the "artifact_id" field in the mutation.
+func (m *ArtifactPartMutation) ArtifactID() (r ids.ID, exists bool) {
+	v := m.artifact_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldArtifactID returns the old "artifact_id" field's value of the ArtifactPart entity.
+// If the ArtifactPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactPartMutation) OldArtifactID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldArtifactID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldArtifactID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldArtifactID: %w", err)
+	}
+	return oldValue.ArtifactID, nil
+}
+
+// ResetArtifactID resets all changes to the "artifact_id" field.
+func (m *ArtifactPartMutation) ResetArtifactID() {
+	m.artifact_id = nil
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *ArtifactPartMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *ArtifactPartMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the ArtifactPart entity.
+// If the ArtifactPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactPartMutation) OldTenantID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ClearTenantID clears the value of the "tenant_id" field.
+func (m *ArtifactPartMutation) ClearTenantID() {
+	m.tenant_id = nil
+	m.clearedFields[artifactpart.FieldTenantID] = struct{}{}
+}
+
+// TenantIDCleared returns if the "tenant_id" field was cleared in this mutation.
+func (m *ArtifactPartMutation) TenantIDCleared() bool {
+	_, ok := m.clearedFields[artifactpart.FieldTenantID]
+	return ok
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *ArtifactPartMutation) ResetTenantID() {
+	m.tenant_id = nil
+	delete(m.clearedFields, artifactpart.FieldTenantID)
+}
+
+// SetPosition sets the "position" field.
+func (m *ArtifactPartMutation) SetPosition(i int) {
+	m.position = &i
+	m.addposition = nil
+}
+
+// Position returns the value of the "position" field in the mutation.
+func (m *ArtifactPartMutation) Position() (r int, exists bool) {
+	v := m.position
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPosition returns the old "position" field's value of the ArtifactPart entity.
+// If the ArtifactPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactPartMutation) OldPosition(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPosition is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPosition requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPosition: %w", err)
+	}
+	return oldValue.Position, nil
+}
+
+// AddPosition adds i to the "position" field.
+func (m *ArtifactPartMutation) AddPosition(i int) {
+	if m.addposition != nil {
+		*m.addposition += i
+	} else {
+		m.addposition = &i
+	}
+}
+
+// AddedPosition returns the value that was added to the "position" field in this mutation.
+func (m *ArtifactPartMutation) AddedPosition() (r int, exists bool) {
+	v := m.addposition
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPosition resets all changes to the "position" field.
+func (m *ArtifactPartMutation) ResetPosition() {
+	m.position = nil
+	m.addposition = nil
+}
+
+// SetRole sets the "role" field.
+func (m *ArtifactPartMutation) SetRole(lr lifecycle.PartRole) {
+	m.role = &lr
+}
+
+// Role returns the value of the "role" field in the mutation.
+func (m *ArtifactPartMutation) Role() (r lifecycle.PartRole, exists bool) {
+	v := m.role
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRole returns the old "role" field's value of the ArtifactPart entity.
+// If the ArtifactPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactPartMutation) OldRole(ctx context.Context) (v lifecycle.PartRole, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRole is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRole requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRole: %w", err)
+	}
+	return oldValue.Role, nil
+}
+
+// ResetRole resets all changes to the "role" field.
+func (m *ArtifactPartMutation) ResetRole() {
+	m.role = nil
+}
+
+// SetDigest sets the "digest" field.
+func (m *ArtifactPartMutation) SetDigest(s string) {
+	m.digest = &s
+}
+
+// Digest returns the value of the "digest" field in the mutation.
+func (m *ArtifactPartMutation) Digest() (r string, exists bool) {
+	v := m.digest
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDigest returns the old "digest" field's value of the ArtifactPart entity.
+// If the ArtifactPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactPartMutation) OldDigest(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDigest is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDigest requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDigest: %w", err)
+	}
+	return oldValue.Digest, nil
+}
+
+// ResetDigest resets all changes to the "digest" field.
+func (m *ArtifactPartMutation) ResetDigest() {
+	m.digest = nil
+}
+
+// SetMediaType sets the "media_type" field.
+func (m *ArtifactPartMutation) SetMediaType(s string) {
+	m.media_type = &s
+}
+
+// MediaType returns the value of the "media_type" field in the mutation.
+func (m *ArtifactPartMutation) MediaType() (r string, exists bool) {
+	v := m.media_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMediaType returns the old "media_type" field's value of the ArtifactPart entity.
+// If the ArtifactPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactPartMutation) OldMediaType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMediaType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMediaType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMediaType: %w", err)
+	}
+	return oldValue.MediaType, nil
+}
+
+// ResetMediaType resets all changes to the "media_type" field.
+func (m *ArtifactPartMutation) ResetMediaType() {
+	m.media_type = nil
+}
+
+// SetSizeBytes sets the "size_bytes" field.
+func (m *ArtifactPartMutation) SetSizeBytes(i int64) {
+	m.size_bytes = &i
+	m.addsize_bytes = nil
+}
+
+// SizeBytes returns the value of the "size_bytes" field in the mutation.
+func (m *ArtifactPartMutation) SizeBytes() (r int64, exists bool) {
+	v := m.size_bytes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSizeBytes returns the old "size_bytes" field's value of the ArtifactPart entity.
+// If the ArtifactPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactPartMutation) OldSizeBytes(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSizeBytes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSizeBytes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSizeBytes: %w", err)
+	}
+	return oldValue.SizeBytes, nil
+}
+
+// AddSizeBytes adds i to the "size_bytes" field.
+func (m *ArtifactPartMutation) AddSizeBytes(i int64) {
+	if m.addsize_bytes != nil {
+		*m.addsize_bytes += i
+	} else {
+		m.addsize_bytes = &i
+	}
+}
+
+// AddedSizeBytes returns the value that was added to the "size_bytes" field in this mutation.
+func (m *ArtifactPartMutation) AddedSizeBytes() (r int64, exists bool) {
+	v := m.addsize_bytes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSizeBytes resets all changes to the "size_bytes" field.
+func (m *ArtifactPartMutation) ResetSizeBytes() {
+	m.size_bytes = nil
+	m.addsize_bytes = nil
+}
+
+// SetPlatform sets the "platform" field.
+func (m *ArtifactPartMutation) SetPlatform(s string) {
+	m.platform = &s
+}
+
+// Platform returns the value of the "platform" field in the mutation.
+func (m *ArtifactPartMutation) Platform() (r string, exists bool) {
+	v := m.platform
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPlatform returns the old "platform" field's value of the ArtifactPart entity.
+// If the ArtifactPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactPartMutation) OldPlatform(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPlatform is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPlatform requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPlatform: %w", err)
+	}
+	return oldValue.Platform, nil
+}
+
+// ResetPlatform resets all changes to the "platform" field.
+func (m *ArtifactPartMutation) ResetPlatform() {
+	m.platform = nil
+}
+
+// SetTitle sets the "title" field.
+func (m *ArtifactPartMutation) SetTitle(s string) {
+	m.title = &s
+}
+
+// Title returns the value of the "title" field in the mutation.
+func (m *ArtifactPartMutation) Title() (r string, exists bool) {
+	v := m.title
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTitle returns the old "title" field's value of the ArtifactPart entity.
+// If the ArtifactPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactPartMutation) OldTitle(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTitle is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTitle requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTitle: %w", err)
+	}
+	return oldValue.Title, nil
+}
+
+// ResetTitle resets all changes to the "title" field.
+func (m *ArtifactPartMutation) ResetTitle() {
+	m.title = nil
+}
+
+// SetParent sets the "parent" field.
+func (m *ArtifactPartMutation) SetParent(s string) {
+	m.parent = &s
+}
+
+// Parent returns the value of the "parent" field in the mutation.
+func (m *ArtifactPartMutation) Parent() (r string, exists bool) {
+	v := m.parent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldParent returns the old "parent" field's value of the ArtifactPart entity.
+// If the ArtifactPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactPartMutation) OldParent(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldParent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldParent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldParent: %w", err)
+	}
+	return oldValue.Parent, nil
+}
+
+// ResetParent resets all changes to the "parent" field.
+func (m *ArtifactPartMutation) ResetParent() {
+	m.parent = nil
+}
+
+// Where appends a list predicates to the ArtifactPartMutation builder.
+func (m *ArtifactPartMutation) Where(ps ...predicate.ArtifactPart) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ArtifactPartMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ArtifactPartMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ArtifactPart, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ArtifactPartMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ArtifactPartMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ArtifactPart).
+func (m *ArtifactPartMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ArtifactPartMutation) Fields() []string {
+	fields := make([]string, 0, 10)
+	if m.artifact_id != nil {
+		fields = append(fields, artifactpart.FieldArtifactID)
+	}
+	if m.tenant_id != nil {
+		fields = append(fields, artifactpart.FieldTenantID)
+	}
+	if m.position != nil {
+		fields = append(fields, artifactpart.FieldPosition)
+	}
+	if m.role != nil {
+		fields = append(fields, artifactpart.FieldRole)
+	}
+	if m.digest != nil {
+		fields = append(fields, artifactpart.FieldDigest)
+	}
+	if m.media_type != nil {
+		fields = append(fields, artifactpart.FieldMediaType)
+	}
+	if m.size_bytes != nil {
+		fields = append(fields, artifactpart.FieldSizeBytes)
+	}
+	if m.platform != nil {
+		fields = append(fields, artifactpart.FieldPlatform)
+	}
+	if m.title != nil {
+		fields = append(fields, artifactpart.FieldTitle)
+	}
+	if m.parent != nil {
+		fields = append(fields, artifactpart.FieldParent)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ArtifactPartMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case artifactpart.FieldArtifactID:
+		return m.ArtifactID()
+	case artifactpart.FieldTenantID:
+		return m.TenantID()
+	case artifactpart.FieldPosition:
+		return m.Position()
+	case artifactpart.FieldRole:
+		return m.Role()
+	case artifactpart.FieldDigest:
+		return m.Digest()
+	case artifactpart.FieldMediaType:
+		return m.MediaType()
+	case artifactpart.FieldSizeBytes:
+		return m.SizeBytes()
+	case artifactpart.FieldPlatform:
+		return m.Platform()
+	case artifactpart.FieldTitle:
+		return m.Title()
+	case artifactpart.FieldParent:
+		return m.Parent()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ArtifactPartMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case artifactpart.FieldArtifactID:
+		return m.OldArtifactID(ctx)
+	case artifactpart.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case artifactpart.FieldPosition:
+		return m.OldPosition(ctx)
+	case artifactpart.FieldRole:
+		return m.OldRole(ctx)
+	case artifactpart.FieldDigest:
+		return m.OldDigest(ctx)
+	case artifactpart.FieldMediaType:
+		return m.OldMediaType(ctx)
+	case artifactpart.FieldSizeBytes:
+		return m.OldSizeBytes(ctx)
+	case artifactpart.FieldPlatform:
+		return m.OldPlatform(ctx)
+	case artifactpart.FieldTitle:
+		return m.OldTitle(ctx)
+	case artifactpart.FieldParent:
+		return m.OldParent(ctx)
+	}
+	return nil, fmt.Errorf("unknown ArtifactPart field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ArtifactPartMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case artifactpart.FieldArtifactID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetArtifactID(v)
+		return nil
+	case artifactpart.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case artifactpart.FieldPosition:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPosition(v)
+		return nil
+	case artifactpart.FieldRole:
+		v, ok := value.(lifecycle.PartRole)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRole(v)
+		return nil
+	case artifactpart.FieldDigest:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDigest(v)
+		return nil
+	case artifactpart.FieldMediaType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMediaType(v)
+		return nil
+	case artifactpart.FieldSizeBytes:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSizeBytes(v)
+		return nil
+	case artifactpart.FieldPlatform:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPlatform(v)
+		return nil
+	case artifactpart.FieldTitle:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTitle(v)
+		return nil
+	case artifactpart.FieldParent:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetParent(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ArtifactPart field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ArtifactPartMutation) AddedFields() []string {
+	var fields []string
+	if m.addposition != nil {
+		fields = append(fields, artifactpart.FieldPosition)
+	}
+	if m.addsize_bytes != nil {
+		fields = append(fields, artifactpart.FieldSizeBytes)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ArtifactPartMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case artifactpart.FieldPosition:
+		return m.AddedPosition()
+	case artifactpart.FieldSizeBytes:
+		return m.AddedSizeBytes()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ArtifactPartMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case artifactpart.FieldPosition:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPosition(v)
+		return nil
+	case artifactpart.FieldSizeBytes:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSizeBytes(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ArtifactPart numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ArtifactPartMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(artifactpart.FieldTenantID) {
+		fields = append(fields, artifactpart.FieldTenantID)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ArtifactPartMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ArtifactPartMutation) ClearField(name string) error {
+	switch name {
+	case artifactpart.FieldTenantID:
+		m.ClearTenantID()
+		return nil
+	}
+	return fmt.Errorf("unknown ArtifactPart nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ArtifactPartMutation) ResetField(name string) error {
+	switch name {
+	case artifactpart.FieldArtifactID:
+		m.ResetArtifactID()
+		return nil
+	case artifactpart.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case artifactpart.FieldPosition:
+		m.ResetPosition()
+		return nil
+	case artifactpart.FieldRole:
+		m.ResetRole()
+		return nil
+	case artifactpart.FieldDigest:
+		m.ResetDigest()
+		return nil
+	case artifactpart.FieldMediaType:
+		m.ResetMediaType()
+		return nil
+	case artifactpart.FieldSizeBytes:
+		m.ResetSizeBytes()
+		return nil
+	case artifactpart.FieldPlatform:
+		m.ResetPlatform()
+		return nil
+	case artifactpart.FieldTitle:
+		m.ResetTitle()
+		return nil
+	case artifactpart.FieldParent:
+		m.ResetParent()
+		return nil
+	}
+	return fmt.Errorf("unknown ArtifactPart field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ArtifactPartMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ArtifactPartMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ArtifactPartMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ArtifactPartMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ArtifactPartMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ArtifactPartMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ArtifactPartMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ArtifactPart unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ArtifactPartMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ArtifactPart edge %s", name)
+}
+
+// ArtifactSourceMutation represents an operation that mutates the ArtifactSource nodes in the graph.
+type ArtifactSourceMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *ids.ID
+	tenant_id        *ids.ID
+	name             *string
+	kind             *lifecycle.SourceKind
+	location         *string
+	region           *string
+	signature_policy *lifecycle.SignaturePolicy
+	credential_user  *string
+	credential       *[]byte
+	keeper           *string
+	credential_at    *time.Time
+	disabled_at      *time.Time
+	created_by       *string
+	created_at       *time.Time
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*ArtifactSource, error)
+	predicates       []predicate.ArtifactSource
+}
+
+var _ ent.Mutation = (*ArtifactSourceMutation)(nil)
+
+// artifactsourceOption allows management of the mutation configuration using functional options.
+type artifactsourceOption func(*ArtifactSourceMutation)
+
+// newArtifactSourceMutation creates new mutation for the ArtifactSource entity.
+func newArtifactSourceMutation(c config, op Op, opts ...artifactsourceOption) *ArtifactSourceMutation {
+	m := &ArtifactSourceMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeArtifactSource,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withArtifactSourceID sets the ID field of the mutation.
+func withArtifactSourceID(id ids.ID) artifactsourceOption {
+	return func(m *ArtifactSourceMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ArtifactSource
+		)
+		m.oldValue = func(ctx context.Context) (*ArtifactSource, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ArtifactSource.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withArtifactSource sets the old ArtifactSource of the mutation.
+func withArtifactSource(node *ArtifactSource) artifactsourceOption {
+	return func(m *ArtifactSourceMutation) {
+		m.oldValue = func(context.Context) (*ArtifactSource, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ArtifactSourceMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ArtifactSourceMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ArtifactSource entities.
+func (m *ArtifactSourceMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ArtifactSourceMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ArtifactSourceMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ArtifactSource.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *ArtifactSourceMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *ArtifactSourceMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the ArtifactSource entity.
+// If the ArtifactSource object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSourceMutation) OldTenantID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ClearTenantID clears the value of the "tenant_id" field.
+func (m *ArtifactSourceMutation) ClearTenantID() {
+	m.tenant_id = nil
+	m.clearedFields[artifactsource.FieldTenantID] = struct{}{}
+}
+
+// TenantIDCleared returns if the "tenant_id" field was cleared in this mutation.
+func (m *ArtifactSourceMutation) TenantIDCleared() bool {
+	_, ok := m.clearedFields[artifactsource.FieldTenantID]
+	return ok
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *ArtifactSourceMutation) ResetTenantID() {
+	m.tenant_id = nil
+	delete(m.clearedFields, artifactsource.FieldTenantID)
+}
+
+// SetName sets the "name" field.
+func (m *ArtifactSourceMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *ArtifactSourceMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the ArtifactSource entity.
+// If the ArtifactSource object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSourceMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *ArtifactSourceMutation) ResetName() {
+	m.name = nil
+}
+
+// SetKind sets the "kind" field.
+func (m *ArtifactSourceMutation) SetKind(lk lifecycle.SourceKind) {
+	m.kind = &lk
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *ArtifactSourceMutation) Kind() (r lifecycle.SourceKind, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the ArtifactSource entity.
+// If the ArtifactSource object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSourceMutation) OldKind(ctx context.Context) (v lifecycle.SourceKind, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *ArtifactSourceMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetLocation sets the "location" field.
+func (m *ArtifactSourceMutation) SetLocation(s string) {
+	m.location = &s
+}
+
+// Location returns the value of the "location" field in the mutation.
+func (m *ArtifactSourceMutation) Location() (r string, exists bool) {
+	v := m.location
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLocation returns the old "location" field's value of the ArtifactSource entity.
+// If the ArtifactSource object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSourceMutation) OldLocation(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLocation is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLocation requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLocation: %w", err)
+	}
+	return oldValue.Location, nil
+}
+
+// ResetLocation resets all changes to the "location" field.
+func (m *ArtifactSourceMutation) ResetLocation() {
+	m.location = nil
+}
+
+// SetRegion sets the "region" field.
+func (m *ArtifactSourceMutation) SetRegion(s string) {
+	m.region = &s
+}
+
+// Region returns the value of the "region" field in the mutation.
+func (m *ArtifactSourceMutation) Region() (r string, exists bool) {
+	v := m.region
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRegion returns the old "region" field's value of the ArtifactSource entity.
+// If the ArtifactSource object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSourceMutation) OldRegion(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRegion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRegion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRegion: %w", err)
+	}
+	return oldValue.Region, nil
+}
+
+// ResetRegion resets all changes to the "region" field.
+func (m *ArtifactSourceMutation) ResetRegion() {
+	m.region = nil
+}
+
+// SetSignaturePolicy sets the "signature_policy" field.
+func (m *ArtifactSourceMutation) SetSignaturePolicy(lp lifecycle.SignaturePolicy) {
+	m.signature_policy = &lp
+}
+
+// SignaturePolicy returns the value of the "signature_policy" field in the mutation.
+func (m *ArtifactSourceMutation) SignaturePolicy() (r lifecycle.SignaturePolicy, exists bool) {
+	v := m.signature_policy
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSignaturePolicy returns the old "signature_policy" field's value of the ArtifactSource entity.
+// If the ArtifactSource object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSourceMutation) OldSignaturePolicy(ctx context.Context) (v lifecycle.SignaturePolicy, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSignaturePolicy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSignaturePolicy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSignaturePolicy: %w", err)
+	}
+	return oldValue.SignaturePolicy, nil
+}
+
+// ResetSignaturePolicy resets all changes to the "signature_policy" field.
+func (m *ArtifactSourceMutation) ResetSignaturePolicy() {
+	m.signature_policy = nil
+}
+
+// SetCredentialUser sets the "credential_user" field.
+func (m *ArtifactSourceMutation) SetCredentialUser(s string) {
+	m.credential_user = &s
+}
+
+// CredentialUser returns the value of the "credential_user" field in the mutation.
+func (m *ArtifactSourceMutation) CredentialUser() (r string, exists bool) {
+	v := m.credential_user
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCredentialUser returns the old "credential_user" field's value of the ArtifactSource entity.
+// If the ArtifactSource object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSourceMutation) OldCredentialUser(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCredentialUser is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCredentialUser requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCredentialUser: %w", err)
+	}
+	return oldValue.CredentialUser, nil
+}
+
+// ResetCredentialUser resets all changes to the "credential_user" field.
+func (m *ArtifactSourceMutation) ResetCredentialUser() {
+	m.credential_user = nil
+}
+
+// SetCredential sets the "credential" field.
+func (m *ArtifactSourceMutation) SetCredential(b []byte) {
+	m.credential = &b
+}
+
+// Credential returns the value of the "credential" field in the mutation.
+func (m *ArtifactSourceMutation) Credential() (r []byte, exists bool) {
+	v := m.credential
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCredential returns the old "credential" field's value of the ArtifactSource entity.
+// If the ArtifactSource object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSourceMutation) OldCredential(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCredential is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCredential requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCredential: %w", err)
+	}
+	return oldValue.Credential, nil
+}
+
+// ClearCredential clears the value of the "credential" field.
+func (m *ArtifactSourceMutation) ClearCredential() {
+	m.credential = nil
+	m.clearedFields[artifactsource.FieldCredential] = struct{}{}
+}
+
+// CredentialCleared returns if the "credential" field was cleared in this mutation.
+func (m *ArtifactSourceMutation) CredentialCleared() bool {
+	_, ok := m.clearedFields[artifactsource.FieldCredential]
+	return ok
+}
+
+// ResetCredential resets all changes to the "credential" field.
+func (m *ArtifactSourceMutation) ResetCredential() {
+	m.credential = nil
+	delete(m.clearedFields, artifactsource.FieldCredential)
+}
+
+// SetKeeper sets the "keeper" field.
+func (m *ArtifactSourceMutation) SetKeeper(s string) {
+	m.keeper = &s
+}
+
+// Keeper returns the value of the "keeper" field in the mutation.
+func (m *ArtifactSourceMutation) Keeper() (r string, exists bool) {
+	v := m.keeper
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKeeper returns the old "keeper" field's value of the ArtifactSource entity.
+// If the ArtifactSource object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSourceMutation) OldKeeper(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKeeper is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKeeper requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKeeper: %w", err)
+	}
+	return oldValue.Keeper, nil
+}
+
+// ResetKeeper resets all changes to the "keeper" field.
+func (m *ArtifactSourceMutation) ResetKeeper() {
+	m.keeper = nil
+}
+
+// SetCredentialAt sets the "credential_at" field.
+func (m *ArtifactSourceMutation) SetCredentialAt(t time.Time) {
+	m.credential_at = &t
+}
+
+// CredentialAt returns the value of the "credential_at" field in the mutation.
+func (m *ArtifactSourceMutation) CredentialAt() (r time.Time, exists bool) {
+	v := m.credential_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCredentialAt returns the old "credential_at" field's value of the ArtifactSource entity.
+// If the ArtifactSource object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSourceMutation) OldCredentialAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCredentialAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCredentialAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCredentialAt: %w", err)
+	}
+	return oldValue.CredentialAt, nil
+}
+
+// ClearCredentialAt clears the value of the "credential_at" field.
+func (m *ArtifactSourceMutation) ClearCredentialAt() {
+	m.credential_at = nil
+	m.clearedFields[artifactsource.FieldCredentialAt] = struct{}{}
+}
+
+// CredentialAtCleared returns if the "credential_at" field was cleared in this mutation.
+func (m *ArtifactSourceMutation) CredentialAtCleared() bool {
+	_, ok := m.clearedFields[artifactsource.FieldCredentialAt]
+	return ok
+}
+
+// ResetCredentialAt resets all changes to the "credential_at" field.
+func (m *ArtifactSourceMutation) ResetCredentialAt() {
+	m.credential_at = nil
+	delete(m.clearedFields, artifactsource.FieldCredentialAt)
+}
+
+// SetDisabledAt sets the "disabled_at" field.
+func (m *ArtifactSourceMutation) SetDisabledAt(t time.Time) {
+	m.disabled_at = &t
+}
+
+// DisabledAt returns the value of the "disabled_at" field in the mutation.
+func (m *ArtifactSourceMutation) DisabledAt() (r time.Time, exists bool) {
+	v := m.disabled_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDisabledAt returns the old "disabled_at" field's value of the ArtifactSource entity.
+// If the ArtifactSource object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSourceMutation) OldDisabledAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDisabledAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDisabledAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDisabledAt: %w", err)
+	}
+	return oldValue.DisabledAt, nil
+}
+
+// ClearDisabledAt clears the value of the "disabled_at" field.
+func (m *ArtifactSourceMutation) ClearDisabledAt() {
+	m.disabled_at = nil
+	m.clearedFields[artifactsource.FieldDisabledAt] = struct{}{}
+}
+
+// DisabledAtCleared returns if the "disabled_at" field was cleared in this mutation.
+func (m *ArtifactSourceMutation) DisabledAtCleared() bool {
+	_, ok := m.clearedFields[artifactsource.FieldDisabledAt]
+	return ok
+}
+
+// ResetDisabledAt resets all changes to the "disabled_at" field.
+func (m *ArtifactSourceMutation) ResetDisabledAt() {
+	m.disabled_at = nil
+	delete(m.clearedFields, artifactsource.FieldDisabledAt)
+}
+
+// SetCreatedBy sets the "created_by" field.
+func (m *ArtifactSourceMutation) SetCreatedBy(s string) {
+	m.created_by = &s
+}
+
+// CreatedBy returns the value of the "created_by" field in the mutation.
+func (m *ArtifactSourceMutation) CreatedBy() (r string, exists bool) {
+	v := m.created_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedBy returns the old "created_by" field's value of the ArtifactSource entity.
+// If the ArtifactSource object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSourceMutation) OldCreatedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedBy: %w", err)
+	}
+	return oldValue.CreatedBy, nil
+}
+
+// ResetCreatedBy resets all changes to the "created_by" field.
+func (m *ArtifactSourceMutation) ResetCreatedBy() {
+	m.created_by = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ArtifactSourceMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ArtifactSourceMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the ArtifactSource entity.
+// If the ArtifactSource object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSourceMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ArtifactSourceMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the ArtifactSourceMutation builder.
+func (m *ArtifactSourceMutation) Where(ps ...predicate.ArtifactSource) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ArtifactSourceMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ArtifactSourceMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ArtifactSource, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ArtifactSourceMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ArtifactSourceMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ArtifactSource).
+func (m *ArtifactSourceMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ArtifactSourceMutation) Fields() []string {
+	fields := make([]string, 0, 13)
+	if m.tenant_id != nil {
+		fields = append(fields, artifactsource.FieldTenantID)
+	}
+	if m.name != nil {
+		fields = append(fields, artifactsource.FieldName)
+	}
+	if m.kind != nil {
+		fields = append(fields, artifactsource.FieldKind)
+	}
+	if m.location != nil {
+		fields = append(fields, artifactsource.FieldLocation)
+	}
+	if m.region != nil {
+		fields = append(fields, artifactsource.FieldRegion)
+	}
+	if m.signature_policy != nil {
+		fields = append(fields, artifactsource.FieldSignaturePolicy)
+	}
+	if m.credential_user != nil {
+		fields = append(fields, artifactsource.FieldCredentialUser)
+	}
+	if m.credential != nil {
+		fields = append(fields, artifactsource.FieldCredential)
+	}
+	if m.keeper != nil {
+		fields = append(fields, artifactsource.FieldKeeper)
+	}
+	if m.credential_at != nil {
+		fields = append(fields, artifactsource.FieldCredentialAt)
+	}
+	if m.disabled_at != nil {
+		fields = append(fields, artifactsource.FieldDisabledAt)
+	}
+	if m.created_by != nil {
+		fields = append(fields, artifactsource.FieldCreatedBy)
+	}
+	if m.created_at != nil {
+		fields = append(fields, artifactsource.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ArtifactSourceMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case artifactsource.FieldTenantID:
+		return m.TenantID()
+	case artifactsource.FieldName:
+		return m.Name()
+	case artifactsource.FieldKind:
+		return m.Kind()
+	case artifactsource.FieldLocation:
+		return m.Location()
+	case artifactsource.FieldRegion:
+		return m.Region()
+	case artifactsource.FieldSignaturePolicy:
+		return m.SignaturePolicy()
+	case artifactsource.FieldCredentialUser:
+		return m.CredentialUser()
+	case artifactsource.FieldCredential:
+		return m.Credential()
+	case artifactsource.FieldKeeper:
+		return m.Keeper()
+	case artifactsource.FieldCredentialAt:
+		return m.CredentialAt()
+	case artifactsource.FieldDisabledAt:
+		return m.DisabledAt()
+	case artifactsource.FieldCreatedBy:
+		return m.CreatedBy()
+	case artifactsource.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ArtifactSourceMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case artifactsource.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case artifactsource.FieldName:
+		return m.OldName(ctx)
+	case artifactsource.FieldKind:
+		return m.OldKind(ctx)
+	case artifactsource.FieldLocation:
+		return m.OldLocation(ctx)
+	case artifactsource.FieldRegion:
+		return m.OldRegion(ctx)
+	case artifactsource.FieldSignaturePolicy:
+		return m.OldSignaturePolicy(ctx)
+	case artifactsource.FieldCredentialUser:
+		return m.OldCredentialUser(ctx)
+	case artifactsource.FieldCredential:
+		return m.OldCredential(ctx)
+	case artifactsource.FieldKeeper:
+		return m.OldKeeper(ctx)
+	case artifactsource.FieldCredentialAt:
+		return m.OldCredentialAt(ctx)
+	case artifactsource.FieldDisabledAt:
+		return m.OldDisabledAt(ctx)
+	case artifactsource.FieldCreatedBy:
+		return m.OldCreatedBy(ctx)
+	case artifactsource.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ArtifactSource field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ArtifactSourceMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case artifactsource.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case artifactsource.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case artifactsource.FieldKind:
+		v, ok := value.(lifecycle.SourceKind)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case artifactsource.FieldLocation:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLocation(v)
+		return nil
+	case artifactsource.FieldRegion:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRegion(v)
+		return nil
+	case artifactsource.FieldSignaturePolicy:
+		v, ok := value.(lifecycle.SignaturePolicy)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSignaturePolicy(v)
+		return nil
+	case artifactsource.FieldCredentialUser:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCredentialUser(v)
+		return nil
+	case artifactsource.FieldCredential:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCredential(v)
+		return nil
+	case artifactsource.FieldKeeper:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKeeper(v)
+		return nil
+	case artifactsource.FieldCredentialAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCredentialAt(v)
+		return nil
+	case artifactsource.FieldDisabledAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDisabledAt(v)
+		return nil
+	case artifactsource.FieldCreatedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedBy(v)
+		return nil
+	case artifactsource.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ArtifactSource field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ArtifactSourceMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ArtifactSourceMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ArtifactSourceMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown ArtifactSource numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ArtifactSourceMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(artifactsource.FieldTenantID) {
+		fields = append(fields, artifactsource.FieldTenantID)
+	}
+	if m.FieldCleared(artifactsource.FieldCredential) {
+		fields = append(fields, artifactsource.FieldCredential)
+	}
+	if m.FieldCleared(artifactsource.FieldCredentialAt) {
+		fields = append(fields, artifactsource.FieldCredentialAt)
+	}
+	if m.FieldCleared(artifactsource.FieldDisabledAt) {
+		fields = append(fields, artifactsource.FieldDisabledAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ArtifactSourceMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ArtifactSourceMutation) ClearField(name string) error {
+	switch name {
+	case artifactsource.FieldTenantID:
+		m.ClearTenantID()
+		return nil
+	case artifactsource.FieldCredential:
+		m.ClearCredential()
+		return nil
+	case artifactsource.FieldCredentialAt:
+		m.ClearCredentialAt()
+		return nil
+	case artifactsource.FieldDisabledAt:
+		m.ClearDisabledAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ArtifactSource nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ArtifactSourceMutation) ResetField(name string) error {
+	switch name {
+	case artifactsource.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case artifactsource.FieldName:
+		m.ResetName()
+		return nil
+	case artifactsource.FieldKind:
+		m.ResetKind()
+		return nil
+	case artifactsource.FieldLocation:
+		m.ResetLocation()
+		return nil
+	case artifactsource.FieldRegion:
+		m.ResetRegion()
+		return nil
+	case artifactsource.FieldSignaturePolicy:
+		m.ResetSignaturePolicy()
+		return nil
+	case artifactsource.FieldCredentialUser:
+		m.ResetCredentialUser()
+		return nil
+	case artifactsource.FieldCredential:
+		m.ResetCredential()
+		return nil
+	case artifactsource.FieldKeeper:
+		m.ResetKeeper()
+		return nil
+	case artifactsource.FieldCredentialAt:
+		m.ResetCredentialAt()
+		return nil
+	case artifactsource.FieldDisabledAt:
+		m.ResetDisabledAt()
+		return nil
+	case artifactsource.FieldCreatedBy:
+		m.ResetCreatedBy()
+		return nil
+	case artifactsource.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ArtifactSource field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ArtifactSourceMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ArtifactSourceMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ArtifactSourceMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ArtifactSourceMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ArtifactSourceMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ArtifactSourceMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ArtifactSourceMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ArtifactSource unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ArtifactSourceMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ArtifactSource edge %s", name)
 }
 
 // AuditCheckpointMutation represents an operation that mutates the AuditCheckpoint nodes in the graph.
@@ -16512,25 +19383,31 @@ func (m *LoginCodeMutation) ResetEdge(name string) error {
 // ManifestMutation represents an operation that mutates the Manifest nodes in the graph.
 type ManifestMutation struct {
 	config
-	op             Op
-	typ            string
-	id             *ids.ID
-	app_id         *ids.ID
-	app_slug       *string
-	version        *string
-	display_name   *string
-	summary        *string
-	stage          *lifecycle.Stage
-	digest         *string
-	document       *[]byte
-	adapter_name   *string
-	evidence       *json.RawMessage
-	appendevidence json.RawMessage
-	created_at     *time.Time
-	clearedFields  map[string]struct{}
-	done           bool
-	oldValue       func(context.Context) (*Manifest, error)
-	predicates     []predicate.Manifest
+	op                 Op
+	typ                string
+	id                 *ids.ID
+	app_id             *ids.ID
+	app_slug           *string
+	version            *string
+	display_name       *string
+	summary            *string
+	stage              *lifecycle.Stage
+	digest             *string
+	document           *[]byte
+	adapter_name       *string
+	evidence           *json.RawMessage
+	appendevidence     json.RawMessage
+	artifact_kind      *string
+	canary_percent     *int
+	addcanary_percent  *int
+	canary_started_at  *time.Time
+	canary_halted_at   *time.Time
+	canary_halt_reason *string
+	created_at         *time.Time
+	clearedFields      map[string]struct{}
+	done               bool
+	oldValue           func(context.Context) (*Manifest, error)
+	predicates         []predicate.Manifest
 }
 
 var _ ent.Mutation = (*ManifestMutation)(nil)
@@ -17026,6 +19903,232 @@ func (m *ManifestMutation) ResetEvidence() {
 	delete(m.clearedFields, manifest.FieldEvidence)
 }
 
+// SetArtifactKind sets the "artifact_kind" field.
+func (m *ManifestMutation) SetArtifactKind(s string) {
+	m.artifact_kind = &s
+}
+
+// ArtifactKind returns the value of the "artifact_kind" field in the mutation.
+func (m *ManifestMutation) ArtifactKind() (r string, exists bool) {
+	v := m.artifact_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldArtifactKind returns the old "artifact_kind" field's value of the Manifest entity.
+// If the Manifest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManifestMutation) OldArtifactKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldArtifactKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldArtifactKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldArtifactKind: %w", err)
+	}
+	return oldValue.ArtifactKind, nil
+}
+
+// ResetArtifactKind resets all changes to the "artifact_kind" field.
+func (m *ManifestMutation) ResetArtifactKind() {
+	m.artifact_kind = nil
+}
+
+// SetCanaryPercent sets the "canary_percent" field.
+func (m *ManifestMutation) SetCanaryPercent(i int) {
+	m.canary_percent = &i
+	m.addcanary_percent = nil
+}
+
+// CanaryPercent returns the value of the "canary_percent" field in the mutation.
+func (m *ManifestMutation) CanaryPercent() (r int, exists bool) {
+	v := m.canary_percent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCanaryPercent returns the old "canary_percent" field's value of the Manifest entity.
+// If the Manifest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManifestMutation) OldCanaryPercent(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCanaryPercent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCanaryPercent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCanaryPercent: %w", err)
+	}
+	return oldValue.CanaryPercent, nil
+}
+
+// AddCanaryPercent adds i to the "canary_percent" field.
+func (m *ManifestMutation) AddCanaryPercent(i int) {
+	if m.addcanary_percent != nil {
+		*m.addcanary_percent += i
+	} else {
+		m.addcanary_percent = &i
+	}
+}
+
+// AddedCanaryPercent returns the value that was added to the "canary_percent" field in this mutation.
+func (m *ManifestMutation) AddedCanaryPercent() (r int, exists bool) {
+	v := m.addcanary_percent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCanaryPercent resets all changes to the "canary_percent" field.
+func (m *ManifestMutation) ResetCanaryPercent() {
+	m.canary_percent = nil
+	m.addcanary_percent = nil
+}
+
+// SetCanaryStartedAt sets the "canary_started_at" field.
+func (m *ManifestMutation) SetCanaryStartedAt(t time.Time) {
+	m.canary_started_at = &t
+}
+
+// CanaryStartedAt returns the value of the "canary_started_at" field in the mutation.
+func (m *ManifestMutation) CanaryStartedAt() (r time.Time, exists bool) {
+	v := m.canary_started_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCanaryStartedAt returns the old "canary_started_at" field's value of the Manifest entity.
+// If the Manifest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManifestMutation) OldCanaryStartedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCanaryStartedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCanaryStartedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCanaryStartedAt: %w", err)
+	}
+	return oldValue.CanaryStartedAt, nil
+}
+
+// ClearCanaryStartedAt clears the value of the "canary_started_at" field.
+func (m *ManifestMutation) ClearCanaryStartedAt() {
+	m.canary_started_at = nil
+	m.clearedFields[manifest.FieldCanaryStartedAt] = struct{}{}
+}
+
+// CanaryStartedAtCleared returns if the "canary_started_at" field was cleared in this mutation.
+func (m *ManifestMutation) CanaryStartedAtCleared() bool {
+	_, ok := m.clearedFields[manifest.FieldCanaryStartedAt]
+	return ok
+}
+
+// ResetCanaryStartedAt resets all changes to the "canary_started_at" field.
+func (m *ManifestMutation) ResetCanaryStartedAt() {
+	m.canary_started_at = nil
+	delete(m.clearedFields, manifest.FieldCanaryStartedAt)
+}
+
+// SetCanaryHaltedAt sets the "canary_halted_at" field.
+func (m *ManifestMutation) SetCanaryHaltedAt(t time.Time) {
+	m.canary_halted_at = &t
+}
+
+// CanaryHaltedAt returns the value of the "canary_halted_at" field in the mutation.
+func (m *ManifestMutation) CanaryHaltedAt() (r time.Time, exists bool) {
+	v := m.canary_halted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCanaryHaltedAt returns the old "canary_halted_at" field's value of the Manifest entity.
+// If the Manifest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManifestMutation) OldCanaryHaltedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCanaryHaltedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCanaryHaltedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCanaryHaltedAt: %w", err)
+	}
+	return oldValue.CanaryHaltedAt, nil
+}
+
+// ClearCanaryHaltedAt clears the value of the "canary_halted_at" field.
+func (m *ManifestMutation) ClearCanaryHaltedAt() {
+	m.canary_halted_at = nil
+	m.clearedFields[manifest.FieldCanaryHaltedAt] = struct{}{}
+}
+
+// CanaryHaltedAtCleared returns if the "canary_halted_at" field was cleared in this mutation.
+func (m *ManifestMutation) CanaryHaltedAtCleared() bool {
+	_, ok := m.clearedFields[manifest.FieldCanaryHaltedAt]
+	return ok
+}
+
+// ResetCanaryHaltedAt resets all changes to the "canary_halted_at" field.
+func (m *ManifestMutation) ResetCanaryHaltedAt() {
+	m.canary_halted_at = nil
+	delete(m.clearedFields, manifest.FieldCanaryHaltedAt)
+}
+
+// SetCanaryHaltReason sets the "canary_halt_reason" field.
+func (m *ManifestMutation) SetCanaryHaltReason(s string) {
+	m.canary_halt_reason = &s
+}
+
+// CanaryHaltReason returns the value of the "canary_halt_reason" field in the mutation.
+func (m *ManifestMutation) CanaryHaltReason() (r string, exists bool) {
+	v := m.canary_halt_reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCanaryHaltReason returns the old "canary_halt_reason" field's value of the Manifest entity.
+// If the Manifest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManifestMutation) OldCanaryHaltReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCanaryHaltReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCanaryHaltReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCanaryHaltReason: %w", err)
+	}
+	return oldValue.CanaryHaltReason, nil
+}
+
+// ResetCanaryHaltReason resets all changes to the "canary_halt_reason" field.
+func (m *ManifestMutation) ResetCanaryHaltReason() {
+	m.canary_halt_reason = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *ManifestMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -17096,7 +20199,7 @@ func (m *ManifestMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ManifestMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 16)
 	if m.app_id != nil {
 		fields = append(fields, manifest.FieldAppID)
 	}
@@ -17126,6 +20229,21 @@ func (m *ManifestMutation) Fields() []string {
 	}
 	if m.evidence != nil {
 		fields = append(fields, manifest.FieldEvidence)
+	}
+	if m.artifact_kind != nil {
+		fields = append(fields, manifest.FieldArtifactKind)
+	}
+	if m.canary_percent != nil {
+		fields = append(fields, manifest.FieldCanaryPercent)
+	}
+	if m.canary_started_at != nil {
+		fields = append(fields, manifest.FieldCanaryStartedAt)
+	}
+	if m.canary_halted_at != nil {
+		fields = append(fields, manifest.FieldCanaryHaltedAt)
+	}
+	if m.canary_halt_reason != nil {
+		fields = append(fields, manifest.FieldCanaryHaltReason)
 	}
 	if m.created_at != nil {
 		fields = append(fields, manifest.FieldCreatedAt)
@@ -17158,6 +20276,16 @@ func (m *ManifestMutation) Field(name string) (ent.Value, bool) {
 		return m.AdapterName()
 	case manifest.FieldEvidence:
 		return m.Evidence()
+	case manifest.FieldArtifactKind:
+		return m.ArtifactKind()
+	case manifest.FieldCanaryPercent:
+		return m.CanaryPercent()
+	case manifest.FieldCanaryStartedAt:
+		return m.CanaryStartedAt()
+	case manifest.FieldCanaryHaltedAt:
+		return m.CanaryHaltedAt()
+	case manifest.FieldCanaryHaltReason:
+		return m.CanaryHaltReason()
 	case manifest.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -17189,6 +20317,16 @@ func (m *ManifestMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldAdapterName(ctx)
 	case manifest.FieldEvidence:
 		return m.OldEvidence(ctx)
+	case manifest.FieldArtifactKind:
+		return m.OldArtifactKind(ctx)
+	case manifest.FieldCanaryPercent:
+		return m.OldCanaryPercent(ctx)
+	case manifest.FieldCanaryStartedAt:
+		return m.OldCanaryStartedAt(ctx)
+	case manifest.FieldCanaryHaltedAt:
+		return m.OldCanaryHaltedAt(ctx)
+	case manifest.FieldCanaryHaltReason:
+		return m.OldCanaryHaltReason(ctx)
 	case manifest.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -17270,6 +20408,41 @@ func (m *ManifestMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetEvidence(v)
 		return nil
+	case manifest.FieldArtifactKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetArtifactKind(v)
+		return nil
+	case manifest.FieldCanaryPercent:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCanaryPercent(v)
+		return nil
+	case manifest.FieldCanaryStartedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCanaryStartedAt(v)
+		return nil
+	case manifest.FieldCanaryHaltedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCanaryHaltedAt(v)
+		return nil
+	case manifest.FieldCanaryHaltReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCanaryHaltReason(v)
+		return nil
 	case manifest.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -17284,13 +20457,21 @@ func (m *ManifestMutation) SetField(name string, value ent.Value) error {
 // AddedFields returns all numeric fields that were incremented/decremented during
 // this mutation.
 func (m *ManifestMutation) AddedFields() []string {
-	return nil
+	var fields []string
+	if m.addcanary_percent != nil {
+		fields = append(fields, manifest.FieldCanaryPercent)
+	}
+	return fields
 }
 
 // AddedField returns the numeric value that was incremented/decremented on a field
 // with the given name. The second boolean return value indicates that this field
 // was not set, or was not defined in the schema.
 func (m *ManifestMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case manifest.FieldCanaryPercent:
+		return m.AddedCanaryPercent()
+	}
 	return nil, false
 }
 
@@ -17299,6 +20480,13 @@ func (m *ManifestMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *ManifestMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case manifest.FieldCanaryPercent:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCanaryPercent(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Manifest numeric field %s", name)
 }
@@ -17309,6 +20497,12 @@ func (m *ManifestMutation) ClearedFields() []string {
 	var fields []string
 	if m.FieldCleared(manifest.FieldEvidence) {
 		fields = append(fields, manifest.FieldEvidence)
+	}
+	if m.FieldCleared(manifest.FieldCanaryStartedAt) {
+		fields = append(fields, manifest.FieldCanaryStartedAt)
+	}
+	if m.FieldCleared(manifest.FieldCanaryHaltedAt) {
+		fields = append(fields, manifest.FieldCanaryHaltedAt)
 	}
 	return fields
 }
@@ -17326,6 +20520,12 @@ func (m *ManifestMutation) ClearField(name string) error {
 	switch name {
 	case manifest.FieldEvidence:
 		m.ClearEvidence()
+		return nil
+	case manifest.FieldCanaryStartedAt:
+		m.ClearCanaryStartedAt()
+		return nil
+	case manifest.FieldCanaryHaltedAt:
+		m.ClearCanaryHaltedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown Manifest nullable field %s", name)
@@ -17364,6 +20564,21 @@ func (m *ManifestMutation) ResetField(name string) error {
 		return nil
 	case manifest.FieldEvidence:
 		m.ResetEvidence()
+		return nil
+	case manifest.FieldArtifactKind:
+		m.ResetArtifactKind()
+		return nil
+	case manifest.FieldCanaryPercent:
+		m.ResetCanaryPercent()
+		return nil
+	case manifest.FieldCanaryStartedAt:
+		m.ResetCanaryStartedAt()
+		return nil
+	case manifest.FieldCanaryHaltedAt:
+		m.ResetCanaryHaltedAt()
+		return nil
+	case manifest.FieldCanaryHaltReason:
+		m.ResetCanaryHaltReason()
 		return nil
 	case manifest.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -20480,6 +23695,10 @@ type NodeTaskMutation struct {
 	addtimeout_seconds *int
 	exit_code          *int
 	addexit_code       *int
+	progress_done      *int64
+	addprogress_done   *int64
+	progress_total     *int64
+	addprogress_total  *int64
 	result             *json.RawMessage
 	appendresult       json.RawMessage
 	message            *string
@@ -21219,6 +24438,118 @@ func (m *NodeTaskMutation) ResetExitCode() {
 	delete(m.clearedFields, nodetask.FieldExitCode)
 }
 
+// SetProgressDone sets the "progress_done" field.
+func (m *NodeTaskMutation) SetProgressDone(i int64) {
+	m.progress_done = &i
+	m.addprogress_done = nil
+}
+
+// ProgressDone returns the value of the "progress_done" field in the mutation.
+func (m *NodeTaskMutation) ProgressDone() (r int64, exists bool) {
+	v := m.progress_done
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProgressDone returns the old "progress_done" field's value of the NodeTask entity.
+// If the NodeTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NodeTaskMutation) OldProgressDone(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProgressDone is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProgressDone requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProgressDone: %w", err)
+	}
+	return oldValue.ProgressDone, nil
+}
+
+// AddProgressDone adds i to the "progress_done" field.
+func (m *NodeTaskMutation) AddProgressDone(i int64) {
+	if m.addprogress_done != nil {
+		*m.addprogress_done += i
+	} else {
+		m.addprogress_done = &i
+	}
+}
+
+// AddedProgressDone returns the value that was added to the "progress_done" field in this mutation.
+func (m *NodeTaskMutation) AddedProgressDone() (r int64, exists bool) {
+	v := m.addprogress_done
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProgressDone resets all changes to the "progress_done" field.
+func (m *NodeTaskMutation) ResetProgressDone() {
+	m.progress_done = nil
+	m.addprogress_done = nil
+}
+
+// SetProgressTotal sets the "progress_total" field.
+func (m *NodeTaskMutation) SetProgressTotal(i int64) {
+	m.progress_total = &i
+	m.addprogress_total = nil
+}
+
+// ProgressTotal returns the value of the "progress_total" field in the mutation.
+func (m *NodeTaskMutation) ProgressTotal() (r int64, exists bool) {
+	v := m.progress_total
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProgressTotal returns the old "progress_total" field's value of the NodeTask entity.
+// If the NodeTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NodeTaskMutation) OldProgressTotal(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProgressTotal is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProgressTotal requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProgressTotal: %w", err)
+	}
+	return oldValue.ProgressTotal, nil
+}
+
+// AddProgressTotal adds i to the "progress_total" field.
+func (m *NodeTaskMutation) AddProgressTotal(i int64) {
+	if m.addprogress_total != nil {
+		*m.addprogress_total += i
+	} else {
+		m.addprogress_total = &i
+	}
+}
+
+// AddedProgressTotal returns the value that was added to the "progress_total" field in this mutation.
+func (m *NodeTaskMutation) AddedProgressTotal() (r int64, exists bool) {
+	v := m.addprogress_total
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProgressTotal resets all changes to the "progress_total" field.
+func (m *NodeTaskMutation) ResetProgressTotal() {
+	m.progress_total = nil
+	m.addprogress_total = nil
+}
+
 // SetResult sets the "result" field.
 func (m *NodeTaskMutation) SetResult(jm json.RawMessage) {
 	m.result = &jm
@@ -21596,7 +24927,7 @@ func (m *NodeTaskMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NodeTaskMutation) Fields() []string {
-	fields := make([]string, 0, 22)
+	fields := make([]string, 0, 24)
 	if m.tenant_id != nil {
 		fields = append(fields, nodetask.FieldTenantID)
 	}
@@ -21638,6 +24969,12 @@ func (m *NodeTaskMutation) Fields() []string {
 	}
 	if m.exit_code != nil {
 		fields = append(fields, nodetask.FieldExitCode)
+	}
+	if m.progress_done != nil {
+		fields = append(fields, nodetask.FieldProgressDone)
+	}
+	if m.progress_total != nil {
+		fields = append(fields, nodetask.FieldProgressTotal)
 	}
 	if m.result != nil {
 		fields = append(fields, nodetask.FieldResult)
@@ -21699,6 +25036,10 @@ func (m *NodeTaskMutation) Field(name string) (ent.Value, bool) {
 		return m.TimeoutSeconds()
 	case nodetask.FieldExitCode:
 		return m.ExitCode()
+	case nodetask.FieldProgressDone:
+		return m.ProgressDone()
+	case nodetask.FieldProgressTotal:
+		return m.ProgressTotal()
 	case nodetask.FieldResult:
 		return m.Result()
 	case nodetask.FieldMessage:
@@ -21752,6 +25093,10 @@ func (m *NodeTaskMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldTimeoutSeconds(ctx)
 	case nodetask.FieldExitCode:
 		return m.OldExitCode(ctx)
+	case nodetask.FieldProgressDone:
+		return m.OldProgressDone(ctx)
+	case nodetask.FieldProgressTotal:
+		return m.OldProgressTotal(ctx)
 	case nodetask.FieldResult:
 		return m.OldResult(ctx)
 	case nodetask.FieldMessage:
@@ -21875,6 +25220,20 @@ func (m *NodeTaskMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetExitCode(v)
 		return nil
+	case nodetask.FieldProgressDone:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProgressDone(v)
+		return nil
+	case nodetask.FieldProgressTotal:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProgressTotal(v)
+		return nil
 	case nodetask.FieldResult:
 		v, ok := value.(json.RawMessage)
 		if !ok {
@@ -21948,6 +25307,12 @@ func (m *NodeTaskMutation) AddedFields() []string {
 	if m.addexit_code != nil {
 		fields = append(fields, nodetask.FieldExitCode)
 	}
+	if m.addprogress_done != nil {
+		fields = append(fields, nodetask.FieldProgressDone)
+	}
+	if m.addprogress_total != nil {
+		fields = append(fields, nodetask.FieldProgressTotal)
+	}
 	return fields
 }
 
@@ -21962,6 +25327,10 @@ func (m *NodeTaskMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedTimeoutSeconds()
 	case nodetask.FieldExitCode:
 		return m.AddedExitCode()
+	case nodetask.FieldProgressDone:
+		return m.AddedProgressDone()
+	case nodetask.FieldProgressTotal:
+		return m.AddedProgressTotal()
 	}
 	return nil, false
 }
@@ -21991,6 +25360,20 @@ func (m *NodeTaskMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddExitCode(v)
+		return nil
+	case nodetask.FieldProgressDone:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProgressDone(v)
+		return nil
+	case nodetask.FieldProgressTotal:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProgressTotal(v)
 		return nil
 	}
 	return fmt.Errorf("unknown NodeTask numeric field %s", name)
@@ -22099,6 +25482,12 @@ func (m *NodeTaskMutation) ResetField(name string) error {
 		return nil
 	case nodetask.FieldExitCode:
 		m.ResetExitCode()
+		return nil
+	case nodetask.FieldProgressDone:
+		m.ResetProgressDone()
+		return nil
+	case nodetask.FieldProgressTotal:
+		m.ResetProgressTotal()
 		return nil
 	case nodetask.FieldResult:
 		m.ResetResult()
@@ -29098,6 +32487,1724 @@ func (m *ProjectMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Project edge %s", name)
 }
 
+// PromotionMutation represents an operation that mutates the Promotion nodes in the graph.
+type PromotionMutation struct {
+	config
+	op                Op
+	typ               string
+	id                *ids.ID
+	object_id         *ids.ID
+	tenant_id         *ids.ID
+	from_stage        *lifecycle.Stage
+	to_stage          *lifecycle.Stage
+	canary_percent    *int
+	addcanary_percent *int
+	reason            *string
+	actor_kind        *string
+	actor_id          *string
+	actor_name        *string
+	created_at        *time.Time
+	clearedFields     map[string]struct{}
+	done              bool
+	oldValue          func(context.Context) (*Promotion, error)
+	predicates        []predicate.Promotion
+}
+
+var _ ent.Mutation = (*PromotionMutation)(nil)
+
+// promotionOption allows management of the mutation configuration using functional options.
+type promotionOption func(*PromotionMutation)
+
+// newPromotionMutation creates new mutation for the Promotion entity.
+func newPromotionMutation(c config, op Op, opts ...promotionOption) *PromotionMutation {
+	m := &PromotionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypePromotion,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withPromotionID sets the ID field of the mutation.
+func withPromotionID(id ids.ID) promotionOption {
+	return func(m *PromotionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Promotion
+		)
+		m.oldValue = func(ctx context.Context) (*Promotion, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Promotion.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withPromotion sets the old Promotion of the mutation.
+func withPromotion(node *Promotion) promotionOption {
+	return func(m *PromotionMutation) {
+		m.oldValue = func(context.Context) (*Promotion, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m PromotionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m PromotionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Promotion entities.
+func (m *PromotionMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *PromotionMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *PromotionMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Promotion.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetObjectID sets the "object_id" field.
+func (m *PromotionMutation) SetObjectID(i ids.ID) {
+	m.object_id = &i
+}
+
+// ObjectID returns the value of the "object_id" field in the mutation.
+func (m *PromotionMutation) ObjectID() (r ids.ID, exists bool) {
+	v := m.object_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldObjectID returns the old "object_id" field's value of the Promotion entity.
+// If the Promotion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionMutation) OldObjectID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldObjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldObjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldObjectID: %w", err)
+	}
+	return oldValue.ObjectID, nil
+}
+
+// ResetObjectID resets all changes to the "object_id" field.
+func (m *PromotionMutation) ResetObjectID() {
+	m.object_id = nil
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *PromotionMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *PromotionMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the Promotion entity.
+// If the Promotion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionMutation) OldTenantID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ClearTenantID clears the value of the "tenant_id" field.
+func (m *PromotionMutation) ClearTenantID() {
+	m.tenant_id = nil
+	m.clearedFields[promotion.FieldTenantID] = struct{}{}
+}
+
+// TenantIDCleared returns if the "tenant_id" field was cleared in this mutation.
+func (m *PromotionMutation) TenantIDCleared() bool {
+	_, ok := m.clearedFields[promotion.FieldTenantID]
+	return ok
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *PromotionMutation) ResetTenantID() {
+	m.tenant_id = nil
+	delete(m.clearedFields, promotion.FieldTenantID)
+}
+
+// SetFromStage sets the "from_stage" field.
+func (m *PromotionMutation) SetFromStage(l lifecycle.Stage) {
+	m.from_stage = &l
+}
+
+// FromStage returns the value of the "from_stage" field in the mutation.
+func (m *PromotionMutation) FromStage() (r lifecycle.Stage, exists bool) {
+	v := m.from_stage
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFromStage returns the old "from_stage" field's value of the Promotion entity.
+// If the Promotion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionMutation) OldFromStage(ctx context.Context) (v lifecycle.Stage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFromStage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFromStage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFromStage: %w", err)
+	}
+	return oldValue.FromStage, nil
+}
+
+// ResetFromStage resets all changes to the "from_stage" field.
+func (m *PromotionMutation) ResetFromStage() {
+	m.from_stage = nil
+}
+
+// SetToStage sets the "to_stage" field.
+func (m *PromotionMutation) SetToStage(l lifecycle.Stage) {
+	m.to_stage = &l
+}
+
+// ToStage returns the value of the "to_stage" field in the mutation.
+func (m *PromotionMutation) ToStage() (r lifecycle.Stage, exists bool) {
+	v := m.to_stage
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldToStage returns the old "to_stage" field's value of the Promotion entity.
+// If the Promotion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionMutation) OldToStage(ctx context.Context) (v lifecycle.Stage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldToStage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldToStage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldToStage: %w", err)
+	}
+	return oldValue.ToStage, nil
+}
+
+// ResetToStage resets all changes to the "to_stage" field.
+func (m *PromotionMutation) ResetToStage() {
+	m.to_stage = nil
+}
+
+// SetCanaryPercent sets the "canary_percent" field.
+func (m *PromotionMutation) SetCanaryPercent(i int) {
+	m.canary_percent = &i
+	m.addcanary_percent = nil
+}
+
+// CanaryPercent returns the value of the "canary_percent" field in the mutation.
+func (m *PromotionMutation) CanaryPercent() (r int, exists bool) {
+	v := m.canary_percent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCanaryPercent returns the old "canary_percent" field's value of the Promotion entity.
+// If the Promotion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionMutation) OldCanaryPercent(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCanaryPercent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCanaryPercent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCanaryPercent: %w", err)
+	}
+	return oldValue.CanaryPercent, nil
+}
+
+// AddCanaryPercent adds i to the "canary_percent" field.
+func (m *PromotionMutation) AddCanaryPercent(i int) {
+	if m.addcanary_percent != nil {
+		*m.addcanary_percent += i
+	} else {
+		m.addcanary_percent = &i
+	}
+}
+
+// AddedCanaryPercent returns the value that was added to the "canary_percent" field in this mutation.
+func (m *PromotionMutation) AddedCanaryPercent() (r int, exists bool) {
+	v := m.addcanary_percent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearCanaryPercent clears the value of the "canary_percent" field.
+func (m *PromotionMutation) ClearCanaryPercent() {
+	m.canary_percent = nil
+	m.addcanary_percent = nil
+	m.clearedFields[promotion.FieldCanaryPercent] = struct{}{}
+}
+
+// CanaryPercentCleared returns if the "canary_percent" field was cleared in this mutation.
+func (m *PromotionMutation) CanaryPercentCleared() bool {
+	_, ok := m.clearedFields[promotion.FieldCanaryPercent]
+	return ok
+}
+
+// ResetCanaryPercent resets all changes to the "canary_percent" field.
+func (m *PromotionMutation) ResetCanaryPercent() {
+	m.canary_percent = nil
+	m.addcanary_percent = nil
+	delete(m.clearedFields, promotion.FieldCanaryPercent)
+}
+
+// SetReason sets the "reason" field.
+func (m *PromotionMutation) SetReason(s string) {
+	m.reason = &s
+}
+
+// Reason returns the value of the "reason" field in the mutation.
+func (m *PromotionMutation) Reason() (r string, exists bool) {
+	v := m.reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReason returns the old "reason" field's value of the Promotion entity.
+// If the Promotion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionMutation) OldReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReason: %w", err)
+	}
+	return oldValue.Reason, nil
+}
+
+// ResetReason resets all changes to the "reason" field.
+func (m *PromotionMutation) ResetReason() {
+	m.reason = nil
+}
+
+// SetActorKind sets the "actor_kind" field.
+func (m *PromotionMutation) SetActorKind(s string) {
+	m.actor_kind = &s
+}
+
+// ActorKind returns the value of the "actor_kind" field in the mutation.
+func (m *PromotionMutation) ActorKind() (r string, exists bool) {
+	v := m.actor_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorKind returns the old "actor_kind" field's value of the Promotion entity.
+// If the Promotion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionMutation) OldActorKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorKind: %w", err)
+	}
+	return oldValue.ActorKind, nil
+}
+
+// ResetActorKind resets all changes to the "actor_kind" field.
+func (m *PromotionMutation) ResetActorKind() {
+	m.actor_kind = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *PromotionMutation) SetActorID(s string) {
+	m.actor_id = &s
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *PromotionMutation) ActorID() (r string, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the Promotion entity.
+// If the Promotion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionMutation) OldActorID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *PromotionMutation) ResetActorID() {
+	m.actor_id = nil
+}
+
+// SetActorName sets the "actor_name" field.
+func (m *PromotionMutation) SetActorName(s string) {
+	m.actor_name = &s
+}
+
+// ActorName returns the value of the "actor_name" field in the mutation.
+func (m *PromotionMutation) ActorName() (r string, exists bool) {
+	v := m.actor_name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorName returns the old "actor_name" field's value of the Promotion entity.
+// If the Promotion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionMutation) OldActorName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorName: %w", err)
+	}
+	return oldValue.ActorName, nil
+}
+
+// ResetActorName resets all changes to the "actor_name" field.
+func (m *PromotionMutation) ResetActorName() {
+	m.actor_name = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *PromotionMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *PromotionMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Promotion entity.
+// If the Promotion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *PromotionMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the PromotionMutation builder.
+func (m *PromotionMutation) Where(ps ...predicate.Promotion) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the PromotionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *PromotionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Promotion, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *PromotionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *PromotionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Promotion).
+func (m *PromotionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *PromotionMutation) Fields() []string {
+	fields := make([]string, 0, 10)
+	if m.object_id != nil {
+		fields = append(fields, promotion.FieldObjectID)
+	}
+	if m.tenant_id != nil {
+		fields = append(fields, promotion.FieldTenantID)
+	}
+	if m.from_stage != nil {
+		fields = append(fields, promotion.FieldFromStage)
+	}
+	if m.to_stage != nil {
+		fields = append(fields, promotion.FieldToStage)
+	}
+	if m.canary_percent != nil {
+		fields = append(fields, promotion.FieldCanaryPercent)
+	}
+	if m.reason != nil {
+		fields = append(fields, promotion.FieldReason)
+	}
+	if m.actor_kind != nil {
+		fields = append(fields, promotion.FieldActorKind)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, promotion.FieldActorID)
+	}
+	if m.actor_name != nil {
+		fields = append(fields, promotion.FieldActorName)
+	}
+	if m.created_at != nil {
+		fields = append(fields, promotion.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *PromotionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case promotion.FieldObjectID:
+		return m.ObjectID()
+	case promotion.FieldTenantID:
+		return m.TenantID()
+	case promotion.FieldFromStage:
+		return m.FromStage()
+	case promotion.FieldToStage:
+		return m.ToStage()
+	case promotion.FieldCanaryPercent:
+		return m.CanaryPercent()
+	case promotion.FieldReason:
+		return m.Reason()
+	case promotion.FieldActorKind:
+		return m.ActorKind()
+	case promotion.FieldActorID:
+		return m.ActorID()
+	case promotion.FieldActorName:
+		return m.ActorName()
+	case promotion.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *PromotionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case promotion.FieldObjectID:
+		return m.OldObjectID(ctx)
+	case promotion.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case promotion.FieldFromStage:
+		return m.OldFromStage(ctx)
+	case promotion.FieldToStage:
+		return m.OldToStage(ctx)
+	case promotion.FieldCanaryPercent:
+		return m.OldCanaryPercent(ctx)
+	case promotion.FieldReason:
+		return m.OldReason(ctx)
+	case promotion.FieldActorKind:
+		return m.OldActorKind(ctx)
+	case promotion.FieldActorID:
+		return m.OldActorID(ctx)
+	case promotion.FieldActorName:
+		return m.OldActorName(ctx)
+	case promotion.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Promotion field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PromotionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case promotion.FieldObjectID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetObjectID(v)
+		return nil
+	case promotion.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case promotion.FieldFromStage:
+		v, ok := value.(lifecycle.Stage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFromStage(v)
+		return nil
+	case promotion.FieldToStage:
+		v, ok := value.(lifecycle.Stage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetToStage(v)
+		return nil
+	case promotion.FieldCanaryPercent:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCanaryPercent(v)
+		return nil
+	case promotion.FieldReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReason(v)
+		return nil
+	case promotion.FieldActorKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorKind(v)
+		return nil
+	case promotion.FieldActorID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case promotion.FieldActorName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorName(v)
+		return nil
+	case promotion.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Promotion field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *PromotionMutation) AddedFields() []string {
+	var fields []string
+	if m.addcanary_percent != nil {
+		fields = append(fields, promotion.FieldCanaryPercent)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *PromotionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case promotion.FieldCanaryPercent:
+		return m.AddedCanaryPercent()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PromotionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case promotion.FieldCanaryPercent:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCanaryPercent(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Promotion numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *PromotionMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(promotion.FieldTenantID) {
+		fields = append(fields, promotion.FieldTenantID)
+	}
+	if m.FieldCleared(promotion.FieldCanaryPercent) {
+		fields = append(fields, promotion.FieldCanaryPercent)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *PromotionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *PromotionMutation) ClearField(name string) error {
+	switch name {
+	case promotion.FieldTenantID:
+		m.ClearTenantID()
+		return nil
+	case promotion.FieldCanaryPercent:
+		m.ClearCanaryPercent()
+		return nil
+	}
+	return fmt.Errorf("unknown Promotion nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *PromotionMutation) ResetField(name string) error {
+	switch name {
+	case promotion.FieldObjectID:
+		m.ResetObjectID()
+		return nil
+	case promotion.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case promotion.FieldFromStage:
+		m.ResetFromStage()
+		return nil
+	case promotion.FieldToStage:
+		m.ResetToStage()
+		return nil
+	case promotion.FieldCanaryPercent:
+		m.ResetCanaryPercent()
+		return nil
+	case promotion.FieldReason:
+		m.ResetReason()
+		return nil
+	case promotion.FieldActorKind:
+		m.ResetActorKind()
+		return nil
+	case promotion.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case promotion.FieldActorName:
+		m.ResetActorName()
+		return nil
+	case promotion.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Promotion field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *PromotionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *PromotionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *PromotionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *PromotionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *PromotionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *PromotionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *PromotionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Promotion unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *PromotionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Promotion edge %s", name)
+}
+
+// PromotionEvidenceMutation represents an operation that mutates the PromotionEvidence nodes in the graph.
+type PromotionEvidenceMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *ids.ID
+	manifest_id   *ids.ID
+	tenant_id     *ids.ID
+	kind          *lifecycle.EvidenceKind
+	digest        *string
+	report        *[]byte
+	summary       *json.RawMessage
+	appendsummary json.RawMessage
+	passed        *bool
+	submitted_by  *string
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*PromotionEvidence, error)
+	predicates    []predicate.PromotionEvidence
+}
+
+var _ ent.Mutation = (*PromotionEvidenceMutation)(nil)
+
+// promotionevidenceOption allows management of the mutation configuration using functional options.
+type promotionevidenceOption func(*PromotionEvidenceMutation)
+
+// newPromotionEvidenceMutation creates new mutation for the PromotionEvidence entity.
+func newPromotionEvidenceMutation(c config, op Op, opts ...promotionevidenceOption) *PromotionEvidenceMutation {
+	m := &PromotionEvidenceMutation{
+		config:        c,
+		op:            op,
+		typ:           TypePromotionEvidence,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withPromotionEvidenceID sets the ID field of the mutation.
+func withPromotionEvidenceID(id ids.ID) promotionevidenceOption {
+	return func(m *PromotionEvidenceMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *PromotionEvidence
+		)
+		m.oldValue = func(ctx context.Context) (*PromotionEvidence, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().PromotionEvidence.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withPromotionEvidence sets the old PromotionEvidence of the mutation.
+func withPromotionEvidence(node *PromotionEvidence) promotionevidenceOption {
+	return func(m *PromotionEvidenceMutation) {
+		m.oldValue = func(context.Context) (*PromotionEvidence, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m PromotionEvidenceMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m PromotionEvidenceMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of PromotionEvidence entities.
+func (m *PromotionEvidenceMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *PromotionEvidenceMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *PromotionEvidenceMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().PromotionEvidence.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetManifestID sets the "manifest_id" field.
+func (m *PromotionEvidenceMutation) SetManifestID(i ids.ID) {
+	m.manifest_id = &i
+}
+
+// ManifestID returns the value of the "manifest_id" field in the mutation.
+func (m *PromotionEvidenceMutation) ManifestID() (r ids.ID, exists bool) {
+	v := m.manifest_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldManifestID returns the old "manifest_id" field's value of the PromotionEvidence entity.
+// If the PromotionEvidence object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionEvidenceMutation) OldManifestID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldManifestID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldManifestID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldManifestID: %w", err)
+	}
+	return oldValue.ManifestID, nil
+}
+
+// ResetManifestID resets all changes to the "manifest_id" field.
+func (m *PromotionEvidenceMutation) ResetManifestID() {
+	m.manifest_id = nil
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *PromotionEvidenceMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *PromotionEvidenceMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the PromotionEvidence entity.
+// If the PromotionEvidence object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionEvidenceMutation) OldTenantID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ClearTenantID clears the value of the "tenant_id" field.
+func (m *PromotionEvidenceMutation) ClearTenantID() {
+	m.tenant_id = nil
+	m.clearedFields[promotionevidence.FieldTenantID] = struct{}{}
+}
+
+// TenantIDCleared returns if the "tenant_id" field was cleared in this mutation.
+func (m *PromotionEvidenceMutation) TenantIDCleared() bool {
+	_, ok := m.clearedFields[promotionevidence.FieldTenantID]
+	return ok
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *PromotionEvidenceMutation) ResetTenantID() {
+	m.tenant_id = nil
+	delete(m.clearedFields, promotionevidence.FieldTenantID)
+}
+
+// SetKind sets the "kind" field.
+func (m *PromotionEvidenceMutation) SetKind(lk lifecycle.EvidenceKind) {
+	m.kind = &lk
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *PromotionEvidenceMutation) Kind() (r lifecycle.EvidenceKind, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the PromotionEvidence entity.
+// If the PromotionEvidence object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionEvidenceMutation) OldKind(ctx context.Context) (v lifecycle.EvidenceKind, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *PromotionEvidenceMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetDigest sets the "digest" field.
+func (m *PromotionEvidenceMutation) SetDigest(s string) {
+	m.digest = &s
+}
+
+// Digest returns the value of the "digest" field in the mutation.
+func (m *PromotionEvidenceMutation) Digest() (r string, exists bool) {
+	v := m.digest
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDigest returns the old "digest" field's value of the PromotionEvidence entity.
+// If the PromotionEvidence object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionEvidenceMutation) OldDigest(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDigest is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDigest requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDigest: %w", err)
+	}
+	return oldValue.Digest, nil
+}
+
+// ResetDigest resets all changes to the "digest" field.
+func (m *PromotionEvidenceMutation) ResetDigest() {
+	m.digest = nil
+}
+
+// SetReport sets the "report" field.
+func (m *PromotionEvidenceMutation) SetReport(b []byte) {
+	m.report = &b
+}
+
+// Report returns the value of the "report" field in the mutation.
+func (m *PromotionEvidenceMutation) Report() (r []byte, exists bool) {
+	v := m.report
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReport returns the old "report" field's value of the PromotionEvidence entity.
+// If the PromotionEvidence object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionEvidenceMutation) OldReport(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReport is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReport requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReport: %w", err)
+	}
+	return oldValue.Report, nil
+}
+
+// ResetReport resets all changes to the "report" field.
+func (m *PromotionEvidenceMutation) ResetReport() {
+	m.report = nil
+}
+
+// SetSummary sets the "summary" field.
+func (m *PromotionEvidenceMutation) SetSummary(jm json.RawMessage) {
+	m.summary = &jm
+	m.appendsummary = nil
+}
+
+// Summary returns the value of the "summary" field in the mutation.
+func (m *PromotionEvidenceMutation) Summary() (r json.RawMessage, exists bool) {
+	v := m.summary
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSummary returns the old "summary" field's value of the PromotionEvidence entity.
+// If the PromotionEvidence object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionEvidenceMutation) OldSummary(ctx context.Context) (v json.RawMessage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSummary is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSummary requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSummary: %w", err)
+	}
+	return oldValue.Summary, nil
+}
+
+// AppendSummary adds jm to the "summary" field.
+func (m *PromotionEvidenceMutation) AppendSummary(jm json.RawMessage) {
+	m.appendsummary = append(m.appendsummary, jm...)
+}
+
+// AppendedSummary returns the list of values that were appended to the "summary" field in this mutation.
+func (m *PromotionEvidenceMutation) AppendedSummary() (json.RawMessage, bool) {
+	if len(m.appendsummary) == 0 {
+		return nil, false
+	}
+	return m.appendsummary, true
+}
+
+// ClearSummary clears the value of the "summary" field.
+func (m *PromotionEvidenceMutation) ClearSummary() {
+	m.summary = nil
+	m.appendsummary = nil
+	m.clearedFields[promotionevidence.FieldSummary] = struct{}{}
+}
+
+// SummaryCleared returns if the "summary" field was cleared in this mutation.
+func (m *PromotionEvidenceMutation) SummaryCleared() bool {
+	_, ok := m.clearedFields[promotionevidence.FieldSummary]
+	return ok
+}
+
+// ResetSummary resets all changes to the "summary" field.
+func (m *PromotionEvidenceMutation) ResetSummary() {
+	m.summary = nil
+	m.appendsummary = nil
+	delete(m.clearedFields, promotionevidence.FieldSummary)
+}
+
+// SetPassed sets the "passed" field.
+func (m *PromotionEvidenceMutation) SetPassed(b bool) {
+	m.passed = &b
+}
+
+// Passed returns the value of the "passed" field in the mutation.
+func (m *PromotionEvidenceMutation) Passed() (r bool, exists bool) {
+	v := m.passed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPassed returns the old "passed" field's value of the PromotionEvidence entity.
+// If the PromotionEvidence object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionEvidenceMutation) OldPassed(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPassed is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPassed requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPassed: %w", err)
+	}
+	return oldValue.Passed, nil
+}
+
+// ResetPassed resets all changes to the "passed" field.
+func (m *PromotionEvidenceMutation) ResetPassed() {
+	m.passed = nil
+}
+
+// SetSubmittedBy sets the "submitted_by" field.
+func (m *PromotionEvidenceMutation) SetSubmittedBy(s string) {
+	m.submitted_by = &s
+}
+
+// SubmittedBy returns the value of the "submitted_by" field in the mutation.
+func (m *PromotionEvidenceMutation) SubmittedBy() (r string, exists bool) {
+	v := m.submitted_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubmittedBy returns the old "submitted_by" field's value of the PromotionEvidence entity.
+// If the PromotionEvidence object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionEvidenceMutation) OldSubmittedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubmittedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubmittedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubmittedBy: %w", err)
+	}
+	return oldValue.SubmittedBy, nil
+}
+
+// ResetSubmittedBy resets all changes to the "submitted_by" field.
+func (m *PromotionEvidenceMutation) ResetSubmittedBy() {
+	m.submitted_by = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *PromotionEvidenceMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *PromotionEvidenceMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the PromotionEvidence entity.
+// If the PromotionEvidence object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionEvidenceMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *PromotionEvidenceMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the PromotionEvidenceMutation builder.
+func (m *PromotionEvidenceMutation) Where(ps ...predicate.PromotionEvidence) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the PromotionEvidenceMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *PromotionEvidenceMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.PromotionEvidence, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *PromotionEvidenceMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *PromotionEvidenceMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (PromotionEvidence).
+func (m *PromotionEvidenceMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *PromotionEvidenceMutation) Fields() []string {
+	fields := make([]string, 0, 9)
+	if m.manifest_id != nil {
+		fields = append(fields, promotionevidence.FieldManifestID)
+	}
+	if m.tenant_id != nil {
+		fields = append(fields, promotionevidence.FieldTenantID)
+	}
+	if m.kind != nil {
+		fields = append(fields, promotionevidence.FieldKind)
+	}
+	if m.digest != nil {
+		fields = append(fields, promotionevidence.FieldDigest)
+	}
+	if m.report != nil {
+		fields = append(fields, promotionevidence.FieldReport)
+	}
+	if m.summary != nil {
+		fields = append(fields, promotionevidence.FieldSummary)
+	}
+	if m.passed != nil {
+		fields = append(fields, promotionevidence.FieldPassed)
+	}
+	if m.submitted_by != nil {
+		fields = append(fields, promotionevidence.FieldSubmittedBy)
+	}
+	if m.created_at != nil {
+		fields = append(fields, promotionevidence.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *PromotionEvidenceMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case promotionevidence.FieldManifestID:
+		return m.ManifestID()
+	case promotionevidence.FieldTenantID:
+		return m.TenantID()
+	case promotionevidence.FieldKind:
+		return m.Kind()
+	case promotionevidence.FieldDigest:
+		return m.Digest()
+	case promotionevidence.FieldReport:
+		return m.Report()
+	case promotionevidence.FieldSummary:
+		return m.Summary()
+	case promotionevidence.FieldPassed:
+		return m.Passed()
+	case promotionevidence.FieldSubmittedBy:
+		return m.SubmittedBy()
+	case promotionevidence.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *PromotionEvidenceMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case promotionevidence.FieldManifestID:
+		return m.OldManifestID(ctx)
+	case promotionevidence.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case promotionevidence.FieldKind:
+		return m.OldKind(ctx)
+	case promotionevidence.FieldDigest:
+		return m.OldDigest(ctx)
+	case promotionevidence.FieldReport:
+		return m.OldReport(ctx)
+	case promotionevidence.FieldSummary:
+		return m.OldSummary(ctx)
+	case promotionevidence.FieldPassed:
+		return m.OldPassed(ctx)
+	case promotionevidence.FieldSubmittedBy:
+		return m.OldSubmittedBy(ctx)
+	case promotionevidence.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown PromotionEvidence field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PromotionEvidenceMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case promotionevidence.FieldManifestID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetManifestID(v)
+		return nil
+	case promotionevidence.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case promotionevidence.FieldKind:
+		v, ok := value.(lifecycle.EvidenceKind)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case promotionevidence.FieldDigest:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDigest(v)
+		return nil
+	case promotionevidence.FieldReport:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReport(v)
+		return nil
+	case promotionevidence.FieldSummary:
+		v, ok := value.(json.RawMessage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSummary(v)
+		return nil
+	case promotionevidence.FieldPassed:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPassed(v)
+		return nil
+	case promotionevidence.FieldSubmittedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubmittedBy(v)
+		return nil
+	case promotionevidence.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PromotionEvidence field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *PromotionEvidenceMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *PromotionEvidenceMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PromotionEvidenceMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown PromotionEvidence numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *PromotionEvidenceMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(promotionevidence.FieldTenantID) {
+		fields = append(fields, promotionevidence.FieldTenantID)
+	}
+	if m.FieldCleared(promotionevidence.FieldSummary) {
+		fields = append(fields, promotionevidence.FieldSummary)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *PromotionEvidenceMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *PromotionEvidenceMutation) ClearField(name string) error {
+	switch name {
+	case promotionevidence.FieldTenantID:
+		m.ClearTenantID()
+		return nil
+	case promotionevidence.FieldSummary:
+		m.ClearSummary()
+		return nil
+	}
+	return fmt.Errorf("unknown PromotionEvidence nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *PromotionEvidenceMutation) ResetField(name string) error {
+	switch name {
+	case promotionevidence.FieldManifestID:
+		m.ResetManifestID()
+		return nil
+	case promotionevidence.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case promotionevidence.FieldKind:
+		m.ResetKind()
+		return nil
+	case promotionevidence.FieldDigest:
+		m.ResetDigest()
+		return nil
+	case promotionevidence.FieldReport:
+		m.ResetReport()
+		return nil
+	case promotionevidence.FieldSummary:
+		m.ResetSummary()
+		return nil
+	case promotionevidence.FieldPassed:
+		m.ResetPassed()
+		return nil
+	case promotionevidence.FieldSubmittedBy:
+		m.ResetSubmittedBy()
+		return nil
+	case promotionevidence.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown PromotionEvidence field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *PromotionEvidenceMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *PromotionEvidenceMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *PromotionEvidenceMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *PromotionEvidenceMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *PromotionEvidenceMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *PromotionEvidenceMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *PromotionEvidenceMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown PromotionEvidence unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *PromotionEvidenceMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown PromotionEvidence edge %s", name)
+}
+
 // RoleBindingMutation represents an operation that mutates the RoleBinding nodes in the graph.
 type RoleBindingMutation struct {
 	config
@@ -34735,6 +39842,992 @@ func (m *SessionMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *SessionMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Session edge %s", name)
+}
+
+// SignerKeyMutation represents an operation that mutates the SignerKey nodes in the graph.
+type SignerKeyMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *ids.ID
+	source_id     *ids.ID
+	tenant_id     *ids.ID
+	name          *string
+	public_key    *string
+	fingerprint   *string
+	algorithm     *string
+	valid_from    *time.Time
+	valid_until   *time.Time
+	revoked_at    *time.Time
+	revoke_reason *string
+	created_by    *string
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*SignerKey, error)
+	predicates    []predicate.SignerKey
+}
+
+var _ ent.Mutation = (*SignerKeyMutation)(nil)
+
+// signerkeyOption allows management of the mutation configuration using functional options.
+type signerkeyOption func(*SignerKeyMutation)
+
+// newSignerKeyMutation creates new mutation for the SignerKey entity.
+func newSignerKeyMutation(c config, op Op, opts ...signerkeyOption) *SignerKeyMutation {
+	m := &SignerKeyMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSignerKey,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSignerKeyID sets the ID field of the mutation.
+func withSignerKeyID(id ids.ID) signerkeyOption {
+	return func(m *SignerKeyMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *SignerKey
+		)
+		m.oldValue = func(ctx context.Context) (*SignerKey, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().SignerKey.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSignerKey sets the old SignerKey of the mutation.
+func withSignerKey(node *SignerKey) signerkeyOption {
+	return func(m *SignerKeyMutation) {
+		m.oldValue = func(context.Context) (*SignerKey, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SignerKeyMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SignerKeyMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of SignerKey entities.
+func (m *SignerKeyMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SignerKeyMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SignerKeyMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().SignerKey.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetSourceID sets the "source_id" field.
+func (m *SignerKeyMutation) SetSourceID(i ids.ID) {
+	m.source_id = &i
+}
+
+// SourceID returns the value of the "source_id" field in the mutation.
+func (m *SignerKeyMutation) SourceID() (r ids.ID, exists bool) {
+	v := m.source_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSourceID returns the old "source_id" field's value of the SignerKey entity.
+// If the SignerKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SignerKeyMutation) OldSourceID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSourceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSourceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSourceID: %w", err)
+	}
+	return oldValue.SourceID, nil
+}
+
+// ResetSourceID resets all changes to the "source_id" field.
+func (m *SignerKeyMutation) ResetSourceID() {
+	m.source_id = nil
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *SignerKeyMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *SignerKeyMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the SignerKey entity.
+// If the SignerKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SignerKeyMutation) OldTenantID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ClearTenantID clears the value of the "tenant_id" field.
+func (m *SignerKeyMutation) ClearTenantID() {
+	m.tenant_id = nil
+	m.clearedFields[signerkey.FieldTenantID] = struct{}{}
+}
+
+// TenantIDCleared returns if the "tenant_id" field was cleared in this mutation.
+func (m *SignerKeyMutation) TenantIDCleared() bool {
+	_, ok := m.clearedFields[signerkey.FieldTenantID]
+	return ok
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *SignerKeyMutation) ResetTenantID() {
+	m.tenant_id = nil
+	delete(m.clearedFields, signerkey.FieldTenantID)
+}
+
+// SetName sets the "name" field.
+func (m *SignerKeyMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *SignerKeyMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the SignerKey entity.
+// If the SignerKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SignerKeyMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *SignerKeyMutation) ResetName() {
+	m.name = nil
+}
+
+// SetPublicKey sets the "public_key" field.
+func (m *SignerKeyMutation) SetPublicKey(s string) {
+	m.public_key = &s
+}
+
+// PublicKey returns the value of the "public_key" field in the mutation.
+func (m *SignerKeyMutation) PublicKey() (r string, exists bool) {
+	v := m.public_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPublicKey returns the old "public_key" field's value of the SignerKey entity.
+// If the SignerKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SignerKeyMutation) OldPublicKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPublicKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPublicKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPublicKey: %w", err)
+	}
+	return oldValue.PublicKey, nil
+}
+
+// ResetPublicKey resets all changes to the "public_key" field.
+func (m *SignerKeyMutation) ResetPublicKey() {
+	m.public_key = nil
+}
+
+// SetFingerprint sets the "fingerprint" field.
+func (m *SignerKeyMutation) SetFingerprint(s string) {
+	m.fingerprint = &s
+}
+
+// Fingerprint returns the value of the "fingerprint" field in the mutation.
+func (m *SignerKeyMutation) Fingerprint() (r string, exists bool) {
+	v := m.fingerprint
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFingerprint returns the old "fingerprint" field's value of the SignerKey entity.
+// If the SignerKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SignerKeyMutation) OldFingerprint(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFingerprint is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFingerprint requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFingerprint: %w", err)
+	}
+	return oldValue.Fingerprint, nil
+}
+
+// ResetFingerprint resets all changes to the "fingerprint" field.
+func (m *SignerKeyMutation) ResetFingerprint() {
+	m.fingerprint = nil
+}
+
+// SetAlgorithm sets the "algorithm" field.
+func (m *SignerKeyMutation) SetAlgorithm(s string) {
+	m.algorithm = &s
+}
+
+// Algorithm returns the value of the "algorithm" field in the mutation.
+func (m *SignerKeyMutation) Algorithm() (r string, exists bool) {
+	v := m.algorithm
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAlgorithm returns the old "algorithm" field's value of the SignerKey entity.
+// If the SignerKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SignerKeyMutation) OldAlgorithm(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAlgorithm is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAlgorithm requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAlgorithm: %w", err)
+	}
+	return oldValue.Algorithm, nil
+}
+
+// ResetAlgorithm resets all changes to the "algorithm" field.
+func (m *SignerKeyMutation) ResetAlgorithm() {
+	m.algorithm = nil
+}
+
+// SetValidFrom sets the "valid_from" field.
+func (m *SignerKeyMutation) SetValidFrom(t time.Time) {
+	m.valid_from = &t
+}
+
+// ValidFrom returns the value of the "valid_from" field in the mutation.
+func (m *SignerKeyMutation) ValidFrom() (r time.Time, exists bool) {
+	v := m.valid_from
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldValidFrom returns the old "valid_from" field's value of the SignerKey entity.
+// If the SignerKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SignerKeyMutation) OldValidFrom(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldValidFrom is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldValidFrom requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldValidFrom: %w", err)
+	}
+	return oldValue.ValidFrom, nil
+}
+
+// ResetValidFrom resets all changes to the "valid_from" field.
+func (m *SignerKeyMutation) ResetValidFrom() {
+	m.valid_from = nil
+}
+
+// SetValidUntil sets the "valid_until" field.
+func (m *SignerKeyMutation) SetValidUntil(t time.Time) {
+	m.valid_until = &t
+}
+
+// ValidUntil returns the value of the "valid_until" field in the mutation.
+func (m *SignerKeyMutation) ValidUntil() (r time.Time, exists bool) {
+	v := m.valid_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldValidUntil returns the old "valid_until" field's value of the SignerKey entity.
+// If the SignerKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SignerKeyMutation) OldValidUntil(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldValidUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldValidUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldValidUntil: %w", err)
+	}
+	return oldValue.ValidUntil, nil
+}
+
+// ClearValidUntil clears the value of the "valid_until" field.
+func (m *SignerKeyMutation) ClearValidUntil() {
+	m.valid_until = nil
+	m.clearedFields[signerkey.FieldValidUntil] = struct{}{}
+}
+
+// ValidUntilCleared returns if the "valid_until" field was cleared in this mutation.
+func (m *SignerKeyMutation) ValidUntilCleared() bool {
+	_, ok := m.clearedFields[signerkey.FieldValidUntil]
+	return ok
+}
+
+// ResetValidUntil resets all changes to the "valid_until" field.
+func (m *SignerKeyMutation) ResetValidUntil() {
+	m.valid_until = nil
+	delete(m.clearedFields, signerkey.FieldValidUntil)
+}
+
+// SetRevokedAt sets the "revoked_at" field.
+func (m *SignerKeyMutation) SetRevokedAt(t time.Time) {
+	m.revoked_at = &t
+}
+
+// RevokedAt returns the value of the "revoked_at" field in the mutation.
+func (m *SignerKeyMutation) RevokedAt() (r time.Time, exists bool) {
+	v := m.revoked_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRevokedAt returns the old "revoked_at" field's value of the SignerKey entity.
+// If the SignerKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SignerKeyMutation) OldRevokedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRevokedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRevokedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRevokedAt: %w", err)
+	}
+	return oldValue.RevokedAt, nil
+}
+
+// ClearRevokedAt clears the value of the "revoked_at" field.
+func (m *SignerKeyMutation) ClearRevokedAt() {
+	m.revoked_at = nil
+	m.clearedFields[signerkey.FieldRevokedAt] = struct{}{}
+}
+
+// RevokedAtCleared returns if the "revoked_at" field was cleared in this mutation.
+func (m *SignerKeyMutation) RevokedAtCleared() bool {
+	_, ok := m.clearedFields[signerkey.FieldRevokedAt]
+	return ok
+}
+
+// ResetRevokedAt resets all changes to the "revoked_at" field.
+func (m *SignerKeyMutation) ResetRevokedAt() {
+	m.revoked_at = nil
+	delete(m.clearedFields, signerkey.FieldRevokedAt)
+}
+
+// SetRevokeReason sets the "revoke_reason" field.
+func (m *SignerKeyMutation) SetRevokeReason(s string) {
+	m.revoke_reason = &s
+}
+
+// RevokeReason returns the value of the "revoke_reason" field in the mutation.
+func (m *SignerKeyMutation) RevokeReason() (r string, exists bool) {
+	v := m.revoke_reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRevokeReason returns the old "revoke_reason" field's value of the SignerKey entity.
+// If the SignerKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SignerKeyMutation) OldRevokeReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRevokeReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRevokeReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRevokeReason: %w", err)
+	}
+	return oldValue.RevokeReason, nil
+}
+
+// ResetRevokeReason resets all changes to the "revoke_reason" field.
+func (m *SignerKeyMutation) ResetRevokeReason() {
+	m.revoke_reason = nil
+}
+
+// SetCreatedBy sets the "created_by" field.
+func (m *SignerKeyMutation) SetCreatedBy(s string) {
+	m.created_by = &s
+}
+
+// CreatedBy returns the value of the "created_by" field in the mutation.
+func (m *SignerKeyMutation) CreatedBy() (r string, exists bool) {
+	v := m.created_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedBy returns the old "created_by" field's value of the SignerKey entity.
+// If the SignerKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SignerKeyMutation) OldCreatedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedBy: %w", err)
+	}
+	return oldValue.CreatedBy, nil
+}
+
+// ResetCreatedBy resets all changes to the "created_by" field.
+func (m *SignerKeyMutation) ResetCreatedBy() {
+	m.created_by = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *SignerKeyMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *SignerKeyMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the SignerKey entity.
+// If the SignerKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SignerKeyMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *SignerKeyMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the SignerKeyMutation builder.
+func (m *SignerKeyMutation) Where(ps ...predicate.SignerKey) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SignerKeyMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SignerKeyMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.SignerKey, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SignerKeyMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SignerKeyMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (SignerKey).
+func (m *SignerKeyMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SignerKeyMutation) Fields() []string {
+	fields := make([]string, 0, 12)
+	if m.source_id != nil {
+		fields = append(fields, signerkey.FieldSourceID)
+	}
+	if m.tenant_id != nil {
+		fields = append(fields, signerkey.FieldTenantID)
+	}
+	if m.name != nil {
+		fields = append(fields, signerkey.FieldName)
+	}
+	if m.public_key != nil {
+		fields = append(fields, signerkey.FieldPublicKey)
+	}
+	if m.fingerprint != nil {
+		fields = append(fields, signerkey.FieldFingerprint)
+	}
+	if m.algorithm != nil {
+		fields = append(fields, signerkey.FieldAlgorithm)
+	}
+	if m.valid_from != nil {
+		fields = append(fields, signerkey.FieldValidFrom)
+	}
+	if m.valid_until != nil {
+		fields = append(fields, signerkey.FieldValidUntil)
+	}
+	if m.revoked_at != nil {
+		fields = append(fields, signerkey.FieldRevokedAt)
+	}
+	if m.revoke_reason != nil {
+		fields = append(fields, signerkey.FieldRevokeReason)
+	}
+	if m.created_by != nil {
+		fields = append(fields, signerkey.FieldCreatedBy)
+	}
+	if m.created_at != nil {
+		fields = append(fields, signerkey.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SignerKeyMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case signerkey.FieldSourceID:
+		return m.SourceID()
+	case signerkey.FieldTenantID:
+		return m.TenantID()
+	case signerkey.FieldName:
+		return m.Name()
+	case signerkey.FieldPublicKey:
+		return m.PublicKey()
+	case signerkey.FieldFingerprint:
+		return m.Fingerprint()
+	case signerkey.FieldAlgorithm:
+		return m.Algorithm()
+	case signerkey.FieldValidFrom:
+		return m.ValidFrom()
+	case signerkey.FieldValidUntil:
+		return m.ValidUntil()
+	case signerkey.FieldRevokedAt:
+		return m.RevokedAt()
+	case signerkey.FieldRevokeReason:
+		return m.RevokeReason()
+	case signerkey.FieldCreatedBy:
+		return m.CreatedBy()
+	case signerkey.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SignerKeyMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case signerkey.FieldSourceID:
+		return m.OldSourceID(ctx)
+	case signerkey.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case signerkey.FieldName:
+		return m.OldName(ctx)
+	case signerkey.FieldPublicKey:
+		return m.OldPublicKey(ctx)
+	case signerkey.FieldFingerprint:
+		return m.OldFingerprint(ctx)
+	case signerkey.FieldAlgorithm:
+		return m.OldAlgorithm(ctx)
+	case signerkey.FieldValidFrom:
+		return m.OldValidFrom(ctx)
+	case signerkey.FieldValidUntil:
+		return m.OldValidUntil(ctx)
+	case signerkey.FieldRevokedAt:
+		return m.OldRevokedAt(ctx)
+	case signerkey.FieldRevokeReason:
+		return m.OldRevokeReason(ctx)
+	case signerkey.FieldCreatedBy:
+		return m.OldCreatedBy(ctx)
+	case signerkey.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown SignerKey field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SignerKeyMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case signerkey.FieldSourceID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSourceID(v)
+		return nil
+	case signerkey.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case signerkey.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case signerkey.FieldPublicKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPublicKey(v)
+		return nil
+	case signerkey.FieldFingerprint:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFingerprint(v)
+		return nil
+	case signerkey.FieldAlgorithm:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAlgorithm(v)
+		return nil
+	case signerkey.FieldValidFrom:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetValidFrom(v)
+		return nil
+	case signerkey.FieldValidUntil:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetValidUntil(v)
+		return nil
+	case signerkey.FieldRevokedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRevokedAt(v)
+		return nil
+	case signerkey.FieldRevokeReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRevokeReason(v)
+		return nil
+	case signerkey.FieldCreatedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedBy(v)
+		return nil
+	case signerkey.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SignerKey field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SignerKeyMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SignerKeyMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SignerKeyMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown SignerKey numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SignerKeyMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(signerkey.FieldTenantID) {
+		fields = append(fields, signerkey.FieldTenantID)
+	}
+	if m.FieldCleared(signerkey.FieldValidUntil) {
+		fields = append(fields, signerkey.FieldValidUntil)
+	}
+	if m.FieldCleared(signerkey.FieldRevokedAt) {
+		fields = append(fields, signerkey.FieldRevokedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SignerKeyMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SignerKeyMutation) ClearField(name string) error {
+	switch name {
+	case signerkey.FieldTenantID:
+		m.ClearTenantID()
+		return nil
+	case signerkey.FieldValidUntil:
+		m.ClearValidUntil()
+		return nil
+	case signerkey.FieldRevokedAt:
+		m.ClearRevokedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown SignerKey nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SignerKeyMutation) ResetField(name string) error {
+	switch name {
+	case signerkey.FieldSourceID:
+		m.ResetSourceID()
+		return nil
+	case signerkey.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case signerkey.FieldName:
+		m.ResetName()
+		return nil
+	case signerkey.FieldPublicKey:
+		m.ResetPublicKey()
+		return nil
+	case signerkey.FieldFingerprint:
+		m.ResetFingerprint()
+		return nil
+	case signerkey.FieldAlgorithm:
+		m.ResetAlgorithm()
+		return nil
+	case signerkey.FieldValidFrom:
+		m.ResetValidFrom()
+		return nil
+	case signerkey.FieldValidUntil:
+		m.ResetValidUntil()
+		return nil
+	case signerkey.FieldRevokedAt:
+		m.ResetRevokedAt()
+		return nil
+	case signerkey.FieldRevokeReason:
+		m.ResetRevokeReason()
+		return nil
+	case signerkey.FieldCreatedBy:
+		m.ResetCreatedBy()
+		return nil
+	case signerkey.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown SignerKey field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SignerKeyMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SignerKeyMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SignerKeyMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SignerKeyMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SignerKeyMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SignerKeyMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SignerKeyMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown SignerKey unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SignerKeyMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown SignerKey edge %s", name)
 }
 
 // TenantMutation represents an operation that mutates the Tenant nodes in the graph.

@@ -49,6 +49,10 @@ type NodeTask struct {
 	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
 	// ExitCode holds the value of the "exit_code" field.
 	ExitCode *int `json:"exit_code,omitempty"`
+	// how much of it is done, in bytes
+	ProgressDone int64 `json:"progress_done,omitempty"`
+	// how much there is to do, in bytes; 0 when it is not told
+	ProgressTotal int64 `json:"progress_total,omitempty"`
 	// what it found
 	Result json.RawMessage `json:"result,omitempty"`
 	// for a person
@@ -77,7 +81,7 @@ func (*NodeTask) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case nodetask.FieldCancelRequested:
 			values[i] = new(sql.NullBool)
-		case nodetask.FieldFence, nodetask.FieldTimeoutSeconds, nodetask.FieldExitCode:
+		case nodetask.FieldFence, nodetask.FieldTimeoutSeconds, nodetask.FieldExitCode, nodetask.FieldProgressDone, nodetask.FieldProgressTotal:
 			values[i] = new(sql.NullInt64)
 		case nodetask.FieldID, nodetask.FieldTenantID, nodetask.FieldProjectID, nodetask.FieldInstanceID, nodetask.FieldMemberID, nodetask.FieldNodeID, nodetask.FieldOperationID, nodetask.FieldKind, nodetask.FieldState, nodetask.FieldMessage, nodetask.FieldStdout, nodetask.FieldStderr, nodetask.FieldIdempotencyKey:
 			values[i] = new(sql.NullString)
@@ -191,6 +195,18 @@ func (_m *NodeTask) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ExitCode = new(int)
 				*_m.ExitCode = int(value.Int64)
+			}
+		case nodetask.FieldProgressDone:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field progress_done", values[i])
+			} else if value.Valid {
+				_m.ProgressDone = value.Int64
+			}
+		case nodetask.FieldProgressTotal:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field progress_total", values[i])
+			} else if value.Valid {
+				_m.ProgressTotal = value.Int64
 			}
 		case nodetask.FieldResult:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -325,6 +341,12 @@ func (_m *NodeTask) String() string {
 		builder.WriteString("exit_code=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
+	builder.WriteString(", ")
+	builder.WriteString("progress_done=")
+	builder.WriteString(fmt.Sprintf("%v", _m.ProgressDone))
+	builder.WriteString(", ")
+	builder.WriteString("progress_total=")
+	builder.WriteString(fmt.Sprintf("%v", _m.ProgressTotal))
 	builder.WriteString(", ")
 	builder.WriteString("result=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Result))

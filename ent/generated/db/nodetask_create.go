@@ -139,6 +139,34 @@ func (_c *NodeTaskCreate) SetNillableExitCode(v *int) *NodeTaskCreate {
 	return _c
 }
 
+// SetProgressDone sets the "progress_done" field.
+func (_c *NodeTaskCreate) SetProgressDone(v int64) *NodeTaskCreate {
+	_c.mutation.SetProgressDone(v)
+	return _c
+}
+
+// SetNillableProgressDone sets the "progress_done" field if the given value is not nil.
+func (_c *NodeTaskCreate) SetNillableProgressDone(v *int64) *NodeTaskCreate {
+	if v != nil {
+		_c.SetProgressDone(*v)
+	}
+	return _c
+}
+
+// SetProgressTotal sets the "progress_total" field.
+func (_c *NodeTaskCreate) SetProgressTotal(v int64) *NodeTaskCreate {
+	_c.mutation.SetProgressTotal(v)
+	return _c
+}
+
+// SetNillableProgressTotal sets the "progress_total" field if the given value is not nil.
+func (_c *NodeTaskCreate) SetNillableProgressTotal(v *int64) *NodeTaskCreate {
+	if v != nil {
+		_c.SetProgressTotal(*v)
+	}
+	return _c
+}
+
 // SetResult sets the "result" field.
 func (_c *NodeTaskCreate) SetResult(v json.RawMessage) *NodeTaskCreate {
 	_c.mutation.SetResult(v)
@@ -284,6 +312,14 @@ func (_c *NodeTaskCreate) defaults() {
 		v := nodetask.DefaultCancelRequested
 		_c.mutation.SetCancelRequested(v)
 	}
+	if _, ok := _c.mutation.ProgressDone(); !ok {
+		v := nodetask.DefaultProgressDone
+		_c.mutation.SetProgressDone(v)
+	}
+	if _, ok := _c.mutation.ProgressTotal(); !ok {
+		v := nodetask.DefaultProgressTotal
+		_c.mutation.SetProgressTotal(v)
+	}
 	if _, ok := _c.mutation.Message(); !ok {
 		v := nodetask.DefaultMessage
 		_c.mutation.SetMessage(v)
@@ -346,6 +382,12 @@ func (_c *NodeTaskCreate) check() error {
 	}
 	if _, ok := _c.mutation.TimeoutSeconds(); !ok {
 		return &ValidationError{Name: "timeout_seconds", err: errors.New(`db: missing required field "NodeTask.timeout_seconds"`)}
+	}
+	if _, ok := _c.mutation.ProgressDone(); !ok {
+		return &ValidationError{Name: "progress_done", err: errors.New(`db: missing required field "NodeTask.progress_done"`)}
+	}
+	if _, ok := _c.mutation.ProgressTotal(); !ok {
+		return &ValidationError{Name: "progress_total", err: errors.New(`db: missing required field "NodeTask.progress_total"`)}
 	}
 	if _, ok := _c.mutation.Message(); !ok {
 		return &ValidationError{Name: "message", err: errors.New(`db: missing required field "NodeTask.message"`)}
@@ -452,6 +494,14 @@ func (_c *NodeTaskCreate) createSpec() (*NodeTask, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ExitCode(); ok {
 		_spec.SetField(nodetask.FieldExitCode, field.TypeInt, value)
 		_node.ExitCode = &value
+	}
+	if value, ok := _c.mutation.ProgressDone(); ok {
+		_spec.SetField(nodetask.FieldProgressDone, field.TypeInt64, value)
+		_node.ProgressDone = value
+	}
+	if value, ok := _c.mutation.ProgressTotal(); ok {
+		_spec.SetField(nodetask.FieldProgressTotal, field.TypeInt64, value)
+		_node.ProgressTotal = value
 	}
 	if value, ok := _c.mutation.Result(); ok {
 		_spec.SetField(nodetask.FieldResult, field.TypeJSON, value)

@@ -229,6 +229,48 @@ func (_u *NodeTaskUpdate) ClearExitCode() *NodeTaskUpdate {
 	return _u
 }
 
+// SetProgressDone sets the "progress_done" field.
+func (_u *NodeTaskUpdate) SetProgressDone(v int64) *NodeTaskUpdate {
+	_u.mutation.ResetProgressDone()
+	_u.mutation.SetProgressDone(v)
+	return _u
+}
+
+// SetNillableProgressDone sets the "progress_done" field if the given value is not nil.
+func (_u *NodeTaskUpdate) SetNillableProgressDone(v *int64) *NodeTaskUpdate {
+	if v != nil {
+		_u.SetProgressDone(*v)
+	}
+	return _u
+}
+
+// AddProgressDone adds value to the "progress_done" field.
+func (_u *NodeTaskUpdate) AddProgressDone(v int64) *NodeTaskUpdate {
+	_u.mutation.AddProgressDone(v)
+	return _u
+}
+
+// SetProgressTotal sets the "progress_total" field.
+func (_u *NodeTaskUpdate) SetProgressTotal(v int64) *NodeTaskUpdate {
+	_u.mutation.ResetProgressTotal()
+	_u.mutation.SetProgressTotal(v)
+	return _u
+}
+
+// SetNillableProgressTotal sets the "progress_total" field if the given value is not nil.
+func (_u *NodeTaskUpdate) SetNillableProgressTotal(v *int64) *NodeTaskUpdate {
+	if v != nil {
+		_u.SetProgressTotal(*v)
+	}
+	return _u
+}
+
+// AddProgressTotal adds value to the "progress_total" field.
+func (_u *NodeTaskUpdate) AddProgressTotal(v int64) *NodeTaskUpdate {
+	_u.mutation.AddProgressTotal(v)
+	return _u
+}
+
 // SetResult sets the "result" field.
 func (_u *NodeTaskUpdate) SetResult(v json.RawMessage) *NodeTaskUpdate {
 	_u.mutation.SetResult(v)
@@ -460,6 +502,18 @@ func (_u *NodeTaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.ExitCodeCleared() {
 		_spec.ClearField(nodetask.FieldExitCode, field.TypeInt)
+	}
+	if value, ok := _u.mutation.ProgressDone(); ok {
+		_spec.SetField(nodetask.FieldProgressDone, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedProgressDone(); ok {
+		_spec.AddField(nodetask.FieldProgressDone, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.ProgressTotal(); ok {
+		_spec.SetField(nodetask.FieldProgressTotal, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedProgressTotal(); ok {
+		_spec.AddField(nodetask.FieldProgressTotal, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.Result(); ok {
 		_spec.SetField(nodetask.FieldResult, field.TypeJSON, value)
@@ -710,6 +764,48 @@ func (_u *NodeTaskUpdateOne) AddExitCode(v int) *NodeTaskUpdateOne {
 // ClearExitCode clears the value of the "exit_code" field.
 func (_u *NodeTaskUpdateOne) ClearExitCode() *NodeTaskUpdateOne {
 	_u.mutation.ClearExitCode()
+	return _u
+}
+
+// SetProgressDone sets the "progress_done" field.
+func (_u *NodeTaskUpdateOne) SetProgressDone(v int64) *NodeTaskUpdateOne {
+	_u.mutation.ResetProgressDone()
+	_u.mutation.SetProgressDone(v)
+	return _u
+}
+
+// SetNillableProgressDone sets the "progress_done" field if the given value is not nil.
+func (_u *NodeTaskUpdateOne) SetNillableProgressDone(v *int64) *NodeTaskUpdateOne {
+	if v != nil {
+		_u.SetProgressDone(*v)
+	}
+	return _u
+}
+
+// AddProgressDone adds value to the "progress_done" field.
+func (_u *NodeTaskUpdateOne) AddProgressDone(v int64) *NodeTaskUpdateOne {
+	_u.mutation.AddProgressDone(v)
+	return _u
+}
+
+// SetProgressTotal sets the "progress_total" field.
+func (_u *NodeTaskUpdateOne) SetProgressTotal(v int64) *NodeTaskUpdateOne {
+	_u.mutation.ResetProgressTotal()
+	_u.mutation.SetProgressTotal(v)
+	return _u
+}
+
+// SetNillableProgressTotal sets the "progress_total" field if the given value is not nil.
+func (_u *NodeTaskUpdateOne) SetNillableProgressTotal(v *int64) *NodeTaskUpdateOne {
+	if v != nil {
+		_u.SetProgressTotal(*v)
+	}
+	return _u
+}
+
+// AddProgressTotal adds value to the "progress_total" field.
+func (_u *NodeTaskUpdateOne) AddProgressTotal(v int64) *NodeTaskUpdateOne {
+	_u.mutation.AddProgressTotal(v)
 	return _u
 }
 
@@ -974,6 +1070,18 @@ func (_u *NodeTaskUpdateOne) sqlSave(ctx context.Context) (_node *NodeTask, err 
 	}
 	if _u.mutation.ExitCodeCleared() {
 		_spec.ClearField(nodetask.FieldExitCode, field.TypeInt)
+	}
+	if value, ok := _u.mutation.ProgressDone(); ok {
+		_spec.SetField(nodetask.FieldProgressDone, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedProgressDone(); ok {
+		_spec.AddField(nodetask.FieldProgressDone, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.ProgressTotal(); ok {
+		_spec.SetField(nodetask.FieldProgressTotal, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedProgressTotal(); ok {
+		_spec.AddField(nodetask.FieldProgressTotal, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.Result(); ok {
 		_spec.SetField(nodetask.FieldResult, field.TypeJSON, value)

@@ -28,6 +28,18 @@ func (Artifact) IsNode() {}
 // GetID is the object's global id.
 func (n Artifact) GetID() ids.ID { return n.ID }
 
+// IsNode marks ArtifactPart as an object with a global id.
+func (ArtifactPart) IsNode() {}
+
+// GetID is the object's global id.
+func (n ArtifactPart) GetID() ids.ID { return n.ID }
+
+// IsNode marks ArtifactSource as an object with a global id.
+func (ArtifactSource) IsNode() {}
+
+// GetID is the object's global id.
+func (n ArtifactSource) GetID() ids.ID { return n.ID }
+
 // IsNode marks AuditCheckpoint as an object with a global id.
 func (AuditCheckpoint) IsNode() {}
 
@@ -172,6 +184,18 @@ func (Project) IsNode() {}
 // GetID is the object's global id.
 func (n Project) GetID() ids.ID { return n.ID }
 
+// IsNode marks Promotion as an object with a global id.
+func (Promotion) IsNode() {}
+
+// GetID is the object's global id.
+func (n Promotion) GetID() ids.ID { return n.ID }
+
+// IsNode marks PromotionEvidence as an object with a global id.
+func (PromotionEvidence) IsNode() {}
+
+// GetID is the object's global id.
+func (n PromotionEvidence) GetID() ids.ID { return n.ID }
+
 // IsNode marks RoleBinding as an object with a global id.
 func (RoleBinding) IsNode() {}
 
@@ -207,6 +231,12 @@ func (Session) IsNode() {}
 
 // GetID is the object's global id.
 func (n Session) GetID() ids.ID { return n.ID }
+
+// IsNode marks SignerKey as an object with a global id.
+func (SignerKey) IsNode() {}
+
+// GetID is the object's global id.
+func (n SignerKey) GetID() ids.ID { return n.ID }
 
 // IsNode marks Tenant as an object with a global id.
 func (Tenant) IsNode() {}

@@ -9,6 +9,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifact"
+	"github.com/gpuaas/app-platform/ent/generated/db/artifactpart"
+	"github.com/gpuaas/app-platform/ent/generated/db/artifactsource"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditcheckpoint"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditentry"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditlink"
@@ -32,11 +34,14 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/orphan"
 	"github.com/gpuaas/app-platform/ent/generated/db/policyoverlay"
 	"github.com/gpuaas/app-platform/ent/generated/db/project"
+	"github.com/gpuaas/app-platform/ent/generated/db/promotion"
+	"github.com/gpuaas/app-platform/ent/generated/db/promotionevidence"
 	"github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
 	"github.com/gpuaas/app-platform/ent/generated/db/runtimesecret"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccountkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/session"
+	"github.com/gpuaas/app-platform/ent/generated/db/signerkey"
 	"github.com/gpuaas/app-platform/ent/generated/db/skuprice"
 	"github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	"github.com/gpuaas/app-platform/ent/generated/db/user"
@@ -101,7 +106,7 @@ func init() {
 	// app.DefaultSummary holds the default value on creation for the summary field.
 	app.DefaultSummary = appDescSummary.Default.(string)
 	// appDescCreatedAt is the schema descriptor for created_at field.
-	appDescCreatedAt := appFields[4].Descriptor()
+	appDescCreatedAt := appFields[6].Descriptor()
 	// app.DefaultCreatedAt holds the default value on creation for the created_at field.
 	app.DefaultCreatedAt = appDescCreatedAt.Default.(func() time.Time)
 	artifactFields := schema.Artifact{}.Fields()
@@ -122,10 +127,58 @@ func init() {
 	artifactDescSizeBytes := artifactFields[4].Descriptor()
 	// artifact.DefaultSizeBytes holds the default value on creation for the size_bytes field.
 	artifact.DefaultSizeBytes = artifactDescSizeBytes.Default.(int64)
+	// artifactDescQuarantineCode is the schema descriptor for quarantine_code field.
+	artifactDescQuarantineCode := artifactFields[15].Descriptor()
+	// artifact.DefaultQuarantineCode holds the default value on creation for the quarantine_code field.
+	artifact.DefaultQuarantineCode = artifactDescQuarantineCode.Default.(string)
+	// artifactDescQuarantineReason is the schema descriptor for quarantine_reason field.
+	artifactDescQuarantineReason := artifactFields[16].Descriptor()
+	// artifact.DefaultQuarantineReason holds the default value on creation for the quarantine_reason field.
+	artifact.DefaultQuarantineReason = artifactDescQuarantineReason.Default.(string)
 	// artifactDescCreatedAt is the schema descriptor for created_at field.
-	artifactDescCreatedAt := artifactFields[7].Descriptor()
+	artifactDescCreatedAt := artifactFields[18].Descriptor()
 	// artifact.DefaultCreatedAt holds the default value on creation for the created_at field.
 	artifact.DefaultCreatedAt = artifactDescCreatedAt.Default.(func() time.Time)
+	artifactpartFields := schema.ArtifactPart{}.Fields()
+	_ = artifactpartFields
+	// artifactpartDescMediaType is the schema descriptor for media_type field.
+	artifactpartDescMediaType := artifactpartFields[5].Descriptor()
+	// artifactpart.DefaultMediaType holds the default value on creation for the media_type field.
+	artifactpart.DefaultMediaType = artifactpartDescMediaType.Default.(string)
+	// artifactpartDescPlatform is the schema descriptor for platform field.
+	artifactpartDescPlatform := artifactpartFields[7].Descriptor()
+	// artifactpart.DefaultPlatform holds the default value on creation for the platform field.
+	artifactpart.DefaultPlatform = artifactpartDescPlatform.Default.(string)
+	// artifactpartDescTitle is the schema descriptor for title field.
+	artifactpartDescTitle := artifactpartFields[8].Descriptor()
+	// artifactpart.DefaultTitle holds the default value on creation for the title field.
+	artifactpart.DefaultTitle = artifactpartDescTitle.Default.(string)
+	// artifactpartDescParent is the schema descriptor for parent field.
+	artifactpartDescParent := artifactpartFields[9].Descriptor()
+	// artifactpart.DefaultParent holds the default value on creation for the parent field.
+	artifactpart.DefaultParent = artifactpartDescParent.Default.(string)
+	artifactsourceFields := schema.ArtifactSource{}.Fields()
+	_ = artifactsourceFields
+	// artifactsourceDescRegion is the schema descriptor for region field.
+	artifactsourceDescRegion := artifactsourceFields[4].Descriptor()
+	// artifactsource.DefaultRegion holds the default value on creation for the region field.
+	artifactsource.DefaultRegion = artifactsourceDescRegion.Default.(string)
+	// artifactsourceDescCredentialUser is the schema descriptor for credential_user field.
+	artifactsourceDescCredentialUser := artifactsourceFields[6].Descriptor()
+	// artifactsource.DefaultCredentialUser holds the default value on creation for the credential_user field.
+	artifactsource.DefaultCredentialUser = artifactsourceDescCredentialUser.Default.(string)
+	// artifactsourceDescKeeper is the schema descriptor for keeper field.
+	artifactsourceDescKeeper := artifactsourceFields[8].Descriptor()
+	// artifactsource.DefaultKeeper holds the default value on creation for the keeper field.
+	artifactsource.DefaultKeeper = artifactsourceDescKeeper.Default.(string)
+	// artifactsourceDescCreatedBy is the schema descriptor for created_by field.
+	artifactsourceDescCreatedBy := artifactsourceFields[11].Descriptor()
+	// artifactsource.DefaultCreatedBy holds the default value on creation for the created_by field.
+	artifactsource.DefaultCreatedBy = artifactsourceDescCreatedBy.Default.(string)
+	// artifactsourceDescCreatedAt is the schema descriptor for created_at field.
+	artifactsourceDescCreatedAt := artifactsourceFields[12].Descriptor()
+	// artifactsource.DefaultCreatedAt holds the default value on creation for the created_at field.
+	artifactsource.DefaultCreatedAt = artifactsourceDescCreatedAt.Default.(func() time.Time)
 	auditcheckpointFields := schema.AuditCheckpoint{}.Fields()
 	_ = auditcheckpointFields
 	// auditcheckpointDescCreatedAt is the schema descriptor for created_at field.
@@ -366,8 +419,20 @@ func init() {
 	manifestDescSummary := manifestFields[4].Descriptor()
 	// manifest.DefaultSummary holds the default value on creation for the summary field.
 	manifest.DefaultSummary = manifestDescSummary.Default.(string)
+	// manifestDescArtifactKind is the schema descriptor for artifact_kind field.
+	manifestDescArtifactKind := manifestFields[10].Descriptor()
+	// manifest.DefaultArtifactKind holds the default value on creation for the artifact_kind field.
+	manifest.DefaultArtifactKind = manifestDescArtifactKind.Default.(string)
+	// manifestDescCanaryPercent is the schema descriptor for canary_percent field.
+	manifestDescCanaryPercent := manifestFields[11].Descriptor()
+	// manifest.DefaultCanaryPercent holds the default value on creation for the canary_percent field.
+	manifest.DefaultCanaryPercent = manifestDescCanaryPercent.Default.(int)
+	// manifestDescCanaryHaltReason is the schema descriptor for canary_halt_reason field.
+	manifestDescCanaryHaltReason := manifestFields[14].Descriptor()
+	// manifest.DefaultCanaryHaltReason holds the default value on creation for the canary_halt_reason field.
+	manifest.DefaultCanaryHaltReason = manifestDescCanaryHaltReason.Default.(string)
 	// manifestDescCreatedAt is the schema descriptor for created_at field.
-	manifestDescCreatedAt := manifestFields[10].Descriptor()
+	manifestDescCreatedAt := manifestFields[15].Descriptor()
 	// manifest.DefaultCreatedAt holds the default value on creation for the created_at field.
 	manifest.DefaultCreatedAt = manifestDescCreatedAt.Default.(func() time.Time)
 	memberFields := schema.Member{}.Fields()
@@ -418,20 +483,28 @@ func init() {
 	nodetaskDescCancelRequested := nodetaskFields[9].Descriptor()
 	// nodetask.DefaultCancelRequested holds the default value on creation for the cancel_requested field.
 	nodetask.DefaultCancelRequested = nodetaskDescCancelRequested.Default.(bool)
+	// nodetaskDescProgressDone is the schema descriptor for progress_done field.
+	nodetaskDescProgressDone := nodetaskFields[12].Descriptor()
+	// nodetask.DefaultProgressDone holds the default value on creation for the progress_done field.
+	nodetask.DefaultProgressDone = nodetaskDescProgressDone.Default.(int64)
+	// nodetaskDescProgressTotal is the schema descriptor for progress_total field.
+	nodetaskDescProgressTotal := nodetaskFields[13].Descriptor()
+	// nodetask.DefaultProgressTotal holds the default value on creation for the progress_total field.
+	nodetask.DefaultProgressTotal = nodetaskDescProgressTotal.Default.(int64)
 	// nodetaskDescMessage is the schema descriptor for message field.
-	nodetaskDescMessage := nodetaskFields[13].Descriptor()
+	nodetaskDescMessage := nodetaskFields[15].Descriptor()
 	// nodetask.DefaultMessage holds the default value on creation for the message field.
 	nodetask.DefaultMessage = nodetaskDescMessage.Default.(string)
 	// nodetaskDescStdout is the schema descriptor for stdout field.
-	nodetaskDescStdout := nodetaskFields[14].Descriptor()
+	nodetaskDescStdout := nodetaskFields[16].Descriptor()
 	// nodetask.DefaultStdout holds the default value on creation for the stdout field.
 	nodetask.DefaultStdout = nodetaskDescStdout.Default.(string)
 	// nodetaskDescStderr is the schema descriptor for stderr field.
-	nodetaskDescStderr := nodetaskFields[15].Descriptor()
+	nodetaskDescStderr := nodetaskFields[17].Descriptor()
 	// nodetask.DefaultStderr holds the default value on creation for the stderr field.
 	nodetask.DefaultStderr = nodetaskDescStderr.Default.(string)
 	// nodetaskDescCreatedAt is the schema descriptor for created_at field.
-	nodetaskDescCreatedAt := nodetaskFields[17].Descriptor()
+	nodetaskDescCreatedAt := nodetaskFields[19].Descriptor()
 	// nodetask.DefaultCreatedAt holds the default value on creation for the created_at field.
 	nodetask.DefaultCreatedAt = nodetaskDescCreatedAt.Default.(func() time.Time)
 	operationFields := schema.Operation{}.Fields()
@@ -576,6 +649,38 @@ func init() {
 	projectDescCreatedAt := projectFields[6].Descriptor()
 	// project.DefaultCreatedAt holds the default value on creation for the created_at field.
 	project.DefaultCreatedAt = projectDescCreatedAt.Default.(func() time.Time)
+	promotionFields := schema.Promotion{}.Fields()
+	_ = promotionFields
+	// promotionDescReason is the schema descriptor for reason field.
+	promotionDescReason := promotionFields[5].Descriptor()
+	// promotion.DefaultReason holds the default value on creation for the reason field.
+	promotion.DefaultReason = promotionDescReason.Default.(string)
+	// promotionDescActorKind is the schema descriptor for actor_kind field.
+	promotionDescActorKind := promotionFields[6].Descriptor()
+	// promotion.DefaultActorKind holds the default value on creation for the actor_kind field.
+	promotion.DefaultActorKind = promotionDescActorKind.Default.(string)
+	// promotionDescActorID is the schema descriptor for actor_id field.
+	promotionDescActorID := promotionFields[7].Descriptor()
+	// promotion.DefaultActorID holds the default value on creation for the actor_id field.
+	promotion.DefaultActorID = promotionDescActorID.Default.(string)
+	// promotionDescActorName is the schema descriptor for actor_name field.
+	promotionDescActorName := promotionFields[8].Descriptor()
+	// promotion.DefaultActorName holds the default value on creation for the actor_name field.
+	promotion.DefaultActorName = promotionDescActorName.Default.(string)
+	// promotionDescCreatedAt is the schema descriptor for created_at field.
+	promotionDescCreatedAt := promotionFields[9].Descriptor()
+	// promotion.DefaultCreatedAt holds the default value on creation for the created_at field.
+	promotion.DefaultCreatedAt = promotionDescCreatedAt.Default.(func() time.Time)
+	promotionevidenceFields := schema.PromotionEvidence{}.Fields()
+	_ = promotionevidenceFields
+	// promotionevidenceDescSubmittedBy is the schema descriptor for submitted_by field.
+	promotionevidenceDescSubmittedBy := promotionevidenceFields[7].Descriptor()
+	// promotionevidence.DefaultSubmittedBy holds the default value on creation for the submitted_by field.
+	promotionevidence.DefaultSubmittedBy = promotionevidenceDescSubmittedBy.Default.(string)
+	// promotionevidenceDescCreatedAt is the schema descriptor for created_at field.
+	promotionevidenceDescCreatedAt := promotionevidenceFields[8].Descriptor()
+	// promotionevidence.DefaultCreatedAt holds the default value on creation for the created_at field.
+	promotionevidence.DefaultCreatedAt = promotionevidenceDescCreatedAt.Default.(func() time.Time)
 	rolebindingFields := schema.RoleBinding{}.Fields()
 	_ = rolebindingFields
 	// rolebindingDescGrantedBy is the schema descriptor for granted_by field.
@@ -664,6 +769,20 @@ func init() {
 	sessionDescCreatedAt := sessionFields[8].Descriptor()
 	// session.DefaultCreatedAt holds the default value on creation for the created_at field.
 	session.DefaultCreatedAt = sessionDescCreatedAt.Default.(func() time.Time)
+	signerkeyFields := schema.SignerKey{}.Fields()
+	_ = signerkeyFields
+	// signerkeyDescRevokeReason is the schema descriptor for revoke_reason field.
+	signerkeyDescRevokeReason := signerkeyFields[9].Descriptor()
+	// signerkey.DefaultRevokeReason holds the default value on creation for the revoke_reason field.
+	signerkey.DefaultRevokeReason = signerkeyDescRevokeReason.Default.(string)
+	// signerkeyDescCreatedBy is the schema descriptor for created_by field.
+	signerkeyDescCreatedBy := signerkeyFields[10].Descriptor()
+	// signerkey.DefaultCreatedBy holds the default value on creation for the created_by field.
+	signerkey.DefaultCreatedBy = signerkeyDescCreatedBy.Default.(string)
+	// signerkeyDescCreatedAt is the schema descriptor for created_at field.
+	signerkeyDescCreatedAt := signerkeyFields[11].Descriptor()
+	// signerkey.DefaultCreatedAt holds the default value on creation for the created_at field.
+	signerkey.DefaultCreatedAt = signerkeyDescCreatedAt.Default.(func() time.Time)
 	tenantFields := schema.Tenant{}.Fields()
 	_ = tenantFields
 	// tenantDescDisplayName is the schema descriptor for display_name field.

@@ -20,6 +20,10 @@ type Tx struct {
 	App *AppClient
 	// Artifact is the client for interacting with the Artifact builders.
 	Artifact *ArtifactClient
+	// ArtifactPart is the client for interacting with the ArtifactPart builders.
+	ArtifactPart *ArtifactPartClient
+	// ArtifactSource is the client for interacting with the ArtifactSource builders.
+	ArtifactSource *ArtifactSourceClient
 	// AuditCheckpoint is the client for interacting with the AuditCheckpoint builders.
 	AuditCheckpoint *AuditCheckpointClient
 	// AuditEntry is the client for interacting with the AuditEntry builders.
@@ -68,6 +72,10 @@ type Tx struct {
 	PolicyOverlay *PolicyOverlayClient
 	// Project is the client for interacting with the Project builders.
 	Project *ProjectClient
+	// Promotion is the client for interacting with the Promotion builders.
+	Promotion *PromotionClient
+	// PromotionEvidence is the client for interacting with the PromotionEvidence builders.
+	PromotionEvidence *PromotionEvidenceClient
 	// RoleBinding is the client for interacting with the RoleBinding builders.
 	RoleBinding *RoleBindingClient
 	// RuntimeSecret is the client for interacting with the RuntimeSecret builders.
@@ -80,6 +88,8 @@ type Tx struct {
 	ServiceAccountKey *ServiceAccountKeyClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
+	// SignerKey is the client for interacting with the SignerKey builders.
+	SignerKey *SignerKeyClient
 	// Tenant is the client for interacting with the Tenant builders.
 	Tenant *TenantClient
 	// User is the client for interacting with the User builders.
@@ -225,6 +235,8 @@ func (tx *Tx) init() {
 	tx.Allocation = NewAllocationClient(tx.config)
 	tx.App = NewAppClient(tx.config)
 	tx.Artifact = NewArtifactClient(tx.config)
+	tx.ArtifactPart = NewArtifactPartClient(tx.config)
+	tx.ArtifactSource = NewArtifactSourceClient(tx.config)
 	tx.AuditCheckpoint = NewAuditCheckpointClient(tx.config)
 	tx.AuditEntry = NewAuditEntryClient(tx.config)
 	tx.AuditLink = NewAuditLinkClient(tx.config)
@@ -249,12 +261,15 @@ func (tx *Tx) init() {
 	tx.Orphan = NewOrphanClient(tx.config)
 	tx.PolicyOverlay = NewPolicyOverlayClient(tx.config)
 	tx.Project = NewProjectClient(tx.config)
+	tx.Promotion = NewPromotionClient(tx.config)
+	tx.PromotionEvidence = NewPromotionEvidenceClient(tx.config)
 	tx.RoleBinding = NewRoleBindingClient(tx.config)
 	tx.RuntimeSecret = NewRuntimeSecretClient(tx.config)
 	tx.SKUPrice = NewSKUPriceClient(tx.config)
 	tx.ServiceAccount = NewServiceAccountClient(tx.config)
 	tx.ServiceAccountKey = NewServiceAccountKeyClient(tx.config)
 	tx.Session = NewSessionClient(tx.config)
+	tx.SignerKey = NewSignerKeyClient(tx.config)
 	tx.Tenant = NewTenantClient(tx.config)
 	tx.User = NewUserClient(tx.config)
 	tx.Webhook = NewWebhookClient(tx.config)

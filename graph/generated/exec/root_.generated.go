@@ -31,6 +31,8 @@ type ResolverRoot interface {
 	Allocation() AllocationResolver
 	App() AppResolver
 	Artifact() ArtifactResolver
+	ArtifactPart() ArtifactPartResolver
+	ArtifactSource() ArtifactSourceResolver
 	AuditEntry() AuditEntryResolver
 	ComputeNode() ComputeNodeResolver
 	ControlPlaneShare() ControlPlaneShareResolver
@@ -39,10 +41,12 @@ type ResolverRoot interface {
 	Manifest() ManifestResolver
 	Member() MemberResolver
 	Mutation() MutationResolver
+	NodeTask() NodeTaskResolver
 	Operation() OperationResolver
 	Orphan() OrphanResolver
 	Plan() PlanResolver
 	PlannedMember() PlannedMemberResolver
+	Promotion() PromotionResolver
 	Query() QueryResolver
 	Reason() ReasonResolver
 	ServiceAccount() ServiceAccountResolver
@@ -133,14 +137,17 @@ type ComplexityRoot struct {
 	}
 
 	App struct {
-		ActiveManifest   func(childComplexity int) int
-		DisplayName      func(childComplexity int) int
-		Entitled         func(childComplexity int, projectID ids.ID) int
-		ID               func(childComplexity int) int
-		Manifests        func(childComplexity int, first *int, after *string) int
-		PermissionFamily func(childComplexity int) int
-		Slug             func(childComplexity int) int
-		Summary          func(childComplexity int) int
+		ActiveManifest     func(childComplexity int) int
+		CanaryManifest     func(childComplexity int) int
+		DisplayName        func(childComplexity int) int
+		Entitled           func(childComplexity int, projectID ids.ID) int
+		ID                 func(childComplexity int) int
+		Icon               func(childComplexity int) int
+		Manifests          func(childComplexity int, first *int, after *string) int
+		PermissionFamily   func(childComplexity int) int
+		PublisherProjectID func(childComplexity int) int
+		Slug               func(childComplexity int) int
+		Summary            func(childComplexity int) int
 	}
 
 	AppConnection struct {
@@ -154,15 +161,29 @@ type ComplexityRoot struct {
 	}
 
 	Artifact struct {
-		CreatedAt func(childComplexity int) int
-		Digest    func(childComplexity int) int
-		Evidence  func(childComplexity int) int
-		ID        func(childComplexity int) int
-		MediaType func(childComplexity int) int
-		Name      func(childComplexity int) int
-		Ref       func(childComplexity int) int
-		SizeBytes func(childComplexity int) int
-		Stage     func(childComplexity int) int
+		CreatedAt        func(childComplexity int) int
+		Digest           func(childComplexity int) int
+		Evidence         func(childComplexity int) int
+		History          func(childComplexity int) int
+		ID               func(childComplexity int) int
+		Kind             func(childComplexity int) int
+		MediaType        func(childComplexity int) int
+		Name             func(childComplexity int) int
+		Parts            func(childComplexity int) int
+		PinnedBy         func(childComplexity int) int
+		Platforms        func(childComplexity int) int
+		ProjectID        func(childComplexity int) int
+		QuarantineCode   func(childComplexity int) int
+		QuarantineReason func(childComplexity int) int
+		QuarantinedAt    func(childComplexity int) int
+		Ref              func(childComplexity int) int
+		Signature        func(childComplexity int) int
+		SignedBy         func(childComplexity int) int
+		SizeBytes        func(childComplexity int) int
+		Source           func(childComplexity int) int
+		Stage            func(childComplexity int) int
+		TenantID         func(childComplexity int) int
+		VerifiedAt       func(childComplexity int) int
 	}
 
 	ArtifactConnection struct {
@@ -170,7 +191,54 @@ type ComplexityRoot struct {
 		PageInfo func(childComplexity int) int
 	}
 
+	ArtifactDelivery struct {
+		Digest    func(childComplexity int) int
+		ExpiresAt func(childComplexity int) int
+		Kind      func(childComplexity int) int
+		MediaType func(childComplexity int) int
+		Parts     func(childComplexity int) int
+		TaskID    func(childComplexity int) int
+		Token     func(childComplexity int) int
+		URL       func(childComplexity int) int
+	}
+
 	ArtifactEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	ArtifactPart struct {
+		Digest    func(childComplexity int) int
+		MediaType func(childComplexity int) int
+		Parent    func(childComplexity int) int
+		Platform  func(childComplexity int) int
+		Role      func(childComplexity int) int
+		SizeBytes func(childComplexity int) int
+		Title     func(childComplexity int) int
+	}
+
+	ArtifactSource struct {
+		CreatedAt       func(childComplexity int) int
+		CreatedBy       func(childComplexity int) int
+		CredentialAt    func(childComplexity int) int
+		CredentialUser  func(childComplexity int) int
+		DisabledAt      func(childComplexity int) int
+		ID              func(childComplexity int) int
+		Keys            func(childComplexity int) int
+		Kind            func(childComplexity int) int
+		Location        func(childComplexity int) int
+		Name            func(childComplexity int) int
+		Region          func(childComplexity int) int
+		SignaturePolicy func(childComplexity int) int
+		TenantID        func(childComplexity int) int
+	}
+
+	ArtifactSourceConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	ArtifactSourceEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
 	}
@@ -230,6 +298,39 @@ type ComplexityRoot struct {
 		PermissionKey func(childComplexity int) int
 		Since         func(childComplexity int) int
 		Subject       func(childComplexity int) int
+	}
+
+	CanaryArm struct {
+		Failed           func(childComplexity int) int
+		FailureRate      func(childComplexity int) int
+		Launches         func(childComplexity int) int
+		Manifest         func(childComplexity int) int
+		Operations       func(childComplexity int) int
+		OperationsFailed func(childComplexity int) int
+		Pending          func(childComplexity int) int
+		TimeToRunningP50 func(childComplexity int) int
+		TimeToRunningP90 func(childComplexity int) int
+	}
+
+	CanaryPoint struct {
+		ActiveFailed   func(childComplexity int) int
+		ActiveLaunches func(childComplexity int) int
+		At             func(childComplexity int) int
+		CanaryFailed   func(childComplexity int) int
+		CanaryLaunches func(childComplexity int) int
+		Evidence       func(childComplexity int) int
+	}
+
+	CanaryReport struct {
+		Active     func(childComplexity int) int
+		Canary     func(childComplexity int) int
+		HaltReason func(childComplexity int) int
+		HaltedAt   func(childComplexity int) int
+		Percent    func(childComplexity int) int
+		Points     func(childComplexity int) int
+		StartedAt  func(childComplexity int) int
+		Threshold  func(childComplexity int) int
+		Verdict    func(childComplexity int) int
 	}
 
 	CancelOperationPayload struct {
@@ -520,22 +621,31 @@ type ComplexityRoot struct {
 	}
 
 	Manifest struct {
-		Actions       func(childComplexity int) int
-		AppSlug       func(childComplexity int) int
-		Artifacts     func(childComplexity int) int
-		Compatibility func(childComplexity int) int
-		Components    func(childComplexity int) int
-		ConfigSchema  func(childComplexity int) int
-		CreatedAt     func(childComplexity int) int
-		Digest        func(childComplexity int) int
-		DisplayName   func(childComplexity int) int
-		Docs          func(childComplexity int) int
-		Document      func(childComplexity int) int
-		Evidence      func(childComplexity int) int
-		ID            func(childComplexity int) int
-		Stage         func(childComplexity int) int
-		Summary       func(childComplexity int) int
-		Version       func(childComplexity int) int
+		Actions          func(childComplexity int) int
+		AppSlug          func(childComplexity int) int
+		ArtifactKind     func(childComplexity int) int
+		Artifacts        func(childComplexity int) int
+		CanaryHaltReason func(childComplexity int) int
+		CanaryHaltedAt   func(childComplexity int) int
+		CanaryPercent    func(childComplexity int) int
+		Compatibility    func(childComplexity int) int
+		Components       func(childComplexity int) int
+		ConfigSchema     func(childComplexity int) int
+		CreatedAt        func(childComplexity int) int
+		Digest           func(childComplexity int) int
+		DisplayName      func(childComplexity int) int
+		Docs             func(childComplexity int) int
+		Document         func(childComplexity int) int
+		Evidence         func(childComplexity int) int
+		History          func(childComplexity int) int
+		ID               func(childComplexity int) int
+		Lacks            func(childComplexity int) int
+		Lifecycle        func(childComplexity int) int
+		Reports          func(childComplexity int) int
+		Runbooks         func(childComplexity int) int
+		Stage            func(childComplexity int) int
+		Summary          func(childComplexity int) int
+		Version          func(childComplexity int) int
 	}
 
 	ManifestConnection struct {
@@ -590,6 +700,7 @@ type ComplexityRoot struct {
 	Mutation struct {
 		AcceptControlPlane      func(childComplexity int, shareID ids.ID, reason *string) int
 		AddMembers              func(childComplexity int, input model.AddMembersInput) int
+		AddSignerKey            func(childComplexity int, input model.AddSignerKeyInput) int
 		AppendNodeTaskOutput    func(childComplexity int, input model.AppendNodeTaskOutputInput) int
 		BreakGlassEndOperation  func(childComplexity int, input model.BreakGlassEndOperationInput) int
 		BreakGlassGrantRole     func(childComplexity int, input model.BreakGlassGrantRoleInput) int
@@ -597,6 +708,7 @@ type ComplexityRoot struct {
 		CancelOperation         func(childComplexity int, input model.CancelOperationInput) int
 		CordonMember            func(childComplexity int, input model.MemberInput) int
 		CreateApp               func(childComplexity int, input model.CreateAppInput) int
+		CreateArtifactSource    func(childComplexity int, input model.CreateArtifactSourceInput) int
 		CreateLoginLink         func(childComplexity int, userID ids.ID) int
 		CreateNodeEnrolment     func(childComplexity int, input model.CreateNodeEnrolmentInput) int
 		CreateProject           func(childComplexity int, input model.CreateProjectInput) int
@@ -623,15 +735,18 @@ type ComplexityRoot struct {
 		LogoutEverywhere        func(childComplexity int, userID *ids.ID, reason *string) int
 		NodeHeartbeat           func(childComplexity int, input model.NodeHeartbeatInput) int
 		OfferControlPlane       func(childComplexity int, input model.OfferControlPlaneInput) int
+		OpenArtifactDelivery    func(childComplexity int, taskID ids.ID) int
 		PromoteArtifact         func(childComplexity int, input model.PromoteArtifactInput) int
 		PromoteManifest         func(childComplexity int, input model.PromoteManifestInput) int
 		PublishArtifact         func(childComplexity int, input model.PublishArtifactInput) int
 		PublishManifest         func(childComplexity int, input model.PublishManifestInput) int
+		QuarantineArtifact      func(childComplexity int, artifactID ids.ID, reason string) int
 		RecoverMember           func(childComplexity int, input model.MemberInput) int
 		RedeemRuntimeSecret     func(childComplexity int, secretID ids.ID) int
 		RedeliverWebhook        func(childComplexity int, deliveryID ids.ID) int
 		RegisterAdapter         func(childComplexity int, input model.RegisterAdapterInput) int
 		ReleaseAllocation       func(childComplexity int, input model.ReleaseAllocationInput) int
+		ReleaseArtifact         func(childComplexity int, artifactID ids.ID, reason string) int
 		RemoveMember            func(childComplexity int, input model.RemoveMemberInput) int
 		RenewOperationToken     func(childComplexity int) int
 		ReplaceMember           func(childComplexity int, input model.ReplaceMemberInput) int
@@ -645,22 +760,28 @@ type ComplexityRoot struct {
 		RevokeRole              func(childComplexity int, bindingID ids.ID, reason *string) int
 		RevokeRuntimeSecret     func(childComplexity int, secretID ids.ID, reason *string) int
 		RevokeServiceAccountKey func(childComplexity int, keyID ids.ID, reason *string) int
+		RevokeSignerKey         func(childComplexity int, keyID ids.ID, reason string) int
 		RollbackInstance        func(childComplexity int, input model.RollbackInstanceInput) int
 		RotateNodeCredential    func(childComplexity int) int
 		RotateRuntimeSecret     func(childComplexity int, secretID ids.ID, overlapSeconds int, reason *string) int
 		RotateServiceAccountKey func(childComplexity int, input model.RotateServiceAccountKeyInput) int
 		RotateWebhookSecret     func(childComplexity int, webhookID ids.ID, overlapSeconds int) int
 		RunNodeTask             func(childComplexity int, input model.RunNodeTaskInput) int
+		SetCanaryPercent        func(childComplexity int, manifestID ids.ID, percent int, reason string) int
 		SetPolicy               func(childComplexity int, input model.SetPolicyInput) int
 		SetProjectQuota         func(childComplexity int, input model.SetProjectQuotaInput) int
 		SetSkuPrice             func(childComplexity int, input model.SetSkuPriceInput) int
+		SetSourceCredential     func(childComplexity int, input model.SetSourceCredentialInput) int
+		SubmitEvidence          func(childComplexity int, input model.SubmitEvidenceInput) int
 		UncordonMember          func(childComplexity int, input model.MemberInput) int
+		UpdateArtifactSource    func(childComplexity int, input model.UpdateArtifactSourceInput) int
 		UpdateProject           func(childComplexity int, input model.UpdateProjectInput) int
 		UpdateServiceAccount    func(childComplexity int, input model.UpdateServiceAccountInput) int
 		UpdateTenant            func(childComplexity int, input model.UpdateTenantInput) int
 		UpdateUser              func(childComplexity int, input model.UpdateUserInput) int
 		UpdateWebhook           func(childComplexity int, input model.UpdateWebhookInput) int
 		UpgradeInstance         func(childComplexity int, input model.UpgradeInstanceInput) int
+		VerifyArtifact          func(childComplexity int, artifactID ids.ID) int
 		WithdrawControlPlane    func(childComplexity int, shareID ids.ID, reason string) int
 	}
 
@@ -682,6 +803,8 @@ type ComplexityRoot struct {
 		Message         func(childComplexity int) int
 		NodeID          func(childComplexity int) int
 		OperationID     func(childComplexity int) int
+		ProgressDone    func(childComplexity int) int
+		ProgressTotal   func(childComplexity int) int
 		Result          func(childComplexity int) int
 		Spec            func(childComplexity int) int
 		StartedAt       func(childComplexity int) int
@@ -912,15 +1035,40 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	Promotion struct {
+		Actor         func(childComplexity int) int
+		CanaryPercent func(childComplexity int) int
+		CreatedAt     func(childComplexity int) int
+		FromStage     func(childComplexity int) int
+		ID            func(childComplexity int) int
+		ObjectID      func(childComplexity int) int
+		Reason        func(childComplexity int) int
+		ToStage       func(childComplexity int) int
+	}
+
+	PromotionEvidence struct {
+		CreatedAt   func(childComplexity int) int
+		Digest      func(childComplexity int) int
+		ID          func(childComplexity int) int
+		Kind        func(childComplexity int) int
+		ManifestID  func(childComplexity int) int
+		Passed      func(childComplexity int) int
+		SubmittedBy func(childComplexity int) int
+		Summary     func(childComplexity int) int
+	}
+
 	Query struct {
 		Adapters                 func(childComplexity int, first *int, after *string) int
 		Allocations              func(childComplexity int, projectID ids.ID, statuses []lifecycle.AllocationStatus, first *int, after *string) int
 		App                      func(childComplexity int, slug string) int
 		Apps                     func(childComplexity int, search *string, first *int, after *string) int
-		Artifacts                func(childComplexity int, first *int, after *string) int
+		Artifact                 func(childComplexity int, digest string, tenantID *ids.ID) int
+		ArtifactSources          func(childComplexity int, tenantID *ids.ID, first *int, after *string) int
+		Artifacts                func(childComplexity int, search *string, stages []lifecycle.Stage, quarantined *bool, first *int, after *string) int
 		AuditChain               func(childComplexity int, afterSeq int, first int) int
 		AuditCheckpoints         func(childComplexity int, afterSeq int) int
 		AuditEntries             func(childComplexity int, projectID ids.ID, actorKinds []string, first *int, after *string) int
+		CanaryReport             func(childComplexity int, manifestID ids.ID) int
 		ControlPlaneShares       func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
 		EffectivePolicy          func(childComplexity int, projectID ids.ID) int
 		Entitlements             func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
@@ -930,6 +1078,7 @@ type ComplexityRoot struct {
 		Instances                func(childComplexity int, projectID ids.ID, filter *model.InstanceFilter, first *int, after *string) int
 		LaunchOptions            func(childComplexity int, projectID ids.ID, appSlug string, version *string) int
 		LintManifest             func(childComplexity int, document json.RawMessage) int
+		Manifests                func(childComplexity int, search *string, appSlug *string, stages []lifecycle.Stage, first *int, after *string) int
 		Member                   func(childComplexity int, id ids.ID) int
 		Node                     func(childComplexity int, id ids.ID) int
 		NodeTask                 func(childComplexity int, id ids.ID, waitSeconds *int) int
@@ -1025,6 +1174,11 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	Runbook struct {
+		Title func(childComplexity int) int
+		URL   func(childComplexity int) int
+	}
+
 	RuntimeSecret struct {
 		Audience      func(childComplexity int) int
 		CreatedAt     func(childComplexity int) int
@@ -1112,6 +1266,21 @@ type ComplexityRoot struct {
 		Name             func(childComplexity int) int
 		PermissionFamily func(childComplexity int) int
 		Status           func(childComplexity int) int
+	}
+
+	SignerKey struct {
+		Algorithm    func(childComplexity int) int
+		CreatedAt    func(childComplexity int) int
+		CreatedBy    func(childComplexity int) int
+		Fingerprint  func(childComplexity int) int
+		ID           func(childComplexity int) int
+		Name         func(childComplexity int) int
+		PublicKey    func(childComplexity int) int
+		RevokeReason func(childComplexity int) int
+		RevokedAt    func(childComplexity int) int
+		SourceID     func(childComplexity int) int
+		ValidFrom    func(childComplexity int) int
+		ValidUntil   func(childComplexity int) int
 	}
 
 	SkuPrice struct {
@@ -1543,6 +1712,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.App.ActiveManifest(childComplexity), true
+	case "App.canaryManifest":
+		if e.ComplexityRoot.App.CanaryManifest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.App.CanaryManifest(childComplexity), true
 	case "App.displayName":
 		if e.ComplexityRoot.App.DisplayName == nil {
 			break
@@ -1566,6 +1741,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.App.ID(childComplexity), true
+	case "App.icon":
+		if e.ComplexityRoot.App.Icon == nil {
+			break
+		}
+
+		return e.ComplexityRoot.App.Icon(childComplexity), true
 	case "App.manifests":
 		if e.ComplexityRoot.App.Manifests == nil {
 			break
@@ -1583,6 +1764,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.App.PermissionFamily(childComplexity), true
+	case "App.publisherProjectId":
+		if e.ComplexityRoot.App.PublisherProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.App.PublisherProjectID(childComplexity), true
 	case "App.slug":
 		if e.ComplexityRoot.App.Slug == nil {
 			break
@@ -1640,12 +1827,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Artifact.Evidence(childComplexity), true
+	case "Artifact.history":
+		if e.ComplexityRoot.Artifact.History == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.History(childComplexity), true
 	case "Artifact.id":
 		if e.ComplexityRoot.Artifact.ID == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Artifact.ID(childComplexity), true
+	case "Artifact.kind":
+		if e.ComplexityRoot.Artifact.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.Kind(childComplexity), true
 	case "Artifact.mediaType":
 		if e.ComplexityRoot.Artifact.MediaType == nil {
 			break
@@ -1658,24 +1857,96 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Artifact.Name(childComplexity), true
+	case "Artifact.parts":
+		if e.ComplexityRoot.Artifact.Parts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.Parts(childComplexity), true
+	case "Artifact.pinnedBy":
+		if e.ComplexityRoot.Artifact.PinnedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.PinnedBy(childComplexity), true
+	case "Artifact.platforms":
+		if e.ComplexityRoot.Artifact.Platforms == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.Platforms(childComplexity), true
+	case "Artifact.projectId":
+		if e.ComplexityRoot.Artifact.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.ProjectID(childComplexity), true
+	case "Artifact.quarantineCode":
+		if e.ComplexityRoot.Artifact.QuarantineCode == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.QuarantineCode(childComplexity), true
+	case "Artifact.quarantineReason":
+		if e.ComplexityRoot.Artifact.QuarantineReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.QuarantineReason(childComplexity), true
+	case "Artifact.quarantinedAt":
+		if e.ComplexityRoot.Artifact.QuarantinedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.QuarantinedAt(childComplexity), true
 	case "Artifact.ref":
 		if e.ComplexityRoot.Artifact.Ref == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Artifact.Ref(childComplexity), true
+	case "Artifact.signature":
+		if e.ComplexityRoot.Artifact.Signature == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.Signature(childComplexity), true
+	case "Artifact.signedBy":
+		if e.ComplexityRoot.Artifact.SignedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.SignedBy(childComplexity), true
 	case "Artifact.sizeBytes":
 		if e.ComplexityRoot.Artifact.SizeBytes == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Artifact.SizeBytes(childComplexity), true
+	case "Artifact.source":
+		if e.ComplexityRoot.Artifact.Source == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.Source(childComplexity), true
 	case "Artifact.stage":
 		if e.ComplexityRoot.Artifact.Stage == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Artifact.Stage(childComplexity), true
+	case "Artifact.tenantId":
+		if e.ComplexityRoot.Artifact.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.TenantID(childComplexity), true
+	case "Artifact.verifiedAt":
+		if e.ComplexityRoot.Artifact.VerifiedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.VerifiedAt(childComplexity), true
 
 	case "ArtifactConnection.edges":
 		if e.ComplexityRoot.ArtifactConnection.Edges == nil {
@@ -1690,6 +1961,55 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ArtifactConnection.PageInfo(childComplexity), true
 
+	case "ArtifactDelivery.digest":
+		if e.ComplexityRoot.ArtifactDelivery.Digest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactDelivery.Digest(childComplexity), true
+	case "ArtifactDelivery.expiresAt":
+		if e.ComplexityRoot.ArtifactDelivery.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactDelivery.ExpiresAt(childComplexity), true
+	case "ArtifactDelivery.kind":
+		if e.ComplexityRoot.ArtifactDelivery.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactDelivery.Kind(childComplexity), true
+	case "ArtifactDelivery.mediaType":
+		if e.ComplexityRoot.ArtifactDelivery.MediaType == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactDelivery.MediaType(childComplexity), true
+	case "ArtifactDelivery.parts":
+		if e.ComplexityRoot.ArtifactDelivery.Parts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactDelivery.Parts(childComplexity), true
+	case "ArtifactDelivery.taskId":
+		if e.ComplexityRoot.ArtifactDelivery.TaskID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactDelivery.TaskID(childComplexity), true
+	case "ArtifactDelivery.token":
+		if e.ComplexityRoot.ArtifactDelivery.Token == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactDelivery.Token(childComplexity), true
+	case "ArtifactDelivery.url":
+		if e.ComplexityRoot.ArtifactDelivery.URL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactDelivery.URL(childComplexity), true
+
 	case "ArtifactEdge.cursor":
 		if e.ComplexityRoot.ArtifactEdge.Cursor == nil {
 			break
@@ -1702,6 +2022,154 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ArtifactEdge.Node(childComplexity), true
+
+	case "ArtifactPart.digest":
+		if e.ComplexityRoot.ArtifactPart.Digest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactPart.Digest(childComplexity), true
+	case "ArtifactPart.mediaType":
+		if e.ComplexityRoot.ArtifactPart.MediaType == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactPart.MediaType(childComplexity), true
+	case "ArtifactPart.parent":
+		if e.ComplexityRoot.ArtifactPart.Parent == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactPart.Parent(childComplexity), true
+	case "ArtifactPart.platform":
+		if e.ComplexityRoot.ArtifactPart.Platform == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactPart.Platform(childComplexity), true
+	case "ArtifactPart.role":
+		if e.ComplexityRoot.ArtifactPart.Role == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactPart.Role(childComplexity), true
+	case "ArtifactPart.sizeBytes":
+		if e.ComplexityRoot.ArtifactPart.SizeBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactPart.SizeBytes(childComplexity), true
+	case "ArtifactPart.title":
+		if e.ComplexityRoot.ArtifactPart.Title == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactPart.Title(childComplexity), true
+
+	case "ArtifactSource.createdAt":
+		if e.ComplexityRoot.ArtifactSource.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSource.CreatedAt(childComplexity), true
+	case "ArtifactSource.createdBy":
+		if e.ComplexityRoot.ArtifactSource.CreatedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSource.CreatedBy(childComplexity), true
+	case "ArtifactSource.credentialAt":
+		if e.ComplexityRoot.ArtifactSource.CredentialAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSource.CredentialAt(childComplexity), true
+	case "ArtifactSource.credentialUser":
+		if e.ComplexityRoot.ArtifactSource.CredentialUser == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSource.CredentialUser(childComplexity), true
+	case "ArtifactSource.disabledAt":
+		if e.ComplexityRoot.ArtifactSource.DisabledAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSource.DisabledAt(childComplexity), true
+	case "ArtifactSource.id":
+		if e.ComplexityRoot.ArtifactSource.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSource.ID(childComplexity), true
+	case "ArtifactSource.keys":
+		if e.ComplexityRoot.ArtifactSource.Keys == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSource.Keys(childComplexity), true
+	case "ArtifactSource.kind":
+		if e.ComplexityRoot.ArtifactSource.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSource.Kind(childComplexity), true
+	case "ArtifactSource.location":
+		if e.ComplexityRoot.ArtifactSource.Location == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSource.Location(childComplexity), true
+	case "ArtifactSource.name":
+		if e.ComplexityRoot.ArtifactSource.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSource.Name(childComplexity), true
+	case "ArtifactSource.region":
+		if e.ComplexityRoot.ArtifactSource.Region == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSource.Region(childComplexity), true
+	case "ArtifactSource.signaturePolicy":
+		if e.ComplexityRoot.ArtifactSource.SignaturePolicy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSource.SignaturePolicy(childComplexity), true
+	case "ArtifactSource.tenantId":
+		if e.ComplexityRoot.ArtifactSource.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSource.TenantID(childComplexity), true
+
+	case "ArtifactSourceConnection.edges":
+		if e.ComplexityRoot.ArtifactSourceConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSourceConnection.Edges(childComplexity), true
+	case "ArtifactSourceConnection.pageInfo":
+		if e.ComplexityRoot.ArtifactSourceConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSourceConnection.PageInfo(childComplexity), true
+
+	case "ArtifactSourceEdge.cursor":
+		if e.ComplexityRoot.ArtifactSourceEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSourceEdge.Cursor(childComplexity), true
+	case "ArtifactSourceEdge.node":
+		if e.ComplexityRoot.ArtifactSourceEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSourceEdge.Node(childComplexity), true
 
 	case "AuditCheckpoint.createdAt":
 		if e.ComplexityRoot.AuditCheckpoint.CreatedAt == nil {
@@ -1942,6 +2410,153 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Blocker.Subject(childComplexity), true
+
+	case "CanaryArm.failed":
+		if e.ComplexityRoot.CanaryArm.Failed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryArm.Failed(childComplexity), true
+	case "CanaryArm.failureRate":
+		if e.ComplexityRoot.CanaryArm.FailureRate == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryArm.FailureRate(childComplexity), true
+	case "CanaryArm.launches":
+		if e.ComplexityRoot.CanaryArm.Launches == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryArm.Launches(childComplexity), true
+	case "CanaryArm.manifest":
+		if e.ComplexityRoot.CanaryArm.Manifest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryArm.Manifest(childComplexity), true
+	case "CanaryArm.operations":
+		if e.ComplexityRoot.CanaryArm.Operations == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryArm.Operations(childComplexity), true
+	case "CanaryArm.operationsFailed":
+		if e.ComplexityRoot.CanaryArm.OperationsFailed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryArm.OperationsFailed(childComplexity), true
+	case "CanaryArm.pending":
+		if e.ComplexityRoot.CanaryArm.Pending == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryArm.Pending(childComplexity), true
+	case "CanaryArm.timeToRunningP50":
+		if e.ComplexityRoot.CanaryArm.TimeToRunningP50 == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryArm.TimeToRunningP50(childComplexity), true
+	case "CanaryArm.timeToRunningP90":
+		if e.ComplexityRoot.CanaryArm.TimeToRunningP90 == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryArm.TimeToRunningP90(childComplexity), true
+
+	case "CanaryPoint.activeFailed":
+		if e.ComplexityRoot.CanaryPoint.ActiveFailed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryPoint.ActiveFailed(childComplexity), true
+	case "CanaryPoint.activeLaunches":
+		if e.ComplexityRoot.CanaryPoint.ActiveLaunches == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryPoint.ActiveLaunches(childComplexity), true
+	case "CanaryPoint.at":
+		if e.ComplexityRoot.CanaryPoint.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryPoint.At(childComplexity), true
+	case "CanaryPoint.canaryFailed":
+		if e.ComplexityRoot.CanaryPoint.CanaryFailed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryPoint.CanaryFailed(childComplexity), true
+	case "CanaryPoint.canaryLaunches":
+		if e.ComplexityRoot.CanaryPoint.CanaryLaunches == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryPoint.CanaryLaunches(childComplexity), true
+	case "CanaryPoint.evidence":
+		if e.ComplexityRoot.CanaryPoint.Evidence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryPoint.Evidence(childComplexity), true
+
+	case "CanaryReport.active":
+		if e.ComplexityRoot.CanaryReport.Active == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryReport.Active(childComplexity), true
+	case "CanaryReport.canary":
+		if e.ComplexityRoot.CanaryReport.Canary == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryReport.Canary(childComplexity), true
+	case "CanaryReport.haltReason":
+		if e.ComplexityRoot.CanaryReport.HaltReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryReport.HaltReason(childComplexity), true
+	case "CanaryReport.haltedAt":
+		if e.ComplexityRoot.CanaryReport.HaltedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryReport.HaltedAt(childComplexity), true
+	case "CanaryReport.percent":
+		if e.ComplexityRoot.CanaryReport.Percent == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryReport.Percent(childComplexity), true
+	case "CanaryReport.points":
+		if e.ComplexityRoot.CanaryReport.Points == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryReport.Points(childComplexity), true
+	case "CanaryReport.startedAt":
+		if e.ComplexityRoot.CanaryReport.StartedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryReport.StartedAt(childComplexity), true
+	case "CanaryReport.threshold":
+		if e.ComplexityRoot.CanaryReport.Threshold == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryReport.Threshold(childComplexity), true
+	case "CanaryReport.verdict":
+		if e.ComplexityRoot.CanaryReport.Verdict == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CanaryReport.Verdict(childComplexity), true
 
 	case "CancelOperationPayload.operation":
 		if e.ComplexityRoot.CancelOperationPayload.Operation == nil {
@@ -3097,12 +3712,36 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Manifest.AppSlug(childComplexity), true
+	case "Manifest.artifactKind":
+		if e.ComplexityRoot.Manifest.ArtifactKind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Manifest.ArtifactKind(childComplexity), true
 	case "Manifest.artifacts":
 		if e.ComplexityRoot.Manifest.Artifacts == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Manifest.Artifacts(childComplexity), true
+	case "Manifest.canaryHaltReason":
+		if e.ComplexityRoot.Manifest.CanaryHaltReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Manifest.CanaryHaltReason(childComplexity), true
+	case "Manifest.canaryHaltedAt":
+		if e.ComplexityRoot.Manifest.CanaryHaltedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Manifest.CanaryHaltedAt(childComplexity), true
+	case "Manifest.canaryPercent":
+		if e.ComplexityRoot.Manifest.CanaryPercent == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Manifest.CanaryPercent(childComplexity), true
 	case "Manifest.compatibility":
 		if e.ComplexityRoot.Manifest.Compatibility == nil {
 			break
@@ -3157,12 +3796,42 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Manifest.Evidence(childComplexity), true
+	case "Manifest.history":
+		if e.ComplexityRoot.Manifest.History == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Manifest.History(childComplexity), true
 	case "Manifest.id":
 		if e.ComplexityRoot.Manifest.ID == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Manifest.ID(childComplexity), true
+	case "Manifest.lacks":
+		if e.ComplexityRoot.Manifest.Lacks == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Manifest.Lacks(childComplexity), true
+	case "Manifest.lifecycle":
+		if e.ComplexityRoot.Manifest.Lifecycle == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Manifest.Lifecycle(childComplexity), true
+	case "Manifest.reports":
+		if e.ComplexityRoot.Manifest.Reports == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Manifest.Reports(childComplexity), true
+	case "Manifest.runbooks":
+		if e.ComplexityRoot.Manifest.Runbooks == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Manifest.Runbooks(childComplexity), true
 	case "Manifest.stage":
 		if e.ComplexityRoot.Manifest.Stage == nil {
 			break
@@ -3379,6 +4048,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.AddMembers(childComplexity, args["input"].(model.AddMembersInput)), true
+	case "Mutation.addSignerKey":
+		if e.ComplexityRoot.Mutation.AddSignerKey == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_addSignerKey_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.AddSignerKey(childComplexity, args["input"].(model.AddSignerKeyInput)), true
 	case "Mutation.appendNodeTaskOutput":
 		if e.ComplexityRoot.Mutation.AppendNodeTaskOutput == nil {
 			break
@@ -3456,6 +4136,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateApp(childComplexity, args["input"].(model.CreateAppInput)), true
+	case "Mutation.createArtifactSource":
+		if e.ComplexityRoot.Mutation.CreateArtifactSource == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_createArtifactSource_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CreateArtifactSource(childComplexity, args["input"].(model.CreateArtifactSourceInput)), true
 	case "Mutation.createLoginLink":
 		if e.ComplexityRoot.Mutation.CreateLoginLink == nil {
 			break
@@ -3742,6 +4433,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.OfferControlPlane(childComplexity, args["input"].(model.OfferControlPlaneInput)), true
+	case "Mutation.openArtifactDelivery":
+		if e.ComplexityRoot.Mutation.OpenArtifactDelivery == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_openArtifactDelivery_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.OpenArtifactDelivery(childComplexity, args["taskId"].(ids.ID)), true
 	case "Mutation.promoteArtifact":
 		if e.ComplexityRoot.Mutation.PromoteArtifact == nil {
 			break
@@ -3786,6 +4488,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.PublishManifest(childComplexity, args["input"].(model.PublishManifestInput)), true
+	case "Mutation.quarantineArtifact":
+		if e.ComplexityRoot.Mutation.QuarantineArtifact == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_quarantineArtifact_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.QuarantineArtifact(childComplexity, args["artifactId"].(ids.ID), args["reason"].(string)), true
 	case "Mutation.recoverMember":
 		if e.ComplexityRoot.Mutation.RecoverMember == nil {
 			break
@@ -3841,6 +4554,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.ReleaseAllocation(childComplexity, args["input"].(model.ReleaseAllocationInput)), true
+	case "Mutation.releaseArtifact":
+		if e.ComplexityRoot.Mutation.ReleaseArtifact == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_releaseArtifact_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ReleaseArtifact(childComplexity, args["artifactId"].(ids.ID), args["reason"].(string)), true
 	case "Mutation.removeMember":
 		if e.ComplexityRoot.Mutation.RemoveMember == nil {
 			break
@@ -3979,6 +4703,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RevokeServiceAccountKey(childComplexity, args["keyId"].(ids.ID), args["reason"].(*string)), true
+	case "Mutation.revokeSignerKey":
+		if e.ComplexityRoot.Mutation.RevokeSignerKey == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_revokeSignerKey_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RevokeSignerKey(childComplexity, args["keyId"].(ids.ID), args["reason"].(string)), true
 	case "Mutation.rollbackInstance":
 		if e.ComplexityRoot.Mutation.RollbackInstance == nil {
 			break
@@ -4040,6 +4775,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RunNodeTask(childComplexity, args["input"].(model.RunNodeTaskInput)), true
+	case "Mutation.setCanaryPercent":
+		if e.ComplexityRoot.Mutation.SetCanaryPercent == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setCanaryPercent_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetCanaryPercent(childComplexity, args["manifestId"].(ids.ID), args["percent"].(int), args["reason"].(string)), true
 	case "Mutation.setPolicy":
 		if e.ComplexityRoot.Mutation.SetPolicy == nil {
 			break
@@ -4073,6 +4819,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SetSkuPrice(childComplexity, args["input"].(model.SetSkuPriceInput)), true
+	case "Mutation.setSourceCredential":
+		if e.ComplexityRoot.Mutation.SetSourceCredential == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setSourceCredential_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetSourceCredential(childComplexity, args["input"].(model.SetSourceCredentialInput)), true
+	case "Mutation.submitEvidence":
+		if e.ComplexityRoot.Mutation.SubmitEvidence == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_submitEvidence_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SubmitEvidence(childComplexity, args["input"].(model.SubmitEvidenceInput)), true
 	case "Mutation.uncordonMember":
 		if e.ComplexityRoot.Mutation.UncordonMember == nil {
 			break
@@ -4084,6 +4852,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.UncordonMember(childComplexity, args["input"].(model.MemberInput)), true
+	case "Mutation.updateArtifactSource":
+		if e.ComplexityRoot.Mutation.UpdateArtifactSource == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_updateArtifactSource_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpdateArtifactSource(childComplexity, args["input"].(model.UpdateArtifactSourceInput)), true
 	case "Mutation.updateProject":
 		if e.ComplexityRoot.Mutation.UpdateProject == nil {
 			break
@@ -4150,6 +4929,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.UpgradeInstance(childComplexity, args["input"].(model.UpgradeInstanceInput)), true
+	case "Mutation.verifyArtifact":
+		if e.ComplexityRoot.Mutation.VerifyArtifact == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_verifyArtifact_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.VerifyArtifact(childComplexity, args["artifactId"].(ids.ID)), true
 	case "Mutation.withdrawControlPlane":
 		if e.ComplexityRoot.Mutation.WithdrawControlPlane == nil {
 			break
@@ -4247,6 +5037,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NodeTask.OperationID(childComplexity), true
+	case "NodeTask.progressDone":
+		if e.ComplexityRoot.NodeTask.ProgressDone == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeTask.ProgressDone(childComplexity), true
+	case "NodeTask.progressTotal":
+		if e.ComplexityRoot.NodeTask.ProgressTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeTask.ProgressTotal(childComplexity), true
 	case "NodeTask.result":
 		if e.ComplexityRoot.NodeTask.Result == nil {
 			break
@@ -5208,6 +6010,104 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ProjectEdge.Node(childComplexity), true
 
+	case "Promotion.actor":
+		if e.ComplexityRoot.Promotion.Actor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Promotion.Actor(childComplexity), true
+	case "Promotion.canaryPercent":
+		if e.ComplexityRoot.Promotion.CanaryPercent == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Promotion.CanaryPercent(childComplexity), true
+	case "Promotion.createdAt":
+		if e.ComplexityRoot.Promotion.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Promotion.CreatedAt(childComplexity), true
+	case "Promotion.from":
+		if e.ComplexityRoot.Promotion.FromStage == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Promotion.FromStage(childComplexity), true
+	case "Promotion.id":
+		if e.ComplexityRoot.Promotion.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Promotion.ID(childComplexity), true
+	case "Promotion.objectId":
+		if e.ComplexityRoot.Promotion.ObjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Promotion.ObjectID(childComplexity), true
+	case "Promotion.reason":
+		if e.ComplexityRoot.Promotion.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Promotion.Reason(childComplexity), true
+	case "Promotion.to":
+		if e.ComplexityRoot.Promotion.ToStage == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Promotion.ToStage(childComplexity), true
+
+	case "PromotionEvidence.createdAt":
+		if e.ComplexityRoot.PromotionEvidence.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionEvidence.CreatedAt(childComplexity), true
+	case "PromotionEvidence.digest":
+		if e.ComplexityRoot.PromotionEvidence.Digest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionEvidence.Digest(childComplexity), true
+	case "PromotionEvidence.id":
+		if e.ComplexityRoot.PromotionEvidence.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionEvidence.ID(childComplexity), true
+	case "PromotionEvidence.kind":
+		if e.ComplexityRoot.PromotionEvidence.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionEvidence.Kind(childComplexity), true
+	case "PromotionEvidence.manifestId":
+		if e.ComplexityRoot.PromotionEvidence.ManifestID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionEvidence.ManifestID(childComplexity), true
+	case "PromotionEvidence.passed":
+		if e.ComplexityRoot.PromotionEvidence.Passed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionEvidence.Passed(childComplexity), true
+	case "PromotionEvidence.submittedBy":
+		if e.ComplexityRoot.PromotionEvidence.SubmittedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionEvidence.SubmittedBy(childComplexity), true
+	case "PromotionEvidence.summary":
+		if e.ComplexityRoot.PromotionEvidence.Summary == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionEvidence.Summary(childComplexity), true
+
 	case "Query.adapters":
 		if e.ComplexityRoot.Query.Adapters == nil {
 			break
@@ -5252,6 +6152,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Apps(childComplexity, args["search"].(*string), args["first"].(*int), args["after"].(*string)), true
+	case "Query.artifact":
+		if e.ComplexityRoot.Query.Artifact == nil {
+			break
+		}
+
+		args, err := ec.field_Query_artifact_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Artifact(childComplexity, args["digest"].(string), args["tenantId"].(*ids.ID)), true
+	case "Query.artifactSources":
+		if e.ComplexityRoot.Query.ArtifactSources == nil {
+			break
+		}
+
+		args, err := ec.field_Query_artifactSources_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.ArtifactSources(childComplexity, args["tenantId"].(*ids.ID), args["first"].(*int), args["after"].(*string)), true
 	case "Query.artifacts":
 		if e.ComplexityRoot.Query.Artifacts == nil {
 			break
@@ -5262,7 +6184,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Artifacts(childComplexity, args["first"].(*int), args["after"].(*string)), true
+		return e.ComplexityRoot.Query.Artifacts(childComplexity, args["search"].(*string), args["stages"].([]lifecycle.Stage), args["quarantined"].(*bool), args["first"].(*int), args["after"].(*string)), true
 	case "Query.auditChain":
 		if e.ComplexityRoot.Query.AuditChain == nil {
 			break
@@ -5296,6 +6218,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.AuditEntries(childComplexity, args["projectId"].(ids.ID), args["actorKinds"].([]string), args["first"].(*int), args["after"].(*string)), true
+	case "Query.canaryReport":
+		if e.ComplexityRoot.Query.CanaryReport == nil {
+			break
+		}
+
+		args, err := ec.field_Query_canaryReport_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.CanaryReport(childComplexity, args["manifestId"].(ids.ID)), true
 	case "Query.controlPlaneShares":
 		if e.ComplexityRoot.Query.ControlPlaneShares == nil {
 			break
@@ -5396,6 +6329,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.LintManifest(childComplexity, args["document"].(json.RawMessage)), true
+	case "Query.manifests":
+		if e.ComplexityRoot.Query.Manifests == nil {
+			break
+		}
+
+		args, err := ec.field_Query_manifests_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Manifests(childComplexity, args["search"].(*string), args["appSlug"].(*string), args["stages"].([]lifecycle.Stage), args["first"].(*int), args["after"].(*string)), true
 	case "Query.member":
 		if e.ComplexityRoot.Query.Member == nil {
 			break
@@ -5910,6 +6854,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.RoleBindingEdge.Node(childComplexity), true
 
+	case "Runbook.title":
+		if e.ComplexityRoot.Runbook.Title == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Runbook.Title(childComplexity), true
+	case "Runbook.url":
+		if e.ComplexityRoot.Runbook.URL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Runbook.URL(childComplexity), true
+
 	case "RuntimeSecret.audience":
 		if e.ComplexityRoot.RuntimeSecret.Audience == nil {
 			break
@@ -6273,6 +7230,79 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.SharedControlPlane.Status(childComplexity), true
+
+	case "SignerKey.algorithm":
+		if e.ComplexityRoot.SignerKey.Algorithm == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SignerKey.Algorithm(childComplexity), true
+	case "SignerKey.createdAt":
+		if e.ComplexityRoot.SignerKey.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SignerKey.CreatedAt(childComplexity), true
+	case "SignerKey.createdBy":
+		if e.ComplexityRoot.SignerKey.CreatedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SignerKey.CreatedBy(childComplexity), true
+	case "SignerKey.fingerprint":
+		if e.ComplexityRoot.SignerKey.Fingerprint == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SignerKey.Fingerprint(childComplexity), true
+	case "SignerKey.id":
+		if e.ComplexityRoot.SignerKey.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SignerKey.ID(childComplexity), true
+	case "SignerKey.name":
+		if e.ComplexityRoot.SignerKey.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SignerKey.Name(childComplexity), true
+	case "SignerKey.publicKey":
+		if e.ComplexityRoot.SignerKey.PublicKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SignerKey.PublicKey(childComplexity), true
+	case "SignerKey.revokeReason":
+		if e.ComplexityRoot.SignerKey.RevokeReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SignerKey.RevokeReason(childComplexity), true
+	case "SignerKey.revokedAt":
+		if e.ComplexityRoot.SignerKey.RevokedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SignerKey.RevokedAt(childComplexity), true
+	case "SignerKey.sourceId":
+		if e.ComplexityRoot.SignerKey.SourceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SignerKey.SourceID(childComplexity), true
+	case "SignerKey.validFrom":
+		if e.ComplexityRoot.SignerKey.ValidFrom == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SignerKey.ValidFrom(childComplexity), true
+	case "SignerKey.validUntil":
+		if e.ComplexityRoot.SignerKey.ValidUntil == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SignerKey.ValidUntil(childComplexity), true
 
 	case "SkuPrice.hourly":
 		if e.ComplexityRoot.SkuPrice.Hourly == nil {
@@ -6768,6 +7798,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
 		ec.unmarshalInputAddMembersInput,
+		ec.unmarshalInputAddSignerKeyInput,
 		ec.unmarshalInputAppendNodeTaskOutputInput,
 		ec.unmarshalInputAuditFilterInput,
 		ec.unmarshalInputBreakGlassEndOperationInput,
@@ -6776,6 +7807,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputCapacityIntentInput,
 		ec.unmarshalInputComponentInput,
 		ec.unmarshalInputCreateAppInput,
+		ec.unmarshalInputCreateArtifactSourceInput,
 		ec.unmarshalInputCreateNodeEnrolmentInput,
 		ec.unmarshalInputCreateProjectInput,
 		ec.unmarshalInputCreateServiceAccountInput,
@@ -6824,6 +7856,9 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputSetPolicyInput,
 		ec.unmarshalInputSetProjectQuotaInput,
 		ec.unmarshalInputSetSkuPriceInput,
+		ec.unmarshalInputSetSourceCredentialInput,
+		ec.unmarshalInputSubmitEvidenceInput,
+		ec.unmarshalInputUpdateArtifactSourceInput,
 		ec.unmarshalInputUpdateProjectInput,
 		ec.unmarshalInputUpdateServiceAccountInput,
 		ec.unmarshalInputUpdateTenantInput,
@@ -7084,8 +8119,14 @@ type App implements Node {
   summary: String!
   "The family of permission keys its verbs ask for: ` + "`" + `apps` + "`" + ` or ` + "`" + `scheduler` + "`" + `."
   permissionFamily: String!
+  "Its picture as a data URL, of the active manifest or else of the newest; empty for none."
+  icon: String!
+  "The project that publishes it; null for the platform's own."
+  publisherProjectId: ID
   "The manifest that new launches get; null while there is none."
   activeManifest: Manifest
+  "The manifest in stage CANARY, halted or not; null while there is none."
+  canaryManifest: Manifest
   "Its manifests, newest first."
   manifests("How many, 1 to 100." first: Int = 20, "Read on after this cursor." after: String): ManifestConnection!
   "Whether a project may launch it."
@@ -7180,8 +8221,34 @@ type Manifest implements Node {
   docs: String!
   "What lint and smoke found; null until then."
   evidence: JSON
+  "` + "`" + `oci` + "`" + `, ` + "`" + `launchable` + "`" + ` or ` + "`" + `controller` + "`" + `."
+  artifactKind: String!
+  "How it upgrades, rolls back and is deleted, as its publisher declares; null when nothing is declared."
+  lifecycle: JSON
+  "Where people read what to do when something is wrong."
+  runbooks: [Runbook!]!
+  "Percent of the projects that its canary takes in; 0 outside of a canary."
+  canaryPercent: Int!
+  "When its canary was halted; null while it was not."
+  canaryHaltedAt: DateTime
+  "Why it was halted."
+  canaryHaltReason: String!
+  "The reports brought for it, newest first; at most 50. Key: manifest.read on the app's publisher, or on the platform; empty for others."
+  reports: [PromotionEvidence!]!
+  "Its steps from stage to stage, newest first; at most 100."
+  history: [Promotion!]!
+  "What it still lacks for its next stage, so that a person can act; empty when nothing."
+  lacks: [Reason!]!
   "When it was published."
   createdAt: DateTime!
+}
+
+"A link to a runbook."
+type Runbook {
+  "What it is about."
+  title: String!
+  "Where it is, https."
+  url: String!
 }
 
 "A page of manifests."
@@ -7218,6 +8285,34 @@ type Artifact implements Node {
   stage: Stage!
   "What checking it found; null until then."
   evidence: JSON
+  "What sort of thing it is."
+  kind: ArtifactKind!
+  "Where it comes from; null for what was published before there were sources."
+  source: ArtifactSource
+  "The tenant whose artifact it is; null for the platform's."
+  tenantId: ID
+  "The project that published it; null for the tenant's and the platform's."
+  projectId: ID
+  "Of images: the platforms, such as ` + "`" + `linux/amd64` + "`" + `."
+  platforms: [String!]!
+  "All it is made of; at most 2,048."
+  parts: [ArtifactPart!]!
+  "What was found of its signatures."
+  signature: SignatureState!
+  "The trusted key that signed it; null when none has."
+  signedBy: SignerKey
+  "Since when it is in quarantine, where nobody gets it; null when it is not."
+  quarantinedAt: DateTime
+  "Why it is in quarantine, a code of the catalogue; empty when a person put it there."
+  quarantineCode: String!
+  "Why it is in quarantine, for people."
+  quarantineReason: String!
+  "When its bytes were last read and held against their digests."
+  verifiedAt: DateTime
+  "The manifests that pin it, newest first; at most 50."
+  pinnedBy: [Manifest!]!
+  "Its steps from stage to stage, newest first; at most 100."
+  history: [Promotion!]!
   "When it was published."
   createdAt: DateTime!
 }
@@ -7348,8 +8443,12 @@ extend type Query {
   app("Its short name." slug: String!): App!
   "Check a manifest document without storing anything. Key: manifest.read in any scope."
   lintManifest("The document." document: JSON!): LintResult!
+  "The manifests of all apps that the caller sees in the catalog, newest first. Key: manifest.read in any scope."
+  manifests("Only those whose app or name contains this, 1 to 100 characters." search: String, "Only this app's." appSlug: String, "Only these stages." stages: [Stage!], "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ManifestConnection!
+  "The artifact of a digest: the given tenant's own if it has one, else the platform's. Key: artifact.read in any scope."
+  artifact("` + "`" + `sha256:…` + "`" + `." digest: String!, "The tenant." tenantId: ID): Artifact!
   "The artifacts, newest first. Key: artifact.read in any scope."
-  artifacts("How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ArtifactConnection!
+  artifacts("Only those whose name or address contains this, 1 to 100 characters." search: String, "Only these stages." stages: [Stage!], "Only those in quarantine, or those that are not." quarantined: Boolean, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ArtifactConnection!
   "The registered adapters, by name. Key: adapter.read, platform."
   adapters("How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AdapterRegistrationConnection!
 }
@@ -7364,6 +8463,8 @@ input CreateAppInput {
   summary: String!
   "The family of permission keys: ` + "`" + `apps` + "`" + ` or ` + "`" + `scheduler` + "`" + `."
   permissionFamily: String!
+  "The project that publishes it: accounts there with the keys may publish and promote its manifests; left out for the platform alone."
+  publisherProjectId: ID
   "Makes a repeat harmless: same key and input, same app."
   idempotencyKey: String!
 }
@@ -7372,10 +8473,14 @@ input CreateAppInput {
 input PublishArtifactInput {
   "Name for people, 1 to 100 characters."
   name: String!
-  "Media type of what it holds."
-  mediaType: String!
-  "Where it lies, pinned: ` + "`" + `host/repository@sha256:…` + "`" + `."
+  "Media type of what it holds; left out, what its manifest says."
+  mediaType: String
+  "Where it lies: ` + "`" + `host/repository@sha256:…` + "`" + `, or ` + "`" + `host/repository:tag` + "`" + `, which is looked up once and pinned; a blob's https address."
   ref: String!
+  "The digest that is wanted, ` + "`" + `sha256:…` + "`" + `: needed for a blob, and held against the registry's for everything else."
+  digest: String
+  "The project that publishes it, for its tenant; left out for the platform."
+  projectId: ID
   "Makes a repeat harmless: same key and input, same artifact."
   idempotencyKey: String!
 }
@@ -7398,6 +8503,8 @@ input PromoteManifestInput {
   reason: String!
   "For STAGED: the smoke instance that ran this very digest and was torn down with proof."
   smokeInstanceId: ID
+  "For CANARY: percent of the projects that it takes in, 1 to 100; 10 when left out."
+  canaryPercent: Int
 }
 
 "A step of trust for an artifact."
@@ -7421,13 +8528,19 @@ input RegisterAdapterInput {
 extend type Mutation {
   "Add an app to the catalog. Key: app.manage, platform."
   createApp("What it is made from." input: CreateAppInput!): App!
-  "Publish an artifact: its manifest bytes are fetched and checked against the digest. Key: artifact.publish, platform."
+  "Publish an artifact: its manifest bytes are fetched and checked against the digest. Key: artifact.publish on the project, or on the platform."
   publishArtifact("What it is made from." input: PublishArtifactInput!): Artifact!
-  "Move an artifact to its next stage. Key: artifact.promote, platform."
+  "Move an artifact to its next stage. Key: artifact.promote on its project or tenant, or on the platform."
   promoteArtifact("The step." input: PromoteArtifactInput!): Artifact!
-  "Publish a manifest as a draft; it must lint. Key: manifest.publish, platform."
+  "Look at an artifact again: its bytes, and its signatures by the keys that are trusted now. It leaves or enters quarantine by what is found. Key: artifact.publish on its project or tenant, or on the platform."
+  verifyArtifact("The artifact." artifactId: ID!): Artifact!
+  "Put an artifact in quarantine: it is neither pinned, promoted nor delivered any more. Key: artifact.quarantine on its tenant, or on the platform."
+  quarantineArtifact("The artifact." artifactId: ID!, "Why, kept in the audit." reason: String!): Artifact!
+  "Let an artifact out of quarantine, whatever put it there. Key: artifact.quarantine on its tenant, or on the platform."
+  releaseArtifact("The artifact." artifactId: ID!, "Why, kept in the audit." reason: String!): Artifact!
+  "Publish a manifest as a draft; it must lint. Key: manifest.publish on the app's publisher, or on the platform."
   publishManifest("What it is made from." input: PublishManifestInput!): Manifest!
-  "Move a manifest to its next stage. Key: manifest.promote, platform."
+  "Move a manifest to its next stage. Key: manifest.promote on the app's publisher, or on the platform."
   promoteManifest("The step." input: PromoteManifestInput!): Manifest!
   "Register an adapter or change its address; it is asked to describe itself. Key: adapter.register, platform."
   registerAdapter("What it is made from." input: RegisterAdapterInput!): AdapterRegistration!
@@ -7503,6 +8616,83 @@ type Actor {
   id: String!
   "The name it had then."
   name: String!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/delivery.graphql", Input: `"What sort of thing an artifact is."
+enum ArtifactKind {
+  "A container image, or an index of one image for several platforms."
+  IMAGE
+  "Anything else that lies in a registry under a manifest: weights, data sets, scripts."
+  OCI_ARTIFACT
+  "One file."
+  BLOB
+}
+
+"What was found of an artifact's signatures when it was last looked at."
+enum SignatureState {
+  "A signature by a key that its source trusts."
+  VERIFIED
+  "No signature at all."
+  UNSIGNED
+  "Signatures, none of them by a key that its source trusts."
+  UNTRUSTED
+  "Its source has no keys."
+  NOT_CHECKED
+}
+
+"What a part is to its artifact."
+enum PartRole {
+  "A manifest, or an index of manifests."
+  MANIFEST
+  "A config."
+  CONFIG
+  "A layer."
+  LAYER
+  "The one file of a blob."
+  BLOB
+}
+
+"One of the things that an artifact is made of, by its own digest."
+type ArtifactPart {
+  "What it is to the artifact."
+  role: PartRole!
+  "SHA-256 of its bytes, ` + "`" + `sha256:…` + "`" + `."
+  digest: String!
+  "Media type."
+  mediaType: String!
+  "Bytes."
+  sizeBytes: Float!
+  "The platform that an index lists it for, such as ` + "`" + `linux/amd64` + "`" + `; of a manifest alone."
+  platform: String!
+  "The file name that an artifact's manifest gives it."
+  title: String!
+  "Digest of the manifest that lists it; empty for the artifact itself."
+  parent: String!
+}
+
+"What a node needs to fetch the artifact of one of its tasks."
+type ArtifactDelivery {
+  "The task."
+  taskId: ID!
+  "The artifact's digest."
+  digest: String!
+  "What sort of thing it is."
+  kind: ArtifactKind!
+  "Media type of what lies under the digest."
+  mediaType: String!
+  "All its parts, a manifest before what it lists; at most 2,048."
+  parts: [ArtifactPart!]!
+  "Where a part is fetched: this address and the part's digest, by GET, with ` + "`" + `Range` + "`" + ` to go on after a break."
+  url: String!
+  "What to put in ` + "`" + `Authorization: Bearer …` + "`" + ` there: for this task and this node alone."
+  token: String!
+  "When the token stops working, at most ten minutes on; a delivery that takes longer is opened again."
+  expiresAt: DateTime!
+}
+
+extend type Mutation {
+  "Open the delivery of the artifact that one of the calling node's running FETCH_ARTIFACT tasks is for. ARTIFACT_QUARANTINED, NOT_FOUND or CONFLICT when it may not be had any more. Key: task.execute."
+  openArtifactDelivery("The task." taskId: ID!): ArtifactDelivery!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/event.graphql", Input: `"Something that happened to an instance. Its number has no gaps within the instance."
@@ -8916,6 +10106,10 @@ enum NodeTaskKind {
   INSPECT_PROCESS
   "Check that something answers."
   PROBE
+  "Bring an artifact onto the node by its digest, verified, and place it in the member's file system."
+  FETCH_ARTIFACT
+  "Apply cloud-init user data in the member, to its end."
+  CLOUD_INIT
   "Report everything of the member that is left on the node."
   RESIDUE
   "Stop everything of the member and delete its sandbox."
@@ -8964,6 +10158,10 @@ type NodeTask implements Node {
   timeoutSeconds: Int!
   "Exit code of what it ran; null when it ran nothing."
   exitCode: Int
+  "How much of it is done, in bytes, as far as that can be told; 0 when it cannot."
+  progressDone: Float!
+  "How much there is to do, in bytes; 0 when it cannot be told."
+  progressTotal: Float!
   "What it found, by kind; null until it ended."
   result: JSON
   "What to tell a person."
@@ -9103,6 +10301,10 @@ input ReportNodeTaskInput {
   result: JSON
   "What to tell a person, at most 2,000 characters."
   message: String
+  "While it runs: how much is done, in bytes, as often as once a second."
+  progressDone: Float
+  "While it runs: how much there is to do, in bytes."
+  progressTotal: Float
 }
 
 "One of a command's two outputs."
@@ -9929,6 +11131,148 @@ extend type Mutation {
   setPolicy("The overlay." input: SetPolicyInput!): PolicyOverlay!
 }
 `, BuiltIn: false},
+	{Name: "../../schema/promotion.graphql", Input: `"What a piece of evidence for a manifest shows."
+enum EvidenceKind {
+  "The report of the adapter conformance suite."
+  CONFORMANCE
+  "The report of negative tests between tenants."
+  TENANCY
+}
+
+"A report that a publisher has brought for a manifest."
+type PromotionEvidence {
+  "Typed id, ` + "`" + `evd_…` + "`" + `."
+  id: ID!
+  "The manifest."
+  manifestId: ID!
+  "What it shows."
+  kind: EvidenceKind!
+  "SHA-256 of the report's bytes, ` + "`" + `sha256:…` + "`" + `."
+  digest: String!
+  "What it comes to: ` + "`" + `adapter` + "`" + `, ` + "`" + `build` + "`" + `, ` + "`" + `passed` + "`" + `, ` + "`" + `failed` + "`" + `, ` + "`" + `skipped` + "`" + `."
+  summary: JSON!
+  "Whether everything in it passed."
+  passed: Boolean!
+  "Who brought it."
+  submittedBy: String!
+  "When it was brought."
+  createdAt: DateTime!
+}
+
+"A step from stage to stage."
+type Promotion {
+  "Typed id, ` + "`" + `prm_…` + "`" + `."
+  id: ID!
+  "The artifact or manifest."
+  objectId: ID!
+  "The stage it was in."
+  from: Stage!
+  "The stage it went to; the same one when only the canary's share changed or the canary was halted."
+  to: Stage!
+  "Percent of the projects that the canary took in from then on; null for other steps."
+  canaryPercent: Int
+  "Why."
+  reason: String!
+  "Who took the step."
+  actor: Actor!
+  "When."
+  createdAt: DateTime!
+}
+
+"What a canary's numbers say against those of the active version."
+enum CanaryVerdict {
+  "Too few launches to tell."
+  TOO_EARLY
+  "Enough launches, and no sign of more failures."
+  NO_WORSE
+  "Clearly more failures: the canary is halted."
+  WORSE
+}
+
+"How launches of a version went since the canary began."
+type CanaryArm {
+  "The version."
+  manifest: Manifest!
+  "Launches that ended, smoke launches aside."
+  launches: Int!
+  "Of them those that failed."
+  failed: Int!
+  "Launches under way."
+  pending: Int!
+  "Failed of ended launches, 0 to 1; null before the first."
+  failureRate: Float
+  "Ended operations of other kinds on its instances."
+  operations: Int!
+  "Of them those that failed."
+  operationsFailed: Int!
+  "Seconds from acceptance to running, half of the launches below; null before the first."
+  timeToRunningP50: Float
+  "The same, nine tenths of the launches below."
+  timeToRunningP90: Float
+}
+
+"A point of a canary's chart, after each ended launch of either arm; at most 500, the newest."
+type CanaryPoint {
+  "When the launch ended."
+  at: DateTime!
+  "Ended and failed launches of the canary until then."
+  canaryLaunches: Int!
+  "Failed ones."
+  canaryFailed: Int!
+  "Ended launches of the active version until then."
+  activeLaunches: Int!
+  "Failed ones."
+  activeFailed: Int!
+  "How much the numbers speak for a worse canary; it is halted at ` + "`" + `threshold` + "`" + `."
+  evidence: Float!
+}
+
+"A canary's state: who is in it, how it goes, and what that means."
+type CanaryReport {
+  "Percent of the projects that it takes in."
+  percent: Int!
+  "When it began; null before."
+  startedAt: DateTime
+  "When it was halted; null while it was not."
+  haltedAt: DateTime
+  "Why it was halted."
+  haltReason: String!
+  "What the numbers say."
+  verdict: CanaryVerdict!
+  "The canary's own launches."
+  canary: CanaryArm!
+  "Those of the active version since the canary began; null when there is none."
+  active: CanaryArm
+  "The chart, oldest first."
+  points: [CanaryPoint!]!
+  "Where the evidence halts the canary."
+  threshold: Float!
+}
+
+extend type Query {
+  "How the canary of a manifest goes. FAILED_PRECONDITION when it never was one. Key: manifest.read on the app's publisher, or on the platform."
+  canaryReport("The manifest." manifestId: ID!): CanaryReport!
+}
+
+"A report for a manifest."
+input SubmitEvidenceInput {
+  "The manifest."
+  manifestId: ID!
+  "What it shows."
+  kind: EvidenceKind!
+  "The report as ` + "`" + `appctl adapter check --report` + "`" + ` writes it, at most 512 KiB, as text: its digest is over these bytes."
+  report: String!
+  "SHA-256 of the report's bytes, ` + "`" + `sha256:…` + "`" + `: DIGEST_MISMATCH when they are others."
+  digest: String!
+}
+
+extend type Mutation {
+  "Bring a report for a manifest; the same report again changes nothing. Key: manifest.publish on the app's publisher, or on the platform."
+  submitEvidence("The report." input: SubmitEvidenceInput!): PromotionEvidence!
+  "Change how many projects a canary takes in. Key: manifest.promote on the app's publisher, or on the platform."
+  setCanaryPercent("The manifest, in stage CANARY." manifestId: ID!, "Percent of the projects, 1 to 100." percent: Int!, "Why, kept in its history." reason: String!): Manifest!
+}
+`, BuiltIn: false},
 	{Name: "../../schema/secret.graphql", Input: `"Who may take delivery of a runtime secret."
 enum SecretAudience {
   "The node that a member is bound to."
@@ -10193,6 +11537,178 @@ extend type Mutation {
   withdrawControlPlane("The share." shareId: ID!, "Why, kept in the audit." reason: String!): ControlPlaneShare!
   "Leave a shared control plane. Key: control_plane.detach on the attached project."
   detachControlPlane("The share." shareId: ID!, "Why, kept in the audit." reason: String): ControlPlaneShare!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/source.graphql", Input: `"The protocol by which an artifact source is asked."
+enum SourceKind {
+  "A registry that speaks the OCI distribution protocol."
+  OCI
+  "A server that gives files by their address."
+  HTTPS
+  "An object store that speaks the S3 protocol, addressed by path."
+  S3
+}
+
+"What becomes of an artifact that no trusted key of its source has signed."
+enum SignaturePolicy {
+  "It is refused: nothing is stored."
+  REQUIRED
+  "It is stored in quarantine, where nobody gets it."
+  QUARANTINE
+  "What has no signature is taken; one that is there and wrong puts it in quarantine all the same."
+  OPTIONAL
+}
+
+"A place that artifacts may come from: the platform's, which all may use, or a tenant's own."
+type ArtifactSource implements Node {
+  "Typed id, ` + "`" + `src_…` + "`" + `."
+  id: ID!
+  "The tenant whose source it is; null for the platform's."
+  tenantId: ID
+  "Short name, unique among its owner's."
+  name: String!
+  "The protocol."
+  kind: SourceKind!
+  "What it covers: ` + "`" + `host[/path]` + "`" + ` of a registry, or an https address that ends with a slash."
+  location: String!
+  "An object store's region; empty for the others."
+  region: String!
+  "What becomes of what is not signed by a trusted key."
+  signaturePolicy: SignaturePolicy!
+  "User name or access key id of its credential; empty when it is asked without one."
+  credentialUser: String!
+  "When its credential was set; null when it has none. The credential itself is never shown."
+  credentialAt: DateTime
+  "The keys whose signatures count, newest first; revoked and ended ones too; at most 50."
+  keys: [SignerKey!]!
+  "When it was switched off; null while it is on. What was published from it stays, and is no longer delivered."
+  disabledAt: DateTime
+  "Who added it."
+  createdBy: String!
+  "When it was added."
+  createdAt: DateTime!
+}
+
+"A public key whose signatures count at a source."
+type SignerKey {
+  "Typed id, ` + "`" + `sgk_…` + "`" + `."
+  id: ID!
+  "The source."
+  sourceId: ID!
+  "Name for people."
+  name: String!
+  "PEM of the PKIX public key."
+  publicKey: String!
+  "SHA-256 of the key's PKIX DER, ` + "`" + `sha256:…` + "`" + `."
+  fingerprint: String!
+  "` + "`" + `ecdsa-p256` + "`" + ` or ` + "`" + `ed25519` + "`" + `."
+  algorithm: String!
+  "From when signatures by it count."
+  validFrom: DateTime!
+  "Until when they count; null for no end."
+  validUntil: DateTime
+  "When it was revoked; null while it was not."
+  revokedAt: DateTime
+  "Why it was revoked."
+  revokeReason: String!
+  "Who added it."
+  createdBy: String!
+  "When it was added."
+  createdAt: DateTime!
+}
+
+"A page of artifact sources."
+type ArtifactSourceConnection {
+  "The rows, each with its cursor."
+  edges: [ArtifactSourceEdge!]!
+  "Where the page stands."
+  pageInfo: PageInfo!
+}
+
+"An artifact source in a page."
+type ArtifactSourceEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The source."
+  node: ArtifactSource!
+}
+
+extend type Query {
+  "The sources that the caller may use, by name: the platform's, and those of the tenants it belongs to. Key: source.read in any scope."
+  artifactSources("Only this tenant's and the platform's." tenantId: ID, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ArtifactSourceConnection!
+}
+
+"What a new artifact source is made from."
+input CreateArtifactSourceInput {
+  "The tenant whose source it is; left out for the platform's."
+  tenantId: ID
+  "Short name: 2 to 40 lower-case letters, digits and hyphens."
+  name: String!
+  "The protocol."
+  kind: SourceKind!
+  "What it covers: ` + "`" + `host[/path]` + "`" + ` of a registry, or an https address that ends with a slash; for an object store ` + "`" + `https://endpoint/bucket/[prefix/]` + "`" + `."
+  location: String!
+  "An object store's region; ` + "`" + `us-east-1` + "`" + ` when left out."
+  region: String
+  "What becomes of what is not signed by a trusted key."
+  signaturePolicy: SignaturePolicy! = REQUIRED
+  "Makes a repeat harmless: same key and input, same source."
+  idempotencyKey: String!
+}
+
+"What is changed of an artifact source; what is left out stays."
+input UpdateArtifactSourceInput {
+  "The source."
+  sourceId: ID!
+  "Short name."
+  name: String
+  "What becomes of what is not signed by a trusted key."
+  signaturePolicy: SignaturePolicy
+  "Whether it is switched off."
+  disabled: Boolean
+  "Why, kept in the audit."
+  reason: String
+}
+
+"A source's credential."
+input SetSourceCredentialInput {
+  "The source."
+  sourceId: ID!
+  "User name or access key id, 1 to 200 characters; left out with the secret to take the credential away."
+  user: String
+  "Password, token or secret key, 1 to 4,096 characters. It goes into custody and is never shown."
+  secret: String
+  "Why, kept in the audit."
+  reason: String
+}
+
+"A public key to be trusted."
+input AddSignerKeyInput {
+  "The source."
+  sourceId: ID!
+  "Name for people, 1 to 80 characters."
+  name: String!
+  "PEM of a PKIX public key: ECDSA P-256 or Ed25519."
+  publicKey: String!
+  "From when signatures by it count; left out for now."
+  validFrom: DateTime
+  "Until when they count; left out for no end."
+  validUntil: DateTime
+  "Why, kept in the audit."
+  reason: String
+}
+
+extend type Mutation {
+  "Add an artifact source. Key: source.manage on the tenant, or on the platform."
+  createArtifactSource("What it is made from." input: CreateArtifactSourceInput!): ArtifactSource!
+  "Change a source, or switch it off or on. Key: source.manage on its tenant, or on the platform."
+  updateArtifactSource("What changes." input: UpdateArtifactSourceInput!): ArtifactSource!
+  "Set or take away a source's credential. Key: source.manage on its tenant, or on the platform."
+  setSourceCredential("The credential." input: SetSourceCredentialInput!): ArtifactSource!
+  "Trust a key at a source. A key once at a source; at most 50 keys. Key: source.manage on its tenant, or on the platform."
+  addSignerKey("The key." input: AddSignerKeyInput!): SignerKey!
+  "Trust a key no longer; what it has signed is found UNTRUSTED the next time it is looked at, at its next promotion at the latest. Key: source.manage on its tenant, or on the platform."
+  revokeSignerKey("The key." keyId: ID!, "Why, kept with the key." reason: String!): SignerKey!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/webhook.graphql", Input: `"Whether a webhook is served."
@@ -10534,8 +12050,14 @@ func (ec *executionContext) childFields_App(ctx context.Context, field graphql.C
 		return ec.fieldContext_App_summary(ctx, field)
 	case "permissionFamily":
 		return ec.fieldContext_App_permissionFamily(ctx, field)
+	case "icon":
+		return ec.fieldContext_App_icon(ctx, field)
+	case "publisherProjectId":
+		return ec.fieldContext_App_publisherProjectId(ctx, field)
 	case "activeManifest":
 		return ec.fieldContext_App_activeManifest(ctx, field)
+	case "canaryManifest":
+		return ec.fieldContext_App_canaryManifest(ctx, field)
 	case "manifests":
 		return ec.fieldContext_App_manifests(ctx, field)
 	case "entitled":
@@ -10582,6 +12104,34 @@ func (ec *executionContext) childFields_Artifact(ctx context.Context, field grap
 		return ec.fieldContext_Artifact_stage(ctx, field)
 	case "evidence":
 		return ec.fieldContext_Artifact_evidence(ctx, field)
+	case "kind":
+		return ec.fieldContext_Artifact_kind(ctx, field)
+	case "source":
+		return ec.fieldContext_Artifact_source(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_Artifact_tenantId(ctx, field)
+	case "projectId":
+		return ec.fieldContext_Artifact_projectId(ctx, field)
+	case "platforms":
+		return ec.fieldContext_Artifact_platforms(ctx, field)
+	case "parts":
+		return ec.fieldContext_Artifact_parts(ctx, field)
+	case "signature":
+		return ec.fieldContext_Artifact_signature(ctx, field)
+	case "signedBy":
+		return ec.fieldContext_Artifact_signedBy(ctx, field)
+	case "quarantinedAt":
+		return ec.fieldContext_Artifact_quarantinedAt(ctx, field)
+	case "quarantineCode":
+		return ec.fieldContext_Artifact_quarantineCode(ctx, field)
+	case "quarantineReason":
+		return ec.fieldContext_Artifact_quarantineReason(ctx, field)
+	case "verifiedAt":
+		return ec.fieldContext_Artifact_verifiedAt(ctx, field)
+	case "pinnedBy":
+		return ec.fieldContext_Artifact_pinnedBy(ctx, field)
+	case "history":
+		return ec.fieldContext_Artifact_history(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Artifact_createdAt(ctx, field)
 	}
@@ -10598,6 +12148,28 @@ func (ec *executionContext) childFields_ArtifactConnection(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type ArtifactConnection", field.Name)
 }
 
+func (ec *executionContext) childFields_ArtifactDelivery(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "taskId":
+		return ec.fieldContext_ArtifactDelivery_taskId(ctx, field)
+	case "digest":
+		return ec.fieldContext_ArtifactDelivery_digest(ctx, field)
+	case "kind":
+		return ec.fieldContext_ArtifactDelivery_kind(ctx, field)
+	case "mediaType":
+		return ec.fieldContext_ArtifactDelivery_mediaType(ctx, field)
+	case "parts":
+		return ec.fieldContext_ArtifactDelivery_parts(ctx, field)
+	case "url":
+		return ec.fieldContext_ArtifactDelivery_url(ctx, field)
+	case "token":
+		return ec.fieldContext_ArtifactDelivery_token(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_ArtifactDelivery_expiresAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ArtifactDelivery", field.Name)
+}
+
 func (ec *executionContext) childFields_ArtifactEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "cursor":
@@ -10606,6 +12178,78 @@ func (ec *executionContext) childFields_ArtifactEdge(ctx context.Context, field 
 		return ec.fieldContext_ArtifactEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ArtifactEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_ArtifactPart(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "role":
+		return ec.fieldContext_ArtifactPart_role(ctx, field)
+	case "digest":
+		return ec.fieldContext_ArtifactPart_digest(ctx, field)
+	case "mediaType":
+		return ec.fieldContext_ArtifactPart_mediaType(ctx, field)
+	case "sizeBytes":
+		return ec.fieldContext_ArtifactPart_sizeBytes(ctx, field)
+	case "platform":
+		return ec.fieldContext_ArtifactPart_platform(ctx, field)
+	case "title":
+		return ec.fieldContext_ArtifactPart_title(ctx, field)
+	case "parent":
+		return ec.fieldContext_ArtifactPart_parent(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ArtifactPart", field.Name)
+}
+
+func (ec *executionContext) childFields_ArtifactSource(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_ArtifactSource_id(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_ArtifactSource_tenantId(ctx, field)
+	case "name":
+		return ec.fieldContext_ArtifactSource_name(ctx, field)
+	case "kind":
+		return ec.fieldContext_ArtifactSource_kind(ctx, field)
+	case "location":
+		return ec.fieldContext_ArtifactSource_location(ctx, field)
+	case "region":
+		return ec.fieldContext_ArtifactSource_region(ctx, field)
+	case "signaturePolicy":
+		return ec.fieldContext_ArtifactSource_signaturePolicy(ctx, field)
+	case "credentialUser":
+		return ec.fieldContext_ArtifactSource_credentialUser(ctx, field)
+	case "credentialAt":
+		return ec.fieldContext_ArtifactSource_credentialAt(ctx, field)
+	case "keys":
+		return ec.fieldContext_ArtifactSource_keys(ctx, field)
+	case "disabledAt":
+		return ec.fieldContext_ArtifactSource_disabledAt(ctx, field)
+	case "createdBy":
+		return ec.fieldContext_ArtifactSource_createdBy(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_ArtifactSource_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ArtifactSource", field.Name)
+}
+
+func (ec *executionContext) childFields_ArtifactSourceConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ArtifactSourceConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ArtifactSourceConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ArtifactSourceConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ArtifactSourceEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ArtifactSourceEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ArtifactSourceEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ArtifactSourceEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_AuditCheckpoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -10720,6 +12364,72 @@ func (ec *executionContext) childFields_Blocker(ctx context.Context, field graph
 		return ec.fieldContext_Blocker_permissionKey(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Blocker", field.Name)
+}
+
+func (ec *executionContext) childFields_CanaryArm(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "manifest":
+		return ec.fieldContext_CanaryArm_manifest(ctx, field)
+	case "launches":
+		return ec.fieldContext_CanaryArm_launches(ctx, field)
+	case "failed":
+		return ec.fieldContext_CanaryArm_failed(ctx, field)
+	case "pending":
+		return ec.fieldContext_CanaryArm_pending(ctx, field)
+	case "failureRate":
+		return ec.fieldContext_CanaryArm_failureRate(ctx, field)
+	case "operations":
+		return ec.fieldContext_CanaryArm_operations(ctx, field)
+	case "operationsFailed":
+		return ec.fieldContext_CanaryArm_operationsFailed(ctx, field)
+	case "timeToRunningP50":
+		return ec.fieldContext_CanaryArm_timeToRunningP50(ctx, field)
+	case "timeToRunningP90":
+		return ec.fieldContext_CanaryArm_timeToRunningP90(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CanaryArm", field.Name)
+}
+
+func (ec *executionContext) childFields_CanaryPoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "at":
+		return ec.fieldContext_CanaryPoint_at(ctx, field)
+	case "canaryLaunches":
+		return ec.fieldContext_CanaryPoint_canaryLaunches(ctx, field)
+	case "canaryFailed":
+		return ec.fieldContext_CanaryPoint_canaryFailed(ctx, field)
+	case "activeLaunches":
+		return ec.fieldContext_CanaryPoint_activeLaunches(ctx, field)
+	case "activeFailed":
+		return ec.fieldContext_CanaryPoint_activeFailed(ctx, field)
+	case "evidence":
+		return ec.fieldContext_CanaryPoint_evidence(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CanaryPoint", field.Name)
+}
+
+func (ec *executionContext) childFields_CanaryReport(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "percent":
+		return ec.fieldContext_CanaryReport_percent(ctx, field)
+	case "startedAt":
+		return ec.fieldContext_CanaryReport_startedAt(ctx, field)
+	case "haltedAt":
+		return ec.fieldContext_CanaryReport_haltedAt(ctx, field)
+	case "haltReason":
+		return ec.fieldContext_CanaryReport_haltReason(ctx, field)
+	case "verdict":
+		return ec.fieldContext_CanaryReport_verdict(ctx, field)
+	case "canary":
+		return ec.fieldContext_CanaryReport_canary(ctx, field)
+	case "active":
+		return ec.fieldContext_CanaryReport_active(ctx, field)
+	case "points":
+		return ec.fieldContext_CanaryReport_points(ctx, field)
+	case "threshold":
+		return ec.fieldContext_CanaryReport_threshold(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CanaryReport", field.Name)
 }
 
 func (ec *executionContext) childFields_CancelOperationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -11328,6 +13038,24 @@ func (ec *executionContext) childFields_Manifest(ctx context.Context, field grap
 		return ec.fieldContext_Manifest_docs(ctx, field)
 	case "evidence":
 		return ec.fieldContext_Manifest_evidence(ctx, field)
+	case "artifactKind":
+		return ec.fieldContext_Manifest_artifactKind(ctx, field)
+	case "lifecycle":
+		return ec.fieldContext_Manifest_lifecycle(ctx, field)
+	case "runbooks":
+		return ec.fieldContext_Manifest_runbooks(ctx, field)
+	case "canaryPercent":
+		return ec.fieldContext_Manifest_canaryPercent(ctx, field)
+	case "canaryHaltedAt":
+		return ec.fieldContext_Manifest_canaryHaltedAt(ctx, field)
+	case "canaryHaltReason":
+		return ec.fieldContext_Manifest_canaryHaltReason(ctx, field)
+	case "reports":
+		return ec.fieldContext_Manifest_reports(ctx, field)
+	case "history":
+		return ec.fieldContext_Manifest_history(ctx, field)
+	case "lacks":
+		return ec.fieldContext_Manifest_lacks(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Manifest_createdAt(ctx, field)
 	}
@@ -11468,6 +13196,10 @@ func (ec *executionContext) childFields_NodeTask(ctx context.Context, field grap
 		return ec.fieldContext_NodeTask_timeoutSeconds(ctx, field)
 	case "exitCode":
 		return ec.fieldContext_NodeTask_exitCode(ctx, field)
+	case "progressDone":
+		return ec.fieldContext_NodeTask_progressDone(ctx, field)
+	case "progressTotal":
+		return ec.fieldContext_NodeTask_progressTotal(ctx, field)
 	case "result":
 		return ec.fieldContext_NodeTask_result(ctx, field)
 	case "message":
@@ -11928,6 +13660,50 @@ func (ec *executionContext) childFields_ProjectEdge(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type ProjectEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_Promotion(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Promotion_id(ctx, field)
+	case "objectId":
+		return ec.fieldContext_Promotion_objectId(ctx, field)
+	case "from":
+		return ec.fieldContext_Promotion_from(ctx, field)
+	case "to":
+		return ec.fieldContext_Promotion_to(ctx, field)
+	case "canaryPercent":
+		return ec.fieldContext_Promotion_canaryPercent(ctx, field)
+	case "reason":
+		return ec.fieldContext_Promotion_reason(ctx, field)
+	case "actor":
+		return ec.fieldContext_Promotion_actor(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Promotion_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Promotion", field.Name)
+}
+
+func (ec *executionContext) childFields_PromotionEvidence(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_PromotionEvidence_id(ctx, field)
+	case "manifestId":
+		return ec.fieldContext_PromotionEvidence_manifestId(ctx, field)
+	case "kind":
+		return ec.fieldContext_PromotionEvidence_kind(ctx, field)
+	case "digest":
+		return ec.fieldContext_PromotionEvidence_digest(ctx, field)
+	case "summary":
+		return ec.fieldContext_PromotionEvidence_summary(ctx, field)
+	case "passed":
+		return ec.fieldContext_PromotionEvidence_passed(ctx, field)
+	case "submittedBy":
+		return ec.fieldContext_PromotionEvidence_submittedBy(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_PromotionEvidence_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PromotionEvidence", field.Name)
+}
+
 func (ec *executionContext) childFields_Reason(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "code":
@@ -12054,6 +13830,16 @@ func (ec *executionContext) childFields_RoleBindingEdge(ctx context.Context, fie
 		return ec.fieldContext_RoleBindingEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RoleBindingEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_Runbook(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "title":
+		return ec.fieldContext_Runbook_title(ctx, field)
+	case "url":
+		return ec.fieldContext_Runbook_url(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Runbook", field.Name)
 }
 
 func (ec *executionContext) childFields_RuntimeSecret(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -12232,6 +14018,36 @@ func (ec *executionContext) childFields_SharedControlPlane(ctx context.Context, 
 		return ec.fieldContext_SharedControlPlane_actions(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SharedControlPlane", field.Name)
+}
+
+func (ec *executionContext) childFields_SignerKey(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_SignerKey_id(ctx, field)
+	case "sourceId":
+		return ec.fieldContext_SignerKey_sourceId(ctx, field)
+	case "name":
+		return ec.fieldContext_SignerKey_name(ctx, field)
+	case "publicKey":
+		return ec.fieldContext_SignerKey_publicKey(ctx, field)
+	case "fingerprint":
+		return ec.fieldContext_SignerKey_fingerprint(ctx, field)
+	case "algorithm":
+		return ec.fieldContext_SignerKey_algorithm(ctx, field)
+	case "validFrom":
+		return ec.fieldContext_SignerKey_validFrom(ctx, field)
+	case "validUntil":
+		return ec.fieldContext_SignerKey_validUntil(ctx, field)
+	case "revokedAt":
+		return ec.fieldContext_SignerKey_revokedAt(ctx, field)
+	case "revokeReason":
+		return ec.fieldContext_SignerKey_revokeReason(ctx, field)
+	case "createdBy":
+		return ec.fieldContext_SignerKey_createdBy(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_SignerKey_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SignerKey", field.Name)
 }
 
 func (ec *executionContext) childFields_SkuPrice(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -17,7 +17,9 @@ import (
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/breakglass"
+	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
@@ -30,6 +32,7 @@ import (
 	"github.com/gpuaas/app-platform/service/retry"
 	"github.com/gpuaas/app-platform/service/secret"
 	"github.com/gpuaas/app-platform/service/share"
+	"github.com/gpuaas/app-platform/service/source"
 	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/service/webhook"
 	"github.com/gpuaas/app-platform/workers"
@@ -55,25 +58,28 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 	members := &member.Service{DB: p.db, Planner: calls}
 	return &graph.Resolver{
 		DB: p.db, Keys: p.ring, Progress: &graph.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
-		Identity:    &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring},
-		Catalog:     &catalog.Service{DB: p.db},
-		Artifacts:   &artifact.Service{DB: p.db, Registries: registries},
-		Adapters:    &adapter.Service{DB: p.db, Describer: calls, Allow: allowAddress(policy)},
-		Allocations: &allocation.Service{DB: p.db},
-		Nodes:       &node.Service{DB: p.db},
-		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
-		Instances:   instances,
-		Members:     members,
-		Retries:     &retry.Service{DB: p.db, Members: members.Again, Instances: instances.Again},
-		Blockers:    &blocker.Service{DB: p.db},
-		Orphans:     &orphan.Service{DB: p.db},
-		BreakGlass:  &breakglass.Service{DB: p.db, Log: p.log},
-		Prices:      &price.Service{DB: p.db},
-		Explain:     &explain.Service{DB: p.db},
-		Policies:    &policies.Service{DB: p.db},
-		Shares:      &share.Service{DB: p.db},
-		Secrets:     &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
-		Webhooks:    &webhook.Service{DB: p.db, Vault: p.vault, Feeds: feeds, Allow: allowWebhook(hooks, len(p.config.WebhookHosts) > 0)},
+		Identity:        &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring},
+		Catalog:         &catalog.Service{DB: p.db},
+		Artifacts:       &artifact.Service{DB: p.db, Registries: registries},
+		ArtifactSources: &source.Service{DB: p.db, Vault: p.vault},
+		Deliveries:      &delivery.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
+		Canaries:        &canary.Service{DB: p.db},
+		Adapters:        &adapter.Service{DB: p.db, Describer: calls, Allow: allowAddress(policy)},
+		Allocations:     &allocation.Service{DB: p.db},
+		Nodes:           &node.Service{DB: p.db},
+		Tasks:           &task.Service{DB: p.db, Hub: p.hub},
+		Instances:       instances,
+		Members:         members,
+		Retries:         &retry.Service{DB: p.db, Members: members.Again, Instances: instances.Again},
+		Blockers:        &blocker.Service{DB: p.db},
+		Orphans:         &orphan.Service{DB: p.db},
+		BreakGlass:      &breakglass.Service{DB: p.db, Log: p.log},
+		Prices:          &price.Service{DB: p.db},
+		Explain:         &explain.Service{DB: p.db},
+		Policies:        &policies.Service{DB: p.db},
+		Shares:          &share.Service{DB: p.db},
+		Secrets:         &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
+		Webhooks:        &webhook.Service{DB: p.db, Vault: p.vault, Feeds: feeds, Allow: allowWebhook(hooks, len(p.config.WebhookHosts) > 0)},
 	}, nil
 }
 

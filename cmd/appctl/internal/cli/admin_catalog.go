@@ -43,7 +43,7 @@ func (t *tool) artifactList() *cobra.Command {
 			return err
 		}
 		found, err := collect[gql.Artifact](client.All[gql.Artifact](limit, func(first int, after string) (*gql.ArtifactPage, error) {
-			answer, err := gql.ListArtifacts(ctx, c, first, after)
+			answer, err := gql.ListArtifacts(ctx, c, "", nil, nil, first, after)
 			if err != nil {
 				return nil, err
 			}

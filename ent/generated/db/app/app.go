@@ -21,6 +21,10 @@ const (
 	FieldSummary = "summary"
 	// FieldPermissionFamily holds the string denoting the permission_family field in the database.
 	FieldPermissionFamily = "permission_family"
+	// FieldPublisherTenantID holds the string denoting the publisher_tenant_id field in the database.
+	FieldPublisherTenantID = "publisher_tenant_id"
+	// FieldPublisherProjectID holds the string denoting the publisher_project_id field in the database.
+	FieldPublisherProjectID = "publisher_project_id"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the app in the database.
@@ -34,6 +38,8 @@ var Columns = []string{
 	FieldDisplayName,
 	FieldSummary,
 	FieldPermissionFamily,
+	FieldPublisherTenantID,
+	FieldPublisherProjectID,
 	FieldCreatedAt,
 }
 
@@ -82,6 +88,16 @@ func BySummary(opts ...sql.OrderTermOption) OrderOption {
 // ByPermissionFamily orders the results by the permission_family field.
 func ByPermissionFamily(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPermissionFamily, opts...).ToFunc()
+}
+
+// ByPublisherTenantID orders the results by the publisher_tenant_id field.
+func ByPublisherTenantID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPublisherTenantID, opts...).ToFunc()
+}
+
+// ByPublisherProjectID orders the results by the publisher_project_id field.
+func ByPublisherProjectID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPublisherProjectID, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

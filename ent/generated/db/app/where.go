@@ -75,6 +75,18 @@ func PermissionFamily(v string) predicate.App {
 	return predicate.App(sql.FieldEQ(FieldPermissionFamily, v))
 }
 
+// PublisherTenantID applies equality check predicate on the "publisher_tenant_id" field. It's identical to PublisherTenantIDEQ.
+func PublisherTenantID(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldEQ(FieldPublisherTenantID, vc))
+}
+
+// PublisherProjectID applies equality check predicate on the "publisher_project_id" field. It's identical to PublisherProjectIDEQ.
+func PublisherProjectID(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldEQ(FieldPublisherProjectID, vc))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.App {
 	return predicate.App(sql.FieldEQ(FieldCreatedAt, v))
@@ -338,6 +350,194 @@ func PermissionFamilyEqualFold(v string) predicate.App {
 // PermissionFamilyContainsFold applies the ContainsFold predicate on the "permission_family" field.
 func PermissionFamilyContainsFold(v string) predicate.App {
 	return predicate.App(sql.FieldContainsFold(FieldPermissionFamily, v))
+}
+
+// PublisherTenantIDEQ applies the EQ predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDEQ(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldEQ(FieldPublisherTenantID, vc))
+}
+
+// PublisherTenantIDNEQ applies the NEQ predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDNEQ(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldNEQ(FieldPublisherTenantID, vc))
+}
+
+// PublisherTenantIDIn applies the In predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDIn(vs ...ids.ID) predicate.App {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.App(sql.FieldIn(FieldPublisherTenantID, v...))
+}
+
+// PublisherTenantIDNotIn applies the NotIn predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDNotIn(vs ...ids.ID) predicate.App {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.App(sql.FieldNotIn(FieldPublisherTenantID, v...))
+}
+
+// PublisherTenantIDGT applies the GT predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDGT(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldGT(FieldPublisherTenantID, vc))
+}
+
+// PublisherTenantIDGTE applies the GTE predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDGTE(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldGTE(FieldPublisherTenantID, vc))
+}
+
+// PublisherTenantIDLT applies the LT predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDLT(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldLT(FieldPublisherTenantID, vc))
+}
+
+// PublisherTenantIDLTE applies the LTE predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDLTE(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldLTE(FieldPublisherTenantID, vc))
+}
+
+// PublisherTenantIDContains applies the Contains predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDContains(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldContains(FieldPublisherTenantID, vc))
+}
+
+// PublisherTenantIDHasPrefix applies the HasPrefix predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDHasPrefix(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldHasPrefix(FieldPublisherTenantID, vc))
+}
+
+// PublisherTenantIDHasSuffix applies the HasSuffix predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDHasSuffix(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldHasSuffix(FieldPublisherTenantID, vc))
+}
+
+// PublisherTenantIDIsNil applies the IsNil predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDIsNil() predicate.App {
+	return predicate.App(sql.FieldIsNull(FieldPublisherTenantID))
+}
+
+// PublisherTenantIDNotNil applies the NotNil predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDNotNil() predicate.App {
+	return predicate.App(sql.FieldNotNull(FieldPublisherTenantID))
+}
+
+// PublisherTenantIDEqualFold applies the EqualFold predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDEqualFold(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldEqualFold(FieldPublisherTenantID, vc))
+}
+
+// PublisherTenantIDContainsFold applies the ContainsFold predicate on the "publisher_tenant_id" field.
+func PublisherTenantIDContainsFold(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldContainsFold(FieldPublisherTenantID, vc))
+}
+
+// PublisherProjectIDEQ applies the EQ predicate on the "publisher_project_id" field.
+func PublisherProjectIDEQ(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldEQ(FieldPublisherProjectID, vc))
+}
+
+// PublisherProjectIDNEQ applies the NEQ predicate on the "publisher_project_id" field.
+func PublisherProjectIDNEQ(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldNEQ(FieldPublisherProjectID, vc))
+}
+
+// PublisherProjectIDIn applies the In predicate on the "publisher_project_id" field.
+func PublisherProjectIDIn(vs ...ids.ID) predicate.App {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.App(sql.FieldIn(FieldPublisherProjectID, v...))
+}
+
+// PublisherProjectIDNotIn applies the NotIn predicate on the "publisher_project_id" field.
+func PublisherProjectIDNotIn(vs ...ids.ID) predicate.App {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.App(sql.FieldNotIn(FieldPublisherProjectID, v...))
+}
+
+// PublisherProjectIDGT applies the GT predicate on the "publisher_project_id" field.
+func PublisherProjectIDGT(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldGT(FieldPublisherProjectID, vc))
+}
+
+// PublisherProjectIDGTE applies the GTE predicate on the "publisher_project_id" field.
+func PublisherProjectIDGTE(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldGTE(FieldPublisherProjectID, vc))
+}
+
+// PublisherProjectIDLT applies the LT predicate on the "publisher_project_id" field.
+func PublisherProjectIDLT(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldLT(FieldPublisherProjectID, vc))
+}
+
+// PublisherProjectIDLTE applies the LTE predicate on the "publisher_project_id" field.
+func PublisherProjectIDLTE(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldLTE(FieldPublisherProjectID, vc))
+}
+
+// PublisherProjectIDContains applies the Contains predicate on the "publisher_project_id" field.
+func PublisherProjectIDContains(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldContains(FieldPublisherProjectID, vc))
+}
+
+// PublisherProjectIDHasPrefix applies the HasPrefix predicate on the "publisher_project_id" field.
+func PublisherProjectIDHasPrefix(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldHasPrefix(FieldPublisherProjectID, vc))
+}
+
+// PublisherProjectIDHasSuffix applies the HasSuffix predicate on the "publisher_project_id" field.
+func PublisherProjectIDHasSuffix(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldHasSuffix(FieldPublisherProjectID, vc))
+}
+
+// PublisherProjectIDIsNil applies the IsNil predicate on the "publisher_project_id" field.
+func PublisherProjectIDIsNil() predicate.App {
+	return predicate.App(sql.FieldIsNull(FieldPublisherProjectID))
+}
+
+// PublisherProjectIDNotNil applies the NotNil predicate on the "publisher_project_id" field.
+func PublisherProjectIDNotNil() predicate.App {
+	return predicate.App(sql.FieldNotNull(FieldPublisherProjectID))
+}
+
+// PublisherProjectIDEqualFold applies the EqualFold predicate on the "publisher_project_id" field.
+func PublisherProjectIDEqualFold(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldEqualFold(FieldPublisherProjectID, vc))
+}
+
+// PublisherProjectIDContainsFold applies the ContainsFold predicate on the "publisher_project_id" field.
+func PublisherProjectIDContainsFold(v ids.ID) predicate.App {
+	vc := string(v)
+	return predicate.App(sql.FieldContainsFold(FieldPublisherProjectID, vc))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

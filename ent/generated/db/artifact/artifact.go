@@ -29,6 +29,28 @@ const (
 	FieldStage = "stage"
 	// FieldEvidence holds the string denoting the evidence field in the database.
 	FieldEvidence = "evidence"
+	// FieldKind holds the string denoting the kind field in the database.
+	FieldKind = "kind"
+	// FieldSourceID holds the string denoting the source_id field in the database.
+	FieldSourceID = "source_id"
+	// FieldTenantID holds the string denoting the tenant_id field in the database.
+	FieldTenantID = "tenant_id"
+	// FieldProjectID holds the string denoting the project_id field in the database.
+	FieldProjectID = "project_id"
+	// FieldPlatforms holds the string denoting the platforms field in the database.
+	FieldPlatforms = "platforms"
+	// FieldSignature holds the string denoting the signature field in the database.
+	FieldSignature = "signature"
+	// FieldSignerKeyID holds the string denoting the signer_key_id field in the database.
+	FieldSignerKeyID = "signer_key_id"
+	// FieldQuarantinedAt holds the string denoting the quarantined_at field in the database.
+	FieldQuarantinedAt = "quarantined_at"
+	// FieldQuarantineCode holds the string denoting the quarantine_code field in the database.
+	FieldQuarantineCode = "quarantine_code"
+	// FieldQuarantineReason holds the string denoting the quarantine_reason field in the database.
+	FieldQuarantineReason = "quarantine_reason"
+	// FieldVerifiedAt holds the string denoting the verified_at field in the database.
+	FieldVerifiedAt = "verified_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the artifact in the database.
@@ -45,6 +67,17 @@ var Columns = []string{
 	FieldSizeBytes,
 	FieldStage,
 	FieldEvidence,
+	FieldKind,
+	FieldSourceID,
+	FieldTenantID,
+	FieldProjectID,
+	FieldPlatforms,
+	FieldSignature,
+	FieldSignerKeyID,
+	FieldQuarantinedAt,
+	FieldQuarantineCode,
+	FieldQuarantineReason,
+	FieldVerifiedAt,
 	FieldCreatedAt,
 }
 
@@ -67,6 +100,10 @@ var (
 	DefaultRef string
 	// DefaultSizeBytes holds the default value on creation for the "size_bytes" field.
 	DefaultSizeBytes int64
+	// DefaultQuarantineCode holds the default value on creation for the "quarantine_code" field.
+	DefaultQuarantineCode string
+	// DefaultQuarantineReason holds the default value on creation for the "quarantine_reason" field.
+	DefaultQuarantineReason string
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -80,6 +117,30 @@ func StageValidator(s lifecycle.Stage) error {
 		return nil
 	default:
 		return fmt.Errorf("artifact: invalid enum value for stage field: %q", s)
+	}
+}
+
+const DefaultKind lifecycle.ArtifactKind = "IMAGE"
+
+// KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
+func KindValidator(k lifecycle.ArtifactKind) error {
+	switch k {
+	case "IMAGE", "OCI_ARTIFACT", "BLOB":
+		return nil
+	default:
+		return fmt.Errorf("artifact: invalid enum value for kind field: %q", k)
+	}
+}
+
+const DefaultSignature lifecycle.SignatureState = "NOT_CHECKED"
+
+// SignatureValidator is a validator for the "signature" field enum values. It is called by the builders before save.
+func SignatureValidator(s lifecycle.SignatureState) error {
+	switch s {
+	case "VERIFIED", "UNSIGNED", "UNTRUSTED", "NOT_CHECKED":
+		return nil
+	default:
+		return fmt.Errorf("artifact: invalid enum value for signature field: %q", s)
 	}
 }
 
@@ -119,6 +180,56 @@ func BySizeBytes(opts ...sql.OrderTermOption) OrderOption {
 // ByStage orders the results by the stage field.
 func ByStage(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldStage, opts...).ToFunc()
+}
+
+// ByKind orders the results by the kind field.
+func ByKind(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldKind, opts...).ToFunc()
+}
+
+// BySourceID orders the results by the source_id field.
+func BySourceID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSourceID, opts...).ToFunc()
+}
+
+// ByTenantID orders the results by the tenant_id field.
+func ByTenantID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTenantID, opts...).ToFunc()
+}
+
+// ByProjectID orders the results by the project_id field.
+func ByProjectID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldProjectID, opts...).ToFunc()
+}
+
+// BySignature orders the results by the signature field.
+func BySignature(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSignature, opts...).ToFunc()
+}
+
+// BySignerKeyID orders the results by the signer_key_id field.
+func BySignerKeyID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSignerKeyID, opts...).ToFunc()
+}
+
+// ByQuarantinedAt orders the results by the quarantined_at field.
+func ByQuarantinedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldQuarantinedAt, opts...).ToFunc()
+}
+
+// ByQuarantineCode orders the results by the quarantine_code field.
+func ByQuarantineCode(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldQuarantineCode, opts...).ToFunc()
+}
+
+// ByQuarantineReason orders the results by the quarantine_reason field.
+func ByQuarantineReason(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldQuarantineReason, opts...).ToFunc()
+}
+
+// ByVerifiedAt orders the results by the verified_at field.
+func ByVerifiedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldVerifiedAt, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

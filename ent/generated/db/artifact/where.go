@@ -81,6 +81,50 @@ func SizeBytes(v int64) predicate.Artifact {
 	return predicate.Artifact(sql.FieldEQ(FieldSizeBytes, v))
 }
 
+// SourceID applies equality check predicate on the "source_id" field. It's identical to SourceIDEQ.
+func SourceID(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldEQ(FieldSourceID, vc))
+}
+
+// TenantID applies equality check predicate on the "tenant_id" field. It's identical to TenantIDEQ.
+func TenantID(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldEQ(FieldTenantID, vc))
+}
+
+// ProjectID applies equality check predicate on the "project_id" field. It's identical to ProjectIDEQ.
+func ProjectID(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldEQ(FieldProjectID, vc))
+}
+
+// SignerKeyID applies equality check predicate on the "signer_key_id" field. It's identical to SignerKeyIDEQ.
+func SignerKeyID(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldEQ(FieldSignerKeyID, vc))
+}
+
+// QuarantinedAt applies equality check predicate on the "quarantined_at" field. It's identical to QuarantinedAtEQ.
+func QuarantinedAt(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldEQ(FieldQuarantinedAt, v))
+}
+
+// QuarantineCode applies equality check predicate on the "quarantine_code" field. It's identical to QuarantineCodeEQ.
+func QuarantineCode(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldEQ(FieldQuarantineCode, v))
+}
+
+// QuarantineReason applies equality check predicate on the "quarantine_reason" field. It's identical to QuarantineReasonEQ.
+func QuarantineReason(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldEQ(FieldQuarantineReason, v))
+}
+
+// VerifiedAt applies equality check predicate on the "verified_at" field. It's identical to VerifiedAtEQ.
+func VerifiedAt(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldEQ(FieldVerifiedAt, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Artifact {
 	return predicate.Artifact(sql.FieldEQ(FieldCreatedAt, v))
@@ -424,6 +468,682 @@ func EvidenceIsNil() predicate.Artifact {
 // EvidenceNotNil applies the NotNil predicate on the "evidence" field.
 func EvidenceNotNil() predicate.Artifact {
 	return predicate.Artifact(sql.FieldNotNull(FieldEvidence))
+}
+
+// KindEQ applies the EQ predicate on the "kind" field.
+func KindEQ(v lifecycle.ArtifactKind) predicate.Artifact {
+	vc := v
+	return predicate.Artifact(sql.FieldEQ(FieldKind, vc))
+}
+
+// KindNEQ applies the NEQ predicate on the "kind" field.
+func KindNEQ(v lifecycle.ArtifactKind) predicate.Artifact {
+	vc := v
+	return predicate.Artifact(sql.FieldNEQ(FieldKind, vc))
+}
+
+// KindIn applies the In predicate on the "kind" field.
+func KindIn(vs ...lifecycle.ArtifactKind) predicate.Artifact {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Artifact(sql.FieldIn(FieldKind, v...))
+}
+
+// KindNotIn applies the NotIn predicate on the "kind" field.
+func KindNotIn(vs ...lifecycle.ArtifactKind) predicate.Artifact {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Artifact(sql.FieldNotIn(FieldKind, v...))
+}
+
+// SourceIDEQ applies the EQ predicate on the "source_id" field.
+func SourceIDEQ(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldEQ(FieldSourceID, vc))
+}
+
+// SourceIDNEQ applies the NEQ predicate on the "source_id" field.
+func SourceIDNEQ(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldNEQ(FieldSourceID, vc))
+}
+
+// SourceIDIn applies the In predicate on the "source_id" field.
+func SourceIDIn(vs ...ids.ID) predicate.Artifact {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Artifact(sql.FieldIn(FieldSourceID, v...))
+}
+
+// SourceIDNotIn applies the NotIn predicate on the "source_id" field.
+func SourceIDNotIn(vs ...ids.ID) predicate.Artifact {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Artifact(sql.FieldNotIn(FieldSourceID, v...))
+}
+
+// SourceIDGT applies the GT predicate on the "source_id" field.
+func SourceIDGT(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldGT(FieldSourceID, vc))
+}
+
+// SourceIDGTE applies the GTE predicate on the "source_id" field.
+func SourceIDGTE(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldGTE(FieldSourceID, vc))
+}
+
+// SourceIDLT applies the LT predicate on the "source_id" field.
+func SourceIDLT(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldLT(FieldSourceID, vc))
+}
+
+// SourceIDLTE applies the LTE predicate on the "source_id" field.
+func SourceIDLTE(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldLTE(FieldSourceID, vc))
+}
+
+// SourceIDContains applies the Contains predicate on the "source_id" field.
+func SourceIDContains(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldContains(FieldSourceID, vc))
+}
+
+// SourceIDHasPrefix applies the HasPrefix predicate on the "source_id" field.
+func SourceIDHasPrefix(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldHasPrefix(FieldSourceID, vc))
+}
+
+// SourceIDHasSuffix applies the HasSuffix predicate on the "source_id" field.
+func SourceIDHasSuffix(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldHasSuffix(FieldSourceID, vc))
+}
+
+// SourceIDIsNil applies the IsNil predicate on the "source_id" field.
+func SourceIDIsNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldIsNull(FieldSourceID))
+}
+
+// SourceIDNotNil applies the NotNil predicate on the "source_id" field.
+func SourceIDNotNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldNotNull(FieldSourceID))
+}
+
+// SourceIDEqualFold applies the EqualFold predicate on the "source_id" field.
+func SourceIDEqualFold(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldEqualFold(FieldSourceID, vc))
+}
+
+// SourceIDContainsFold applies the ContainsFold predicate on the "source_id" field.
+func SourceIDContainsFold(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldContainsFold(FieldSourceID, vc))
+}
+
+// TenantIDEQ applies the EQ predicate on the "tenant_id" field.
+func TenantIDEQ(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldEQ(FieldTenantID, vc))
+}
+
+// TenantIDNEQ applies the NEQ predicate on the "tenant_id" field.
+func TenantIDNEQ(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldNEQ(FieldTenantID, vc))
+}
+
+// TenantIDIn applies the In predicate on the "tenant_id" field.
+func TenantIDIn(vs ...ids.ID) predicate.Artifact {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Artifact(sql.FieldIn(FieldTenantID, v...))
+}
+
+// TenantIDNotIn applies the NotIn predicate on the "tenant_id" field.
+func TenantIDNotIn(vs ...ids.ID) predicate.Artifact {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Artifact(sql.FieldNotIn(FieldTenantID, v...))
+}
+
+// TenantIDGT applies the GT predicate on the "tenant_id" field.
+func TenantIDGT(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldGT(FieldTenantID, vc))
+}
+
+// TenantIDGTE applies the GTE predicate on the "tenant_id" field.
+func TenantIDGTE(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldGTE(FieldTenantID, vc))
+}
+
+// TenantIDLT applies the LT predicate on the "tenant_id" field.
+func TenantIDLT(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldLT(FieldTenantID, vc))
+}
+
+// TenantIDLTE applies the LTE predicate on the "tenant_id" field.
+func TenantIDLTE(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldLTE(FieldTenantID, vc))
+}
+
+// TenantIDContains applies the Contains predicate on the "tenant_id" field.
+func TenantIDContains(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldContains(FieldTenantID, vc))
+}
+
+// TenantIDHasPrefix applies the HasPrefix predicate on the "tenant_id" field.
+func TenantIDHasPrefix(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldHasPrefix(FieldTenantID, vc))
+}
+
+// TenantIDHasSuffix applies the HasSuffix predicate on the "tenant_id" field.
+func TenantIDHasSuffix(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldHasSuffix(FieldTenantID, vc))
+}
+
+// TenantIDIsNil applies the IsNil predicate on the "tenant_id" field.
+func TenantIDIsNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldIsNull(FieldTenantID))
+}
+
+// TenantIDNotNil applies the NotNil predicate on the "tenant_id" field.
+func TenantIDNotNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldNotNull(FieldTenantID))
+}
+
+// TenantIDEqualFold applies the EqualFold predicate on the "tenant_id" field.
+func TenantIDEqualFold(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldEqualFold(FieldTenantID, vc))
+}
+
+// TenantIDContainsFold applies the ContainsFold predicate on the "tenant_id" field.
+func TenantIDContainsFold(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldContainsFold(FieldTenantID, vc))
+}
+
+// ProjectIDEQ applies the EQ predicate on the "project_id" field.
+func ProjectIDEQ(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldEQ(FieldProjectID, vc))
+}
+
+// ProjectIDNEQ applies the NEQ predicate on the "project_id" field.
+func ProjectIDNEQ(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldNEQ(FieldProjectID, vc))
+}
+
+// ProjectIDIn applies the In predicate on the "project_id" field.
+func ProjectIDIn(vs ...ids.ID) predicate.Artifact {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Artifact(sql.FieldIn(FieldProjectID, v...))
+}
+
+// ProjectIDNotIn applies the NotIn predicate on the "project_id" field.
+func ProjectIDNotIn(vs ...ids.ID) predicate.Artifact {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Artifact(sql.FieldNotIn(FieldProjectID, v...))
+}
+
+// ProjectIDGT applies the GT predicate on the "project_id" field.
+func ProjectIDGT(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldGT(FieldProjectID, vc))
+}
+
+// ProjectIDGTE applies the GTE predicate on the "project_id" field.
+func ProjectIDGTE(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldGTE(FieldProjectID, vc))
+}
+
+// ProjectIDLT applies the LT predicate on the "project_id" field.
+func ProjectIDLT(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldLT(FieldProjectID, vc))
+}
+
+// ProjectIDLTE applies the LTE predicate on the "project_id" field.
+func ProjectIDLTE(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldLTE(FieldProjectID, vc))
+}
+
+// ProjectIDContains applies the Contains predicate on the "project_id" field.
+func ProjectIDContains(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldContains(FieldProjectID, vc))
+}
+
+// ProjectIDHasPrefix applies the HasPrefix predicate on the "project_id" field.
+func ProjectIDHasPrefix(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldHasPrefix(FieldProjectID, vc))
+}
+
+// ProjectIDHasSuffix applies the HasSuffix predicate on the "project_id" field.
+func ProjectIDHasSuffix(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldHasSuffix(FieldProjectID, vc))
+}
+
+// ProjectIDIsNil applies the IsNil predicate on the "project_id" field.
+func ProjectIDIsNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldIsNull(FieldProjectID))
+}
+
+// ProjectIDNotNil applies the NotNil predicate on the "project_id" field.
+func ProjectIDNotNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldNotNull(FieldProjectID))
+}
+
+// ProjectIDEqualFold applies the EqualFold predicate on the "project_id" field.
+func ProjectIDEqualFold(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldEqualFold(FieldProjectID, vc))
+}
+
+// ProjectIDContainsFold applies the ContainsFold predicate on the "project_id" field.
+func ProjectIDContainsFold(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldContainsFold(FieldProjectID, vc))
+}
+
+// PlatformsIsNil applies the IsNil predicate on the "platforms" field.
+func PlatformsIsNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldIsNull(FieldPlatforms))
+}
+
+// PlatformsNotNil applies the NotNil predicate on the "platforms" field.
+func PlatformsNotNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldNotNull(FieldPlatforms))
+}
+
+// SignatureEQ applies the EQ predicate on the "signature" field.
+func SignatureEQ(v lifecycle.SignatureState) predicate.Artifact {
+	vc := v
+	return predicate.Artifact(sql.FieldEQ(FieldSignature, vc))
+}
+
+// SignatureNEQ applies the NEQ predicate on the "signature" field.
+func SignatureNEQ(v lifecycle.SignatureState) predicate.Artifact {
+	vc := v
+	return predicate.Artifact(sql.FieldNEQ(FieldSignature, vc))
+}
+
+// SignatureIn applies the In predicate on the "signature" field.
+func SignatureIn(vs ...lifecycle.SignatureState) predicate.Artifact {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Artifact(sql.FieldIn(FieldSignature, v...))
+}
+
+// SignatureNotIn applies the NotIn predicate on the "signature" field.
+func SignatureNotIn(vs ...lifecycle.SignatureState) predicate.Artifact {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Artifact(sql.FieldNotIn(FieldSignature, v...))
+}
+
+// SignerKeyIDEQ applies the EQ predicate on the "signer_key_id" field.
+func SignerKeyIDEQ(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldEQ(FieldSignerKeyID, vc))
+}
+
+// SignerKeyIDNEQ applies the NEQ predicate on the "signer_key_id" field.
+func SignerKeyIDNEQ(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldNEQ(FieldSignerKeyID, vc))
+}
+
+// SignerKeyIDIn applies the In predicate on the "signer_key_id" field.
+func SignerKeyIDIn(vs ...ids.ID) predicate.Artifact {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Artifact(sql.FieldIn(FieldSignerKeyID, v...))
+}
+
+// SignerKeyIDNotIn applies the NotIn predicate on the "signer_key_id" field.
+func SignerKeyIDNotIn(vs ...ids.ID) predicate.Artifact {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Artifact(sql.FieldNotIn(FieldSignerKeyID, v...))
+}
+
+// SignerKeyIDGT applies the GT predicate on the "signer_key_id" field.
+func SignerKeyIDGT(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldGT(FieldSignerKeyID, vc))
+}
+
+// SignerKeyIDGTE applies the GTE predicate on the "signer_key_id" field.
+func SignerKeyIDGTE(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldGTE(FieldSignerKeyID, vc))
+}
+
+// SignerKeyIDLT applies the LT predicate on the "signer_key_id" field.
+func SignerKeyIDLT(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldLT(FieldSignerKeyID, vc))
+}
+
+// SignerKeyIDLTE applies the LTE predicate on the "signer_key_id" field.
+func SignerKeyIDLTE(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldLTE(FieldSignerKeyID, vc))
+}
+
+// SignerKeyIDContains applies the Contains predicate on the "signer_key_id" field.
+func SignerKeyIDContains(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldContains(FieldSignerKeyID, vc))
+}
+
+// SignerKeyIDHasPrefix applies the HasPrefix predicate on the "signer_key_id" field.
+func SignerKeyIDHasPrefix(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldHasPrefix(FieldSignerKeyID, vc))
+}
+
+// SignerKeyIDHasSuffix applies the HasSuffix predicate on the "signer_key_id" field.
+func SignerKeyIDHasSuffix(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldHasSuffix(FieldSignerKeyID, vc))
+}
+
+// SignerKeyIDIsNil applies the IsNil predicate on the "signer_key_id" field.
+func SignerKeyIDIsNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldIsNull(FieldSignerKeyID))
+}
+
+// SignerKeyIDNotNil applies the NotNil predicate on the "signer_key_id" field.
+func SignerKeyIDNotNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldNotNull(FieldSignerKeyID))
+}
+
+// SignerKeyIDEqualFold applies the EqualFold predicate on the "signer_key_id" field.
+func SignerKeyIDEqualFold(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldEqualFold(FieldSignerKeyID, vc))
+}
+
+// SignerKeyIDContainsFold applies the ContainsFold predicate on the "signer_key_id" field.
+func SignerKeyIDContainsFold(v ids.ID) predicate.Artifact {
+	vc := string(v)
+	return predicate.Artifact(sql.FieldContainsFold(FieldSignerKeyID, vc))
+}
+
+// QuarantinedAtEQ applies the EQ predicate on the "quarantined_at" field.
+func QuarantinedAtEQ(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldEQ(FieldQuarantinedAt, v))
+}
+
+// QuarantinedAtNEQ applies the NEQ predicate on the "quarantined_at" field.
+func QuarantinedAtNEQ(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldNEQ(FieldQuarantinedAt, v))
+}
+
+// QuarantinedAtIn applies the In predicate on the "quarantined_at" field.
+func QuarantinedAtIn(vs ...time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldIn(FieldQuarantinedAt, vs...))
+}
+
+// QuarantinedAtNotIn applies the NotIn predicate on the "quarantined_at" field.
+func QuarantinedAtNotIn(vs ...time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldNotIn(FieldQuarantinedAt, vs...))
+}
+
+// QuarantinedAtGT applies the GT predicate on the "quarantined_at" field.
+func QuarantinedAtGT(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldGT(FieldQuarantinedAt, v))
+}
+
+// QuarantinedAtGTE applies the GTE predicate on the "quarantined_at" field.
+func QuarantinedAtGTE(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldGTE(FieldQuarantinedAt, v))
+}
+
+// QuarantinedAtLT applies the LT predicate on the "quarantined_at" field.
+func QuarantinedAtLT(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldLT(FieldQuarantinedAt, v))
+}
+
+// QuarantinedAtLTE applies the LTE predicate on the "quarantined_at" field.
+func QuarantinedAtLTE(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldLTE(FieldQuarantinedAt, v))
+}
+
+// QuarantinedAtIsNil applies the IsNil predicate on the "quarantined_at" field.
+func QuarantinedAtIsNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldIsNull(FieldQuarantinedAt))
+}
+
+// QuarantinedAtNotNil applies the NotNil predicate on the "quarantined_at" field.
+func QuarantinedAtNotNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldNotNull(FieldQuarantinedAt))
+}
+
+// QuarantineCodeEQ applies the EQ predicate on the "quarantine_code" field.
+func QuarantineCodeEQ(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldEQ(FieldQuarantineCode, v))
+}
+
+// QuarantineCodeNEQ applies the NEQ predicate on the "quarantine_code" field.
+func QuarantineCodeNEQ(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldNEQ(FieldQuarantineCode, v))
+}
+
+// QuarantineCodeIn applies the In predicate on the "quarantine_code" field.
+func QuarantineCodeIn(vs ...string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldIn(FieldQuarantineCode, vs...))
+}
+
+// QuarantineCodeNotIn applies the NotIn predicate on the "quarantine_code" field.
+func QuarantineCodeNotIn(vs ...string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldNotIn(FieldQuarantineCode, vs...))
+}
+
+// QuarantineCodeGT applies the GT predicate on the "quarantine_code" field.
+func QuarantineCodeGT(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldGT(FieldQuarantineCode, v))
+}
+
+// QuarantineCodeGTE applies the GTE predicate on the "quarantine_code" field.
+func QuarantineCodeGTE(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldGTE(FieldQuarantineCode, v))
+}
+
+// QuarantineCodeLT applies the LT predicate on the "quarantine_code" field.
+func QuarantineCodeLT(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldLT(FieldQuarantineCode, v))
+}
+
+// QuarantineCodeLTE applies the LTE predicate on the "quarantine_code" field.
+func QuarantineCodeLTE(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldLTE(FieldQuarantineCode, v))
+}
+
+// QuarantineCodeContains applies the Contains predicate on the "quarantine_code" field.
+func QuarantineCodeContains(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldContains(FieldQuarantineCode, v))
+}
+
+// QuarantineCodeHasPrefix applies the HasPrefix predicate on the "quarantine_code" field.
+func QuarantineCodeHasPrefix(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldHasPrefix(FieldQuarantineCode, v))
+}
+
+// QuarantineCodeHasSuffix applies the HasSuffix predicate on the "quarantine_code" field.
+func QuarantineCodeHasSuffix(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldHasSuffix(FieldQuarantineCode, v))
+}
+
+// QuarantineCodeEqualFold applies the EqualFold predicate on the "quarantine_code" field.
+func QuarantineCodeEqualFold(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldEqualFold(FieldQuarantineCode, v))
+}
+
+// QuarantineCodeContainsFold applies the ContainsFold predicate on the "quarantine_code" field.
+func QuarantineCodeContainsFold(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldContainsFold(FieldQuarantineCode, v))
+}
+
+// QuarantineReasonEQ applies the EQ predicate on the "quarantine_reason" field.
+func QuarantineReasonEQ(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldEQ(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonNEQ applies the NEQ predicate on the "quarantine_reason" field.
+func QuarantineReasonNEQ(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldNEQ(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonIn applies the In predicate on the "quarantine_reason" field.
+func QuarantineReasonIn(vs ...string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldIn(FieldQuarantineReason, vs...))
+}
+
+// QuarantineReasonNotIn applies the NotIn predicate on the "quarantine_reason" field.
+func QuarantineReasonNotIn(vs ...string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldNotIn(FieldQuarantineReason, vs...))
+}
+
+// QuarantineReasonGT applies the GT predicate on the "quarantine_reason" field.
+func QuarantineReasonGT(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldGT(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonGTE applies the GTE predicate on the "quarantine_reason" field.
+func QuarantineReasonGTE(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldGTE(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonLT applies the LT predicate on the "quarantine_reason" field.
+func QuarantineReasonLT(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldLT(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonLTE applies the LTE predicate on the "quarantine_reason" field.
+func QuarantineReasonLTE(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldLTE(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonContains applies the Contains predicate on the "quarantine_reason" field.
+func QuarantineReasonContains(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldContains(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonHasPrefix applies the HasPrefix predicate on the "quarantine_reason" field.
+func QuarantineReasonHasPrefix(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldHasPrefix(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonHasSuffix applies the HasSuffix predicate on the "quarantine_reason" field.
+func QuarantineReasonHasSuffix(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldHasSuffix(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonEqualFold applies the EqualFold predicate on the "quarantine_reason" field.
+func QuarantineReasonEqualFold(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldEqualFold(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonContainsFold applies the ContainsFold predicate on the "quarantine_reason" field.
+func QuarantineReasonContainsFold(v string) predicate.Artifact {
+	return predicate.Artifact(sql.FieldContainsFold(FieldQuarantineReason, v))
+}
+
+// VerifiedAtEQ applies the EQ predicate on the "verified_at" field.
+func VerifiedAtEQ(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldEQ(FieldVerifiedAt, v))
+}
+
+// VerifiedAtNEQ applies the NEQ predicate on the "verified_at" field.
+func VerifiedAtNEQ(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldNEQ(FieldVerifiedAt, v))
+}
+
+// VerifiedAtIn applies the In predicate on the "verified_at" field.
+func VerifiedAtIn(vs ...time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldIn(FieldVerifiedAt, vs...))
+}
+
+// VerifiedAtNotIn applies the NotIn predicate on the "verified_at" field.
+func VerifiedAtNotIn(vs ...time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldNotIn(FieldVerifiedAt, vs...))
+}
+
+// VerifiedAtGT applies the GT predicate on the "verified_at" field.
+func VerifiedAtGT(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldGT(FieldVerifiedAt, v))
+}
+
+// VerifiedAtGTE applies the GTE predicate on the "verified_at" field.
+func VerifiedAtGTE(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldGTE(FieldVerifiedAt, v))
+}
+
+// VerifiedAtLT applies the LT predicate on the "verified_at" field.
+func VerifiedAtLT(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldLT(FieldVerifiedAt, v))
+}
+
+// VerifiedAtLTE applies the LTE predicate on the "verified_at" field.
+func VerifiedAtLTE(v time.Time) predicate.Artifact {
+	return predicate.Artifact(sql.FieldLTE(FieldVerifiedAt, v))
+}
+
+// VerifiedAtIsNil applies the IsNil predicate on the "verified_at" field.
+func VerifiedAtIsNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldIsNull(FieldVerifiedAt))
+}
+
+// VerifiedAtNotNil applies the NotNil predicate on the "verified_at" field.
+func VerifiedAtNotNil() predicate.Artifact {
+	return predicate.Artifact(sql.FieldNotNull(FieldVerifiedAt))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

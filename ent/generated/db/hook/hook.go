@@ -57,6 +57,30 @@ func (f ArtifactFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, erro
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.ArtifactMutation", m)
 }
 
+// The ArtifactPartFunc type is an adapter to allow the use of ordinary
+// function as ArtifactPart mutator.
+type ArtifactPartFunc func(context.Context, *db.ArtifactPartMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ArtifactPartFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.ArtifactPartMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.ArtifactPartMutation", m)
+}
+
+// The ArtifactSourceFunc type is an adapter to allow the use of ordinary
+// function as ArtifactSource mutator.
+type ArtifactSourceFunc func(context.Context, *db.ArtifactSourceMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ArtifactSourceFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.ArtifactSourceMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.ArtifactSourceMutation", m)
+}
+
 // The AuditCheckpointFunc type is an adapter to allow the use of ordinary
 // function as AuditCheckpoint mutator.
 type AuditCheckpointFunc func(context.Context, *db.AuditCheckpointMutation) (db.Value, error)
@@ -345,6 +369,30 @@ func (f ProjectFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.ProjectMutation", m)
 }
 
+// The PromotionFunc type is an adapter to allow the use of ordinary
+// function as Promotion mutator.
+type PromotionFunc func(context.Context, *db.PromotionMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f PromotionFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.PromotionMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.PromotionMutation", m)
+}
+
+// The PromotionEvidenceFunc type is an adapter to allow the use of ordinary
+// function as PromotionEvidence mutator.
+type PromotionEvidenceFunc func(context.Context, *db.PromotionEvidenceMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f PromotionEvidenceFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.PromotionEvidenceMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.PromotionEvidenceMutation", m)
+}
+
 // The RoleBindingFunc type is an adapter to allow the use of ordinary
 // function as RoleBinding mutator.
 type RoleBindingFunc func(context.Context, *db.RoleBindingMutation) (db.Value, error)
@@ -415,6 +463,18 @@ func (f SessionFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.SessionMutation", m)
+}
+
+// The SignerKeyFunc type is an adapter to allow the use of ordinary
+// function as SignerKey mutator.
+type SignerKeyFunc func(context.Context, *db.SignerKeyMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f SignerKeyFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.SignerKeyMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.SignerKeyMutation", m)
 }
 
 // The TenantFunc type is an adapter to allow the use of ordinary

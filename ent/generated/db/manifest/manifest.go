@@ -35,6 +35,16 @@ const (
 	FieldAdapterName = "adapter_name"
 	// FieldEvidence holds the string denoting the evidence field in the database.
 	FieldEvidence = "evidence"
+	// FieldArtifactKind holds the string denoting the artifact_kind field in the database.
+	FieldArtifactKind = "artifact_kind"
+	// FieldCanaryPercent holds the string denoting the canary_percent field in the database.
+	FieldCanaryPercent = "canary_percent"
+	// FieldCanaryStartedAt holds the string denoting the canary_started_at field in the database.
+	FieldCanaryStartedAt = "canary_started_at"
+	// FieldCanaryHaltedAt holds the string denoting the canary_halted_at field in the database.
+	FieldCanaryHaltedAt = "canary_halted_at"
+	// FieldCanaryHaltReason holds the string denoting the canary_halt_reason field in the database.
+	FieldCanaryHaltReason = "canary_halt_reason"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the manifest in the database.
@@ -54,6 +64,11 @@ var Columns = []string{
 	FieldDocument,
 	FieldAdapterName,
 	FieldEvidence,
+	FieldArtifactKind,
+	FieldCanaryPercent,
+	FieldCanaryStartedAt,
+	FieldCanaryHaltedAt,
+	FieldCanaryHaltReason,
 	FieldCreatedAt,
 }
 
@@ -72,6 +87,12 @@ var (
 	DefaultDisplayName string
 	// DefaultSummary holds the default value on creation for the "summary" field.
 	DefaultSummary string
+	// DefaultArtifactKind holds the default value on creation for the "artifact_kind" field.
+	DefaultArtifactKind string
+	// DefaultCanaryPercent holds the default value on creation for the "canary_percent" field.
+	DefaultCanaryPercent int
+	// DefaultCanaryHaltReason holds the default value on creation for the "canary_halt_reason" field.
+	DefaultCanaryHaltReason string
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -134,6 +155,31 @@ func ByDigest(opts ...sql.OrderTermOption) OrderOption {
 // ByAdapterName orders the results by the adapter_name field.
 func ByAdapterName(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldAdapterName, opts...).ToFunc()
+}
+
+// ByArtifactKind orders the results by the artifact_kind field.
+func ByArtifactKind(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldArtifactKind, opts...).ToFunc()
+}
+
+// ByCanaryPercent orders the results by the canary_percent field.
+func ByCanaryPercent(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCanaryPercent, opts...).ToFunc()
+}
+
+// ByCanaryStartedAt orders the results by the canary_started_at field.
+func ByCanaryStartedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCanaryStartedAt, opts...).ToFunc()
+}
+
+// ByCanaryHaltedAt orders the results by the canary_halted_at field.
+func ByCanaryHaltedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCanaryHaltedAt, opts...).ToFunc()
+}
+
+// ByCanaryHaltReason orders the results by the canary_halt_reason field.
+func ByCanaryHaltReason(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCanaryHaltReason, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -97,6 +97,31 @@ func AdapterName(v string) predicate.Manifest {
 	return predicate.Manifest(sql.FieldEQ(FieldAdapterName, v))
 }
 
+// ArtifactKind applies equality check predicate on the "artifact_kind" field. It's identical to ArtifactKindEQ.
+func ArtifactKind(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldArtifactKind, v))
+}
+
+// CanaryPercent applies equality check predicate on the "canary_percent" field. It's identical to CanaryPercentEQ.
+func CanaryPercent(v int) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldCanaryPercent, v))
+}
+
+// CanaryStartedAt applies equality check predicate on the "canary_started_at" field. It's identical to CanaryStartedAtEQ.
+func CanaryStartedAt(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldCanaryStartedAt, v))
+}
+
+// CanaryHaltedAt applies equality check predicate on the "canary_halted_at" field. It's identical to CanaryHaltedAtEQ.
+func CanaryHaltedAt(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldCanaryHaltedAt, v))
+}
+
+// CanaryHaltReason applies equality check predicate on the "canary_halt_reason" field. It's identical to CanaryHaltReasonEQ.
+func CanaryHaltReason(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldCanaryHaltReason, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Manifest {
 	return predicate.Manifest(sql.FieldEQ(FieldCreatedAt, v))
@@ -654,6 +679,276 @@ func EvidenceIsNil() predicate.Manifest {
 // EvidenceNotNil applies the NotNil predicate on the "evidence" field.
 func EvidenceNotNil() predicate.Manifest {
 	return predicate.Manifest(sql.FieldNotNull(FieldEvidence))
+}
+
+// ArtifactKindEQ applies the EQ predicate on the "artifact_kind" field.
+func ArtifactKindEQ(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldArtifactKind, v))
+}
+
+// ArtifactKindNEQ applies the NEQ predicate on the "artifact_kind" field.
+func ArtifactKindNEQ(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldNEQ(FieldArtifactKind, v))
+}
+
+// ArtifactKindIn applies the In predicate on the "artifact_kind" field.
+func ArtifactKindIn(vs ...string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldIn(FieldArtifactKind, vs...))
+}
+
+// ArtifactKindNotIn applies the NotIn predicate on the "artifact_kind" field.
+func ArtifactKindNotIn(vs ...string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldNotIn(FieldArtifactKind, vs...))
+}
+
+// ArtifactKindGT applies the GT predicate on the "artifact_kind" field.
+func ArtifactKindGT(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldGT(FieldArtifactKind, v))
+}
+
+// ArtifactKindGTE applies the GTE predicate on the "artifact_kind" field.
+func ArtifactKindGTE(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldGTE(FieldArtifactKind, v))
+}
+
+// ArtifactKindLT applies the LT predicate on the "artifact_kind" field.
+func ArtifactKindLT(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldLT(FieldArtifactKind, v))
+}
+
+// ArtifactKindLTE applies the LTE predicate on the "artifact_kind" field.
+func ArtifactKindLTE(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldLTE(FieldArtifactKind, v))
+}
+
+// ArtifactKindContains applies the Contains predicate on the "artifact_kind" field.
+func ArtifactKindContains(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldContains(FieldArtifactKind, v))
+}
+
+// ArtifactKindHasPrefix applies the HasPrefix predicate on the "artifact_kind" field.
+func ArtifactKindHasPrefix(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldHasPrefix(FieldArtifactKind, v))
+}
+
+// ArtifactKindHasSuffix applies the HasSuffix predicate on the "artifact_kind" field.
+func ArtifactKindHasSuffix(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldHasSuffix(FieldArtifactKind, v))
+}
+
+// ArtifactKindEqualFold applies the EqualFold predicate on the "artifact_kind" field.
+func ArtifactKindEqualFold(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEqualFold(FieldArtifactKind, v))
+}
+
+// ArtifactKindContainsFold applies the ContainsFold predicate on the "artifact_kind" field.
+func ArtifactKindContainsFold(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldContainsFold(FieldArtifactKind, v))
+}
+
+// CanaryPercentEQ applies the EQ predicate on the "canary_percent" field.
+func CanaryPercentEQ(v int) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldCanaryPercent, v))
+}
+
+// CanaryPercentNEQ applies the NEQ predicate on the "canary_percent" field.
+func CanaryPercentNEQ(v int) predicate.Manifest {
+	return predicate.Manifest(sql.FieldNEQ(FieldCanaryPercent, v))
+}
+
+// CanaryPercentIn applies the In predicate on the "canary_percent" field.
+func CanaryPercentIn(vs ...int) predicate.Manifest {
+	return predicate.Manifest(sql.FieldIn(FieldCanaryPercent, vs...))
+}
+
+// CanaryPercentNotIn applies the NotIn predicate on the "canary_percent" field.
+func CanaryPercentNotIn(vs ...int) predicate.Manifest {
+	return predicate.Manifest(sql.FieldNotIn(FieldCanaryPercent, vs...))
+}
+
+// CanaryPercentGT applies the GT predicate on the "canary_percent" field.
+func CanaryPercentGT(v int) predicate.Manifest {
+	return predicate.Manifest(sql.FieldGT(FieldCanaryPercent, v))
+}
+
+// CanaryPercentGTE applies the GTE predicate on the "canary_percent" field.
+func CanaryPercentGTE(v int) predicate.Manifest {
+	return predicate.Manifest(sql.FieldGTE(FieldCanaryPercent, v))
+}
+
+// CanaryPercentLT applies the LT predicate on the "canary_percent" field.
+func CanaryPercentLT(v int) predicate.Manifest {
+	return predicate.Manifest(sql.FieldLT(FieldCanaryPercent, v))
+}
+
+// CanaryPercentLTE applies the LTE predicate on the "canary_percent" field.
+func CanaryPercentLTE(v int) predicate.Manifest {
+	return predicate.Manifest(sql.FieldLTE(FieldCanaryPercent, v))
+}
+
+// CanaryStartedAtEQ applies the EQ predicate on the "canary_started_at" field.
+func CanaryStartedAtEQ(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldCanaryStartedAt, v))
+}
+
+// CanaryStartedAtNEQ applies the NEQ predicate on the "canary_started_at" field.
+func CanaryStartedAtNEQ(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldNEQ(FieldCanaryStartedAt, v))
+}
+
+// CanaryStartedAtIn applies the In predicate on the "canary_started_at" field.
+func CanaryStartedAtIn(vs ...time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldIn(FieldCanaryStartedAt, vs...))
+}
+
+// CanaryStartedAtNotIn applies the NotIn predicate on the "canary_started_at" field.
+func CanaryStartedAtNotIn(vs ...time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldNotIn(FieldCanaryStartedAt, vs...))
+}
+
+// CanaryStartedAtGT applies the GT predicate on the "canary_started_at" field.
+func CanaryStartedAtGT(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldGT(FieldCanaryStartedAt, v))
+}
+
+// CanaryStartedAtGTE applies the GTE predicate on the "canary_started_at" field.
+func CanaryStartedAtGTE(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldGTE(FieldCanaryStartedAt, v))
+}
+
+// CanaryStartedAtLT applies the LT predicate on the "canary_started_at" field.
+func CanaryStartedAtLT(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldLT(FieldCanaryStartedAt, v))
+}
+
+// CanaryStartedAtLTE applies the LTE predicate on the "canary_started_at" field.
+func CanaryStartedAtLTE(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldLTE(FieldCanaryStartedAt, v))
+}
+
+// CanaryStartedAtIsNil applies the IsNil predicate on the "canary_started_at" field.
+func CanaryStartedAtIsNil() predicate.Manifest {
+	return predicate.Manifest(sql.FieldIsNull(FieldCanaryStartedAt))
+}
+
+// CanaryStartedAtNotNil applies the NotNil predicate on the "canary_started_at" field.
+func CanaryStartedAtNotNil() predicate.Manifest {
+	return predicate.Manifest(sql.FieldNotNull(FieldCanaryStartedAt))
+}
+
+// CanaryHaltedAtEQ applies the EQ predicate on the "canary_halted_at" field.
+func CanaryHaltedAtEQ(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldCanaryHaltedAt, v))
+}
+
+// CanaryHaltedAtNEQ applies the NEQ predicate on the "canary_halted_at" field.
+func CanaryHaltedAtNEQ(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldNEQ(FieldCanaryHaltedAt, v))
+}
+
+// CanaryHaltedAtIn applies the In predicate on the "canary_halted_at" field.
+func CanaryHaltedAtIn(vs ...time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldIn(FieldCanaryHaltedAt, vs...))
+}
+
+// CanaryHaltedAtNotIn applies the NotIn predicate on the "canary_halted_at" field.
+func CanaryHaltedAtNotIn(vs ...time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldNotIn(FieldCanaryHaltedAt, vs...))
+}
+
+// CanaryHaltedAtGT applies the GT predicate on the "canary_halted_at" field.
+func CanaryHaltedAtGT(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldGT(FieldCanaryHaltedAt, v))
+}
+
+// CanaryHaltedAtGTE applies the GTE predicate on the "canary_halted_at" field.
+func CanaryHaltedAtGTE(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldGTE(FieldCanaryHaltedAt, v))
+}
+
+// CanaryHaltedAtLT applies the LT predicate on the "canary_halted_at" field.
+func CanaryHaltedAtLT(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldLT(FieldCanaryHaltedAt, v))
+}
+
+// CanaryHaltedAtLTE applies the LTE predicate on the "canary_halted_at" field.
+func CanaryHaltedAtLTE(v time.Time) predicate.Manifest {
+	return predicate.Manifest(sql.FieldLTE(FieldCanaryHaltedAt, v))
+}
+
+// CanaryHaltedAtIsNil applies the IsNil predicate on the "canary_halted_at" field.
+func CanaryHaltedAtIsNil() predicate.Manifest {
+	return predicate.Manifest(sql.FieldIsNull(FieldCanaryHaltedAt))
+}
+
+// CanaryHaltedAtNotNil applies the NotNil predicate on the "canary_halted_at" field.
+func CanaryHaltedAtNotNil() predicate.Manifest {
+	return predicate.Manifest(sql.FieldNotNull(FieldCanaryHaltedAt))
+}
+
+// CanaryHaltReasonEQ applies the EQ predicate on the "canary_halt_reason" field.
+func CanaryHaltReasonEQ(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldCanaryHaltReason, v))
+}
+
+// CanaryHaltReasonNEQ applies the NEQ predicate on the "canary_halt_reason" field.
+func CanaryHaltReasonNEQ(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldNEQ(FieldCanaryHaltReason, v))
+}
+
+// CanaryHaltReasonIn applies the In predicate on the "canary_halt_reason" field.
+func CanaryHaltReasonIn(vs ...string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldIn(FieldCanaryHaltReason, vs...))
+}
+
+// CanaryHaltReasonNotIn applies the NotIn predicate on the "canary_halt_reason" field.
+func CanaryHaltReasonNotIn(vs ...string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldNotIn(FieldCanaryHaltReason, vs...))
+}
+
+// CanaryHaltReasonGT applies the GT predicate on the "canary_halt_reason" field.
+func CanaryHaltReasonGT(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldGT(FieldCanaryHaltReason, v))
+}
+
+// CanaryHaltReasonGTE applies the GTE predicate on the "canary_halt_reason" field.
+func CanaryHaltReasonGTE(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldGTE(FieldCanaryHaltReason, v))
+}
+
+// CanaryHaltReasonLT applies the LT predicate on the "canary_halt_reason" field.
+func CanaryHaltReasonLT(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldLT(FieldCanaryHaltReason, v))
+}
+
+// CanaryHaltReasonLTE applies the LTE predicate on the "canary_halt_reason" field.
+func CanaryHaltReasonLTE(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldLTE(FieldCanaryHaltReason, v))
+}
+
+// CanaryHaltReasonContains applies the Contains predicate on the "canary_halt_reason" field.
+func CanaryHaltReasonContains(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldContains(FieldCanaryHaltReason, v))
+}
+
+// CanaryHaltReasonHasPrefix applies the HasPrefix predicate on the "canary_halt_reason" field.
+func CanaryHaltReasonHasPrefix(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldHasPrefix(FieldCanaryHaltReason, v))
+}
+
+// CanaryHaltReasonHasSuffix applies the HasSuffix predicate on the "canary_halt_reason" field.
+func CanaryHaltReasonHasSuffix(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldHasSuffix(FieldCanaryHaltReason, v))
+}
+
+// CanaryHaltReasonEqualFold applies the EqualFold predicate on the "canary_halt_reason" field.
+func CanaryHaltReasonEqualFold(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEqualFold(FieldCanaryHaltReason, v))
+}
+
+// CanaryHaltReasonContainsFold applies the ContainsFold predicate on the "canary_halt_reason" field.
+func CanaryHaltReasonContainsFold(v string) predicate.Manifest {
+	return predicate.Manifest(sql.FieldContainsFold(FieldCanaryHaltReason, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -89,6 +89,8 @@ var (
 		{Name: "display_name", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "summary", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "permission_family", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "publisher_tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "publisher_project_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// AppTable holds the schema information for the "app" table.
@@ -103,10 +105,21 @@ var (
 		{Name: "name", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "media_type", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "ref", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
-		{Name: "digest", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "digest", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "size_bytes", Type: field.TypeInt64, Default: 0},
 		{Name: "stage", Type: field.TypeEnum, Enums: []string{"DRAFT", "STAGED", "CANARY", "ACTIVE", "DEPRECATED", "RETIRED"}, Default: "DRAFT"},
 		{Name: "evidence", Type: field.TypeJSON, Nullable: true},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"IMAGE", "OCI_ARTIFACT", "BLOB"}, Default: "IMAGE"},
+		{Name: "source_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "project_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "platforms", Type: field.TypeJSON, Nullable: true},
+		{Name: "signature", Type: field.TypeEnum, Enums: []string{"VERIFIED", "UNSIGNED", "UNTRUSTED", "NOT_CHECKED"}, Default: "NOT_CHECKED"},
+		{Name: "signer_key_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "quarantined_at", Type: field.TypeTime, Nullable: true},
+		{Name: "quarantine_code", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "quarantine_reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "verified_at", Type: field.TypeTime, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// ArtifactTable holds the schema information for the "artifact" table.
@@ -114,6 +127,117 @@ var (
 		Name:       "artifact",
 		Columns:    ArtifactColumns,
 		PrimaryKey: []*schema.Column{ArtifactColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "artifact_id_tenant_id",
+				Unique:  true,
+				Columns: []*schema.Column{ArtifactColumns[0], ArtifactColumns[10]},
+			},
+			{
+				Name:    "artifact_platform_digest",
+				Unique:  true,
+				Columns: []*schema.Column{ArtifactColumns[4]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "tenant_id IS NULL",
+				},
+			},
+			{
+				Name:    "artifact_tenant_digest",
+				Unique:  true,
+				Columns: []*schema.Column{ArtifactColumns[10], ArtifactColumns[4]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "tenant_id IS NOT NULL",
+				},
+			},
+			{
+				Name:    "artifact_digest",
+				Unique:  false,
+				Columns: []*schema.Column{ArtifactColumns[4]},
+			},
+			{
+				Name:    "artifact_source_id",
+				Unique:  false,
+				Columns: []*schema.Column{ArtifactColumns[9]},
+			},
+		},
+	}
+	// ArtifactPartColumns holds the columns for the "artifact_part" table.
+	ArtifactPartColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "artifact_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "position", Type: field.TypeInt},
+		{Name: "role", Type: field.TypeEnum, Enums: []string{"MANIFEST", "CONFIG", "LAYER", "BLOB"}},
+		{Name: "digest", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "media_type", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "size_bytes", Type: field.TypeInt64},
+		{Name: "platform", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "title", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "parent", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+	}
+	// ArtifactPartTable holds the schema information for the "artifact_part" table.
+	ArtifactPartTable = &schema.Table{
+		Name:       "artifact_part",
+		Columns:    ArtifactPartColumns,
+		PrimaryKey: []*schema.Column{ArtifactPartColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "artifactpart_artifact_id_position",
+				Unique:  true,
+				Columns: []*schema.Column{ArtifactPartColumns[1], ArtifactPartColumns[3]},
+			},
+			{
+				Name:    "artifactpart_artifact_id_digest",
+				Unique:  false,
+				Columns: []*schema.Column{ArtifactPartColumns[1], ArtifactPartColumns[5]},
+			},
+		},
+	}
+	// ArtifactSourceColumns holds the columns for the "artifact_source" table.
+	ArtifactSourceColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "name", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"OCI", "HTTPS", "S3"}},
+		{Name: "location", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "region", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "signature_policy", Type: field.TypeEnum, Enums: []string{"REQUIRED", "QUARANTINE", "OPTIONAL"}, Default: "REQUIRED"},
+		{Name: "credential_user", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "credential", Type: field.TypeBytes, Nullable: true},
+		{Name: "keeper", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "credential_at", Type: field.TypeTime, Nullable: true},
+		{Name: "disabled_at", Type: field.TypeTime, Nullable: true},
+		{Name: "created_by", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// ArtifactSourceTable holds the schema information for the "artifact_source" table.
+	ArtifactSourceTable = &schema.Table{
+		Name:       "artifact_source",
+		Columns:    ArtifactSourceColumns,
+		PrimaryKey: []*schema.Column{ArtifactSourceColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "artifactsource_id_tenant_id",
+				Unique:  true,
+				Columns: []*schema.Column{ArtifactSourceColumns[0], ArtifactSourceColumns[1]},
+			},
+			{
+				Name:    "artifact_source_platform_name",
+				Unique:  true,
+				Columns: []*schema.Column{ArtifactSourceColumns[2]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "tenant_id IS NULL",
+				},
+			},
+			{
+				Name:    "artifact_source_tenant_name",
+				Unique:  true,
+				Columns: []*schema.Column{ArtifactSourceColumns[1], ArtifactSourceColumns[2]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "tenant_id IS NOT NULL",
+				},
+			},
+		},
 	}
 	// AuditCheckpointColumns holds the columns for the "audit_checkpoint" table.
 	AuditCheckpointColumns = []*schema.Column{
@@ -579,6 +703,11 @@ var (
 		{Name: "document", Type: field.TypeBytes},
 		{Name: "adapter_name", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "evidence", Type: field.TypeJSON, Nullable: true},
+		{Name: "artifact_kind", Type: field.TypeString, Default: "controller", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "canary_percent", Type: field.TypeInt, Default: 0},
+		{Name: "canary_started_at", Type: field.TypeTime, Nullable: true},
+		{Name: "canary_halted_at", Type: field.TypeTime, Nullable: true},
+		{Name: "canary_halt_reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// ManifestTable holds the schema information for the "manifest" table.
@@ -731,7 +860,7 @@ var (
 		{Name: "member_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "node_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "operation_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
-		{Name: "kind", Type: field.TypeEnum, Enums: []string{"RUN", "WRITE_FILE", "START_PROCESS", "STOP_PROCESS", "INSPECT_PROCESS", "PROBE", "RESIDUE", "TEARDOWN"}},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"RUN", "WRITE_FILE", "START_PROCESS", "STOP_PROCESS", "INSPECT_PROCESS", "PROBE", "FETCH_ARTIFACT", "CLOUD_INIT", "RESIDUE", "TEARDOWN"}},
 		{Name: "spec", Type: field.TypeJSON, Nullable: true},
 		{Name: "spec_digest", Type: field.TypeBytes},
 		{Name: "fence", Type: field.TypeInt, Default: 1},
@@ -739,6 +868,8 @@ var (
 		{Name: "cancel_requested", Type: field.TypeBool, Default: false},
 		{Name: "timeout_seconds", Type: field.TypeInt},
 		{Name: "exit_code", Type: field.TypeInt, Nullable: true},
+		{Name: "progress_done", Type: field.TypeInt64, Default: 0},
+		{Name: "progress_total", Type: field.TypeInt64, Default: 0},
 		{Name: "result", Type: field.TypeJSON, Nullable: true},
 		{Name: "message", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "stdout", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
@@ -757,7 +888,7 @@ var (
 			{
 				Name:    "nodetask_member_id_idempotency_key",
 				Unique:  true,
-				Columns: []*schema.Column{NodeTaskColumns[4], NodeTaskColumns[19]},
+				Columns: []*schema.Column{NodeTaskColumns[4], NodeTaskColumns[21]},
 			},
 			{
 				Name:    "nodetask_member_id_id",
@@ -1054,6 +1185,59 @@ var (
 			},
 		},
 	}
+	// PromotionColumns holds the columns for the "promotion" table.
+	PromotionColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "object_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "from_stage", Type: field.TypeEnum, Enums: []string{"DRAFT", "STAGED", "CANARY", "ACTIVE", "DEPRECATED", "RETIRED"}},
+		{Name: "to_stage", Type: field.TypeEnum, Enums: []string{"DRAFT", "STAGED", "CANARY", "ACTIVE", "DEPRECATED", "RETIRED"}},
+		{Name: "canary_percent", Type: field.TypeInt, Nullable: true},
+		{Name: "reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "actor_kind", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "actor_id", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "actor_name", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// PromotionTable holds the schema information for the "promotion" table.
+	PromotionTable = &schema.Table{
+		Name:       "promotion",
+		Columns:    PromotionColumns,
+		PrimaryKey: []*schema.Column{PromotionColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "promotion_object_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{PromotionColumns[1], PromotionColumns[0]},
+			},
+		},
+	}
+	// PromotionEvidenceColumns holds the columns for the "promotion_evidence" table.
+	PromotionEvidenceColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "manifest_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"CONFORMANCE", "TENANCY"}},
+		{Name: "digest", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "report", Type: field.TypeBytes},
+		{Name: "summary", Type: field.TypeJSON, Nullable: true},
+		{Name: "passed", Type: field.TypeBool},
+		{Name: "submitted_by", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// PromotionEvidenceTable holds the schema information for the "promotion_evidence" table.
+	PromotionEvidenceTable = &schema.Table{
+		Name:       "promotion_evidence",
+		Columns:    PromotionEvidenceColumns,
+		PrimaryKey: []*schema.Column{PromotionEvidenceColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "promotionevidence_manifest_id_kind_digest",
+				Unique:  true,
+				Columns: []*schema.Column{PromotionEvidenceColumns[1], PromotionEvidenceColumns[3], PromotionEvidenceColumns[4]},
+			},
+		},
+	}
 	// RoleBindingColumns holds the columns for the "role_binding" table.
 	RoleBindingColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
@@ -1246,6 +1430,35 @@ var (
 			},
 		},
 	}
+	// SignerKeyColumns holds the columns for the "signer_key" table.
+	SignerKeyColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "source_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "name", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "public_key", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "fingerprint", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "algorithm", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "valid_from", Type: field.TypeTime},
+		{Name: "valid_until", Type: field.TypeTime, Nullable: true},
+		{Name: "revoked_at", Type: field.TypeTime, Nullable: true},
+		{Name: "revoke_reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_by", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// SignerKeyTable holds the schema information for the "signer_key" table.
+	SignerKeyTable = &schema.Table{
+		Name:       "signer_key",
+		Columns:    SignerKeyColumns,
+		PrimaryKey: []*schema.Column{SignerKeyColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "signerkey_source_id_fingerprint",
+				Unique:  true,
+				Columns: []*schema.Column{SignerKeyColumns[1], SignerKeyColumns[5]},
+			},
+		},
+	}
 	// TenantColumns holds the columns for the "tenant" table.
 	TenantColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
@@ -1403,6 +1616,8 @@ var (
 		AllocationTable,
 		AppTable,
 		ArtifactTable,
+		ArtifactPartTable,
+		ArtifactSourceTable,
 		AuditCheckpointTable,
 		AuditEntryTable,
 		AuditLinkTable,
@@ -1427,12 +1642,15 @@ var (
 		OrphanTable,
 		PolicyOverlayTable,
 		ProjectTable,
+		PromotionTable,
+		PromotionEvidenceTable,
 		RoleBindingTable,
 		RuntimeSecretTable,
 		SkuPriceTable,
 		ServiceAccountTable,
 		ServiceAccountKeyTable,
 		SessionTable,
+		SignerKeyTable,
 		TenantTable,
 		PersonTable,
 		WebhookTable,
@@ -1453,6 +1671,12 @@ func init() {
 	}
 	ArtifactTable.Annotation = &entsql.Annotation{
 		Table: "artifact",
+	}
+	ArtifactPartTable.Annotation = &entsql.Annotation{
+		Table: "artifact_part",
+	}
+	ArtifactSourceTable.Annotation = &entsql.Annotation{
+		Table: "artifact_source",
 	}
 	AuditCheckpointTable.Annotation = &entsql.Annotation{
 		Table: "audit_checkpoint",
@@ -1526,6 +1750,12 @@ func init() {
 	ProjectTable.Annotation = &entsql.Annotation{
 		Table: "project",
 	}
+	PromotionTable.Annotation = &entsql.Annotation{
+		Table: "promotion",
+	}
+	PromotionEvidenceTable.Annotation = &entsql.Annotation{
+		Table: "promotion_evidence",
+	}
 	RoleBindingTable.Annotation = &entsql.Annotation{
 		Table: "role_binding",
 	}
@@ -1543,6 +1773,9 @@ func init() {
 	}
 	SessionTable.Annotation = &entsql.Annotation{
 		Table: "session",
+	}
+	SignerKeyTable.Annotation = &entsql.Annotation{
+		Table: "signer_key",
 	}
 	TenantTable.Annotation = &entsql.Annotation{
 		Table: "tenant",

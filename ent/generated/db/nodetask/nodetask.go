@@ -43,6 +43,10 @@ const (
 	FieldTimeoutSeconds = "timeout_seconds"
 	// FieldExitCode holds the string denoting the exit_code field in the database.
 	FieldExitCode = "exit_code"
+	// FieldProgressDone holds the string denoting the progress_done field in the database.
+	FieldProgressDone = "progress_done"
+	// FieldProgressTotal holds the string denoting the progress_total field in the database.
+	FieldProgressTotal = "progress_total"
 	// FieldResult holds the string denoting the result field in the database.
 	FieldResult = "result"
 	// FieldMessage holds the string denoting the message field in the database.
@@ -80,6 +84,8 @@ var Columns = []string{
 	FieldCancelRequested,
 	FieldTimeoutSeconds,
 	FieldExitCode,
+	FieldProgressDone,
+	FieldProgressTotal,
 	FieldResult,
 	FieldMessage,
 	FieldStdout,
@@ -105,6 +111,10 @@ var (
 	DefaultFence int
 	// DefaultCancelRequested holds the default value on creation for the "cancel_requested" field.
 	DefaultCancelRequested bool
+	// DefaultProgressDone holds the default value on creation for the "progress_done" field.
+	DefaultProgressDone int64
+	// DefaultProgressTotal holds the default value on creation for the "progress_total" field.
+	DefaultProgressTotal int64
 	// DefaultMessage holds the default value on creation for the "message" field.
 	DefaultMessage string
 	// DefaultStdout holds the default value on creation for the "stdout" field.
@@ -118,7 +128,7 @@ var (
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k lifecycle.NodeTaskKind) error {
 	switch k {
-	case "RUN", "WRITE_FILE", "START_PROCESS", "STOP_PROCESS", "INSPECT_PROCESS", "PROBE", "RESIDUE", "TEARDOWN":
+	case "RUN", "WRITE_FILE", "START_PROCESS", "STOP_PROCESS", "INSPECT_PROCESS", "PROBE", "FETCH_ARTIFACT", "CLOUD_INIT", "RESIDUE", "TEARDOWN":
 		return nil
 	default:
 		return fmt.Errorf("nodetask: invalid enum value for kind field: %q", k)
@@ -201,6 +211,16 @@ func ByTimeoutSeconds(opts ...sql.OrderTermOption) OrderOption {
 // ByExitCode orders the results by the exit_code field.
 func ByExitCode(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldExitCode, opts...).ToFunc()
+}
+
+// ByProgressDone orders the results by the progress_done field.
+func ByProgressDone(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldProgressDone, opts...).ToFunc()
+}
+
+// ByProgressTotal orders the results by the progress_total field.
+func ByProgressTotal(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldProgressTotal, opts...).ToFunc()
 }
 
 // ByMessage orders the results by the message field.

@@ -117,6 +117,16 @@ func ExitCode(v int) predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldEQ(FieldExitCode, v))
 }
 
+// ProgressDone applies equality check predicate on the "progress_done" field. It's identical to ProgressDoneEQ.
+func ProgressDone(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEQ(FieldProgressDone, v))
+}
+
+// ProgressTotal applies equality check predicate on the "progress_total" field. It's identical to ProgressTotalEQ.
+func ProgressTotal(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEQ(FieldProgressTotal, v))
+}
+
 // Message applies equality check predicate on the "message" field. It's identical to MessageEQ.
 func Message(v string) predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldEQ(FieldMessage, v))
@@ -914,6 +924,86 @@ func ExitCodeIsNil() predicate.NodeTask {
 // ExitCodeNotNil applies the NotNil predicate on the "exit_code" field.
 func ExitCodeNotNil() predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldNotNull(FieldExitCode))
+}
+
+// ProgressDoneEQ applies the EQ predicate on the "progress_done" field.
+func ProgressDoneEQ(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEQ(FieldProgressDone, v))
+}
+
+// ProgressDoneNEQ applies the NEQ predicate on the "progress_done" field.
+func ProgressDoneNEQ(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNEQ(FieldProgressDone, v))
+}
+
+// ProgressDoneIn applies the In predicate on the "progress_done" field.
+func ProgressDoneIn(vs ...int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldIn(FieldProgressDone, vs...))
+}
+
+// ProgressDoneNotIn applies the NotIn predicate on the "progress_done" field.
+func ProgressDoneNotIn(vs ...int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNotIn(FieldProgressDone, vs...))
+}
+
+// ProgressDoneGT applies the GT predicate on the "progress_done" field.
+func ProgressDoneGT(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldGT(FieldProgressDone, v))
+}
+
+// ProgressDoneGTE applies the GTE predicate on the "progress_done" field.
+func ProgressDoneGTE(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldGTE(FieldProgressDone, v))
+}
+
+// ProgressDoneLT applies the LT predicate on the "progress_done" field.
+func ProgressDoneLT(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldLT(FieldProgressDone, v))
+}
+
+// ProgressDoneLTE applies the LTE predicate on the "progress_done" field.
+func ProgressDoneLTE(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldLTE(FieldProgressDone, v))
+}
+
+// ProgressTotalEQ applies the EQ predicate on the "progress_total" field.
+func ProgressTotalEQ(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEQ(FieldProgressTotal, v))
+}
+
+// ProgressTotalNEQ applies the NEQ predicate on the "progress_total" field.
+func ProgressTotalNEQ(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNEQ(FieldProgressTotal, v))
+}
+
+// ProgressTotalIn applies the In predicate on the "progress_total" field.
+func ProgressTotalIn(vs ...int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldIn(FieldProgressTotal, vs...))
+}
+
+// ProgressTotalNotIn applies the NotIn predicate on the "progress_total" field.
+func ProgressTotalNotIn(vs ...int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNotIn(FieldProgressTotal, vs...))
+}
+
+// ProgressTotalGT applies the GT predicate on the "progress_total" field.
+func ProgressTotalGT(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldGT(FieldProgressTotal, v))
+}
+
+// ProgressTotalGTE applies the GTE predicate on the "progress_total" field.
+func ProgressTotalGTE(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldGTE(FieldProgressTotal, v))
+}
+
+// ProgressTotalLT applies the LT predicate on the "progress_total" field.
+func ProgressTotalLT(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldLT(FieldProgressTotal, v))
+}
+
+// ProgressTotalLTE applies the LTE predicate on the "progress_total" field.
+func ProgressTotalLTE(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldLTE(FieldProgressTotal, v))
 }
 
 // ResultIsNil applies the IsNil predicate on the "result" field.

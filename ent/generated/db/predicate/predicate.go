@@ -18,6 +18,12 @@ type App func(*sql.Selector)
 // Artifact is the predicate function for artifact builders.
 type Artifact func(*sql.Selector)
 
+// ArtifactPart is the predicate function for artifactpart builders.
+type ArtifactPart func(*sql.Selector)
+
+// ArtifactSource is the predicate function for artifactsource builders.
+type ArtifactSource func(*sql.Selector)
+
 // AuditCheckpoint is the predicate function for auditcheckpoint builders.
 type AuditCheckpoint func(*sql.Selector)
 
@@ -90,6 +96,12 @@ type PolicyOverlay func(*sql.Selector)
 // Project is the predicate function for project builders.
 type Project func(*sql.Selector)
 
+// Promotion is the predicate function for promotion builders.
+type Promotion func(*sql.Selector)
+
+// PromotionEvidence is the predicate function for promotionevidence builders.
+type PromotionEvidence func(*sql.Selector)
+
 // RoleBinding is the predicate function for rolebinding builders.
 type RoleBinding func(*sql.Selector)
 
@@ -107,6 +119,9 @@ type ServiceAccountKey func(*sql.Selector)
 
 // Session is the predicate function for session builders.
 type Session func(*sql.Selector)
+
+// SignerKey is the predicate function for signerkey builders.
+type SignerKey func(*sql.Selector)
 
 // Tenant is the predicate function for tenant builders.
 type Tenant func(*sql.Selector)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/Khan/genqlient/graphql"
@@ -257,6 +258,49 @@ type AddMembersResponse struct {
 // GetAddMembers returns AddMembersResponse.AddMembers, and is useful for accessing the field via an interface.
 func (v *AddMembersResponse) GetAddMembers() MembersAdded { return v.AddMembers }
 
+// A public key to be trusted.
+type AddSignerKeyInput struct {
+	// The source.
+	SourceId string `json:"sourceId"`
+	// Name for people, 1 to 80 characters.
+	Name string `json:"name"`
+	// PEM of a PKIX public key: ECDSA P-256 or Ed25519.
+	PublicKey string `json:"publicKey"`
+	// From when signatures by it count; left out for now.
+	ValidFrom *time.Time `json:"validFrom,omitempty"`
+	// Until when they count; left out for no end.
+	ValidUntil *time.Time `json:"validUntil,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetSourceId returns AddSignerKeyInput.SourceId, and is useful for accessing the field via an interface.
+func (v *AddSignerKeyInput) GetSourceId() string { return v.SourceId }
+
+// GetName returns AddSignerKeyInput.Name, and is useful for accessing the field via an interface.
+func (v *AddSignerKeyInput) GetName() string { return v.Name }
+
+// GetPublicKey returns AddSignerKeyInput.PublicKey, and is useful for accessing the field via an interface.
+func (v *AddSignerKeyInput) GetPublicKey() string { return v.PublicKey }
+
+// GetValidFrom returns AddSignerKeyInput.ValidFrom, and is useful for accessing the field via an interface.
+func (v *AddSignerKeyInput) GetValidFrom() *time.Time { return v.ValidFrom }
+
+// GetValidUntil returns AddSignerKeyInput.ValidUntil, and is useful for accessing the field via an interface.
+func (v *AddSignerKeyInput) GetValidUntil() *time.Time { return v.ValidUntil }
+
+// GetReason returns AddSignerKeyInput.Reason, and is useful for accessing the field via an interface.
+func (v *AddSignerKeyInput) GetReason() string { return v.Reason }
+
+// AddSignerKeyResponse is returned by AddSignerKey on success.
+type AddSignerKeyResponse struct {
+	// Trust a key at a source. A key once at a source; at most 50 keys. Key: source.manage on its tenant, or on the platform.
+	AddSignerKey SignerKey `json:"addSignerKey"`
+}
+
+// GetAddSignerKey returns AddSignerKeyResponse.AddSignerKey, and is useful for accessing the field via an interface.
+func (v *AddSignerKeyResponse) GetAddSignerKey() SignerKey { return v.AddSignerKey }
+
 // Allocation includes the GraphQL fields of Allocation requested by the fragment Allocation.
 // The GraphQL type's documentation follows.
 //
@@ -463,8 +507,12 @@ type App struct {
 	Summary string `json:"summary"`
 	// The family of permission keys its verbs ask for: `apps` or `scheduler`.
 	PermissionFamily string `json:"permissionFamily"`
+	// The project that publishes it; null for the platform's own.
+	PublisherProjectId *string `json:"publisherProjectId"`
 	// The manifest that new launches get; null while there is none.
 	ActiveManifest *Manifest `json:"activeManifest"`
+	// The manifest in stage CANARY, halted or not; null while there is none.
+	CanaryManifest *Manifest `json:"canaryManifest"`
 }
 
 // GetId returns App.Id, and is useful for accessing the field via an interface.
@@ -482,8 +530,14 @@ func (v *App) GetSummary() string { return v.Summary }
 // GetPermissionFamily returns App.PermissionFamily, and is useful for accessing the field via an interface.
 func (v *App) GetPermissionFamily() string { return v.PermissionFamily }
 
+// GetPublisherProjectId returns App.PublisherProjectId, and is useful for accessing the field via an interface.
+func (v *App) GetPublisherProjectId() *string { return v.PublisherProjectId }
+
 // GetActiveManifest returns App.ActiveManifest, and is useful for accessing the field via an interface.
 func (v *App) GetActiveManifest() *Manifest { return v.ActiveManifest }
+
+// GetCanaryManifest returns App.CanaryManifest, and is useful for accessing the field via an interface.
+func (v *App) GetCanaryManifest() *Manifest { return v.CanaryManifest }
 
 // AppDetail includes the GraphQL fields of App requested by the fragment AppDetail.
 // The GraphQL type's documentation follows.
@@ -620,6 +674,26 @@ type Artifact struct {
 	Stage Stage `json:"stage"`
 	// What checking it found; null until then.
 	Evidence json.RawMessage `json:"evidence"`
+	// What sort of thing it is.
+	Kind ArtifactKind `json:"kind"`
+	// The tenant whose artifact it is; null for the platform's.
+	TenantId *string `json:"tenantId"`
+	// The project that published it; null for the tenant's and the platform's.
+	ProjectId *string `json:"projectId"`
+	// Of images: the platforms, such as `linux/amd64`.
+	Platforms []string `json:"platforms"`
+	// What was found of its signatures.
+	Signature SignatureState `json:"signature"`
+	// The trusted key that signed it; null when none has.
+	SignedBy *SignerKey `json:"signedBy"`
+	// Since when it is in quarantine, where nobody gets it; null when it is not.
+	QuarantinedAt *time.Time `json:"quarantinedAt"`
+	// Why it is in quarantine, a code of the catalogue; empty when a person put it there.
+	QuarantineCode string `json:"quarantineCode"`
+	// Why it is in quarantine, for people.
+	QuarantineReason string `json:"quarantineReason"`
+	// When its bytes were last read and held against their digests.
+	VerifiedAt *time.Time `json:"verifiedAt"`
 	// When it was published.
 	CreatedAt time.Time `json:"createdAt"`
 }
@@ -648,8 +722,103 @@ func (v *Artifact) GetStage() Stage { return v.Stage }
 // GetEvidence returns Artifact.Evidence, and is useful for accessing the field via an interface.
 func (v *Artifact) GetEvidence() json.RawMessage { return v.Evidence }
 
+// GetKind returns Artifact.Kind, and is useful for accessing the field via an interface.
+func (v *Artifact) GetKind() ArtifactKind { return v.Kind }
+
+// GetTenantId returns Artifact.TenantId, and is useful for accessing the field via an interface.
+func (v *Artifact) GetTenantId() *string { return v.TenantId }
+
+// GetProjectId returns Artifact.ProjectId, and is useful for accessing the field via an interface.
+func (v *Artifact) GetProjectId() *string { return v.ProjectId }
+
+// GetPlatforms returns Artifact.Platforms, and is useful for accessing the field via an interface.
+func (v *Artifact) GetPlatforms() []string { return v.Platforms }
+
+// GetSignature returns Artifact.Signature, and is useful for accessing the field via an interface.
+func (v *Artifact) GetSignature() SignatureState { return v.Signature }
+
+// GetSignedBy returns Artifact.SignedBy, and is useful for accessing the field via an interface.
+func (v *Artifact) GetSignedBy() *SignerKey { return v.SignedBy }
+
+// GetQuarantinedAt returns Artifact.QuarantinedAt, and is useful for accessing the field via an interface.
+func (v *Artifact) GetQuarantinedAt() *time.Time { return v.QuarantinedAt }
+
+// GetQuarantineCode returns Artifact.QuarantineCode, and is useful for accessing the field via an interface.
+func (v *Artifact) GetQuarantineCode() string { return v.QuarantineCode }
+
+// GetQuarantineReason returns Artifact.QuarantineReason, and is useful for accessing the field via an interface.
+func (v *Artifact) GetQuarantineReason() string { return v.QuarantineReason }
+
+// GetVerifiedAt returns Artifact.VerifiedAt, and is useful for accessing the field via an interface.
+func (v *Artifact) GetVerifiedAt() *time.Time { return v.VerifiedAt }
+
 // GetCreatedAt returns Artifact.CreatedAt, and is useful for accessing the field via an interface.
 func (v *Artifact) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// ArtifactDelivery includes the requested fields of the GraphQL type ArtifactDelivery.
+// The GraphQL type's documentation follows.
+//
+// What a node needs to fetch the artifact of one of its tasks.
+type ArtifactDelivery struct {
+	// The task.
+	TaskId string `json:"taskId"`
+	// The artifact's digest.
+	Digest string `json:"digest"`
+	// What sort of thing it is.
+	Kind ArtifactKind `json:"kind"`
+	// Media type of what lies under the digest.
+	MediaType string `json:"mediaType"`
+	// All its parts, a manifest before what it lists; at most 2,048.
+	Parts []ArtifactPart `json:"parts"`
+	// Where a part is fetched: this address and the part's digest, by GET, with `Range` to go on after a break.
+	Url string `json:"url"`
+	// What to put in `Authorization: Bearer …` there: for this task and this node alone.
+	Token string `json:"token"`
+	// When the token stops working, at most ten minutes on; a delivery that takes longer is opened again.
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// GetTaskId returns ArtifactDelivery.TaskId, and is useful for accessing the field via an interface.
+func (v *ArtifactDelivery) GetTaskId() string { return v.TaskId }
+
+// GetDigest returns ArtifactDelivery.Digest, and is useful for accessing the field via an interface.
+func (v *ArtifactDelivery) GetDigest() string { return v.Digest }
+
+// GetKind returns ArtifactDelivery.Kind, and is useful for accessing the field via an interface.
+func (v *ArtifactDelivery) GetKind() ArtifactKind { return v.Kind }
+
+// GetMediaType returns ArtifactDelivery.MediaType, and is useful for accessing the field via an interface.
+func (v *ArtifactDelivery) GetMediaType() string { return v.MediaType }
+
+// GetParts returns ArtifactDelivery.Parts, and is useful for accessing the field via an interface.
+func (v *ArtifactDelivery) GetParts() []ArtifactPart { return v.Parts }
+
+// GetUrl returns ArtifactDelivery.Url, and is useful for accessing the field via an interface.
+func (v *ArtifactDelivery) GetUrl() string { return v.Url }
+
+// GetToken returns ArtifactDelivery.Token, and is useful for accessing the field via an interface.
+func (v *ArtifactDelivery) GetToken() string { return v.Token }
+
+// GetExpiresAt returns ArtifactDelivery.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *ArtifactDelivery) GetExpiresAt() time.Time { return v.ExpiresAt }
+
+// What sort of thing an artifact is.
+type ArtifactKind string
+
+const (
+	// A container image, or an index of one image for several platforms.
+	ArtifactKindImage ArtifactKind = "IMAGE"
+	// Anything else that lies in a registry under a manifest: weights, data sets, scripts.
+	ArtifactKindOciArtifact ArtifactKind = "OCI_ARTIFACT"
+	// One file.
+	ArtifactKindBlob ArtifactKind = "BLOB"
+)
+
+var AllArtifactKind = []ArtifactKind{
+	ArtifactKindImage,
+	ArtifactKindOciArtifact,
+	ArtifactKindBlob,
+}
 
 // ArtifactPage includes the GraphQL fields of ArtifactConnection requested by the fragment ArtifactPage.
 // The GraphQL type's documentation follows.
@@ -684,6 +853,154 @@ func (v *ArtifactPageEdgesArtifactEdge) GetCursor() string { return v.Cursor }
 
 // GetNode returns ArtifactPageEdgesArtifactEdge.Node, and is useful for accessing the field via an interface.
 func (v *ArtifactPageEdgesArtifactEdge) GetNode() Artifact { return v.Node }
+
+// ArtifactPart includes the GraphQL fields of ArtifactPart requested by the fragment ArtifactPart.
+// The GraphQL type's documentation follows.
+//
+// One of the things that an artifact is made of, by its own digest.
+type ArtifactPart struct {
+	// What it is to the artifact.
+	Role PartRole `json:"role"`
+	// SHA-256 of its bytes, `sha256:…`.
+	Digest string `json:"digest"`
+	// Media type.
+	MediaType string `json:"mediaType"`
+	// Bytes.
+	SizeBytes float64 `json:"sizeBytes"`
+	// The platform that an index lists it for, such as `linux/amd64`; of a manifest alone.
+	Platform string `json:"platform"`
+	// The file name that an artifact's manifest gives it.
+	Title string `json:"title"`
+	// Digest of the manifest that lists it; empty for the artifact itself.
+	Parent string `json:"parent"`
+}
+
+// GetRole returns ArtifactPart.Role, and is useful for accessing the field via an interface.
+func (v *ArtifactPart) GetRole() PartRole { return v.Role }
+
+// GetDigest returns ArtifactPart.Digest, and is useful for accessing the field via an interface.
+func (v *ArtifactPart) GetDigest() string { return v.Digest }
+
+// GetMediaType returns ArtifactPart.MediaType, and is useful for accessing the field via an interface.
+func (v *ArtifactPart) GetMediaType() string { return v.MediaType }
+
+// GetSizeBytes returns ArtifactPart.SizeBytes, and is useful for accessing the field via an interface.
+func (v *ArtifactPart) GetSizeBytes() float64 { return v.SizeBytes }
+
+// GetPlatform returns ArtifactPart.Platform, and is useful for accessing the field via an interface.
+func (v *ArtifactPart) GetPlatform() string { return v.Platform }
+
+// GetTitle returns ArtifactPart.Title, and is useful for accessing the field via an interface.
+func (v *ArtifactPart) GetTitle() string { return v.Title }
+
+// GetParent returns ArtifactPart.Parent, and is useful for accessing the field via an interface.
+func (v *ArtifactPart) GetParent() string { return v.Parent }
+
+// ArtifactSource includes the GraphQL fields of ArtifactSource requested by the fragment ArtifactSource.
+// The GraphQL type's documentation follows.
+//
+// A place that artifacts may come from: the platform's, which all may use, or a tenant's own.
+type ArtifactSource struct {
+	// Typed id, `src_…`.
+	Id string `json:"id"`
+	// The tenant whose source it is; null for the platform's.
+	TenantId *string `json:"tenantId"`
+	// Short name, unique among its owner's.
+	Name string `json:"name"`
+	// The protocol.
+	Kind SourceKind `json:"kind"`
+	// What it covers: `host[/path]` of a registry, or an https address that ends with a slash.
+	Location string `json:"location"`
+	// An object store's region; empty for the others.
+	Region string `json:"region"`
+	// What becomes of what is not signed by a trusted key.
+	SignaturePolicy SignaturePolicy `json:"signaturePolicy"`
+	// User name or access key id of its credential; empty when it is asked without one.
+	CredentialUser string `json:"credentialUser"`
+	// When its credential was set; null when it has none. The credential itself is never shown.
+	CredentialAt *time.Time `json:"credentialAt"`
+	// The keys whose signatures count, newest first; revoked and ended ones too; at most 50.
+	Keys []SignerKey `json:"keys"`
+	// When it was switched off; null while it is on. What was published from it stays, and is no longer delivered.
+	DisabledAt *time.Time `json:"disabledAt"`
+	// Who added it.
+	CreatedBy string `json:"createdBy"`
+	// When it was added.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// GetId returns ArtifactSource.Id, and is useful for accessing the field via an interface.
+func (v *ArtifactSource) GetId() string { return v.Id }
+
+// GetTenantId returns ArtifactSource.TenantId, and is useful for accessing the field via an interface.
+func (v *ArtifactSource) GetTenantId() *string { return v.TenantId }
+
+// GetName returns ArtifactSource.Name, and is useful for accessing the field via an interface.
+func (v *ArtifactSource) GetName() string { return v.Name }
+
+// GetKind returns ArtifactSource.Kind, and is useful for accessing the field via an interface.
+func (v *ArtifactSource) GetKind() SourceKind { return v.Kind }
+
+// GetLocation returns ArtifactSource.Location, and is useful for accessing the field via an interface.
+func (v *ArtifactSource) GetLocation() string { return v.Location }
+
+// GetRegion returns ArtifactSource.Region, and is useful for accessing the field via an interface.
+func (v *ArtifactSource) GetRegion() string { return v.Region }
+
+// GetSignaturePolicy returns ArtifactSource.SignaturePolicy, and is useful for accessing the field via an interface.
+func (v *ArtifactSource) GetSignaturePolicy() SignaturePolicy { return v.SignaturePolicy }
+
+// GetCredentialUser returns ArtifactSource.CredentialUser, and is useful for accessing the field via an interface.
+func (v *ArtifactSource) GetCredentialUser() string { return v.CredentialUser }
+
+// GetCredentialAt returns ArtifactSource.CredentialAt, and is useful for accessing the field via an interface.
+func (v *ArtifactSource) GetCredentialAt() *time.Time { return v.CredentialAt }
+
+// GetKeys returns ArtifactSource.Keys, and is useful for accessing the field via an interface.
+func (v *ArtifactSource) GetKeys() []SignerKey { return v.Keys }
+
+// GetDisabledAt returns ArtifactSource.DisabledAt, and is useful for accessing the field via an interface.
+func (v *ArtifactSource) GetDisabledAt() *time.Time { return v.DisabledAt }
+
+// GetCreatedBy returns ArtifactSource.CreatedBy, and is useful for accessing the field via an interface.
+func (v *ArtifactSource) GetCreatedBy() string { return v.CreatedBy }
+
+// GetCreatedAt returns ArtifactSource.CreatedAt, and is useful for accessing the field via an interface.
+func (v *ArtifactSource) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// ArtifactSourcePage includes the GraphQL fields of ArtifactSourceConnection requested by the fragment ArtifactSourcePage.
+// The GraphQL type's documentation follows.
+//
+// A page of artifact sources.
+type ArtifactSourcePage struct {
+	// The rows, each with its cursor.
+	Edges []ArtifactSourcePageEdgesArtifactSourceEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns ArtifactSourcePage.Edges, and is useful for accessing the field via an interface.
+func (v *ArtifactSourcePage) GetEdges() []ArtifactSourcePageEdgesArtifactSourceEdge { return v.Edges }
+
+// GetPageInfo returns ArtifactSourcePage.PageInfo, and is useful for accessing the field via an interface.
+func (v *ArtifactSourcePage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// ArtifactSourcePageEdgesArtifactSourceEdge includes the requested fields of the GraphQL type ArtifactSourceEdge.
+// The GraphQL type's documentation follows.
+//
+// An artifact source in a page.
+type ArtifactSourcePageEdgesArtifactSourceEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The source.
+	Node ArtifactSource `json:"node"`
+}
+
+// GetCursor returns ArtifactSourcePageEdgesArtifactSourceEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *ArtifactSourcePageEdgesArtifactSourceEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns ArtifactSourcePageEdgesArtifactSourceEdge.Node, and is useful for accessing the field via an interface.
+func (v *ArtifactSourcePageEdgesArtifactSourceEdge) GetNode() ArtifactSource { return v.Node }
 
 // AuditChainResponse is returned by AuditChain on success.
 type AuditChainResponse struct {
@@ -1082,6 +1399,165 @@ type BreakGlassGrantRoleResponse struct {
 // GetBreakGlassGrantRole returns BreakGlassGrantRoleResponse.BreakGlassGrantRole, and is useful for accessing the field via an interface.
 func (v *BreakGlassGrantRoleResponse) GetBreakGlassGrantRole() RoleBinding {
 	return v.BreakGlassGrantRole
+}
+
+// CanaryArm includes the GraphQL fields of CanaryArm requested by the fragment CanaryArm.
+// The GraphQL type's documentation follows.
+//
+// How launches of a version went since the canary began.
+type CanaryArm struct {
+	// The version.
+	Manifest Manifest `json:"manifest"`
+	// Launches that ended, smoke launches aside.
+	Launches int `json:"launches"`
+	// Of them those that failed.
+	Failed int `json:"failed"`
+	// Launches under way.
+	Pending int `json:"pending"`
+	// Failed of ended launches, 0 to 1; null before the first.
+	FailureRate *float64 `json:"failureRate"`
+	// Ended operations of other kinds on its instances.
+	Operations int `json:"operations"`
+	// Of them those that failed.
+	OperationsFailed int `json:"operationsFailed"`
+	// Seconds from acceptance to running, half of the launches below; null before the first.
+	TimeToRunningP50 *float64 `json:"timeToRunningP50"`
+	// The same, nine tenths of the launches below.
+	TimeToRunningP90 *float64 `json:"timeToRunningP90"`
+}
+
+// GetManifest returns CanaryArm.Manifest, and is useful for accessing the field via an interface.
+func (v *CanaryArm) GetManifest() Manifest { return v.Manifest }
+
+// GetLaunches returns CanaryArm.Launches, and is useful for accessing the field via an interface.
+func (v *CanaryArm) GetLaunches() int { return v.Launches }
+
+// GetFailed returns CanaryArm.Failed, and is useful for accessing the field via an interface.
+func (v *CanaryArm) GetFailed() int { return v.Failed }
+
+// GetPending returns CanaryArm.Pending, and is useful for accessing the field via an interface.
+func (v *CanaryArm) GetPending() int { return v.Pending }
+
+// GetFailureRate returns CanaryArm.FailureRate, and is useful for accessing the field via an interface.
+func (v *CanaryArm) GetFailureRate() *float64 { return v.FailureRate }
+
+// GetOperations returns CanaryArm.Operations, and is useful for accessing the field via an interface.
+func (v *CanaryArm) GetOperations() int { return v.Operations }
+
+// GetOperationsFailed returns CanaryArm.OperationsFailed, and is useful for accessing the field via an interface.
+func (v *CanaryArm) GetOperationsFailed() int { return v.OperationsFailed }
+
+// GetTimeToRunningP50 returns CanaryArm.TimeToRunningP50, and is useful for accessing the field via an interface.
+func (v *CanaryArm) GetTimeToRunningP50() *float64 { return v.TimeToRunningP50 }
+
+// GetTimeToRunningP90 returns CanaryArm.TimeToRunningP90, and is useful for accessing the field via an interface.
+func (v *CanaryArm) GetTimeToRunningP90() *float64 { return v.TimeToRunningP90 }
+
+// CanaryPoint includes the requested fields of the GraphQL type CanaryPoint.
+// The GraphQL type's documentation follows.
+//
+// A point of a canary's chart, after each ended launch of either arm; at most 500, the newest.
+type CanaryPoint struct {
+	// When the launch ended.
+	At time.Time `json:"at"`
+	// Ended and failed launches of the canary until then.
+	CanaryLaunches int `json:"canaryLaunches"`
+	// Failed ones.
+	CanaryFailed int `json:"canaryFailed"`
+	// Ended launches of the active version until then.
+	ActiveLaunches int `json:"activeLaunches"`
+	// Failed ones.
+	ActiveFailed int `json:"activeFailed"`
+	// How much the numbers speak for a worse canary; it is halted at `threshold`.
+	Evidence float64 `json:"evidence"`
+}
+
+// GetAt returns CanaryPoint.At, and is useful for accessing the field via an interface.
+func (v *CanaryPoint) GetAt() time.Time { return v.At }
+
+// GetCanaryLaunches returns CanaryPoint.CanaryLaunches, and is useful for accessing the field via an interface.
+func (v *CanaryPoint) GetCanaryLaunches() int { return v.CanaryLaunches }
+
+// GetCanaryFailed returns CanaryPoint.CanaryFailed, and is useful for accessing the field via an interface.
+func (v *CanaryPoint) GetCanaryFailed() int { return v.CanaryFailed }
+
+// GetActiveLaunches returns CanaryPoint.ActiveLaunches, and is useful for accessing the field via an interface.
+func (v *CanaryPoint) GetActiveLaunches() int { return v.ActiveLaunches }
+
+// GetActiveFailed returns CanaryPoint.ActiveFailed, and is useful for accessing the field via an interface.
+func (v *CanaryPoint) GetActiveFailed() int { return v.ActiveFailed }
+
+// GetEvidence returns CanaryPoint.Evidence, and is useful for accessing the field via an interface.
+func (v *CanaryPoint) GetEvidence() float64 { return v.Evidence }
+
+// CanaryReport includes the requested fields of the GraphQL type CanaryReport.
+// The GraphQL type's documentation follows.
+//
+// A canary's state: who is in it, how it goes, and what that means.
+type CanaryReport struct {
+	// Percent of the projects that it takes in.
+	Percent int `json:"percent"`
+	// When it began; null before.
+	StartedAt *time.Time `json:"startedAt"`
+	// When it was halted; null while it was not.
+	HaltedAt *time.Time `json:"haltedAt"`
+	// Why it was halted.
+	HaltReason string `json:"haltReason"`
+	// What the numbers say.
+	Verdict CanaryVerdict `json:"verdict"`
+	// The canary's own launches.
+	Canary CanaryArm `json:"canary"`
+	// Those of the active version since the canary began; null when there is none.
+	Active *CanaryArm `json:"active"`
+	// The chart, oldest first.
+	Points []CanaryPoint `json:"points"`
+	// Where the evidence halts the canary.
+	Threshold float64 `json:"threshold"`
+}
+
+// GetPercent returns CanaryReport.Percent, and is useful for accessing the field via an interface.
+func (v *CanaryReport) GetPercent() int { return v.Percent }
+
+// GetStartedAt returns CanaryReport.StartedAt, and is useful for accessing the field via an interface.
+func (v *CanaryReport) GetStartedAt() *time.Time { return v.StartedAt }
+
+// GetHaltedAt returns CanaryReport.HaltedAt, and is useful for accessing the field via an interface.
+func (v *CanaryReport) GetHaltedAt() *time.Time { return v.HaltedAt }
+
+// GetHaltReason returns CanaryReport.HaltReason, and is useful for accessing the field via an interface.
+func (v *CanaryReport) GetHaltReason() string { return v.HaltReason }
+
+// GetVerdict returns CanaryReport.Verdict, and is useful for accessing the field via an interface.
+func (v *CanaryReport) GetVerdict() CanaryVerdict { return v.Verdict }
+
+// GetCanary returns CanaryReport.Canary, and is useful for accessing the field via an interface.
+func (v *CanaryReport) GetCanary() CanaryArm { return v.Canary }
+
+// GetActive returns CanaryReport.Active, and is useful for accessing the field via an interface.
+func (v *CanaryReport) GetActive() *CanaryArm { return v.Active }
+
+// GetPoints returns CanaryReport.Points, and is useful for accessing the field via an interface.
+func (v *CanaryReport) GetPoints() []CanaryPoint { return v.Points }
+
+// GetThreshold returns CanaryReport.Threshold, and is useful for accessing the field via an interface.
+func (v *CanaryReport) GetThreshold() float64 { return v.Threshold }
+
+// What a canary's numbers say against those of the active version.
+type CanaryVerdict string
+
+const (
+	// Too few launches to tell.
+	CanaryVerdictTooEarly CanaryVerdict = "TOO_EARLY"
+	// Enough launches, and no sign of more failures.
+	CanaryVerdictNoWorse CanaryVerdict = "NO_WORSE"
+	// Clearly more failures: the canary is halted.
+	CanaryVerdictWorse CanaryVerdict = "WORSE"
+)
+
+var AllCanaryVerdict = []CanaryVerdict{
+	CanaryVerdictTooEarly,
+	CanaryVerdictNoWorse,
+	CanaryVerdictWorse,
 }
 
 // CancelNodeTaskResponse is returned by CancelNodeTask on success.
@@ -1513,6 +1989,8 @@ type CreateAppInput struct {
 	Summary string `json:"summary"`
 	// The family of permission keys: `apps` or `scheduler`.
 	PermissionFamily string `json:"permissionFamily"`
+	// The project that publishes it: accounts there with the keys may publish and promote its manifests; left out for the platform alone.
+	PublisherProjectId string `json:"publisherProjectId,omitempty"`
 	// Makes a repeat harmless: same key and input, same app.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
@@ -1529,6 +2007,9 @@ func (v *CreateAppInput) GetSummary() string { return v.Summary }
 // GetPermissionFamily returns CreateAppInput.PermissionFamily, and is useful for accessing the field via an interface.
 func (v *CreateAppInput) GetPermissionFamily() string { return v.PermissionFamily }
 
+// GetPublisherProjectId returns CreateAppInput.PublisherProjectId, and is useful for accessing the field via an interface.
+func (v *CreateAppInput) GetPublisherProjectId() string { return v.PublisherProjectId }
+
 // GetIdempotencyKey returns CreateAppInput.IdempotencyKey, and is useful for accessing the field via an interface.
 func (v *CreateAppInput) GetIdempotencyKey() string { return v.IdempotencyKey }
 
@@ -1540,6 +2021,56 @@ type CreateAppResponse struct {
 
 // GetCreateApp returns CreateAppResponse.CreateApp, and is useful for accessing the field via an interface.
 func (v *CreateAppResponse) GetCreateApp() App { return v.CreateApp }
+
+// What a new artifact source is made from.
+type CreateArtifactSourceInput struct {
+	// The tenant whose source it is; left out for the platform's.
+	TenantId string `json:"tenantId,omitempty"`
+	// Short name: 2 to 40 lower-case letters, digits and hyphens.
+	Name string `json:"name"`
+	// The protocol.
+	Kind SourceKind `json:"kind"`
+	// What it covers: `host[/path]` of a registry, or an https address that ends with a slash; for an object store `https://endpoint/bucket/[prefix/]`.
+	Location string `json:"location"`
+	// An object store's region; `us-east-1` when left out.
+	Region string `json:"region,omitempty"`
+	// What becomes of what is not signed by a trusted key.
+	SignaturePolicy SignaturePolicy `json:"signaturePolicy"`
+	// Makes a repeat harmless: same key and input, same source.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetTenantId returns CreateArtifactSourceInput.TenantId, and is useful for accessing the field via an interface.
+func (v *CreateArtifactSourceInput) GetTenantId() string { return v.TenantId }
+
+// GetName returns CreateArtifactSourceInput.Name, and is useful for accessing the field via an interface.
+func (v *CreateArtifactSourceInput) GetName() string { return v.Name }
+
+// GetKind returns CreateArtifactSourceInput.Kind, and is useful for accessing the field via an interface.
+func (v *CreateArtifactSourceInput) GetKind() SourceKind { return v.Kind }
+
+// GetLocation returns CreateArtifactSourceInput.Location, and is useful for accessing the field via an interface.
+func (v *CreateArtifactSourceInput) GetLocation() string { return v.Location }
+
+// GetRegion returns CreateArtifactSourceInput.Region, and is useful for accessing the field via an interface.
+func (v *CreateArtifactSourceInput) GetRegion() string { return v.Region }
+
+// GetSignaturePolicy returns CreateArtifactSourceInput.SignaturePolicy, and is useful for accessing the field via an interface.
+func (v *CreateArtifactSourceInput) GetSignaturePolicy() SignaturePolicy { return v.SignaturePolicy }
+
+// GetIdempotencyKey returns CreateArtifactSourceInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *CreateArtifactSourceInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// CreateArtifactSourceResponse is returned by CreateArtifactSource on success.
+type CreateArtifactSourceResponse struct {
+	// Add an artifact source. Key: source.manage on the tenant, or on the platform.
+	CreateArtifactSource ArtifactSource `json:"createArtifactSource"`
+}
+
+// GetCreateArtifactSource returns CreateArtifactSourceResponse.CreateArtifactSource, and is useful for accessing the field via an interface.
+func (v *CreateArtifactSourceResponse) GetCreateArtifactSource() ArtifactSource {
+	return v.CreateArtifactSource
+}
 
 // CreateLoginLinkResponse is returned by CreateLoginLink on success.
 type CreateLoginLinkResponse struct {
@@ -2372,6 +2903,21 @@ func (v *EventPageEdgesEventEdge) GetCursor() string { return v.Cursor }
 // GetNode returns EventPageEdgesEventEdge.Node, and is useful for accessing the field via an interface.
 func (v *EventPageEdgesEventEdge) GetNode() Event { return v.Node }
 
+// What a piece of evidence for a manifest shows.
+type EvidenceKind string
+
+const (
+	// The report of the adapter conformance suite.
+	EvidenceKindConformance EvidenceKind = "CONFORMANCE"
+	// The report of negative tests between tenants.
+	EvidenceKindTenancy EvidenceKind = "TENANCY"
+)
+
+var AllEvidenceKind = []EvidenceKind{
+	EvidenceKindConformance,
+	EvidenceKindTenancy,
+}
+
 // Who is asked about, for which key, on what.
 type ExplainPermissionInput struct {
 	// A person, service account, operation or node; left out for the caller itself.
@@ -2475,6 +3021,24 @@ type GetAppResponse struct {
 // GetApp returns GetAppResponse.App, and is useful for accessing the field via an interface.
 func (v *GetAppResponse) GetApp() AppDetail { return v.App }
 
+// GetArtifactResponse is returned by GetArtifact on success.
+type GetArtifactResponse struct {
+	// The artifact of a digest: the given tenant's own if it has one, else the platform's. Key: artifact.read in any scope.
+	Artifact Artifact `json:"artifact"`
+}
+
+// GetArtifact returns GetArtifactResponse.Artifact, and is useful for accessing the field via an interface.
+func (v *GetArtifactResponse) GetArtifact() Artifact { return v.Artifact }
+
+// GetCanaryReportResponse is returned by GetCanaryReport on success.
+type GetCanaryReportResponse struct {
+	// How the canary of a manifest goes. FAILED_PRECONDITION when it never was one. Key: manifest.read on the app's publisher, or on the platform.
+	CanaryReport CanaryReport `json:"canaryReport"`
+}
+
+// GetCanaryReport returns GetCanaryReportResponse.CanaryReport, and is useful for accessing the field via an interface.
+func (v *GetCanaryReportResponse) GetCanaryReport() CanaryReport { return v.CanaryReport }
+
 // GetEffectivePolicyResponse is returned by GetEffectivePolicy on success.
 type GetEffectivePolicyResponse struct {
 	// What policy leaves of a project's choices, with the origin of every rule. Key: policy.read on the project.
@@ -2522,6 +3086,943 @@ type GetLaunchOptionsResponse struct {
 
 // GetLaunchOptions returns GetLaunchOptionsResponse.LaunchOptions, and is useful for accessing the field via an interface.
 func (v *GetLaunchOptionsResponse) GetLaunchOptions() LaunchOptions { return v.LaunchOptions }
+
+// GetManifestNode includes the requested fields of the GraphQL interface Node.
+//
+// GetManifestNode is implemented by the following types:
+// GetManifestNodeAdapterRegistration
+// GetManifestNodeAllocation
+// GetManifestNodeApp
+// GetManifestNodeArtifact
+// GetManifestNodeArtifactSource
+// GetManifestNodeAuditEntry
+// GetManifestNodeComputeNode
+// GetManifestNodeControlPlaneShare
+// GetManifestNodeEntitlement
+// GetManifestNodeEvent
+// GetManifestNodeInstance
+// GetManifestNodeManifest
+// GetManifestNodeMember
+// GetManifestNodeNodeTask
+// GetManifestNodeOperation
+// GetManifestNodeOrphan
+// GetManifestNodePolicyOverlay
+// GetManifestNodeProject
+// GetManifestNodeRoleBinding
+// GetManifestNodeRuntimeSecret
+// GetManifestNodeServiceAccount
+// GetManifestNodeServiceAccountKey
+// GetManifestNodeTenant
+// GetManifestNodeUser
+// GetManifestNodeWebhook
+// GetManifestNodeWebhookDelivery
+// The GraphQL type's documentation follows.
+//
+// An object with a globally unique, typed, prefixed id, such as `ins_01h455vb4pex5vsknk084sn02q`.
+type GetManifestNode interface {
+	implementsGraphQLInterfaceGetManifestNode()
+	// GetTypename returns the receiver's concrete GraphQL type-name (see interface doc for possible values).
+	GetTypename() *string
+}
+
+func (v *GetManifestNodeAdapterRegistration) implementsGraphQLInterfaceGetManifestNode() {}
+func (v *GetManifestNodeAllocation) implementsGraphQLInterfaceGetManifestNode()          {}
+func (v *GetManifestNodeApp) implementsGraphQLInterfaceGetManifestNode()                 {}
+func (v *GetManifestNodeArtifact) implementsGraphQLInterfaceGetManifestNode()            {}
+func (v *GetManifestNodeArtifactSource) implementsGraphQLInterfaceGetManifestNode()      {}
+func (v *GetManifestNodeAuditEntry) implementsGraphQLInterfaceGetManifestNode()          {}
+func (v *GetManifestNodeComputeNode) implementsGraphQLInterfaceGetManifestNode()         {}
+func (v *GetManifestNodeControlPlaneShare) implementsGraphQLInterfaceGetManifestNode()   {}
+func (v *GetManifestNodeEntitlement) implementsGraphQLInterfaceGetManifestNode()         {}
+func (v *GetManifestNodeEvent) implementsGraphQLInterfaceGetManifestNode()               {}
+func (v *GetManifestNodeInstance) implementsGraphQLInterfaceGetManifestNode()            {}
+func (v *GetManifestNodeManifest) implementsGraphQLInterfaceGetManifestNode()            {}
+func (v *GetManifestNodeMember) implementsGraphQLInterfaceGetManifestNode()              {}
+func (v *GetManifestNodeNodeTask) implementsGraphQLInterfaceGetManifestNode()            {}
+func (v *GetManifestNodeOperation) implementsGraphQLInterfaceGetManifestNode()           {}
+func (v *GetManifestNodeOrphan) implementsGraphQLInterfaceGetManifestNode()              {}
+func (v *GetManifestNodePolicyOverlay) implementsGraphQLInterfaceGetManifestNode()       {}
+func (v *GetManifestNodeProject) implementsGraphQLInterfaceGetManifestNode()             {}
+func (v *GetManifestNodeRoleBinding) implementsGraphQLInterfaceGetManifestNode()         {}
+func (v *GetManifestNodeRuntimeSecret) implementsGraphQLInterfaceGetManifestNode()       {}
+func (v *GetManifestNodeServiceAccount) implementsGraphQLInterfaceGetManifestNode()      {}
+func (v *GetManifestNodeServiceAccountKey) implementsGraphQLInterfaceGetManifestNode()   {}
+func (v *GetManifestNodeTenant) implementsGraphQLInterfaceGetManifestNode()              {}
+func (v *GetManifestNodeUser) implementsGraphQLInterfaceGetManifestNode()                {}
+func (v *GetManifestNodeWebhook) implementsGraphQLInterfaceGetManifestNode()             {}
+func (v *GetManifestNodeWebhookDelivery) implementsGraphQLInterfaceGetManifestNode()     {}
+
+func __unmarshalGetManifestNode(b []byte, v *GetManifestNode) error {
+	if string(b) == "null" {
+		return nil
+	}
+
+	var tn struct {
+		TypeName string `json:"__typename"`
+	}
+	err := json.Unmarshal(b, &tn)
+	if err != nil {
+		return err
+	}
+
+	switch tn.TypeName {
+	case "AdapterRegistration":
+		*v = new(GetManifestNodeAdapterRegistration)
+		return json.Unmarshal(b, *v)
+	case "Allocation":
+		*v = new(GetManifestNodeAllocation)
+		return json.Unmarshal(b, *v)
+	case "App":
+		*v = new(GetManifestNodeApp)
+		return json.Unmarshal(b, *v)
+	case "Artifact":
+		*v = new(GetManifestNodeArtifact)
+		return json.Unmarshal(b, *v)
+	case "ArtifactSource":
+		*v = new(GetManifestNodeArtifactSource)
+		return json.Unmarshal(b, *v)
+	case "AuditEntry":
+		*v = new(GetManifestNodeAuditEntry)
+		return json.Unmarshal(b, *v)
+	case "ComputeNode":
+		*v = new(GetManifestNodeComputeNode)
+		return json.Unmarshal(b, *v)
+	case "ControlPlaneShare":
+		*v = new(GetManifestNodeControlPlaneShare)
+		return json.Unmarshal(b, *v)
+	case "Entitlement":
+		*v = new(GetManifestNodeEntitlement)
+		return json.Unmarshal(b, *v)
+	case "Event":
+		*v = new(GetManifestNodeEvent)
+		return json.Unmarshal(b, *v)
+	case "Instance":
+		*v = new(GetManifestNodeInstance)
+		return json.Unmarshal(b, *v)
+	case "Manifest":
+		*v = new(GetManifestNodeManifest)
+		return json.Unmarshal(b, *v)
+	case "Member":
+		*v = new(GetManifestNodeMember)
+		return json.Unmarshal(b, *v)
+	case "NodeTask":
+		*v = new(GetManifestNodeNodeTask)
+		return json.Unmarshal(b, *v)
+	case "Operation":
+		*v = new(GetManifestNodeOperation)
+		return json.Unmarshal(b, *v)
+	case "Orphan":
+		*v = new(GetManifestNodeOrphan)
+		return json.Unmarshal(b, *v)
+	case "PolicyOverlay":
+		*v = new(GetManifestNodePolicyOverlay)
+		return json.Unmarshal(b, *v)
+	case "Project":
+		*v = new(GetManifestNodeProject)
+		return json.Unmarshal(b, *v)
+	case "RoleBinding":
+		*v = new(GetManifestNodeRoleBinding)
+		return json.Unmarshal(b, *v)
+	case "RuntimeSecret":
+		*v = new(GetManifestNodeRuntimeSecret)
+		return json.Unmarshal(b, *v)
+	case "ServiceAccount":
+		*v = new(GetManifestNodeServiceAccount)
+		return json.Unmarshal(b, *v)
+	case "ServiceAccountKey":
+		*v = new(GetManifestNodeServiceAccountKey)
+		return json.Unmarshal(b, *v)
+	case "Tenant":
+		*v = new(GetManifestNodeTenant)
+		return json.Unmarshal(b, *v)
+	case "User":
+		*v = new(GetManifestNodeUser)
+		return json.Unmarshal(b, *v)
+	case "Webhook":
+		*v = new(GetManifestNodeWebhook)
+		return json.Unmarshal(b, *v)
+	case "WebhookDelivery":
+		*v = new(GetManifestNodeWebhookDelivery)
+		return json.Unmarshal(b, *v)
+	case "":
+		return fmt.Errorf(
+			"response was missing Node.__typename")
+	default:
+		return fmt.Errorf(
+			`unexpected concrete type for GetManifestNode: "%v"`, tn.TypeName)
+	}
+}
+
+func __marshalGetManifestNode(v *GetManifestNode) ([]byte, error) {
+
+	var typename string
+	switch v := (*v).(type) {
+	case *GetManifestNodeAdapterRegistration:
+		typename = "AdapterRegistration"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeAdapterRegistration
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeAllocation:
+		typename = "Allocation"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeAllocation
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeApp:
+		typename = "App"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeApp
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeArtifact:
+		typename = "Artifact"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeArtifact
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeArtifactSource:
+		typename = "ArtifactSource"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeArtifactSource
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeAuditEntry:
+		typename = "AuditEntry"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeAuditEntry
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeComputeNode:
+		typename = "ComputeNode"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeComputeNode
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeControlPlaneShare:
+		typename = "ControlPlaneShare"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeControlPlaneShare
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeEntitlement:
+		typename = "Entitlement"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeEntitlement
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeEvent:
+		typename = "Event"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeEvent
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeInstance:
+		typename = "Instance"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeInstance
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeManifest:
+		typename = "Manifest"
+
+		premarshaled, err := v.__premarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		result := struct {
+			TypeName string `json:"__typename"`
+			*__premarshalGetManifestNodeManifest
+		}{typename, premarshaled}
+		return json.Marshal(result)
+	case *GetManifestNodeMember:
+		typename = "Member"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeMember
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeNodeTask:
+		typename = "NodeTask"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeNodeTask
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeOperation:
+		typename = "Operation"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeOperation
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeOrphan:
+		typename = "Orphan"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeOrphan
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodePolicyOverlay:
+		typename = "PolicyOverlay"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodePolicyOverlay
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeProject:
+		typename = "Project"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeProject
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeRoleBinding:
+		typename = "RoleBinding"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeRoleBinding
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeRuntimeSecret:
+		typename = "RuntimeSecret"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeRuntimeSecret
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeServiceAccount:
+		typename = "ServiceAccount"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeServiceAccount
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeServiceAccountKey:
+		typename = "ServiceAccountKey"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeServiceAccountKey
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeTenant:
+		typename = "Tenant"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeTenant
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeUser:
+		typename = "User"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeUser
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeWebhook:
+		typename = "Webhook"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeWebhook
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeWebhookDelivery:
+		typename = "WebhookDelivery"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeWebhookDelivery
+		}{typename, v}
+		return json.Marshal(result)
+	case nil:
+		return []byte("null"), nil
+	default:
+		return nil, fmt.Errorf(
+			`unexpected concrete type for GetManifestNode: "%T"`, v)
+	}
+}
+
+// GetManifestNodeAdapterRegistration includes the requested fields of the GraphQL type AdapterRegistration.
+// The GraphQL type's documentation follows.
+//
+// An adapter the platform may call: a name, an address, and what it said of itself.
+type GetManifestNodeAdapterRegistration struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeAdapterRegistration.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeAdapterRegistration) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeAllocation includes the requested fields of the GraphQL type Allocation.
+// The GraphQL type's documentation follows.
+//
+// Capacity that a project rents: a whole node, or GPUs of one. The platform picks the node.
+type GetManifestNodeAllocation struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeAllocation.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeAllocation) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeApp includes the requested fields of the GraphQL type App.
+// The GraphQL type's documentation follows.
+//
+// An app of the catalog: a name under which manifests are published.
+type GetManifestNodeApp struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeApp.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeApp) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeArtifact includes the requested fields of the GraphQL type Artifact.
+// The GraphQL type's documentation follows.
+//
+// A digest-pinned artifact in a registry.
+type GetManifestNodeArtifact struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeArtifact.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeArtifact) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeArtifactSource includes the requested fields of the GraphQL type ArtifactSource.
+// The GraphQL type's documentation follows.
+//
+// A place that artifacts may come from: the platform's, which all may use, or a tenant's own.
+type GetManifestNodeArtifactSource struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeArtifactSource.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeArtifactSource) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeAuditEntry includes the requested fields of the GraphQL type AuditEntry.
+// The GraphQL type's documentation follows.
+//
+// A privileged attempt, allowed or denied.
+type GetManifestNodeAuditEntry struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeAuditEntry.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeAuditEntry) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeComputeNode includes the requested fields of the GraphQL type ComputeNode.
+// The GraphQL type's documentation follows.
+//
+// A machine that an agent has enrolled.
+type GetManifestNodeComputeNode struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeComputeNode.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeComputeNode) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeControlPlaneShare includes the requested fields of the GraphQL type ControlPlaneShare.
+// The GraphQL type's documentation follows.
+//
+// The offer of a tenant's shared control plane to another of its projects, and what became of it.
+type GetManifestNodeControlPlaneShare struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeControlPlaneShare.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeControlPlaneShare) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeEntitlement includes the requested fields of the GraphQL type Entitlement.
+// The GraphQL type's documentation follows.
+//
+// A right of a project to launch an app.
+type GetManifestNodeEntitlement struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeEntitlement.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeEntitlement) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeEvent includes the requested fields of the GraphQL type Event.
+// The GraphQL type's documentation follows.
+//
+// Something that happened to an instance. Its number has no gaps within the instance.
+type GetManifestNodeEvent struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeEvent.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeEvent) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeInstance includes the requested fields of the GraphQL type Instance.
+// The GraphQL type's documentation follows.
+//
+// A running (or once running) app: a cluster of members in a project's allocations.
+type GetManifestNodeInstance struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeInstance.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeInstance) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeManifest includes the requested fields of the GraphQL type Manifest.
+// The GraphQL type's documentation follows.
+//
+// A version of an app: what it needs, how it is configured, what it can do. Immutable.
+type GetManifestNodeManifest struct {
+	Typename       *string `json:"__typename"`
+	ManifestDetail `json:"-"`
+	// `oci`, `launchable` or `controller`.
+	ArtifactKind string `json:"artifactKind"`
+	// Percent of the projects that its canary takes in; 0 outside of a canary.
+	CanaryPercent int `json:"canaryPercent"`
+	// When its canary was halted; null while it was not.
+	CanaryHaltedAt *time.Time `json:"canaryHaltedAt"`
+	// Why it was halted.
+	CanaryHaltReason string `json:"canaryHaltReason"`
+	// The reports brought for it, newest first; at most 50. Key: manifest.read on the app's publisher, or on the platform; empty for others.
+	Reports []PromotionEvidence `json:"reports"`
+	// Its steps from stage to stage, newest first; at most 100.
+	History []Promotion `json:"history"`
+	// What it still lacks for its next stage, so that a person can act; empty when nothing.
+	Lacks []Reason `json:"lacks"`
+}
+
+// GetTypename returns GetManifestNodeManifest.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetTypename() *string { return v.Typename }
+
+// GetArtifactKind returns GetManifestNodeManifest.ArtifactKind, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetArtifactKind() string { return v.ArtifactKind }
+
+// GetCanaryPercent returns GetManifestNodeManifest.CanaryPercent, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetCanaryPercent() int { return v.CanaryPercent }
+
+// GetCanaryHaltedAt returns GetManifestNodeManifest.CanaryHaltedAt, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetCanaryHaltedAt() *time.Time { return v.CanaryHaltedAt }
+
+// GetCanaryHaltReason returns GetManifestNodeManifest.CanaryHaltReason, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetCanaryHaltReason() string { return v.CanaryHaltReason }
+
+// GetReports returns GetManifestNodeManifest.Reports, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetReports() []PromotionEvidence { return v.Reports }
+
+// GetHistory returns GetManifestNodeManifest.History, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetHistory() []Promotion { return v.History }
+
+// GetLacks returns GetManifestNodeManifest.Lacks, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetLacks() []Reason { return v.Lacks }
+
+// GetId returns GetManifestNodeManifest.Id, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetId() string { return v.ManifestDetail.Id }
+
+// GetAppSlug returns GetManifestNodeManifest.AppSlug, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetAppSlug() string { return v.ManifestDetail.AppSlug }
+
+// GetVersion returns GetManifestNodeManifest.Version, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetVersion() string { return v.ManifestDetail.Version }
+
+// GetDisplayName returns GetManifestNodeManifest.DisplayName, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetDisplayName() string { return v.ManifestDetail.DisplayName }
+
+// GetSummary returns GetManifestNodeManifest.Summary, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetSummary() string { return v.ManifestDetail.Summary }
+
+// GetStage returns GetManifestNodeManifest.Stage, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetStage() Stage { return v.ManifestDetail.Stage }
+
+// GetDigest returns GetManifestNodeManifest.Digest, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetDigest() string { return v.ManifestDetail.Digest }
+
+// GetCompatibility returns GetManifestNodeManifest.Compatibility, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetCompatibility() json.RawMessage {
+	return v.ManifestDetail.Compatibility
+}
+
+// GetConfigSchema returns GetManifestNodeManifest.ConfigSchema, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetConfigSchema() json.RawMessage {
+	return v.ManifestDetail.ConfigSchema
+}
+
+// GetComponents returns GetManifestNodeManifest.Components, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetComponents() []ComponentSpec { return v.ManifestDetail.Components }
+
+// GetActions returns GetManifestNodeManifest.Actions, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetActions() []ActionSpec { return v.ManifestDetail.Actions }
+
+// GetArtifacts returns GetManifestNodeManifest.Artifacts, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetArtifacts() []Artifact { return v.ManifestDetail.Artifacts }
+
+// GetEvidence returns GetManifestNodeManifest.Evidence, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetEvidence() json.RawMessage { return v.ManifestDetail.Evidence }
+
+// GetCreatedAt returns GetManifestNodeManifest.CreatedAt, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeManifest) GetCreatedAt() time.Time { return v.ManifestDetail.CreatedAt }
+
+func (v *GetManifestNodeManifest) UnmarshalJSON(b []byte) error {
+
+	if string(b) == "null" {
+		return nil
+	}
+
+	var firstPass struct {
+		*GetManifestNodeManifest
+		graphql.NoUnmarshalJSON
+	}
+	firstPass.GetManifestNodeManifest = v
+
+	err := json.Unmarshal(b, &firstPass)
+	if err != nil {
+		return err
+	}
+
+	err = json.Unmarshal(
+		b, &v.ManifestDetail)
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+type __premarshalGetManifestNodeManifest struct {
+	Typename *string `json:"__typename"`
+
+	ArtifactKind string `json:"artifactKind"`
+
+	CanaryPercent int `json:"canaryPercent"`
+
+	CanaryHaltedAt *time.Time `json:"canaryHaltedAt"`
+
+	CanaryHaltReason string `json:"canaryHaltReason"`
+
+	Reports []PromotionEvidence `json:"reports"`
+
+	History []Promotion `json:"history"`
+
+	Lacks []Reason `json:"lacks"`
+
+	Id string `json:"id"`
+
+	AppSlug string `json:"appSlug"`
+
+	Version string `json:"version"`
+
+	DisplayName string `json:"displayName"`
+
+	Summary string `json:"summary"`
+
+	Stage Stage `json:"stage"`
+
+	Digest string `json:"digest"`
+
+	Compatibility json.RawMessage `json:"compatibility"`
+
+	ConfigSchema json.RawMessage `json:"configSchema"`
+
+	Components []ComponentSpec `json:"components"`
+
+	Actions []ActionSpec `json:"actions"`
+
+	Artifacts []Artifact `json:"artifacts"`
+
+	Evidence json.RawMessage `json:"evidence"`
+
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+func (v *GetManifestNodeManifest) MarshalJSON() ([]byte, error) {
+	premarshaled, err := v.__premarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(premarshaled)
+}
+
+func (v *GetManifestNodeManifest) __premarshalJSON() (*__premarshalGetManifestNodeManifest, error) {
+	var retval __premarshalGetManifestNodeManifest
+
+	retval.Typename = v.Typename
+	retval.ArtifactKind = v.ArtifactKind
+	retval.CanaryPercent = v.CanaryPercent
+	retval.CanaryHaltedAt = v.CanaryHaltedAt
+	retval.CanaryHaltReason = v.CanaryHaltReason
+	retval.Reports = v.Reports
+	retval.History = v.History
+	retval.Lacks = v.Lacks
+	retval.Id = v.ManifestDetail.Id
+	retval.AppSlug = v.ManifestDetail.AppSlug
+	retval.Version = v.ManifestDetail.Version
+	retval.DisplayName = v.ManifestDetail.DisplayName
+	retval.Summary = v.ManifestDetail.Summary
+	retval.Stage = v.ManifestDetail.Stage
+	retval.Digest = v.ManifestDetail.Digest
+	retval.Compatibility = v.ManifestDetail.Compatibility
+	retval.ConfigSchema = v.ManifestDetail.ConfigSchema
+	retval.Components = v.ManifestDetail.Components
+	retval.Actions = v.ManifestDetail.Actions
+	retval.Artifacts = v.ManifestDetail.Artifacts
+	retval.Evidence = v.ManifestDetail.Evidence
+	retval.CreatedAt = v.ManifestDetail.CreatedAt
+	return &retval, nil
+}
+
+// GetManifestNodeMember includes the requested fields of the GraphQL type Member.
+// The GraphQL type's documentation follows.
+//
+// One realised member of a component, bound to a node.
+type GetManifestNodeMember struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeMember.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeMember) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeNodeTask includes the requested fields of the GraphQL type NodeTask.
+// The GraphQL type's documentation follows.
+//
+// A piece of work for a node's agent, in the sandbox of one member. Idempotent by id, fenced, timed out.
+type GetManifestNodeNodeTask struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeNodeTask.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeNodeTask) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeOperation includes the requested fields of the GraphQL type Operation.
+// The GraphQL type's documentation follows.
+//
+// A durable piece of work that somebody asked for: one identity, one deadline, one end.
+type GetManifestNodeOperation struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeOperation.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeOperation) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeOrphan includes the requested fields of the GraphQL type Orphan.
+// The GraphQL type's documentation follows.
+//
+// Something that an operation could not take back. It is tried again until it is gone.
+type GetManifestNodeOrphan struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeOrphan.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeOrphan) GetTypename() *string { return v.Typename }
+
+// GetManifestNodePolicyOverlay includes the requested fields of the GraphQL type PolicyOverlay.
+// The GraphQL type's documentation follows.
+//
+// A revision of the policy of the platform, a tenant or a project. docs/guides/policy.md describes the document.
+type GetManifestNodePolicyOverlay struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodePolicyOverlay.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodePolicyOverlay) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeProject includes the requested fields of the GraphQL type Project.
+// The GraphQL type's documentation follows.
+//
+// A project of a tenant: the place where allocations and instances live.
+type GetManifestNodeProject struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeProject.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeProject) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeRoleBinding includes the requested fields of the GraphQL type RoleBinding.
+// The GraphQL type's documentation follows.
+//
+// A role given to a subject at a scope: the platform, a tenant or a project.
+type GetManifestNodeRoleBinding struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeRoleBinding.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeRoleBinding) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeRuntimeSecret includes the requested fields of the GraphQL type RuntimeSecret.
+// The GraphQL type's documentation follows.
+//
+// A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to whom it is bound to.
+type GetManifestNodeRuntimeSecret struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeRuntimeSecret.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeRuntimeSecret) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeServiceAccount includes the requested fields of the GraphQL type ServiceAccount.
+// The GraphQL type's documentation follows.
+//
+// An automation identity of one project, with an explicit allow-list of permission keys. It never leaves its project.
+type GetManifestNodeServiceAccount struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeServiceAccount.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeServiceAccount) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeServiceAccountKey includes the requested fields of the GraphQL type ServiceAccountKey.
+// The GraphQL type's documentation follows.
+//
+// A key of a service account. Its secret is shown once, when it is created.
+type GetManifestNodeServiceAccountKey struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeServiceAccountKey.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeServiceAccountKey) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeTenant includes the requested fields of the GraphQL type Tenant.
+// The GraphQL type's documentation follows.
+//
+// A customer: owns projects, people and everything in them.
+type GetManifestNodeTenant struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeTenant.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeTenant) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeUser includes the requested fields of the GraphQL type User.
+// The GraphQL type's documentation follows.
+//
+// A person.
+type GetManifestNodeUser struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeUser.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeUser) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeWebhook includes the requested fields of the GraphQL type Webhook.
+// The GraphQL type's documentation follows.
+//
+// A subscription of a project to its events by HTTP, signed as Standard Webhooks says.
+type GetManifestNodeWebhook struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeWebhook.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeWebhook) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeWebhookDelivery includes the requested fields of the GraphQL type WebhookDelivery.
+// The GraphQL type's documentation follows.
+//
+// An event on its way to a webhook.
+type GetManifestNodeWebhookDelivery struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeWebhookDelivery.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeWebhookDelivery) GetTypename() *string { return v.Typename }
+
+// GetManifestResponse is returned by GetManifest on success.
+type GetManifestResponse struct {
+	// Any object by its id; null is never returned for an object that is missing: the error NOT_FOUND is.
+	Node GetManifestNode `json:"-"`
+}
+
+// GetNode returns GetManifestResponse.Node, and is useful for accessing the field via an interface.
+func (v *GetManifestResponse) GetNode() GetManifestNode { return v.Node }
+
+func (v *GetManifestResponse) UnmarshalJSON(b []byte) error {
+
+	if string(b) == "null" {
+		return nil
+	}
+
+	var firstPass struct {
+		*GetManifestResponse
+		Node json.RawMessage `json:"node"`
+		graphql.NoUnmarshalJSON
+	}
+	firstPass.GetManifestResponse = v
+
+	err := json.Unmarshal(b, &firstPass)
+	if err != nil {
+		return err
+	}
+
+	{
+		dst := &v.Node
+		src := firstPass.Node
+		if len(src) != 0 && string(src) != "null" {
+			err = __unmarshalGetManifestNode(
+				src, dst)
+			if err != nil {
+				return fmt.Errorf(
+					"unable to unmarshal GetManifestResponse.Node: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+type __premarshalGetManifestResponse struct {
+	Node json.RawMessage `json:"node"`
+}
+
+func (v *GetManifestResponse) MarshalJSON() ([]byte, error) {
+	premarshaled, err := v.__premarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(premarshaled)
+}
+
+func (v *GetManifestResponse) __premarshalJSON() (*__premarshalGetManifestResponse, error) {
+	var retval __premarshalGetManifestResponse
+
+	{
+
+		dst := &retval.Node
+		src := v.Node
+		var err error
+		*dst, err = __marshalGetManifestNode(
+			&src)
+		if err != nil {
+			return nil, fmt.Errorf(
+				"unable to marshal GetManifestResponse.Node: %w", err)
+		}
+	}
+	return &retval, nil
+}
 
 // GetMemberResponse is returned by GetMember on success.
 type GetMemberResponse struct {
@@ -3491,6 +4992,17 @@ type ListAppsResponse struct {
 // GetApps returns ListAppsResponse.Apps, and is useful for accessing the field via an interface.
 func (v *ListAppsResponse) GetApps() AppPage { return v.Apps }
 
+// ListArtifactSourcesResponse is returned by ListArtifactSources on success.
+type ListArtifactSourcesResponse struct {
+	// The sources that the caller may use, by name: the platform's, and those of the tenants it belongs to. Key: source.read in any scope.
+	ArtifactSources ArtifactSourcePage `json:"artifactSources"`
+}
+
+// GetArtifactSources returns ListArtifactSourcesResponse.ArtifactSources, and is useful for accessing the field via an interface.
+func (v *ListArtifactSourcesResponse) GetArtifactSources() ArtifactSourcePage {
+	return v.ArtifactSources
+}
+
 // ListArtifactsResponse is returned by ListArtifacts on success.
 type ListArtifactsResponse struct {
 	// The artifacts, newest first. Key: artifact.read in any scope.
@@ -3602,6 +5114,15 @@ type ListInstancesResponse struct {
 
 // GetInstances returns ListInstancesResponse.Instances, and is useful for accessing the field via an interface.
 func (v *ListInstancesResponse) GetInstances() InstancePage { return v.Instances }
+
+// ListManifestsResponse is returned by ListManifests on success.
+type ListManifestsResponse struct {
+	// The manifests of all apps that the caller sees in the catalog, newest first. Key: manifest.read in any scope.
+	Manifests ManifestPage `json:"manifests"`
+}
+
+// GetManifests returns ListManifestsResponse.Manifests, and is useful for accessing the field via an interface.
+func (v *ListManifestsResponse) GetManifests() ManifestPage { return v.Manifests }
 
 // ListMembersInstance includes the requested fields of the GraphQL type Instance.
 // The GraphQL type's documentation follows.
@@ -3864,6 +5385,14 @@ type Manifest struct {
 	Stage Stage `json:"stage"`
 	// SHA-256 of the document's bytes, `sha256:…`.
 	Digest string `json:"digest"`
+	// `oci`, `launchable` or `controller`.
+	ArtifactKind string `json:"artifactKind"`
+	// Percent of the projects that its canary takes in; 0 outside of a canary.
+	CanaryPercent int `json:"canaryPercent"`
+	// When its canary was halted; null while it was not.
+	CanaryHaltedAt *time.Time `json:"canaryHaltedAt"`
+	// Why it was halted.
+	CanaryHaltReason string `json:"canaryHaltReason"`
 	// When it was published.
 	CreatedAt time.Time `json:"createdAt"`
 }
@@ -3888,6 +5417,18 @@ func (v *Manifest) GetStage() Stage { return v.Stage }
 
 // GetDigest returns Manifest.Digest, and is useful for accessing the field via an interface.
 func (v *Manifest) GetDigest() string { return v.Digest }
+
+// GetArtifactKind returns Manifest.ArtifactKind, and is useful for accessing the field via an interface.
+func (v *Manifest) GetArtifactKind() string { return v.ArtifactKind }
+
+// GetCanaryPercent returns Manifest.CanaryPercent, and is useful for accessing the field via an interface.
+func (v *Manifest) GetCanaryPercent() int { return v.CanaryPercent }
+
+// GetCanaryHaltedAt returns Manifest.CanaryHaltedAt, and is useful for accessing the field via an interface.
+func (v *Manifest) GetCanaryHaltedAt() *time.Time { return v.CanaryHaltedAt }
+
+// GetCanaryHaltReason returns Manifest.CanaryHaltReason, and is useful for accessing the field via an interface.
+func (v *Manifest) GetCanaryHaltReason() string { return v.CanaryHaltReason }
 
 // GetCreatedAt returns Manifest.CreatedAt, and is useful for accessing the field via an interface.
 func (v *Manifest) GetCreatedAt() time.Time { return v.CreatedAt }
@@ -4523,6 +6064,10 @@ type NodeTask struct {
 	Result json.RawMessage `json:"result"`
 	// What to tell a person.
 	Message string `json:"message"`
+	// How much of it is done, in bytes, as far as that can be told; 0 when it cannot.
+	ProgressDone float64 `json:"progressDone"`
+	// How much there is to do, in bytes; 0 when it cannot be told.
+	ProgressTotal float64 `json:"progressTotal"`
 	// The first 64 KiB of standard output.
 	Stdout string `json:"stdout"`
 	// The first 64 KiB of standard error.
@@ -4577,6 +6122,12 @@ func (v *NodeTask) GetResult() json.RawMessage { return v.Result }
 // GetMessage returns NodeTask.Message, and is useful for accessing the field via an interface.
 func (v *NodeTask) GetMessage() string { return v.Message }
 
+// GetProgressDone returns NodeTask.ProgressDone, and is useful for accessing the field via an interface.
+func (v *NodeTask) GetProgressDone() float64 { return v.ProgressDone }
+
+// GetProgressTotal returns NodeTask.ProgressTotal, and is useful for accessing the field via an interface.
+func (v *NodeTask) GetProgressTotal() float64 { return v.ProgressTotal }
+
 // GetStdout returns NodeTask.Stdout, and is useful for accessing the field via an interface.
 func (v *NodeTask) GetStdout() string { return v.Stdout }
 
@@ -4608,6 +6159,10 @@ const (
 	NodeTaskKindInspectProcess NodeTaskKind = "INSPECT_PROCESS"
 	// Check that something answers.
 	NodeTaskKindProbe NodeTaskKind = "PROBE"
+	// Bring an artifact onto the node by its digest, verified, and place it in the member's file system.
+	NodeTaskKindFetchArtifact NodeTaskKind = "FETCH_ARTIFACT"
+	// Apply cloud-init user data in the member, to its end.
+	NodeTaskKindCloudInit NodeTaskKind = "CLOUD_INIT"
 	// Report everything of the member that is left on the node.
 	NodeTaskKindResidue NodeTaskKind = "RESIDUE"
 	// Stop everything of the member and delete its sandbox.
@@ -4621,6 +6176,8 @@ var AllNodeTaskKind = []NodeTaskKind{
 	NodeTaskKindStopProcess,
 	NodeTaskKindInspectProcess,
 	NodeTaskKindProbe,
+	NodeTaskKindFetchArtifact,
+	NodeTaskKindCloudInit,
 	NodeTaskKindResidue,
 	NodeTaskKindTeardown,
 }
@@ -4778,6 +6335,17 @@ type OfferControlPlaneResponse struct {
 // GetOfferControlPlane returns OfferControlPlaneResponse.OfferControlPlane, and is useful for accessing the field via an interface.
 func (v *OfferControlPlaneResponse) GetOfferControlPlane() ControlPlaneShare {
 	return v.OfferControlPlane
+}
+
+// OpenArtifactDeliveryResponse is returned by OpenArtifactDelivery on success.
+type OpenArtifactDeliveryResponse struct {
+	// Open the delivery of the artifact that one of the calling node's running FETCH_ARTIFACT tasks is for. ARTIFACT_QUARANTINED, NOT_FOUND or CONFLICT when it may not be had any more. Key: task.execute.
+	OpenArtifactDelivery ArtifactDelivery `json:"openArtifactDelivery"`
+}
+
+// GetOpenArtifactDelivery returns OpenArtifactDeliveryResponse.OpenArtifactDelivery, and is useful for accessing the field via an interface.
+func (v *OpenArtifactDeliveryResponse) GetOpenArtifactDelivery() ArtifactDelivery {
+	return v.OpenArtifactDelivery
 }
 
 // Who runs an instance's control plane.
@@ -5448,6 +7016,27 @@ func (v *PageInfo) GetHasNextPage() bool { return v.HasNextPage }
 
 // GetEndCursor returns PageInfo.EndCursor, and is useful for accessing the field via an interface.
 func (v *PageInfo) GetEndCursor() *string { return v.EndCursor }
+
+// What a part is to its artifact.
+type PartRole string
+
+const (
+	// A manifest, or an index of manifests.
+	PartRoleManifest PartRole = "MANIFEST"
+	// A config.
+	PartRoleConfig PartRole = "CONFIG"
+	// A layer.
+	PartRoleLayer PartRole = "LAYER"
+	// The one file of a blob.
+	PartRoleBlob PartRole = "BLOB"
+)
+
+var AllPartRole = []PartRole{
+	PartRoleManifest,
+	PartRoleConfig,
+	PartRoleLayer,
+	PartRoleBlob,
+}
 
 // PermissionExplanation includes the GraphQL fields of PermissionExplanation requested by the fragment PermissionExplanation.
 // The GraphQL type's documentation follows.
@@ -6179,7 +7768,7 @@ func (v *PromoteArtifactInput) GetReason() string { return v.Reason }
 
 // PromoteArtifactResponse is returned by PromoteArtifact on success.
 type PromoteArtifactResponse struct {
-	// Move an artifact to its next stage. Key: artifact.promote, platform.
+	// Move an artifact to its next stage. Key: artifact.promote on its project or tenant, or on the platform.
 	PromoteArtifact Artifact `json:"promoteArtifact"`
 }
 
@@ -6196,6 +7785,8 @@ type PromoteManifestInput struct {
 	Reason string `json:"reason"`
 	// For STAGED: the smoke instance that ran this very digest and was torn down with proof.
 	SmokeInstanceId string `json:"smokeInstanceId,omitempty"`
+	// For CANARY: percent of the projects that it takes in, 1 to 100; 10 when left out.
+	CanaryPercent *int `json:"canaryPercent,omitempty"`
 }
 
 // GetManifestId returns PromoteManifestInput.ManifestId, and is useful for accessing the field via an interface.
@@ -6210,23 +7801,124 @@ func (v *PromoteManifestInput) GetReason() string { return v.Reason }
 // GetSmokeInstanceId returns PromoteManifestInput.SmokeInstanceId, and is useful for accessing the field via an interface.
 func (v *PromoteManifestInput) GetSmokeInstanceId() string { return v.SmokeInstanceId }
 
+// GetCanaryPercent returns PromoteManifestInput.CanaryPercent, and is useful for accessing the field via an interface.
+func (v *PromoteManifestInput) GetCanaryPercent() *int { return v.CanaryPercent }
+
 // PromoteManifestResponse is returned by PromoteManifest on success.
 type PromoteManifestResponse struct {
-	// Move a manifest to its next stage. Key: manifest.promote, platform.
+	// Move a manifest to its next stage. Key: manifest.promote on the app's publisher, or on the platform.
 	PromoteManifest Manifest `json:"promoteManifest"`
 }
 
 // GetPromoteManifest returns PromoteManifestResponse.PromoteManifest, and is useful for accessing the field via an interface.
 func (v *PromoteManifestResponse) GetPromoteManifest() Manifest { return v.PromoteManifest }
 
+// Promotion includes the GraphQL fields of Promotion requested by the fragment Promotion.
+// The GraphQL type's documentation follows.
+//
+// A step from stage to stage.
+type Promotion struct {
+	// Typed id, `prm_…`.
+	Id string `json:"id"`
+	// The artifact or manifest.
+	ObjectId string `json:"objectId"`
+	// The stage it was in.
+	From Stage `json:"from"`
+	// The stage it went to; the same one when only the canary's share changed or the canary was halted.
+	To Stage `json:"to"`
+	// Percent of the projects that the canary took in from then on; null for other steps.
+	CanaryPercent *int `json:"canaryPercent"`
+	// Why.
+	Reason string `json:"reason"`
+	// Who took the step.
+	Actor Actor `json:"actor"`
+	// When.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// GetId returns Promotion.Id, and is useful for accessing the field via an interface.
+func (v *Promotion) GetId() string { return v.Id }
+
+// GetObjectId returns Promotion.ObjectId, and is useful for accessing the field via an interface.
+func (v *Promotion) GetObjectId() string { return v.ObjectId }
+
+// GetFrom returns Promotion.From, and is useful for accessing the field via an interface.
+func (v *Promotion) GetFrom() Stage { return v.From }
+
+// GetTo returns Promotion.To, and is useful for accessing the field via an interface.
+func (v *Promotion) GetTo() Stage { return v.To }
+
+// GetCanaryPercent returns Promotion.CanaryPercent, and is useful for accessing the field via an interface.
+func (v *Promotion) GetCanaryPercent() *int { return v.CanaryPercent }
+
+// GetReason returns Promotion.Reason, and is useful for accessing the field via an interface.
+func (v *Promotion) GetReason() string { return v.Reason }
+
+// GetActor returns Promotion.Actor, and is useful for accessing the field via an interface.
+func (v *Promotion) GetActor() Actor { return v.Actor }
+
+// GetCreatedAt returns Promotion.CreatedAt, and is useful for accessing the field via an interface.
+func (v *Promotion) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// PromotionEvidence includes the GraphQL fields of PromotionEvidence requested by the fragment PromotionEvidence.
+// The GraphQL type's documentation follows.
+//
+// A report that a publisher has brought for a manifest.
+type PromotionEvidence struct {
+	// Typed id, `evd_…`.
+	Id string `json:"id"`
+	// The manifest.
+	ManifestId string `json:"manifestId"`
+	// What it shows.
+	Kind EvidenceKind `json:"kind"`
+	// SHA-256 of the report's bytes, `sha256:…`.
+	Digest string `json:"digest"`
+	// What it comes to: `adapter`, `build`, `passed`, `failed`, `skipped`.
+	Summary json.RawMessage `json:"summary"`
+	// Whether everything in it passed.
+	Passed bool `json:"passed"`
+	// Who brought it.
+	SubmittedBy string `json:"submittedBy"`
+	// When it was brought.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// GetId returns PromotionEvidence.Id, and is useful for accessing the field via an interface.
+func (v *PromotionEvidence) GetId() string { return v.Id }
+
+// GetManifestId returns PromotionEvidence.ManifestId, and is useful for accessing the field via an interface.
+func (v *PromotionEvidence) GetManifestId() string { return v.ManifestId }
+
+// GetKind returns PromotionEvidence.Kind, and is useful for accessing the field via an interface.
+func (v *PromotionEvidence) GetKind() EvidenceKind { return v.Kind }
+
+// GetDigest returns PromotionEvidence.Digest, and is useful for accessing the field via an interface.
+func (v *PromotionEvidence) GetDigest() string { return v.Digest }
+
+// GetSummary returns PromotionEvidence.Summary, and is useful for accessing the field via an interface.
+func (v *PromotionEvidence) GetSummary() json.RawMessage { return v.Summary }
+
+// GetPassed returns PromotionEvidence.Passed, and is useful for accessing the field via an interface.
+func (v *PromotionEvidence) GetPassed() bool { return v.Passed }
+
+// GetSubmittedBy returns PromotionEvidence.SubmittedBy, and is useful for accessing the field via an interface.
+func (v *PromotionEvidence) GetSubmittedBy() string { return v.SubmittedBy }
+
+// GetCreatedAt returns PromotionEvidence.CreatedAt, and is useful for accessing the field via an interface.
+func (v *PromotionEvidence) GetCreatedAt() time.Time { return v.CreatedAt }
+
 // What a new artifact is made from.
 type PublishArtifactInput struct {
 	// Name for people, 1 to 100 characters.
 	Name string `json:"name"`
-	// Media type of what it holds.
-	MediaType string `json:"mediaType"`
-	// Where it lies, pinned: `host/repository@sha256:…`.
+	// Media type of what it holds; left out, what its manifest says.
+	MediaType string `json:"mediaType,omitempty"`
+	// Where it lies: `host/repository@sha256:…`, or `host/repository:tag`, which is looked up once and pinned; a blob's https address.
 	Ref string `json:"ref"`
+	// The digest that is wanted, `sha256:…`: needed for a blob, and held against the registry's for everything else.
+	Digest string `json:"digest,omitempty"`
+	// The project that publishes it, for its tenant; left out for the platform.
+	ProjectId string `json:"projectId,omitempty"`
 	// Makes a repeat harmless: same key and input, same artifact.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
@@ -6240,12 +7932,18 @@ func (v *PublishArtifactInput) GetMediaType() string { return v.MediaType }
 // GetRef returns PublishArtifactInput.Ref, and is useful for accessing the field via an interface.
 func (v *PublishArtifactInput) GetRef() string { return v.Ref }
 
+// GetDigest returns PublishArtifactInput.Digest, and is useful for accessing the field via an interface.
+func (v *PublishArtifactInput) GetDigest() string { return v.Digest }
+
+// GetProjectId returns PublishArtifactInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *PublishArtifactInput) GetProjectId() string { return v.ProjectId }
+
 // GetIdempotencyKey returns PublishArtifactInput.IdempotencyKey, and is useful for accessing the field via an interface.
 func (v *PublishArtifactInput) GetIdempotencyKey() string { return v.IdempotencyKey }
 
 // PublishArtifactResponse is returned by PublishArtifact on success.
 type PublishArtifactResponse struct {
-	// Publish an artifact: its manifest bytes are fetched and checked against the digest. Key: artifact.publish, platform.
+	// Publish an artifact: its manifest bytes are fetched and checked against the digest. Key: artifact.publish on the project, or on the platform.
 	PublishArtifact Artifact `json:"publishArtifact"`
 }
 
@@ -6268,12 +7966,21 @@ func (v *PublishManifestInput) GetIdempotencyKey() string { return v.Idempotency
 
 // PublishManifestResponse is returned by PublishManifest on success.
 type PublishManifestResponse struct {
-	// Publish a manifest as a draft; it must lint. Key: manifest.publish, platform.
+	// Publish a manifest as a draft; it must lint. Key: manifest.publish on the app's publisher, or on the platform.
 	PublishManifest Manifest `json:"publishManifest"`
 }
 
 // GetPublishManifest returns PublishManifestResponse.PublishManifest, and is useful for accessing the field via an interface.
 func (v *PublishManifestResponse) GetPublishManifest() Manifest { return v.PublishManifest }
+
+// QuarantineArtifactResponse is returned by QuarantineArtifact on success.
+type QuarantineArtifactResponse struct {
+	// Put an artifact in quarantine: it is neither pinned, promoted nor delivered any more. Key: artifact.quarantine on its tenant, or on the platform.
+	QuarantineArtifact Artifact `json:"quarantineArtifact"`
+}
+
+// GetQuarantineArtifact returns QuarantineArtifactResponse.QuarantineArtifact, and is useful for accessing the field via an interface.
+func (v *QuarantineArtifactResponse) GetQuarantineArtifact() Artifact { return v.QuarantineArtifact }
 
 // One cause of a refusal or verdict.
 type Reason struct {
@@ -6412,6 +8119,15 @@ type ReleaseAllocationResponse struct {
 func (v *ReleaseAllocationResponse) GetReleaseAllocation() AllocationRelease {
 	return v.ReleaseAllocation
 }
+
+// ReleaseArtifactResponse is returned by ReleaseArtifact on success.
+type ReleaseArtifactResponse struct {
+	// Let an artifact out of quarantine, whatever put it there. Key: artifact.quarantine on its tenant, or on the platform.
+	ReleaseArtifact Artifact `json:"releaseArtifact"`
+}
+
+// GetReleaseArtifact returns ReleaseArtifactResponse.ReleaseArtifact, and is useful for accessing the field via an interface.
+func (v *ReleaseArtifactResponse) GetReleaseArtifact() Artifact { return v.ReleaseArtifact }
 
 // Which member is taken out.
 type RemoveMemberInput struct {
@@ -6553,6 +8269,10 @@ type ReportNodeTaskInput struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	// What to tell a person, at most 2,000 characters.
 	Message string `json:"message,omitempty"`
+	// While it runs: how much is done, in bytes, as often as once a second.
+	ProgressDone *float64 `json:"progressDone,omitempty"`
+	// While it runs: how much there is to do, in bytes.
+	ProgressTotal *float64 `json:"progressTotal,omitempty"`
 }
 
 // GetTaskId returns ReportNodeTaskInput.TaskId, and is useful for accessing the field via an interface.
@@ -6572,6 +8292,12 @@ func (v *ReportNodeTaskInput) GetResult() json.RawMessage { return v.Result }
 
 // GetMessage returns ReportNodeTaskInput.Message, and is useful for accessing the field via an interface.
 func (v *ReportNodeTaskInput) GetMessage() string { return v.Message }
+
+// GetProgressDone returns ReportNodeTaskInput.ProgressDone, and is useful for accessing the field via an interface.
+func (v *ReportNodeTaskInput) GetProgressDone() *float64 { return v.ProgressDone }
+
+// GetProgressTotal returns ReportNodeTaskInput.ProgressTotal, and is useful for accessing the field via an interface.
+func (v *ReportNodeTaskInput) GetProgressTotal() *float64 { return v.ProgressTotal }
 
 // ReportNodeTaskResponse is returned by ReportNodeTask on success.
 type ReportNodeTaskResponse struct {
@@ -6797,6 +8523,15 @@ type RevokeServiceAccountKeyResponse struct {
 func (v *RevokeServiceAccountKeyResponse) GetRevokeServiceAccountKey() ServiceAccountKey {
 	return v.RevokeServiceAccountKey
 }
+
+// RevokeSignerKeyResponse is returned by RevokeSignerKey on success.
+type RevokeSignerKeyResponse struct {
+	// Trust a key no longer; what it has signed is found UNTRUSTED the next time it is looked at, at its next promotion at the latest. Key: source.manage on its tenant, or on the platform.
+	RevokeSignerKey SignerKey `json:"revokeSignerKey"`
+}
+
+// GetRevokeSignerKey returns RevokeSignerKeyResponse.RevokeSignerKey, and is useful for accessing the field via an interface.
+func (v *RevokeSignerKeyResponse) GetRevokeSignerKey() SignerKey { return v.RevokeSignerKey }
 
 // Role includes the requested fields of the GraphQL type Role.
 // The GraphQL type's documentation follows.
@@ -7443,6 +9178,15 @@ func (v *Session) GetExpiresAt() time.Time { return v.ExpiresAt }
 // GetCurrent returns Session.Current, and is useful for accessing the field via an interface.
 func (v *Session) GetCurrent() bool { return v.Current }
 
+// SetCanaryPercentResponse is returned by SetCanaryPercent on success.
+type SetCanaryPercentResponse struct {
+	// Change how many projects a canary takes in. Key: manifest.promote on the app's publisher, or on the platform.
+	SetCanaryPercent Manifest `json:"setCanaryPercent"`
+}
+
+// GetSetCanaryPercent returns SetCanaryPercentResponse.SetCanaryPercent, and is useful for accessing the field via an interface.
+func (v *SetCanaryPercentResponse) GetSetCanaryPercent() Manifest { return v.SetCanaryPercent }
+
 // An overlay to be written.
 type SetPolicyInput struct {
 	// Of this tenant; left out with projectId for the platform's.
@@ -7542,6 +9286,41 @@ type SetSkuPriceResponse struct {
 // GetSetSkuPrice returns SetSkuPriceResponse.SetSkuPrice, and is useful for accessing the field via an interface.
 func (v *SetSkuPriceResponse) GetSetSkuPrice() SkuPrice { return v.SetSkuPrice }
 
+// A source's credential.
+type SetSourceCredentialInput struct {
+	// The source.
+	SourceId string `json:"sourceId"`
+	// User name or access key id, 1 to 200 characters; left out with the secret to take the credential away.
+	User string `json:"user,omitempty"`
+	// Password, token or secret key, 1 to 4,096 characters. It goes into custody and is never shown.
+	Secret string `json:"secret,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetSourceId returns SetSourceCredentialInput.SourceId, and is useful for accessing the field via an interface.
+func (v *SetSourceCredentialInput) GetSourceId() string { return v.SourceId }
+
+// GetUser returns SetSourceCredentialInput.User, and is useful for accessing the field via an interface.
+func (v *SetSourceCredentialInput) GetUser() string { return v.User }
+
+// GetSecret returns SetSourceCredentialInput.Secret, and is useful for accessing the field via an interface.
+func (v *SetSourceCredentialInput) GetSecret() string { return v.Secret }
+
+// GetReason returns SetSourceCredentialInput.Reason, and is useful for accessing the field via an interface.
+func (v *SetSourceCredentialInput) GetReason() string { return v.Reason }
+
+// SetSourceCredentialResponse is returned by SetSourceCredential on success.
+type SetSourceCredentialResponse struct {
+	// Set or take away a source's credential. Key: source.manage on its tenant, or on the platform.
+	SetSourceCredential ArtifactSource `json:"setSourceCredential"`
+}
+
+// GetSetSourceCredential returns SetSourceCredentialResponse.SetSourceCredential, and is useful for accessing the field via an interface.
+func (v *SetSourceCredentialResponse) GetSetSourceCredential() ArtifactSource {
+	return v.SetSourceCredential
+}
+
 // Where the offer of a shared control plane stands.
 type ShareStatus string
 
@@ -7613,6 +9392,112 @@ func (v *SharedControlPlane) GetHealth() Health { return v.Health }
 // GetActions returns SharedControlPlane.Actions, and is useful for accessing the field via an interface.
 func (v *SharedControlPlane) GetActions() []ActionSpec { return v.Actions }
 
+// What becomes of an artifact that no trusted key of its source has signed.
+type SignaturePolicy string
+
+const (
+	// It is refused: nothing is stored.
+	SignaturePolicyRequired SignaturePolicy = "REQUIRED"
+	// It is stored in quarantine, where nobody gets it.
+	SignaturePolicyQuarantine SignaturePolicy = "QUARANTINE"
+	// What has no signature is taken; one that is there and wrong puts it in quarantine all the same.
+	SignaturePolicyOptional SignaturePolicy = "OPTIONAL"
+)
+
+var AllSignaturePolicy = []SignaturePolicy{
+	SignaturePolicyRequired,
+	SignaturePolicyQuarantine,
+	SignaturePolicyOptional,
+}
+
+// What was found of an artifact's signatures when it was last looked at.
+type SignatureState string
+
+const (
+	// A signature by a key that its source trusts.
+	SignatureStateVerified SignatureState = "VERIFIED"
+	// No signature at all.
+	SignatureStateUnsigned SignatureState = "UNSIGNED"
+	// Signatures, none of them by a key that its source trusts.
+	SignatureStateUntrusted SignatureState = "UNTRUSTED"
+	// Its source has no keys.
+	SignatureStateNotChecked SignatureState = "NOT_CHECKED"
+)
+
+var AllSignatureState = []SignatureState{
+	SignatureStateVerified,
+	SignatureStateUnsigned,
+	SignatureStateUntrusted,
+	SignatureStateNotChecked,
+}
+
+// SignerKey includes the GraphQL fields of SignerKey requested by the fragment SignerKey.
+// The GraphQL type's documentation follows.
+//
+// A public key whose signatures count at a source.
+type SignerKey struct {
+	// Typed id, `sgk_…`.
+	Id string `json:"id"`
+	// The source.
+	SourceId string `json:"sourceId"`
+	// Name for people.
+	Name string `json:"name"`
+	// PEM of the PKIX public key.
+	PublicKey string `json:"publicKey"`
+	// SHA-256 of the key's PKIX DER, `sha256:…`.
+	Fingerprint string `json:"fingerprint"`
+	// `ecdsa-p256` or `ed25519`.
+	Algorithm string `json:"algorithm"`
+	// From when signatures by it count.
+	ValidFrom time.Time `json:"validFrom"`
+	// Until when they count; null for no end.
+	ValidUntil *time.Time `json:"validUntil"`
+	// When it was revoked; null while it was not.
+	RevokedAt *time.Time `json:"revokedAt"`
+	// Why it was revoked.
+	RevokeReason string `json:"revokeReason"`
+	// Who added it.
+	CreatedBy string `json:"createdBy"`
+	// When it was added.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// GetId returns SignerKey.Id, and is useful for accessing the field via an interface.
+func (v *SignerKey) GetId() string { return v.Id }
+
+// GetSourceId returns SignerKey.SourceId, and is useful for accessing the field via an interface.
+func (v *SignerKey) GetSourceId() string { return v.SourceId }
+
+// GetName returns SignerKey.Name, and is useful for accessing the field via an interface.
+func (v *SignerKey) GetName() string { return v.Name }
+
+// GetPublicKey returns SignerKey.PublicKey, and is useful for accessing the field via an interface.
+func (v *SignerKey) GetPublicKey() string { return v.PublicKey }
+
+// GetFingerprint returns SignerKey.Fingerprint, and is useful for accessing the field via an interface.
+func (v *SignerKey) GetFingerprint() string { return v.Fingerprint }
+
+// GetAlgorithm returns SignerKey.Algorithm, and is useful for accessing the field via an interface.
+func (v *SignerKey) GetAlgorithm() string { return v.Algorithm }
+
+// GetValidFrom returns SignerKey.ValidFrom, and is useful for accessing the field via an interface.
+func (v *SignerKey) GetValidFrom() time.Time { return v.ValidFrom }
+
+// GetValidUntil returns SignerKey.ValidUntil, and is useful for accessing the field via an interface.
+func (v *SignerKey) GetValidUntil() *time.Time { return v.ValidUntil }
+
+// GetRevokedAt returns SignerKey.RevokedAt, and is useful for accessing the field via an interface.
+func (v *SignerKey) GetRevokedAt() *time.Time { return v.RevokedAt }
+
+// GetRevokeReason returns SignerKey.RevokeReason, and is useful for accessing the field via an interface.
+func (v *SignerKey) GetRevokeReason() string { return v.RevokeReason }
+
+// GetCreatedBy returns SignerKey.CreatedBy, and is useful for accessing the field via an interface.
+func (v *SignerKey) GetCreatedBy() string { return v.CreatedBy }
+
+// GetCreatedAt returns SignerKey.CreatedAt, and is useful for accessing the field via an interface.
+func (v *SignerKey) GetCreatedAt() time.Time { return v.CreatedAt }
+
 // SkuPrice includes the GraphQL fields of SkuPrice requested by the fragment SkuPrice.
 // The GraphQL type's documentation follows.
 //
@@ -7639,6 +9524,24 @@ func (v *SkuPrice) GetHourly() Money { return v.Hourly }
 
 // GetUpdatedAt returns SkuPrice.UpdatedAt, and is useful for accessing the field via an interface.
 func (v *SkuPrice) GetUpdatedAt() time.Time { return v.UpdatedAt }
+
+// The protocol by which an artifact source is asked.
+type SourceKind string
+
+const (
+	// A registry that speaks the OCI distribution protocol.
+	SourceKindOci SourceKind = "OCI"
+	// A server that gives files by their address.
+	SourceKindHttps SourceKind = "HTTPS"
+	// An object store that speaks the S3 protocol, addressed by path.
+	SourceKindS3 SourceKind = "S3"
+)
+
+var AllSourceKind = []SourceKind{
+	SourceKindOci,
+	SourceKindHttps,
+	SourceKindS3,
+}
 
 // How far a manifest or artifact is trusted.
 type Stage string
@@ -7697,6 +9600,39 @@ var AllStepState = []StepState{
 	StepStateUndone,
 }
 
+// A report for a manifest.
+type SubmitEvidenceInput struct {
+	// The manifest.
+	ManifestId string `json:"manifestId"`
+	// What it shows.
+	Kind EvidenceKind `json:"kind"`
+	// The report as `appctl adapter check --report` writes it, at most 512 KiB, as text: its digest is over these bytes.
+	Report string `json:"report"`
+	// SHA-256 of the report's bytes, `sha256:…`: DIGEST_MISMATCH when they are others.
+	Digest string `json:"digest"`
+}
+
+// GetManifestId returns SubmitEvidenceInput.ManifestId, and is useful for accessing the field via an interface.
+func (v *SubmitEvidenceInput) GetManifestId() string { return v.ManifestId }
+
+// GetKind returns SubmitEvidenceInput.Kind, and is useful for accessing the field via an interface.
+func (v *SubmitEvidenceInput) GetKind() EvidenceKind { return v.Kind }
+
+// GetReport returns SubmitEvidenceInput.Report, and is useful for accessing the field via an interface.
+func (v *SubmitEvidenceInput) GetReport() string { return v.Report }
+
+// GetDigest returns SubmitEvidenceInput.Digest, and is useful for accessing the field via an interface.
+func (v *SubmitEvidenceInput) GetDigest() string { return v.Digest }
+
+// SubmitEvidenceResponse is returned by SubmitEvidence on success.
+type SubmitEvidenceResponse struct {
+	// Bring a report for a manifest; the same report again changes nothing. Key: manifest.publish on the app's publisher, or on the platform.
+	SubmitEvidence PromotionEvidence `json:"submitEvidence"`
+}
+
+// GetSubmitEvidence returns SubmitEvidenceResponse.SubmitEvidence, and is useful for accessing the field via an interface.
+func (v *SubmitEvidenceResponse) GetSubmitEvidence() PromotionEvidence { return v.SubmitEvidence }
+
 // Tenant includes the GraphQL fields of Tenant requested by the fragment Tenant.
 // The GraphQL type's documentation follows.
 //
@@ -7732,6 +9668,46 @@ type UncordonMemberResponse struct {
 
 // GetUncordonMember returns UncordonMemberResponse.UncordonMember, and is useful for accessing the field via an interface.
 func (v *UncordonMemberResponse) GetUncordonMember() MemberChange { return v.UncordonMember }
+
+// What is changed of an artifact source; what is left out stays.
+type UpdateArtifactSourceInput struct {
+	// The source.
+	SourceId string `json:"sourceId"`
+	// Short name.
+	Name *string `json:"name,omitempty"`
+	// What becomes of what is not signed by a trusted key.
+	SignaturePolicy *SignaturePolicy `json:"signaturePolicy,omitempty"`
+	// Whether it is switched off.
+	Disabled *bool `json:"disabled,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetSourceId returns UpdateArtifactSourceInput.SourceId, and is useful for accessing the field via an interface.
+func (v *UpdateArtifactSourceInput) GetSourceId() string { return v.SourceId }
+
+// GetName returns UpdateArtifactSourceInput.Name, and is useful for accessing the field via an interface.
+func (v *UpdateArtifactSourceInput) GetName() *string { return v.Name }
+
+// GetSignaturePolicy returns UpdateArtifactSourceInput.SignaturePolicy, and is useful for accessing the field via an interface.
+func (v *UpdateArtifactSourceInput) GetSignaturePolicy() *SignaturePolicy { return v.SignaturePolicy }
+
+// GetDisabled returns UpdateArtifactSourceInput.Disabled, and is useful for accessing the field via an interface.
+func (v *UpdateArtifactSourceInput) GetDisabled() *bool { return v.Disabled }
+
+// GetReason returns UpdateArtifactSourceInput.Reason, and is useful for accessing the field via an interface.
+func (v *UpdateArtifactSourceInput) GetReason() string { return v.Reason }
+
+// UpdateArtifactSourceResponse is returned by UpdateArtifactSource on success.
+type UpdateArtifactSourceResponse struct {
+	// Change a source, or switch it off or on. Key: source.manage on its tenant, or on the platform.
+	UpdateArtifactSource ArtifactSource `json:"updateArtifactSource"`
+}
+
+// GetUpdateArtifactSource returns UpdateArtifactSourceResponse.UpdateArtifactSource, and is useful for accessing the field via an interface.
+func (v *UpdateArtifactSourceResponse) GetUpdateArtifactSource() ArtifactSource {
+	return v.UpdateArtifactSource
+}
 
 // What changes of a project.
 type UpdateProjectInput struct {
@@ -8082,6 +10058,15 @@ var AllVerdictSource = []VerdictSource{
 	VerdictSourcePolicy,
 	VerdictSourceAdapter,
 }
+
+// VerifyArtifactResponse is returned by VerifyArtifact on success.
+type VerifyArtifactResponse struct {
+	// Look at an artifact again: its bytes, and its signatures by the keys that are trusted now. It leaves or enters quarantine by what is found. Key: artifact.publish on its project or tenant, or on the platform.
+	VerifyArtifact Artifact `json:"verifyArtifact"`
+}
+
+// GetVerifyArtifact returns VerifyArtifactResponse.VerifyArtifact, and is useful for accessing the field via an interface.
+func (v *VerifyArtifactResponse) GetVerifyArtifact() Artifact { return v.VerifyArtifact }
 
 // WatchNodeTasksResponse is returned by WatchNodeTasks on success.
 type WatchNodeTasksResponse struct {
@@ -8436,6 +10421,14 @@ type __AddMembersInput struct {
 // GetInput returns __AddMembersInput.Input, and is useful for accessing the field via an interface.
 func (v *__AddMembersInput) GetInput() AddMembersInput { return v.Input }
 
+// __AddSignerKeyInput is used internally by genqlient
+type __AddSignerKeyInput struct {
+	Input AddSignerKeyInput `json:"input"`
+}
+
+// GetInput returns __AddSignerKeyInput.Input, and is useful for accessing the field via an interface.
+func (v *__AddSignerKeyInput) GetInput() AddSignerKeyInput { return v.Input }
+
 // __AppendNodeTaskOutputInput is used internally by genqlient
 type __AppendNodeTaskOutputInput struct {
 	Input AppendNodeTaskOutputInput `json:"input"`
@@ -8511,6 +10504,14 @@ type __CreateAppInput struct {
 
 // GetInput returns __CreateAppInput.Input, and is useful for accessing the field via an interface.
 func (v *__CreateAppInput) GetInput() CreateAppInput { return v.Input }
+
+// __CreateArtifactSourceInput is used internally by genqlient
+type __CreateArtifactSourceInput struct {
+	Input CreateArtifactSourceInput `json:"input"`
+}
+
+// GetInput returns __CreateArtifactSourceInput.Input, and is useful for accessing the field via an interface.
+func (v *__CreateArtifactSourceInput) GetInput() CreateArtifactSourceInput { return v.Input }
 
 // __CreateLoginLinkInput is used internally by genqlient
 type __CreateLoginLinkInput struct {
@@ -8684,6 +10685,26 @@ type __GetAppInput struct {
 // GetSlug returns __GetAppInput.Slug, and is useful for accessing the field via an interface.
 func (v *__GetAppInput) GetSlug() string { return v.Slug }
 
+// __GetArtifactInput is used internally by genqlient
+type __GetArtifactInput struct {
+	Digest   string `json:"digest"`
+	TenantId string `json:"tenantId,omitempty"`
+}
+
+// GetDigest returns __GetArtifactInput.Digest, and is useful for accessing the field via an interface.
+func (v *__GetArtifactInput) GetDigest() string { return v.Digest }
+
+// GetTenantId returns __GetArtifactInput.TenantId, and is useful for accessing the field via an interface.
+func (v *__GetArtifactInput) GetTenantId() string { return v.TenantId }
+
+// __GetCanaryReportInput is used internally by genqlient
+type __GetCanaryReportInput struct {
+	ManifestId string `json:"manifestId"`
+}
+
+// GetManifestId returns __GetCanaryReportInput.ManifestId, and is useful for accessing the field via an interface.
+func (v *__GetCanaryReportInput) GetManifestId() string { return v.ManifestId }
+
 // __GetEffectivePolicyInput is used internally by genqlient
 type __GetEffectivePolicyInput struct {
 	ProjectId string `json:"projectId"`
@@ -8727,6 +10748,14 @@ func (v *__GetLaunchOptionsInput) GetAppSlug() string { return v.AppSlug }
 
 // GetVersion returns __GetLaunchOptionsInput.Version, and is useful for accessing the field via an interface.
 func (v *__GetLaunchOptionsInput) GetVersion() string { return v.Version }
+
+// __GetManifestInput is used internally by genqlient
+type __GetManifestInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __GetManifestInput.Id, and is useful for accessing the field via an interface.
+func (v *__GetManifestInput) GetId() string { return v.Id }
 
 // __GetMemberInput is used internally by genqlient
 type __GetMemberInput struct {
@@ -8900,11 +10929,39 @@ func (v *__ListAppsInput) GetFirst() int { return v.First }
 // GetAfter returns __ListAppsInput.After, and is useful for accessing the field via an interface.
 func (v *__ListAppsInput) GetAfter() string { return v.After }
 
+// __ListArtifactSourcesInput is used internally by genqlient
+type __ListArtifactSourcesInput struct {
+	TenantId string `json:"tenantId,omitempty"`
+	First    int    `json:"first,omitempty"`
+	After    string `json:"after,omitempty"`
+}
+
+// GetTenantId returns __ListArtifactSourcesInput.TenantId, and is useful for accessing the field via an interface.
+func (v *__ListArtifactSourcesInput) GetTenantId() string { return v.TenantId }
+
+// GetFirst returns __ListArtifactSourcesInput.First, and is useful for accessing the field via an interface.
+func (v *__ListArtifactSourcesInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListArtifactSourcesInput.After, and is useful for accessing the field via an interface.
+func (v *__ListArtifactSourcesInput) GetAfter() string { return v.After }
+
 // __ListArtifactsInput is used internally by genqlient
 type __ListArtifactsInput struct {
-	First int    `json:"first,omitempty"`
-	After string `json:"after,omitempty"`
+	Search      string  `json:"search,omitempty"`
+	Stages      []Stage `json:"stages,omitempty"`
+	Quarantined *bool   `json:"quarantined,omitempty"`
+	First       int     `json:"first,omitempty"`
+	After       string  `json:"after,omitempty"`
 }
+
+// GetSearch returns __ListArtifactsInput.Search, and is useful for accessing the field via an interface.
+func (v *__ListArtifactsInput) GetSearch() string { return v.Search }
+
+// GetStages returns __ListArtifactsInput.Stages, and is useful for accessing the field via an interface.
+func (v *__ListArtifactsInput) GetStages() []Stage { return v.Stages }
+
+// GetQuarantined returns __ListArtifactsInput.Quarantined, and is useful for accessing the field via an interface.
+func (v *__ListArtifactsInput) GetQuarantined() *bool { return v.Quarantined }
 
 // GetFirst returns __ListArtifactsInput.First, and is useful for accessing the field via an interface.
 func (v *__ListArtifactsInput) GetFirst() int { return v.First }
@@ -9027,6 +11084,30 @@ func (v *__ListInstancesInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ListInstancesInput.After, and is useful for accessing the field via an interface.
 func (v *__ListInstancesInput) GetAfter() string { return v.After }
+
+// __ListManifestsInput is used internally by genqlient
+type __ListManifestsInput struct {
+	Search  string  `json:"search,omitempty"`
+	AppSlug string  `json:"appSlug,omitempty"`
+	Stages  []Stage `json:"stages,omitempty"`
+	First   int     `json:"first,omitempty"`
+	After   string  `json:"after,omitempty"`
+}
+
+// GetSearch returns __ListManifestsInput.Search, and is useful for accessing the field via an interface.
+func (v *__ListManifestsInput) GetSearch() string { return v.Search }
+
+// GetAppSlug returns __ListManifestsInput.AppSlug, and is useful for accessing the field via an interface.
+func (v *__ListManifestsInput) GetAppSlug() string { return v.AppSlug }
+
+// GetStages returns __ListManifestsInput.Stages, and is useful for accessing the field via an interface.
+func (v *__ListManifestsInput) GetStages() []Stage { return v.Stages }
+
+// GetFirst returns __ListManifestsInput.First, and is useful for accessing the field via an interface.
+func (v *__ListManifestsInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListManifestsInput.After, and is useful for accessing the field via an interface.
+func (v *__ListManifestsInput) GetAfter() string { return v.After }
 
 // __ListMembersInput is used internally by genqlient
 type __ListMembersInput struct {
@@ -9292,6 +11373,14 @@ type __OfferControlPlaneInput struct {
 // GetInput returns __OfferControlPlaneInput.Input, and is useful for accessing the field via an interface.
 func (v *__OfferControlPlaneInput) GetInput() OfferControlPlaneInput { return v.Input }
 
+// __OpenArtifactDeliveryInput is used internally by genqlient
+type __OpenArtifactDeliveryInput struct {
+	TaskId string `json:"taskId"`
+}
+
+// GetTaskId returns __OpenArtifactDeliveryInput.TaskId, and is useful for accessing the field via an interface.
+func (v *__OpenArtifactDeliveryInput) GetTaskId() string { return v.TaskId }
+
 // __PlanAddMembersInput is used internally by genqlient
 type __PlanAddMembersInput struct {
 	Input PlanAddMembersInput `json:"input"`
@@ -9388,6 +11477,18 @@ type __PublishManifestInput struct {
 // GetInput returns __PublishManifestInput.Input, and is useful for accessing the field via an interface.
 func (v *__PublishManifestInput) GetInput() PublishManifestInput { return v.Input }
 
+// __QuarantineArtifactInput is used internally by genqlient
+type __QuarantineArtifactInput struct {
+	ArtifactId string `json:"artifactId"`
+	Reason     string `json:"reason"`
+}
+
+// GetArtifactId returns __QuarantineArtifactInput.ArtifactId, and is useful for accessing the field via an interface.
+func (v *__QuarantineArtifactInput) GetArtifactId() string { return v.ArtifactId }
+
+// GetReason returns __QuarantineArtifactInput.Reason, and is useful for accessing the field via an interface.
+func (v *__QuarantineArtifactInput) GetReason() string { return v.Reason }
+
 // __RecoverMemberInput is used internally by genqlient
 type __RecoverMemberInput struct {
 	Input MemberInput `json:"input"`
@@ -9427,6 +11528,18 @@ type __ReleaseAllocationInput struct {
 
 // GetInput returns __ReleaseAllocationInput.Input, and is useful for accessing the field via an interface.
 func (v *__ReleaseAllocationInput) GetInput() ReleaseAllocationInput { return v.Input }
+
+// __ReleaseArtifactInput is used internally by genqlient
+type __ReleaseArtifactInput struct {
+	ArtifactId string `json:"artifactId"`
+	Reason     string `json:"reason"`
+}
+
+// GetArtifactId returns __ReleaseArtifactInput.ArtifactId, and is useful for accessing the field via an interface.
+func (v *__ReleaseArtifactInput) GetArtifactId() string { return v.ArtifactId }
+
+// GetReason returns __ReleaseArtifactInput.Reason, and is useful for accessing the field via an interface.
+func (v *__ReleaseArtifactInput) GetReason() string { return v.Reason }
 
 // __RemoveMemberInput is used internally by genqlient
 type __RemoveMemberInput struct {
@@ -9552,6 +11665,18 @@ func (v *__RevokeServiceAccountKeyInput) GetKeyId() string { return v.KeyId }
 // GetReason returns __RevokeServiceAccountKeyInput.Reason, and is useful for accessing the field via an interface.
 func (v *__RevokeServiceAccountKeyInput) GetReason() string { return v.Reason }
 
+// __RevokeSignerKeyInput is used internally by genqlient
+type __RevokeSignerKeyInput struct {
+	KeyId  string `json:"keyId"`
+	Reason string `json:"reason"`
+}
+
+// GetKeyId returns __RevokeSignerKeyInput.KeyId, and is useful for accessing the field via an interface.
+func (v *__RevokeSignerKeyInput) GetKeyId() string { return v.KeyId }
+
+// GetReason returns __RevokeSignerKeyInput.Reason, and is useful for accessing the field via an interface.
+func (v *__RevokeSignerKeyInput) GetReason() string { return v.Reason }
+
 // __RollbackInstanceInput is used internally by genqlient
 type __RollbackInstanceInput struct {
 	Input RollbackInstanceInput `json:"input"`
@@ -9620,6 +11745,22 @@ func (v *__SearchAuditInput) GetFirst() int { return v.First }
 // GetAfter returns __SearchAuditInput.After, and is useful for accessing the field via an interface.
 func (v *__SearchAuditInput) GetAfter() string { return v.After }
 
+// __SetCanaryPercentInput is used internally by genqlient
+type __SetCanaryPercentInput struct {
+	ManifestId string `json:"manifestId"`
+	Percent    int    `json:"percent"`
+	Reason     string `json:"reason"`
+}
+
+// GetManifestId returns __SetCanaryPercentInput.ManifestId, and is useful for accessing the field via an interface.
+func (v *__SetCanaryPercentInput) GetManifestId() string { return v.ManifestId }
+
+// GetPercent returns __SetCanaryPercentInput.Percent, and is useful for accessing the field via an interface.
+func (v *__SetCanaryPercentInput) GetPercent() int { return v.Percent }
+
+// GetReason returns __SetCanaryPercentInput.Reason, and is useful for accessing the field via an interface.
+func (v *__SetCanaryPercentInput) GetReason() string { return v.Reason }
+
 // __SetPolicyInput is used internally by genqlient
 type __SetPolicyInput struct {
 	Input SetPolicyInput `json:"input"`
@@ -9644,6 +11785,22 @@ type __SetSkuPriceInput struct {
 // GetInput returns __SetSkuPriceInput.Input, and is useful for accessing the field via an interface.
 func (v *__SetSkuPriceInput) GetInput() SetSkuPriceInput { return v.Input }
 
+// __SetSourceCredentialInput is used internally by genqlient
+type __SetSourceCredentialInput struct {
+	Input SetSourceCredentialInput `json:"input"`
+}
+
+// GetInput returns __SetSourceCredentialInput.Input, and is useful for accessing the field via an interface.
+func (v *__SetSourceCredentialInput) GetInput() SetSourceCredentialInput { return v.Input }
+
+// __SubmitEvidenceInput is used internally by genqlient
+type __SubmitEvidenceInput struct {
+	Input SubmitEvidenceInput `json:"input"`
+}
+
+// GetInput returns __SubmitEvidenceInput.Input, and is useful for accessing the field via an interface.
+func (v *__SubmitEvidenceInput) GetInput() SubmitEvidenceInput { return v.Input }
+
 // __UncordonMemberInput is used internally by genqlient
 type __UncordonMemberInput struct {
 	Input MemberInput `json:"input"`
@@ -9651,6 +11808,14 @@ type __UncordonMemberInput struct {
 
 // GetInput returns __UncordonMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__UncordonMemberInput) GetInput() MemberInput { return v.Input }
+
+// __UpdateArtifactSourceInput is used internally by genqlient
+type __UpdateArtifactSourceInput struct {
+	Input UpdateArtifactSourceInput `json:"input"`
+}
+
+// GetInput returns __UpdateArtifactSourceInput.Input, and is useful for accessing the field via an interface.
+func (v *__UpdateArtifactSourceInput) GetInput() UpdateArtifactSourceInput { return v.Input }
 
 // __UpdateProjectInput is used internally by genqlient
 type __UpdateProjectInput struct {
@@ -9699,6 +11864,14 @@ type __UpgradeInstanceInput struct {
 
 // GetInput returns __UpgradeInstanceInput.Input, and is useful for accessing the field via an interface.
 func (v *__UpgradeInstanceInput) GetInput() UpgradeInstanceInput { return v.Input }
+
+// __VerifyArtifactInput is used internally by genqlient
+type __VerifyArtifactInput struct {
+	ArtifactId string `json:"artifactId"`
+}
+
+// GetArtifactId returns __VerifyArtifactInput.ArtifactId, and is useful for accessing the field via an interface.
+func (v *__VerifyArtifactInput) GetArtifactId() string { return v.ArtifactId }
 
 // __WatchOperationInput is used internally by genqlient
 type __WatchOperationInput struct {
@@ -9940,6 +12113,54 @@ func AddMembers(
 	}
 
 	data_ = &AddMembersResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by AddSignerKey.
+const AddSignerKey_Operation = `
+mutation AddSignerKey ($input: AddSignerKeyInput!) {
+	addSignerKey(input: $input) {
+		... SignerKey
+	}
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
+`
+
+func AddSignerKey(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input AddSignerKeyInput,
+) (data_ *AddSignerKeyResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "AddSignerKey",
+		Query:  AddSignerKey_Operation,
+		Variables: &__AddSignerKeyInput{
+			Input: input,
+		},
+	}
+
+	data_ = &AddSignerKeyResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -10230,6 +12451,8 @@ fragment NodeTask on NodeTask {
 	exitCode
 	result
 	message
+	progressDone
+	progressTotal
 	stdout
 	stderr
 	createdAt
@@ -10447,7 +12670,11 @@ fragment App on App {
 	displayName
 	summary
 	permissionFamily
+	publisherProjectId
 	activeManifest {
+		... Manifest
+	}
+	canaryManifest {
 		... Manifest
 	}
 }
@@ -10459,6 +12686,10 @@ fragment Manifest on Manifest {
 	summary
 	stage
 	digest
+	artifactKind
+	canaryPercent
+	canaryHaltedAt
+	canaryHaltReason
 	createdAt
 }
 `
@@ -10477,6 +12708,71 @@ func CreateApp(
 	}
 
 	data_ = &CreateAppResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by CreateArtifactSource.
+const CreateArtifactSource_Operation = `
+mutation CreateArtifactSource ($input: CreateArtifactSourceInput!) {
+	createArtifactSource(input: $input) {
+		... ArtifactSource
+	}
+}
+fragment ArtifactSource on ArtifactSource {
+	id
+	tenantId
+	name
+	kind
+	location
+	region
+	signaturePolicy
+	credentialUser
+	credentialAt
+	keys {
+		... SignerKey
+	}
+	disabledAt
+	createdBy
+	createdAt
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
+`
+
+func CreateArtifactSource(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input CreateArtifactSourceInput,
+) (data_ *CreateArtifactSourceResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "CreateArtifactSource",
+		Query:  CreateArtifactSource_Operation,
+		Variables: &__CreateArtifactSourceInput{
+			Input: input,
+		},
+	}
+
+	data_ = &CreateArtifactSourceResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -11601,6 +13897,18 @@ fragment Artifact on Artifact {
 	sizeBytes
 	stage
 	evidence
+	kind
+	tenantId
+	projectId
+	platforms
+	signature
+	signedBy {
+		... SignerKey
+	}
+	quarantinedAt
+	quarantineCode
+	quarantineReason
+	verifiedAt
 	createdAt
 }
 fragment Manifest on Manifest {
@@ -11611,11 +13919,29 @@ fragment Manifest on Manifest {
 	summary
 	stage
 	digest
+	artifactKind
+	canaryPercent
+	canaryHaltedAt
+	canaryHaltReason
 	createdAt
 }
 fragment PageInfo on PageInfo {
 	hasNextPage
 	endCursor
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
 }
 `
 
@@ -11633,6 +13959,159 @@ func GetApp(
 	}
 
 	data_ = &GetAppResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by GetArtifact.
+const GetArtifact_Operation = `
+query GetArtifact ($digest: String!, $tenantId: ID) {
+	artifact(digest: $digest, tenantId: $tenantId) {
+		... Artifact
+	}
+}
+fragment Artifact on Artifact {
+	id
+	name
+	mediaType
+	ref
+	digest
+	sizeBytes
+	stage
+	evidence
+	kind
+	tenantId
+	projectId
+	platforms
+	signature
+	signedBy {
+		... SignerKey
+	}
+	quarantinedAt
+	quarantineCode
+	quarantineReason
+	verifiedAt
+	createdAt
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
+`
+
+func GetArtifact(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	digest string,
+	tenantId string,
+) (data_ *GetArtifactResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetArtifact",
+		Query:  GetArtifact_Operation,
+		Variables: &__GetArtifactInput{
+			Digest:   digest,
+			TenantId: tenantId,
+		},
+	}
+
+	data_ = &GetArtifactResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by GetCanaryReport.
+const GetCanaryReport_Operation = `
+query GetCanaryReport ($manifestId: ID!) {
+	canaryReport(manifestId: $manifestId) {
+		percent
+		startedAt
+		haltedAt
+		haltReason
+		verdict
+		canary {
+			... CanaryArm
+		}
+		active {
+			... CanaryArm
+		}
+		points {
+			at
+			canaryLaunches
+			canaryFailed
+			activeLaunches
+			activeFailed
+			evidence
+		}
+		threshold
+	}
+}
+fragment CanaryArm on CanaryArm {
+	manifest {
+		... Manifest
+	}
+	launches
+	failed
+	pending
+	failureRate
+	operations
+	operationsFailed
+	timeToRunningP50
+	timeToRunningP90
+}
+fragment Manifest on Manifest {
+	id
+	appSlug
+	version
+	displayName
+	summary
+	stage
+	digest
+	artifactKind
+	canaryPercent
+	canaryHaltedAt
+	canaryHaltReason
+	createdAt
+}
+`
+
+func GetCanaryReport(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	manifestId string,
+) (data_ *GetCanaryReportResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetCanaryReport",
+		Query:  GetCanaryReport_Operation,
+		Variables: &__GetCanaryReportInput{
+			ManifestId: manifestId,
+		},
+	}
+
+	data_ = &GetCanaryReportResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -12027,6 +14506,18 @@ fragment Artifact on Artifact {
 	sizeBytes
 	stage
 	evidence
+	kind
+	tenantId
+	projectId
+	platforms
+	signature
+	signedBy {
+		... SignerKey
+	}
+	quarantinedAt
+	quarantineCode
+	quarantineReason
+	verifiedAt
 	createdAt
 }
 fragment Allocation on Allocation {
@@ -12056,6 +14547,20 @@ fragment Reason on Reason {
 	message
 	path
 }
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
 `
 
 func GetLaunchOptions(
@@ -12076,6 +14581,163 @@ func GetLaunchOptions(
 	}
 
 	data_ = &GetLaunchOptionsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by GetManifest.
+const GetManifest_Operation = `
+query GetManifest ($id: ID!) {
+	node(id: $id) {
+		__typename
+		... on Manifest {
+			... ManifestDetail
+			artifactKind
+			canaryPercent
+			canaryHaltedAt
+			canaryHaltReason
+			reports {
+				... PromotionEvidence
+			}
+			history {
+				... Promotion
+			}
+			lacks {
+				... Reason
+			}
+		}
+	}
+}
+fragment ManifestDetail on Manifest {
+	id
+	appSlug
+	version
+	displayName
+	summary
+	stage
+	digest
+	compatibility
+	configSchema
+	components {
+		... ComponentSpec
+	}
+	actions {
+		... ActionSpec
+	}
+	artifacts {
+		... Artifact
+	}
+	evidence
+	createdAt
+}
+fragment PromotionEvidence on PromotionEvidence {
+	id
+	manifestId
+	kind
+	digest
+	summary
+	passed
+	submittedBy
+	createdAt
+}
+fragment Promotion on Promotion {
+	id
+	objectId
+	from
+	to
+	canaryPercent
+	reason
+	actor {
+		... Actor
+	}
+	createdAt
+}
+fragment Reason on Reason {
+	code
+	message
+	path
+}
+fragment ComponentSpec on ComponentSpec {
+	key
+	displayName
+	min
+	max
+	default
+}
+fragment ActionSpec on ActionSpec {
+	name
+	displayName
+	permissionKey
+	risk
+	inputSchema
+	outputSchema
+}
+fragment Artifact on Artifact {
+	id
+	name
+	mediaType
+	ref
+	digest
+	sizeBytes
+	stage
+	evidence
+	kind
+	tenantId
+	projectId
+	platforms
+	signature
+	signedBy {
+		... SignerKey
+	}
+	quarantinedAt
+	quarantineCode
+	quarantineReason
+	verifiedAt
+	createdAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
+`
+
+// A manifest of any stage with what its promotion rests on.
+func GetManifest(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *GetManifestResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetManifest",
+		Query:  GetManifest_Operation,
+		Variables: &__GetManifestInput{
+			Id: id,
+		},
+	}
+
+	data_ = &GetManifestResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -12240,6 +14902,8 @@ fragment NodeTask on NodeTask {
 	exitCode
 	result
 	message
+	progressDone
+	progressTotal
 	stdout
 	stderr
 	createdAt
@@ -13148,7 +15812,11 @@ fragment App on App {
 	displayName
 	summary
 	permissionFamily
+	publisherProjectId
 	activeManifest {
+		... Manifest
+	}
+	canaryManifest {
 		... Manifest
 	}
 }
@@ -13164,6 +15832,10 @@ fragment Manifest on Manifest {
 	summary
 	stage
 	digest
+	artifactKind
+	canaryPercent
+	canaryHaltedAt
+	canaryHaltReason
 	createdAt
 }
 `
@@ -13197,10 +15869,94 @@ func ListApps(
 	return data_, err_
 }
 
+// The query executed by ListArtifactSources.
+const ListArtifactSources_Operation = `
+query ListArtifactSources ($tenantId: ID, $first: Int, $after: String) {
+	artifactSources(tenantId: $tenantId, first: $first, after: $after) {
+		... ArtifactSourcePage
+	}
+}
+fragment ArtifactSourcePage on ArtifactSourceConnection {
+	edges {
+		cursor
+		node {
+			... ArtifactSource
+		}
+	}
+	pageInfo {
+		... PageInfo
+	}
+}
+fragment ArtifactSource on ArtifactSource {
+	id
+	tenantId
+	name
+	kind
+	location
+	region
+	signaturePolicy
+	credentialUser
+	credentialAt
+	keys {
+		... SignerKey
+	}
+	disabledAt
+	createdBy
+	createdAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
+`
+
+func ListArtifactSources(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	tenantId string,
+	first int,
+	after string,
+) (data_ *ListArtifactSourcesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListArtifactSources",
+		Query:  ListArtifactSources_Operation,
+		Variables: &__ListArtifactSourcesInput{
+			TenantId: tenantId,
+			First:    first,
+			After:    after,
+		},
+	}
+
+	data_ = &ListArtifactSourcesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListArtifacts.
 const ListArtifacts_Operation = `
-query ListArtifacts ($first: Int, $after: String) {
-	artifacts(first: $first, after: $after) {
+query ListArtifacts ($search: String, $stages: [Stage!], $quarantined: Boolean, $first: Int, $after: String) {
+	artifacts(search: $search, stages: $stages, quarantined: $quarantined, first: $first, after: $after) {
 		... ArtifactPage
 	}
 }
@@ -13224,17 +15980,46 @@ fragment Artifact on Artifact {
 	sizeBytes
 	stage
 	evidence
+	kind
+	tenantId
+	projectId
+	platforms
+	signature
+	signedBy {
+		... SignerKey
+	}
+	quarantinedAt
+	quarantineCode
+	quarantineReason
+	verifiedAt
 	createdAt
 }
 fragment PageInfo on PageInfo {
 	hasNextPage
 	endCursor
 }
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
 `
 
 func ListArtifacts(
 	ctx_ context.Context,
 	client_ graphql.Client,
+	search string,
+	stages []Stage,
+	quarantined *bool,
 	first int,
 	after string,
 ) (data_ *ListArtifactsResponse, err_ error) {
@@ -13242,8 +16027,11 @@ func ListArtifacts(
 		OpName: "ListArtifacts",
 		Query:  ListArtifacts_Operation,
 		Variables: &__ListArtifactsInput{
-			First: first,
-			After: after,
+			Search:      search,
+			Stages:      stages,
+			Quarantined: quarantined,
+			First:       first,
+			After:       after,
 		},
 	}
 
@@ -13793,6 +16581,77 @@ func ListInstances(
 	return data_, err_
 }
 
+// The query executed by ListManifests.
+const ListManifests_Operation = `
+query ListManifests ($search: String, $appSlug: String, $stages: [Stage!], $first: Int, $after: String) {
+	manifests(search: $search, appSlug: $appSlug, stages: $stages, first: $first, after: $after) {
+		... ManifestPage
+	}
+}
+fragment ManifestPage on ManifestConnection {
+	edges {
+		cursor
+		node {
+			... Manifest
+		}
+	}
+	pageInfo {
+		... PageInfo
+	}
+}
+fragment Manifest on Manifest {
+	id
+	appSlug
+	version
+	displayName
+	summary
+	stage
+	digest
+	artifactKind
+	canaryPercent
+	canaryHaltedAt
+	canaryHaltReason
+	createdAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+func ListManifests(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	search string,
+	appSlug string,
+	stages []Stage,
+	first int,
+	after string,
+) (data_ *ListManifestsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListManifests",
+		Query:  ListManifests_Operation,
+		Variables: &__ListManifestsInput{
+			Search:  search,
+			AppSlug: appSlug,
+			Stages:  stages,
+			First:   first,
+			After:   after,
+		},
+	}
+
+	data_ = &ListManifestsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListMembers.
 const ListMembers_Operation = `
 query ListMembers ($instanceId: ID!, $first: Int, $after: String) {
@@ -13943,6 +16802,8 @@ fragment NodeTask on NodeTask {
 	exitCode
 	result
 	message
+	progressDone
+	progressTotal
 	stdout
 	stderr
 	createdAt
@@ -15116,6 +17977,58 @@ func OfferControlPlane(
 	}
 
 	data_ = &OfferControlPlaneResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by OpenArtifactDelivery.
+const OpenArtifactDelivery_Operation = `
+mutation OpenArtifactDelivery ($taskId: ID!) {
+	openArtifactDelivery(taskId: $taskId) {
+		taskId
+		digest
+		kind
+		mediaType
+		parts {
+			... ArtifactPart
+		}
+		url
+		token
+		expiresAt
+	}
+}
+fragment ArtifactPart on ArtifactPart {
+	role
+	digest
+	mediaType
+	sizeBytes
+	platform
+	title
+	parent
+}
+`
+
+func OpenArtifactDelivery(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	taskId string,
+) (data_ *OpenArtifactDeliveryResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "OpenArtifactDelivery",
+		Query:  OpenArtifactDelivery_Operation,
+		Variables: &__OpenArtifactDeliveryInput{
+			TaskId: taskId,
+		},
+	}
+
+	data_ = &OpenArtifactDeliveryResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -16383,6 +19296,32 @@ fragment Artifact on Artifact {
 	sizeBytes
 	stage
 	evidence
+	kind
+	tenantId
+	projectId
+	platforms
+	signature
+	signedBy {
+		... SignerKey
+	}
+	quarantinedAt
+	quarantineCode
+	quarantineReason
+	verifiedAt
+	createdAt
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
 	createdAt
 }
 `
@@ -16427,6 +19366,10 @@ fragment Manifest on Manifest {
 	summary
 	stage
 	digest
+	artifactKind
+	canaryPercent
+	canaryHaltedAt
+	canaryHaltReason
 	createdAt
 }
 `
@@ -16472,6 +19415,32 @@ fragment Artifact on Artifact {
 	sizeBytes
 	stage
 	evidence
+	kind
+	tenantId
+	projectId
+	platforms
+	signature
+	signedBy {
+		... SignerKey
+	}
+	quarantinedAt
+	quarantineCode
+	quarantineReason
+	verifiedAt
+	createdAt
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
 	createdAt
 }
 `
@@ -16516,6 +19485,10 @@ fragment Manifest on Manifest {
 	summary
 	stage
 	digest
+	artifactKind
+	canaryPercent
+	canaryHaltedAt
+	canaryHaltReason
 	createdAt
 }
 `
@@ -16534,6 +19507,79 @@ func PublishManifest(
 	}
 
 	data_ = &PublishManifestResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by QuarantineArtifact.
+const QuarantineArtifact_Operation = `
+mutation QuarantineArtifact ($artifactId: ID!, $reason: String!) {
+	quarantineArtifact(artifactId: $artifactId, reason: $reason) {
+		... Artifact
+	}
+}
+fragment Artifact on Artifact {
+	id
+	name
+	mediaType
+	ref
+	digest
+	sizeBytes
+	stage
+	evidence
+	kind
+	tenantId
+	projectId
+	platforms
+	signature
+	signedBy {
+		... SignerKey
+	}
+	quarantinedAt
+	quarantineCode
+	quarantineReason
+	verifiedAt
+	createdAt
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
+`
+
+func QuarantineArtifact(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	artifactId string,
+	reason string,
+) (data_ *QuarantineArtifactResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "QuarantineArtifact",
+		Query:  QuarantineArtifact_Operation,
+		Variables: &__QuarantineArtifactInput{
+			ArtifactId: artifactId,
+			Reason:     reason,
+		},
+	}
+
+	data_ = &QuarantineArtifactResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -16859,6 +19905,79 @@ func ReleaseAllocation(
 	}
 
 	data_ = &ReleaseAllocationResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by ReleaseArtifact.
+const ReleaseArtifact_Operation = `
+mutation ReleaseArtifact ($artifactId: ID!, $reason: String!) {
+	releaseArtifact(artifactId: $artifactId, reason: $reason) {
+		... Artifact
+	}
+}
+fragment Artifact on Artifact {
+	id
+	name
+	mediaType
+	ref
+	digest
+	sizeBytes
+	stage
+	evidence
+	kind
+	tenantId
+	projectId
+	platforms
+	signature
+	signedBy {
+		... SignerKey
+	}
+	quarantinedAt
+	quarantineCode
+	quarantineReason
+	verifiedAt
+	createdAt
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
+`
+
+func ReleaseArtifact(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	artifactId string,
+	reason string,
+) (data_ *ReleaseArtifactResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ReleaseArtifact",
+		Query:  ReleaseArtifact_Operation,
+		Variables: &__ReleaseArtifactInput{
+			ArtifactId: artifactId,
+			Reason:     reason,
+		},
+	}
+
+	data_ = &ReleaseArtifactResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -17682,6 +20801,56 @@ func RevokeServiceAccountKey(
 	return data_, err_
 }
 
+// The mutation executed by RevokeSignerKey.
+const RevokeSignerKey_Operation = `
+mutation RevokeSignerKey ($keyId: ID!, $reason: String!) {
+	revokeSignerKey(keyId: $keyId, reason: $reason) {
+		... SignerKey
+	}
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
+`
+
+func RevokeSignerKey(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	keyId string,
+	reason string,
+) (data_ *RevokeSignerKeyResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RevokeSignerKey",
+		Query:  RevokeSignerKey_Operation,
+		Variables: &__RevokeSignerKeyInput{
+			KeyId:  keyId,
+			Reason: reason,
+		},
+	}
+
+	data_ = &RevokeSignerKeyResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RollbackInstance.
 const RollbackInstance_Operation = `
 mutation RollbackInstance ($input: RollbackInstanceInput!) {
@@ -18005,6 +21174,8 @@ fragment NodeTask on NodeTask {
 	exitCode
 	result
 	message
+	progressDone
+	progressTotal
 	stdout
 	stderr
 	createdAt
@@ -18106,6 +21277,58 @@ func SearchAudit(
 	}
 
 	data_ = &SearchAuditResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by SetCanaryPercent.
+const SetCanaryPercent_Operation = `
+mutation SetCanaryPercent ($manifestId: ID!, $percent: Int!, $reason: String!) {
+	setCanaryPercent(manifestId: $manifestId, percent: $percent, reason: $reason) {
+		... Manifest
+	}
+}
+fragment Manifest on Manifest {
+	id
+	appSlug
+	version
+	displayName
+	summary
+	stage
+	digest
+	artifactKind
+	canaryPercent
+	canaryHaltedAt
+	canaryHaltReason
+	createdAt
+}
+`
+
+func SetCanaryPercent(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	manifestId string,
+	percent int,
+	reason string,
+) (data_ *SetCanaryPercentResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SetCanaryPercent",
+		Query:  SetCanaryPercent_Operation,
+		Variables: &__SetCanaryPercentInput{
+			ManifestId: manifestId,
+			Percent:    percent,
+			Reason:     reason,
+		},
+	}
+
+	data_ = &SetCanaryPercentResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -18252,6 +21475,115 @@ func SetSkuPrice(
 	return data_, err_
 }
 
+// The mutation executed by SetSourceCredential.
+const SetSourceCredential_Operation = `
+mutation SetSourceCredential ($input: SetSourceCredentialInput!) {
+	setSourceCredential(input: $input) {
+		... ArtifactSource
+	}
+}
+fragment ArtifactSource on ArtifactSource {
+	id
+	tenantId
+	name
+	kind
+	location
+	region
+	signaturePolicy
+	credentialUser
+	credentialAt
+	keys {
+		... SignerKey
+	}
+	disabledAt
+	createdBy
+	createdAt
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
+`
+
+func SetSourceCredential(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetSourceCredentialInput,
+) (data_ *SetSourceCredentialResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SetSourceCredential",
+		Query:  SetSourceCredential_Operation,
+		Variables: &__SetSourceCredentialInput{
+			Input: input,
+		},
+	}
+
+	data_ = &SetSourceCredentialResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by SubmitEvidence.
+const SubmitEvidence_Operation = `
+mutation SubmitEvidence ($input: SubmitEvidenceInput!) {
+	submitEvidence(input: $input) {
+		... PromotionEvidence
+	}
+}
+fragment PromotionEvidence on PromotionEvidence {
+	id
+	manifestId
+	kind
+	digest
+	summary
+	passed
+	submittedBy
+	createdAt
+}
+`
+
+func SubmitEvidence(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SubmitEvidenceInput,
+) (data_ *SubmitEvidenceResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SubmitEvidence",
+		Query:  SubmitEvidence_Operation,
+		Variables: &__SubmitEvidenceInput{
+			Input: input,
+		},
+	}
+
+	data_ = &SubmitEvidenceResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by UncordonMember.
 const UncordonMember_Operation = `
 mutation UncordonMember ($input: MemberInput!) {
@@ -18341,6 +21673,71 @@ func UncordonMember(
 	}
 
 	data_ = &UncordonMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by UpdateArtifactSource.
+const UpdateArtifactSource_Operation = `
+mutation UpdateArtifactSource ($input: UpdateArtifactSourceInput!) {
+	updateArtifactSource(input: $input) {
+		... ArtifactSource
+	}
+}
+fragment ArtifactSource on ArtifactSource {
+	id
+	tenantId
+	name
+	kind
+	location
+	region
+	signaturePolicy
+	credentialUser
+	credentialAt
+	keys {
+		... SignerKey
+	}
+	disabledAt
+	createdBy
+	createdAt
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
+`
+
+func UpdateArtifactSource(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input UpdateArtifactSourceInput,
+) (data_ *UpdateArtifactSourceResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "UpdateArtifactSource",
+		Query:  UpdateArtifactSource_Operation,
+		Variables: &__UpdateArtifactSourceInput{
+			Input: input,
+		},
+	}
+
+	data_ = &UpdateArtifactSourceResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -18684,6 +22081,77 @@ func UpgradeInstance(
 	}
 
 	data_ = &UpgradeInstanceResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by VerifyArtifact.
+const VerifyArtifact_Operation = `
+mutation VerifyArtifact ($artifactId: ID!) {
+	verifyArtifact(artifactId: $artifactId) {
+		... Artifact
+	}
+}
+fragment Artifact on Artifact {
+	id
+	name
+	mediaType
+	ref
+	digest
+	sizeBytes
+	stage
+	evidence
+	kind
+	tenantId
+	projectId
+	platforms
+	signature
+	signedBy {
+		... SignerKey
+	}
+	quarantinedAt
+	quarantineCode
+	quarantineReason
+	verifiedAt
+	createdAt
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
+`
+
+func VerifyArtifact(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	artifactId string,
+) (data_ *VerifyArtifactResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "VerifyArtifact",
+		Query:  VerifyArtifact_Operation,
+		Variables: &__VerifyArtifactInput{
+			ArtifactId: artifactId,
+		},
+	}
+
+	data_ = &VerifyArtifactResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

@@ -1,0 +1,90 @@
+package lifecycle
+
+// SourceKind is the protocol by which an artifact source is asked.
+type SourceKind string
+
+// The protocols.
+const (
+	// SourceOCI is a registry that speaks the OCI distribution protocol.
+	SourceOCI SourceKind = "OCI"
+	// SourceHTTPS is a server that gives files by their address.
+	SourceHTTPS SourceKind = "HTTPS"
+	// SourceS3 is an object store that speaks the S3 protocol, addressed by path.
+	SourceS3 SourceKind = "S3"
+)
+
+// SignaturePolicy is what becomes of an artifact that no trusted key of its source has signed.
+type SignaturePolicy string
+
+// The policies, strictest first.
+const (
+	// SignatureRequired refuses it: nothing is stored.
+	SignatureRequired SignaturePolicy = "REQUIRED"
+	// SignatureQuarantine stores it in quarantine, where nobody gets it.
+	SignatureQuarantine SignaturePolicy = "QUARANTINE"
+	// SignatureOptional takes what has no signature; one that is there and wrong is quarantined all the same.
+	SignatureOptional SignaturePolicy = "OPTIONAL"
+)
+
+// ArtifactKind is what sort of thing an artifact is.
+type ArtifactKind string
+
+// The kinds.
+const (
+	// ArtifactImage is a container image, or an index of one image for several platforms.
+	ArtifactImage ArtifactKind = "IMAGE"
+	// ArtifactOCI is anything else that lies in a registry under a manifest: weights, data sets, scripts.
+	ArtifactOCI ArtifactKind = "OCI_ARTIFACT"
+	// ArtifactBlob is one file.
+	ArtifactBlob ArtifactKind = "BLOB"
+)
+
+// SignatureState is what was found of an artifact's signatures when it was last looked at.
+type SignatureState string
+
+// The states.
+const (
+	// SignatureVerified is a signature by a key that its source trusts.
+	SignatureVerified SignatureState = "VERIFIED"
+	// SignatureMissing is no signature at all.
+	SignatureMissing SignatureState = "UNSIGNED"
+	// SignatureUntrusted is signatures, none of them by a key that its source trusts.
+	SignatureUntrusted SignatureState = "UNTRUSTED"
+	// SignatureNotChecked is a source that has no keys.
+	SignatureNotChecked SignatureState = "NOT_CHECKED"
+)
+
+// PartRole is what a part is to its artifact.
+type PartRole string
+
+// The roles.
+const (
+	PartManifest PartRole = "MANIFEST"
+	PartConfig   PartRole = "CONFIG"
+	PartLayer    PartRole = "LAYER"
+	PartBlob     PartRole = "BLOB"
+)
+
+// EvidenceKind is what a piece of evidence for a manifest shows.
+type EvidenceKind string
+
+// The kinds of evidence that a publisher brings; lint and smoke are found by the platform itself.
+const (
+	// EvidenceConformance is the report of the adapter conformance suite.
+	EvidenceConformance EvidenceKind = "CONFORMANCE"
+	// EvidenceTenancy is the report of negative tests between tenants.
+	EvidenceTenancy EvidenceKind = "TENANCY"
+)
+
+// CanaryVerdict is what a canary's numbers say against those of the active version.
+type CanaryVerdict string
+
+// The verdicts.
+const (
+	// CanaryTooEarly is too few launches to tell.
+	CanaryTooEarly CanaryVerdict = "TOO_EARLY"
+	// CanaryNoWorse is enough launches, and no sign of more failures.
+	CanaryNoWorse CanaryVerdict = "NO_WORSE"
+	// CanaryWorse is clearly more failures: the canary is halted.
+	CanaryWorse CanaryVerdict = "WORSE"
+)

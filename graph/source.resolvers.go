@@ -1,0 +1,57 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/graph/generated/exec"
+	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/source"
+)
+
+func (r *artifactSourceResolver) Keys(ctx context.Context, obj *db.ArtifactSource) ([]*db.SignerKey, error) {
+	return some(loadersOf(ctx).catalog.signers.Load(ctx, obj.ID))
+}
+
+func (r *mutationResolver) CreateArtifactSource(ctx context.Context, input model.CreateArtifactSourceInput) (*db.ArtifactSource, error) {
+	return r.ArtifactSources.Create(ctx, source.CreateInput{TenantID: input.TenantID, Name: input.Name, Kind: input.Kind, Location: input.Location,
+		Region: value(input.Region), SignaturePolicy: input.SignaturePolicy, IdempotencyKey: input.IdempotencyKey})
+}
+
+func (r *mutationResolver) UpdateArtifactSource(ctx context.Context, input model.UpdateArtifactSourceInput) (*db.ArtifactSource, error) {
+	return r.ArtifactSources.Update(ctx, source.UpdateInput{SourceID: input.SourceID, Name: input.Name, SignaturePolicy: input.SignaturePolicy,
+		Disabled: input.Disabled, Reason: value(input.Reason)})
+}
+
+func (r *mutationResolver) SetSourceCredential(ctx context.Context, input model.SetSourceCredentialInput) (*db.ArtifactSource, error) {
+	return r.ArtifactSources.SetCredential(ctx, source.CredentialInput{SourceID: input.SourceID, User: value(input.User), Secret: value(input.Secret), Reason: value(input.Reason)})
+}
+
+func (r *mutationResolver) AddSignerKey(ctx context.Context, input model.AddSignerKeyInput) (*db.SignerKey, error) {
+	return r.ArtifactSources.AddKey(ctx, source.KeyInput{SourceID: input.SourceID, Name: input.Name, PublicKey: input.PublicKey,
+		ValidFrom: input.ValidFrom, ValidUntil: input.ValidUntil, Reason: value(input.Reason)})
+}
+
+func (r *mutationResolver) RevokeSignerKey(ctx context.Context, keyID ids.ID, reason string) (*db.SignerKey, error) {
+	return r.ArtifactSources.RevokeKey(ctx, keyID, reason)
+}
+
+func (r *queryResolver) ArtifactSources(ctx context.Context, tenantID *ids.ID, first *int, after *string) (*model.ArtifactSourceConnection, error) {
+	args, err := page.Of(first, after, standardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.Resolver.ArtifactSources.List(ctx, tenantID, args)
+	if err != nil {
+		return nil, err
+	}
+	return &model.ArtifactSourceConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.ArtifactSource) *model.ArtifactSourceEdge {
+		return &model.ArtifactSourceEdge{Cursor: cursor, Node: row}
+	})}, nil
+}
+
+func (r *Resolver) ArtifactSource() exec.ArtifactSourceResolver { return &artifactSourceResolver{r} }
+
+type artifactSourceResolver struct{ *Resolver }
