@@ -16,6 +16,8 @@ const (
 	TaskStopProcess    TaskKind = "STOP_PROCESS"
 	TaskInspectProcess TaskKind = "INSPECT_PROCESS"
 	TaskProbe          TaskKind = "PROBE"
+	TaskFetchArtifact  TaskKind = "FETCH_ARTIFACT"
+	TaskCloudInit      TaskKind = "CLOUD_INIT"
 	TaskResidue        TaskKind = "RESIDUE"
 	TaskTeardown       TaskKind = "TEARDOWN"
 )
