@@ -29,6 +29,7 @@ var units = []Unit{
 	{Dir: "internal/ociregistry", Floor: 1, Why: "plumbing: a local registry"},
 	{Dir: "internal/edge", Floor: 1.5, Why: "plumbing: what stands between the network and the transports"},
 	{Dir: "internal/dial", Floor: 1, Why: "plumbing: the only way out to addresses that others chose"},
+	{Dir: "internal/signature", Floor: 1.2, Why: "plumbing: whether a trusted key has signed an artifact"},
 	{Dir: "internal/supervise", Floor: 1, Why: "plumbing: child processes"},
 	{Dir: "internal/archtest", Floor: 1, Why: "this test"},
 	{Dir: "internal/postgres", Floor: 2, Why: "plumbing: the embedded database server"},

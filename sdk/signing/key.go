@@ -1,0 +1,152 @@
+package signing
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// The algorithms of keys, as the platform names them.
+const (
+	// ECDSA is ECDSA on P-256 with SHA-256, as cosign's own keys.
+	ECDSA = "ecdsa-p256"
+	// Ed25519 is Ed25519.
+	Ed25519 = "ed25519"
+)
+
+// maxPEM bounds a key's text, in bytes.
+const maxPEM = 16 << 10
+
+// Public is a public key and what it is told by.
+type Public struct {
+	// Key is an *ecdsa.PublicKey on P-256 or an ed25519.PublicKey.
+	Key crypto.PublicKey
+	// Algorithm is ECDSA or Ed25519.
+	Algorithm string
+	// Fingerprint is the SHA-256 of the key's PKIX DER, `sha256:…`.
+	Fingerprint string
+	// Hint is the same sum in base64: what bundles name their key by.
+	Hint string
+}
+
+// NewKey makes a private key of an algorithm, ECDSA when empty.
+func NewKey(algorithm string) (crypto.Signer, error) {
+	switch algorithm {
+	case "", ECDSA:
+		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case Ed25519:
+		_, key, err := ed25519.GenerateKey(rand.Reader)
+		return key, err
+	}
+	return nil, fmt.Errorf("a key is %s or %s", ECDSA, Ed25519)
+}
+
+// EncodePrivate is a private key as PEM of its PKCS #8 form, without a password: keep it as a secret is kept.
+func EncodePrivate(key crypto.Signer) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// ParsePrivate reads PEM of an ECDSA P-256 or Ed25519 private key, PKCS #8 or SEC 1. What it answers
+// of a key that is not one never holds any of it.
+func ParsePrivate(text []byte) (crypto.Signer, error) {
+	block, err := onlyBlock(text)
+	if err != nil {
+		return nil, err
+	}
+	var key any
+	switch block.Type {
+	case "PRIVATE KEY":
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	case "ENCRYPTED PRIVATE KEY", "ENCRYPTED SIGSTORE PRIVATE KEY", "ENCRYPTED COSIGN PRIVATE KEY":
+		return nil, errors.New("the key is encrypted: give it without a password, from where secrets are kept")
+	default:
+		return nil, errors.New("the PEM is of no private key")
+	}
+	if err != nil {
+		return nil, errors.New("the PEM is of no private key that is understood")
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("the key signs nothing")
+	}
+	_, err = Describe(signer.Public())
+	return signer, err
+}
+
+// EncodePublic is a public key as PEM of its PKIX form.
+func EncodePublic(key crypto.PublicKey) ([]byte, error) {
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
+}
+
+// ParsePublic reads PEM of a PKIX public key: ECDSA P-256 or Ed25519, and nothing beside it.
+func ParsePublic(text []byte) (Public, error) {
+	block, err := onlyBlock(text)
+	if err != nil {
+		return Public{}, err
+	}
+	if block.Type != "PUBLIC KEY" {
+		return Public{}, errors.New("the PEM is of no public key")
+	}
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return Public{}, errors.New("the PEM is of no PKIX public key")
+	}
+	return Describe(key)
+}
+
+// Describe tells a public key's algorithm and fingerprint; an error for a key that is neither ECDSA P-256 nor Ed25519.
+func Describe(key crypto.PublicKey) (Public, error) {
+	out := Public{Key: key}
+	switch key := key.(type) {
+	case *ecdsa.PublicKey:
+		if key.Curve != elliptic.P256() {
+			return Public{}, errors.New("an ECDSA key is on the curve P-256")
+		}
+		out.Algorithm = ECDSA
+	case ed25519.PublicKey:
+		out.Algorithm = Ed25519
+	default:
+		return Public{}, errors.New("a key is ECDSA P-256 or Ed25519")
+	}
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return Public{}, err
+	}
+	sum := sha256.Sum256(der)
+	out.Fingerprint, out.Hint = "sha256:"+hex.EncodeToString(sum[:]), base64.StdEncoding.EncodeToString(sum[:])
+	return out, nil
+}
+
+// onlyBlock is the one PEM block of a text.
+func onlyBlock(text []byte) (*pem.Block, error) {
+	if len(text) > maxPEM {
+		return nil, fmt.Errorf("a key has at most %d bytes", maxPEM)
+	}
+	block, rest := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("the key is not PEM")
+	}
+	if more, _ := pem.Decode(rest); more != nil {
+		return nil, errors.New("the PEM holds more than one key")
+	}
+	return block, nil
+}
