@@ -1,0 +1,142 @@
+package rollout
+
+import (
+	"math"
+
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+)
+
+// The test's constants.
+const (
+	// Threshold is the evidence that halts a canary. One that is no worse reaches it with a chance of at most
+	// 1 in Threshold.
+	Threshold = 100.0
+	// Tolerance is the failure rate that a canary may have with nothing beside it.
+	Tolerance = 0.2
+
+	perArm    = 2    // launches of each arm that close a block
+	alone     = 8    // launches before a canary of an app without an active version can be halted
+	unmatched = 30   // launches before one can be halted while none of the active version's has ended
+	enough    = 30   // launches of each arm before "no worse" is said
+	mostShown = 1e12 // what evidence is cut off at
+)
+
+// Outcome is how a launch went.
+type Outcome struct {
+	// Canary says that it was the canary's, else it was the active version's.
+	Canary bool
+	// Failed says that it failed, else it came to run.
+	Failed bool
+}
+
+// arm counts launches and the failed ones among them.
+type arm struct{ launches, failed int }
+
+func (a *arm) add(failed bool) {
+	a.launches++
+	if failed {
+		a.failed++
+	}
+}
+
+// bet is a pair of chances to fail that the test puts a part of its stake on, and the logarithm of what that
+// part has grown to.
+type bet struct{ active, canary, grown float64 }
+
+// Test is the sequential test of one canary. The zero value is none: use New.
+type Test struct {
+	canary, active arm // all launches
+	blockCanary    arm // those of the open block
+	blockActive    arm
+	beside         []bet // against the active version
+	tolerated      []bet // against Tolerance
+	least          int   // launches of the canary before it can be halted while the active version has none
+	worse          bool
+}
+
+// New begins a test, of a canary beside an active version or of one that has none beside it.
+func New(active bool) *Test {
+	t := &Test{least: alone}
+	if active {
+		t.least = unmatched
+	}
+	for _, base := range []float64{0.01, 0.03, 0.1, 0.3} {
+		for _, odds := range []float64{3.5, 12} {
+			t.beside = append(t.beside, bet{active: base, canary: odds * base / (1 - base + odds*base)})
+		}
+	}
+	for _, rate := range []float64{0.4, 0.6, 0.9} {
+		t.tolerated = append(t.tolerated, bet{active: Tolerance, canary: rate})
+	}
+	return t
+}
+
+// Add takes in the next launch that ended.
+func (t *Test) Add(o Outcome) {
+	all, block := &t.active, &t.blockActive
+	if o.Canary {
+		all, block = &t.canary, &t.blockCanary
+		for i := range t.tolerated {
+			one := &t.tolerated[i]
+			one.grown += gain(arm{1, failures(o.Failed)}, one.canary, one.active)
+		}
+	}
+	all.add(o.Failed)
+	block.add(o.Failed)
+	if t.blockActive.launches >= perArm && t.blockCanary.launches >= perArm {
+		t.close()
+	}
+	if t.Evidence() >= Threshold && (t.active.launches > 0 || t.canary.launches >= t.least) {
+		t.worse = true
+	}
+}
+
+// close takes the open block into the bets.
+func (t *Test) close() {
+	a, c := float64(t.blockActive.launches), float64(t.blockCanary.launches)
+	for i := range t.beside {
+		one := &t.beside[i]
+		pooled := (a*one.active + c*one.canary) / (a + c)
+		one.grown += gain(t.blockActive, one.active, pooled) + gain(t.blockCanary, one.canary, pooled)
+	}
+	t.blockActive, t.blockCanary = arm{}, arm{}
+}
+
+// gain is the logarithm of how much likelier the launches are at one chance to fail than at another.
+func gain(of arm, chance, than float64) float64 {
+	return float64(of.failed)*math.Log(chance/than) + float64(of.launches-of.failed)*math.Log((1-chance)/(1-than))
+}
+
+func failures(failed bool) int {
+	if failed {
+		return 1
+	}
+	return 0
+}
+
+// Evidence is what the stake of 1 has grown to, cut off at 10^12: how much the launches so far speak for a worse canary.
+// It may fall again.
+func (t *Test) Evidence() float64 {
+	bets := t.beside
+	if t.active.launches == 0 {
+		bets = t.tolerated
+	}
+	sum := 0.0
+	for _, one := range bets {
+		sum += math.Exp(min(one.grown, math.Log(mostShown))) / float64(len(bets))
+	}
+	return min(sum, mostShown)
+}
+
+// Verdict is WORSE from the launch on at which the evidence first reached Threshold. It is NO_WORSE once 30
+// launches of each arm have ended, of the canary alone when it has nothing beside it, while the evidence is below
+// what the test began with, 1; and TOO_EARLY otherwise.
+func (t *Test) Verdict() lifecycle.CanaryVerdict {
+	switch {
+	case t.worse:
+		return lifecycle.CanaryWorse
+	case t.canary.launches >= enough && (t.active.launches >= enough || t.active.launches == 0) && t.Evidence() < 1:
+		return lifecycle.CanaryNoWorse
+	}
+	return lifecycle.CanaryTooEarly
+}
