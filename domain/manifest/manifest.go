@@ -54,7 +54,8 @@ type Manifest struct {
 	SecretPurposes []string `json:"secretPurposes"`
 	// UsageDimensions are what the app's use is metered in.
 	UsageDimensions []UsageDimension `json:"usageDimensions"`
-	// RuntimeProfile is the adapter's own; the platform reads no meaning into it.
+	// RuntimeProfile is the adapter's own; the platform reads no meaning into it. Of ArtifactKind "launchable" its
+	// shape is the document schema's $defs/runtimeProfile, and lint holds its names against Artifacts.
 	RuntimeProfile json.RawMessage `json:"runtimeProfile,omitempty"`
 	// Lifecycle is how it upgrades, rolls back and is deleted, as its publisher declares; a controller is not staged
 	// without.
@@ -96,15 +97,15 @@ type Runbook struct {
 	URL string `json:"url"`
 }
 
-// Artifact is something in an OCI registry, pinned by digest.
+// Artifact is something in a registry, or a blob, pinned by digest.
 type Artifact struct {
 	// Name is unique in the manifest.
 	Name string `json:"name"`
 	// MediaType is what it holds.
 	MediaType string `json:"mediaType"`
-	// Ref is host/repository@digest.
+	// Ref is host/repository@digest, or a blob's https address.
 	Ref string `json:"ref"`
-	// Digest is "sha256:" and 64 hexadecimal digits, the same as in Ref.
+	// Digest is "sha256:" and 64 hexadecimal digits, the same as in a registry's Ref.
 	Digest string `json:"digest"`
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/policy"
 )
 
 // Parse reads and lints a manifest document of at most MaxDocument bytes. It fails with MANIFEST_INVALID and a
@@ -81,15 +82,34 @@ func lint(m *Manifest) []fault.Reason {
 	l.actions(m)
 	l.readiness(m)
 	l.unique(len(m.UsageDimensions), func(i int) string { return m.UsageDimensions[i].Name }, at("usageDimensions", "name"))
+	l.profile(m)
+	l.promises(m)
 	return l.reasons
 }
 
-// artifacts holds each reference against its digest.
+// artifacts holds each reference against its digest. A blob's address says nothing of its digest, which stands
+// beside it alone.
 func (l *linter) artifacts(m *Manifest) {
 	l.unique(len(m.Artifacts), func(i int) string { return m.Artifacts[i].Name }, at("artifacts", "name"))
 	for i, artifact := range m.Artifacts {
-		if !strings.HasSuffix(artifact.Ref, "@"+artifact.Digest) {
+		if !ofBlob(artifact.Ref) && !strings.HasSuffix(artifact.Ref, "@"+artifact.Digest) {
 			l.add(fault.NotPinned, at("artifacts", "ref")(i), "must end in @ and the digest of this artifact")
+		}
+	}
+}
+
+// ofBlob says whether a reference is the address of a blob; every other one is of a registry.
+func ofBlob(ref string) bool { return strings.Contains(ref, "://") }
+
+// promises holds what the manifest declares of upgrades, and its runbooks.
+func (l *linter) promises(m *Manifest) {
+	l.unique(len(m.Runbooks), func(i int) string { return m.Runbooks[i].URL }, at("runbooks", "url"))
+	if m.Lifecycle == nil {
+		return
+	}
+	for i, constraint := range m.Lifecycle.Upgrade.From {
+		if !policy.Constraint(constraint) {
+			l.add(fault.BadValue, "lifecycle.upgrade.from."+strconv.Itoa(i), "must be a constraint on versions, such as >=1.2 <2")
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestSmallestManifestParses(t *testing.T) {
 	t.Parallel()
 	var m map[string]any
 	require.NoError(t, json.Unmarshal(full(t), &m))
-	for _, optional := range []string{"icon", "actions", "readiness", "secretPurposes", "usageDimensions", "runtimeProfile", "docs"} {
+	for _, optional := range []string{"icon", "actions", "readiness", "secretPurposes", "usageDimensions", "runtimeProfile", "lifecycle", "runbooks", "docs"} {
 		delete(m, optional)
 	}
 	data, err := json.Marshal(m)
@@ -108,6 +108,17 @@ func TestEveryFindingNamesItsCodeAndPath(t *testing.T) {
 		"number beyond reason":     {`"max": 8`, `"max": 1e999999999`, fault.BadValue, "components.1.max"},
 		"number below reason":      {`"minimum": 1`, `"multipleOf": 1e-999999999`, fault.BadValue, "configSchema.properties.workers.multipleOf"},
 		"nested too deep":          {`{"image": "demo"}`, `{"a": ` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`, fault.TooDeep, "runtimeProfile.a" + strings.Repeat(".0", 31)},
+		"lifecycle in part":        {`"rollback": {"mode": "in_place", "keepsWork": true},`, ``, fault.Required, "lifecycle.rollback"},
+		"unknown way to upgrade":   {`"mode": "rolling"`, `"mode": "magic"`, fault.UnknownValue, "lifecycle.upgrade.mode"},
+		"unknown way to delete":    {`"mode": "graceful"`, `"mode": "rolling"`, fault.UnknownValue, "lifecycle.delete.mode"},
+		"work kept or not unsaid":  {`"delete": {"mode": "graceful", "keepsWork": false}`, `"delete": {"mode": "graceful"}`, fault.Required, "lifecycle.delete.keepsWork"},
+		"upgrade from nonsense":    {`[">=1.0 <2"]`, `[">=1.0 <2", "newest"]`, fault.BadValue, "lifecycle.upgrade.from.1"},
+		"rollback from versions":   {`"mode": "in_place",`, `"mode": "in_place", "from": ["1"],`, fault.UnknownField, "lifecycle.rollback.from"},
+		"runbook without address":  {`"title": "When nothing starts", "url": "https://runbooks.example/start"`, `"title": "When nothing starts"`, fault.Required, "runbooks.0.url"},
+		"runbook that is a script": {`https://runbooks.example/start`, `javascript:alert(1)`, fault.BadValue, "runbooks.0.url"},
+		"runbook twice":            {`https://runbooks.example/start`, `https://runbooks.example/slow?from=manifest`, fault.Duplicate, "runbooks.1.url"},
+		"blob with a fragment":     {`registry.example:5000/demo/controller@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`, `https://blobs.example/a#b`, fault.BadValue, "artifacts.0.ref"},
+		"blob in a file":           {`registry.example:5000/demo/controller@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`, `file:///etc/passwd`, fault.BadValue, "artifacts.0.ref"},
 		"text after the end":       {"\"docs\": \"# Demo\"\n}", "\"docs\": \"\"\n} {}", fault.BadValue, ""},
 		"cut short":                {"\"docs\": \"# Demo\"\n}", `"docs": `, fault.BadValue, "docs"},
 	} {

@@ -1,0 +1,52 @@
+package manifest
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+)
+
+// launchable is what lint looks at in the runtime profile of a manifest of artifactKind "launchable", whose shape
+// the document's schema has checked. Everything else in it is its adapter's to act on.
+type launchable struct {
+	Image string `json:"image"`
+	Ports []struct {
+		Name string `json:"name"`
+		Port int    `json:"port"`
+	} `json:"ports"`
+	Volumes []struct {
+		Name     string `json:"name"`
+		Path     string `json:"path"`
+		Artifact string `json:"artifact"`
+	} `json:"volumes"`
+}
+
+// profile holds a launchable manifest's runtime profile against its artifacts, and its parts against each other.
+func (l *linter) profile(m *Manifest) {
+	if m.ArtifactKind != "launchable" || len(m.RuntimeProfile) == 0 {
+		return
+	}
+	var p launchable
+	if err := json.Unmarshal(m.RuntimeProfile, &p); err != nil {
+		l.add(fault.BadValue, "runtimeProfile", "cannot be read as a runtime profile")
+		return
+	}
+	names := make(map[string]bool, len(m.Artifacts))
+	for _, artifact := range m.Artifacts {
+		names[artifact.Name] = true
+	}
+	const text = "is not the name of an artifact of this manifest"
+	if !names[p.Image] {
+		l.add(fault.UnknownValue, "runtimeProfile.image", text)
+	}
+	l.unique(len(p.Ports), func(i int) string { return p.Ports[i].Name }, at("runtimeProfile.ports", "name"))
+	l.unique(len(p.Ports), func(i int) string { return strconv.Itoa(p.Ports[i].Port) }, at("runtimeProfile.ports", "port"))
+	l.unique(len(p.Volumes), func(i int) string { return p.Volumes[i].Name }, at("runtimeProfile.volumes", "name"))
+	l.unique(len(p.Volumes), func(i int) string { return p.Volumes[i].Path }, at("runtimeProfile.volumes", "path"))
+	for i, volume := range p.Volumes {
+		if volume.Artifact != "" && !names[volume.Artifact] {
+			l.add(fault.UnknownValue, at("runtimeProfile.volumes", "artifact")(i), text)
+		}
+	}
+}
