@@ -39,11 +39,16 @@ func (ArtifactSource) Fields() []ent.Field {
 	}
 }
 
-// Indexes of the table: names are unique among an owner's.
+// Indexes of the table: names are unique among an owner's, and so are the locations of what is switched on, so that one
+// source answers for an artifact.
 func (ArtifactSource) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("name").Unique().StorageKey("artifact_source_platform_name").Annotations(entsql.IndexWhere("tenant_id IS NULL")),
 		index.Fields("tenant_id", "name").Unique().StorageKey("artifact_source_tenant_name").Annotations(entsql.IndexWhere("tenant_id IS NOT NULL")),
+		index.Fields("location").Unique().StorageKey("artifact_source_platform_location").
+			Annotations(entsql.IndexWhere("((disabled_at IS NULL) AND (tenant_id IS NULL))")),
+		index.Fields("tenant_id", "location").Unique().StorageKey("artifact_source_tenant_location").
+			Annotations(entsql.IndexWhere("((disabled_at IS NULL) AND (tenant_id IS NOT NULL))")),
 	}
 }
 

@@ -57,21 +57,22 @@ var definers = map[string]string{
 // globals are the unique indexes that reach over tenants, by which a name's being taken can be felt, each with the reason why
 // that is borne. An index on ids alone is not listed: ids are random, and cannot be guessed.
 var globals = map[string]string{
-	"tenant_slug_key":                 "staff alone make tenants",
-	"person_email_key":                "an address is one person's everywhere; who adds people learns that one is taken, and no more",
-	"app_slug_key":                    "the catalog's",
-	"adapter_name_key":                "the platform's",
-	"compute_node_name_key":           "the platform's",
-	"artifact_platform_digest":        "of the platform's own artifacts",
-	"artifact_source_platform_name":   "of the platform's own sources",
-	"manifest_app_slug_version":       "the catalog's",
-	"manifest_one_active":             "the catalog's",
-	"sku_price_sku_key":               "the platform's",
-	"audit_checkpoint_seq_key":        "a counter of the sealer",
-	"audit_link_pkey":                 "a counter of the sealer",
-	"lifecycle_transition_pkey":       "a constant table of the domain",
-	"policy_overlay_platform_live":    "of the platform's one overlay",
-	"externalidentity_issuer_subject": "a subject of an identity provider is one person's; functions alone write it",
+	"tenant_slug_key":                   "staff alone make tenants",
+	"person_email_key":                  "an address is one person's everywhere; who adds people learns that one is taken, and no more",
+	"app_slug_key":                      "the catalog's",
+	"adapter_name_key":                  "the platform's",
+	"compute_node_name_key":             "the platform's",
+	"artifact_platform_digest":          "of the platform's own artifacts",
+	"artifact_source_platform_name":     "of the platform's own sources",
+	"artifact_source_platform_location": "of the platform's own sources",
+	"manifest_app_slug_version":         "the catalog's",
+	"manifest_one_active":               "the catalog's",
+	"sku_price_sku_key":                 "the platform's",
+	"audit_checkpoint_seq_key":          "a counter of the sealer",
+	"audit_link_pkey":                   "a counter of the sealer",
+	"lifecycle_transition_pkey":         "a constant table of the domain",
+	"policy_overlay_platform_live":      "of the platform's one overlay",
+	"externalidentity_issuer_subject":   "a subject of an identity provider is one person's; functions alone write it",
 }
 
 // loose are references from a tenant's rows into other owned tables that do not carry the tenant, each with the reason.

@@ -237,6 +237,22 @@ var (
 					Where: "tenant_id IS NOT NULL",
 				},
 			},
+			{
+				Name:    "artifact_source_platform_location",
+				Unique:  true,
+				Columns: []*schema.Column{ArtifactSourceColumns[4]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((disabled_at IS NULL) AND (tenant_id IS NULL))",
+				},
+			},
+			{
+				Name:    "artifact_source_tenant_location",
+				Unique:  true,
+				Columns: []*schema.Column{ArtifactSourceColumns[1], ArtifactSourceColumns[4]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((disabled_at IS NULL) AND (tenant_id IS NOT NULL))",
+				},
+			},
 		},
 	}
 	// AuditCheckpointColumns holds the columns for the "audit_checkpoint" table.
