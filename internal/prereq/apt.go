@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -18,9 +19,11 @@ const (
 	policyPath  = "/usr/sbin/policy-rc.d"
 	policyMark  = "# app-platform: no service starts while packages are installed"
 	clusterConf = "/etc/postgresql-common/createcluster.d/app-platform.conf"
+	// bootConf is where cloud-init looks before it touches the machine that boots. Members are not asked by it.
+	bootConf = "/etc/cloud/cloud-init.disabled"
 )
 
-// install brings the packages in without starting or creating anything, and takes its own two settings away again.
+// install brings the packages in without starting or creating anything, and takes its own settings for that away again.
 func install(ctx context.Context, out io.Writer, lack Lack) (err error) {
 	fmt.Fprintf(out, "installing %s: apt-get install %s\n", strings.Join(lack.What, ", "), strings.Join(lack.Packages, " "))
 	restore, err := policy{policyPath}.hold(ctx)
@@ -32,6 +35,11 @@ func install(ctx context.Context, out io.Writer, lack Lack) (err error) {
 		return fmt.Errorf("keep PostgreSQL from creating a cluster: %w", err)
 	}
 	defer os.Remove(clusterConf)
+	if slices.Contains(lack.Packages, "cloud-init") {
+		if err := writeNew(bootConf, policyMark+"\n"); err != nil {
+			return fmt.Errorf("keep cloud-init from the next boot of this machine: %w", err)
+		}
+	}
 	// A package run that was killed earlier makes apt-get refuse everything until this is done.
 	if err := run(ctx, "dpkg", "--configure", "-a"); err != nil {
 		return err
@@ -126,9 +134,11 @@ func (p policy) forbids(ctx context.Context) bool {
 	return errors.As(err, &exit) && exit.ExitCode() == 101
 }
 
-func writeClusterConf() error {
-	if err := os.MkdirAll(filepath.Dir(clusterConf), 0o755); err != nil {
+func writeClusterConf() error { return writeNew(clusterConf, "create_main_cluster = false\n") }
+
+func writeNew(path, content string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(clusterConf, []byte("create_main_cluster = false\n"), 0o644)
+	return os.WriteFile(path, []byte(content), 0o644)
 }

@@ -13,7 +13,7 @@ import (
 
 func TestEnsureMakesEveryFeatureOfTheTestSuiteAvailable(t *testing.T) {
 	t.Parallel()
-	features := []prereq.Feature{prereq.Postgres, prereq.Lab, prereq.Slurm}
+	features := []prereq.Feature{prereq.Postgres, prereq.Lab, prereq.Slurm, prereq.CloudInit, prereq.Containers}
 	require.NoError(t, prereq.Ensure(t.Context(), features...))
 	missing, err := prereq.Missing(t.Context(), features...)
 	require.NoError(t, err)

@@ -18,6 +18,10 @@ const (
 	Lab      Feature = "lab"      // local nodes in namespaces
 	Slurm    Feature = "slurm"    // real Slurm clusters on local nodes
 	Browser  Feature = "browser"  // the console driven in a real browser
+	// CloudInit is first boots of members; 3 MB in 22 packages, most of them Python's.
+	CloudInit Feature = "cloud-init"
+	// Containers is OCI images run in members; some 100 MB on the disk, podman and its network plugins.
+	Containers Feature = "containers"
 )
 
 // need is one row of the table: a thing to look for, and what brings it.
@@ -48,6 +52,14 @@ var table = map[Feature][]need{
 		{"mariadb", []string{"mariadb-client-core"}, program("mariadb")},
 		{"slurmdbd", []string{"slurmdbd"}, program("slurmdbd")},
 		{"slurmdbd's storage plugin", []string{"slurm-wlm-mysql-plugin"}, file("/usr/lib/*/slurm*/accounting_storage_mysql.so")},
+	},
+	CloudInit: {
+		{"cloud-init", []string{"cloud-init"}, program("cloud-init")},
+	},
+	Containers: {
+		{"podman", []string{"podman"}, program("podman")},
+		{"crun", []string{"crun"}, program("crun")},
+		{"netavark", []string{"netavark"}, file("/usr/lib/podman/netavark")},
 	},
 	Browser: {
 		{"Chromium", []string{"chromium"}, anyProgram("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")},
