@@ -91,12 +91,16 @@ const (
 	DirRun       = "run"       // the socket
 	DirState     = "state"     // results, logs
 	SocketName   = "init.sock" // in DirRun
+	dirScratch   = "scratch"   // in DirFS: what is at ScratchPath in a namespace
 	dirResults   = "results"   // in DirState
 	dirProcesses = "processes" // in DirState
 	initLog      = "init.log"  // in DirState
 	// SettingsFile in DirState is written by the agent before it starts the init.
 	SettingsFile = "settings.json"
 )
+
+// ScratchPath is where a member finds a directory on no overlay.
+const ScratchPath = "/scratch"
 
 // MountSource is the source under which a member's overlay is mounted, so that it is found in any
 // mount table. It tells members of several agents on one machine apart without naming a path.

@@ -29,6 +29,8 @@ func enterRoot(s Settings) error {
 		{"mount overlay", func() error { return mountOverlay(s.Dir) }},
 		{"mount /proc", func() error { return mountFresh("proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") }},
 		{"mount /sys", func() error { return mountFresh("sysfs", "sys", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") }},
+		{"mount /sys/fs/cgroup", noControllers},
+		{"mount /scratch", mountScratch},
 		{"mount /run", func() error { return mountFresh("tmpfs", "run", unix.MS_NOSUID|unix.MS_NODEV, "mode=755") }},
 		{"mount /tmp", func() error { return mountFresh("tmpfs", "tmp", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777") }},
 		{"fill /dev", fillDev},
@@ -56,6 +58,27 @@ func mountFresh(kind, at string, flags uintptr, options string) error {
 		return err
 	}
 	return unix.Mount(kind, target, kind, flags, options)
+}
+
+// noControllers gives the member an empty, writable /sys/fs/cgroup: a container runtime that is told to use no cgroups takes
+// it for a machine without controllers, where it would stop at one with nothing there. A kernel without cgroups has no such
+// directory, and needs none.
+func noControllers() error {
+	at := filepath.Join(DirRoot, "sys/fs/cgroup")
+	if _, err := os.Stat(at); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return unix.Mount("cgroup", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=755,size=1m")
+}
+
+// mountScratch gives the member a directory that lies on no overlay, since some of what members run stacks overlays of its
+// own, which only works on a plain filesystem. It is beside the overlay's layers: on the node's disk, or on their tmpfs.
+func mountScratch() error {
+	at, from := filepath.Join(DirRoot, ScratchPath), filepath.Join(DirFS, dirScratch)
+	if err := errors.Join(os.MkdirAll(at, 0o755), os.MkdirAll(from, 0o755), os.Chmod(from, 0o755)); err != nil {
+		return err
+	}
+	return unix.Mount(from, at, "", unix.MS_BIND, "")
 }
 
 // whiteouts makes the paths absent in the overlay: a character device 0:0 in the upper layer. The

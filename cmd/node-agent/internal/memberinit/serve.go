@@ -100,7 +100,7 @@ func skeleton(s Settings) error {
 	if s.Mode != ModeProcess {
 		return nil
 	}
-	for _, dir := range []string{"etc", "home", "run", "tmp", "var/lib", "var/log"} {
+	for _, dir := range []string{"etc", "home", "run", ScratchPath, "tmp", "var/lib", "var/log"} {
 		if err := os.MkdirAll(filepath.Join(s.Root, dir), 0o755); err != nil {
 			return fmt.Errorf("make root: %w", err)
 		}

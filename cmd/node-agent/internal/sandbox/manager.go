@@ -72,7 +72,8 @@ func NewManager(ctx context.Context, options Options) (*Manager, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make members directory: %w", err)
 	}
-	hide := []string{state}
+	// What cloud-init keeps of the node's own boot is neither the member's business nor a boot of the member.
+	hide := []string{state, "/var/lib/cloud"}
 	for _, path := range options.Hide {
 		if path, err = filepath.Abs(path); err == nil {
 			hide = append(hide, path)

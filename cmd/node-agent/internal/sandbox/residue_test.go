@@ -139,3 +139,26 @@ func TestSandboxWhoseRecordIsLostIsStillFoundAndReplaced(t *testing.T) {
 		require.NotContains(t, commands(t, b), "sleep 7791")
 	})
 }
+
+// An overlay stacked on the member's own would fail; on the scratch it works, and it goes with the member.
+func TestScratchTakesAnOverlayAndGoesWithTheMember(t *testing.T) {
+	t.Parallel()
+	b := setup(t, false)
+	if b.Isolation().Mode != memberinit.ModeNamespace {
+		t.Skip("namespaces need root")
+	}
+	client := b.ensure(t)
+	result := runs(t, client, shell("tsk_a", `set -e
+cd /scratch; mkdir low up work all; echo deep > low/file
+mount -t overlay -o lowerdir=low,upperdir=up,workdir=work none all
+cat all/file; rm all/file; test ! -e all/file
+ls -A /sys/fs/cgroup | wc -l; mkdir /sys/fs/cgroup/x; rmdir /sys/fs/cgroup/x`))
+	require.Zero(t, result.ExitCode, "%s", result.Stderr)
+	require.Equal(t, "deep\n0\n", string(result.Stdout))
+	found, err := b.Residue(memberID)
+	require.NoError(t, err)
+	require.Contains(t, found.Names, filepath.Join("fs", "scratch", "low", "file"))
+	left, err := b.Teardown(t.Context(), memberID)
+	require.NoError(t, err)
+	require.True(t, left.Empty(), "teardown left %+v", left)
+}
