@@ -50,7 +50,7 @@ func (l *look) referrers(ctx context.Context, registry Registry, sum string) err
 	}
 	for i, one := range candidates(append(listed, tagged...)) {
 		if i == MaxSignatures {
-			l.against("it has more than %d referrers: the rest was not looked at", MaxSignatures)
+			l.beyond("referrers")
 			return nil
 		}
 		if err := l.referrer(ctx, registry, one); err != nil || l.key != nil {
@@ -196,7 +196,7 @@ func (l *look) classic(ctx context.Context, registry Registry, sum string) error
 	}
 	for i, layer := range manifest.Layers {
 		if i == MaxSignatures {
-			l.against("it has more than %d signatures: the rest was not looked at", MaxSignatures)
+			l.beyond("signatures")
 			return nil
 		}
 		if layer.MediaType != signing.PayloadType {

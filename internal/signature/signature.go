@@ -15,6 +15,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -27,6 +28,8 @@ const (
 	MaxBytes = 1 << 20
 	// MaxSignatures bounds the referrers, layers, envelopes' signatures and statements' subjects that are looked at.
 	MaxSignatures = 32
+	// MaxReasons bounds what is said of those that do not count; each reason has at most some 200 characters.
+	MaxReasons = 10
 )
 
 // ErrNotFound is what a Registry answers for a manifest or a list of referrers that it does not have.
@@ -68,7 +71,7 @@ type Finding struct {
 	State lifecycle.SignatureState
 	// Key is the trusted key that signed it; nil unless the state is VERIFIED.
 	Key *Key
-	// Reasons say, for each signature that does not count, why not; at most MaxSignatures + 1. Empty when VERIFIED.
+	// Reasons say of the signatures that do not count why not; at most MaxReasons + 1. Empty when VERIFIED.
 	Reasons []string
 }
 
@@ -110,9 +113,16 @@ func (l *look) against(format string, args ...any) {
 
 // remark notes something that is no signature.
 func (l *look) remark(format string, args ...any) {
-	if len(l.why) < MaxSignatures {
+	if len(l.why) < MaxReasons {
 		l.why = append(l.why, fmt.Sprintf(format, args...))
 	}
+}
+
+// beyond notes, before all else, that there is more than is looked at: it may be what makes the difference.
+func (l *look) beyond(what string) {
+	l.signed = true
+	l.why = slices.Insert(l.why, 0, fmt.Sprintf("it has more than %d %s: the rest was not looked at", MaxSignatures, what))
+	l.why = l.why[:min(len(l.why), MaxReasons)]
 }
 
 // signer is the key whose signature over a message this is; nil when it is none of them.

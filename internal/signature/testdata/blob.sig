@@ -1,0 +1,1 @@
+MEUCICi+UpSWoBzsvkoiy0uY+q3BEaDmfz7eNIQVyvkD2GicAiEA7nyw9ZtbgDjc14k5ydaZAFqiYc1XlMqdMr3kdEyIWnc=
