@@ -229,7 +229,7 @@ func (c *check) settle() {
 		}
 	}
 	for _, held := range c.instances {
-		if held != c.standing {
+		if held != c.standing && held != c.neighbour {
 			held.wipe()
 		}
 	}

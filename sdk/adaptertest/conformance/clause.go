@@ -25,7 +25,7 @@ type Clause struct {
 func Clauses() []Clause {
 	return slices.Concat(
 		describeClauses(), dispatchClauses(), attemptClauses(), statusClauses(), []Clause{unbornClause()}, feedClauses(), cancelClauses(),
-		deadlineClauses(), bodyClauses(), signatureClauses(), observeClauses(), actionClauses(), usageClauses(),
+		deadlineClauses(), bodyClauses(), signatureClauses(), observeClauses(), actionClauses(), usageClauses(), tenancyClauses(),
 		planClauses(), memberClauses(), leaveClauses(), instanceClauses(), decommissionClauses(), crashClauses(), answerClauses(),
 	)
 }

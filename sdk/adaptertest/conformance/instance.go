@@ -32,6 +32,7 @@ func (c *check) instance(extra ...string) *instance {
 	i := &instance{suite: c.suite, as: adapter.Instance{
 		ID: newID("ins"), Name: fmt.Sprintf("trial-%d", c.number()), TenantID: "ten_conformance", ProjectID: "prj_conformance",
 		App: c.app.Slug, Version: cmp.Or(c.options.Version, "1.0.0"), Config: c.config, Components: []adapter.ComponentCount{},
+		RuntimeProfile: c.options.RuntimeProfile, Artifacts: c.options.Artifacts,
 	}}
 	for _, component := range c.app.Components {
 		i.grow(component.Key, c.countOf(component, extra))

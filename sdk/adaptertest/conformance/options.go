@@ -6,11 +6,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/standin"
 )
 
 // Version is the version of this suite; it rises when a clause is added, changed or taken away.
-const Version = "1.0"
+const Version = "1.1"
 
 // Options are what one run is made of.
 type Options struct {
@@ -27,6 +28,9 @@ type Options struct {
 	Version string
 	// Config is the instance config; empty means one made from the app's schema.
 	Config json.RawMessage
+	// RuntimeProfile and Artifacts are what the manifest says to its adapter with every instance; empty for nothing.
+	RuntimeProfile json.RawMessage
+	Artifacts      []adapter.Artifact
 	// Members are the member counts by component key; what is missing gets the described default.
 	Members map[string]int
 	// Nodes is how many nodes the members are spread over, 1 to 16; 0 means 3.

@@ -45,6 +45,12 @@ type suite struct {
 	standing *instance
 	baseline profile
 
+	// neighbour is an instance of the same name that another tenant has, once it is there; neighbourBegan is the
+	// operation that created it, neighbourTasks how many node tasks an action takes.
+	neighbour      *instance
+	neighbourBegan string
+	neighbourTasks int
+
 	// seen is what the clauses on all answers look at.
 	seen watch
 }

@@ -22,6 +22,13 @@ func (t *tiny) find(id string) (known, bool) {
 	t.disk.mu.Lock()
 	defer t.disk.mu.Unlock()
 	held, ok := t.disk.instances[id]
+	if ok && t.broken("tenancy.names") {
+		for _, other := range t.disk.instances {
+			if other != held && !other.gone && other.instance.Name == held.instance.Name {
+				held = other
+			}
+		}
+	}
 	if !ok || held.gone {
 		return known{}, false
 	}
@@ -41,6 +48,9 @@ func (t *tiny) observe(r *http.Request, _ []byte) reply {
 	for _, member := range held.members {
 		key := "look." + rand.Text()
 		err := t.look(r.Context(), access, member.ID, key, adapter.TaskResidue, adapter.ResidueQuery{})
+		if err != nil && t.broken("tenancy.token") {
+			err = t.look(r.Context(), t.kept(held.instance.ID), member.ID, key, adapter.TaskResidue, adapter.ResidueQuery{})
+		}
 		one := adapter.MemberObservation{ID: member.ID, Health: adapter.Healthy}
 		if err != nil && !t.broken("observe.honest") {
 			one.Health, seen.Health = adapter.HealthUnknown, adapter.HealthUnknown
@@ -53,10 +63,37 @@ func (t *tiny) observe(r *http.Request, _ []byte) reply {
 	if t.broken("observe.valid") {
 		seen.Health = "fine"
 	}
+	if t.broken("tenancy.answers") {
+		seen.Message = t.others(held.instance.ID)
+	}
 	if t.broken("answer.size") {
 		seen.Message = strings.Repeat("so it is ", 150_000)
 	}
 	return reply{http.StatusOK, seen}
+}
+
+// others names the instances beside one.
+func (t *tiny) others(id string) (text string) {
+	t.disk.mu.Lock()
+	defer t.disk.mu.Unlock()
+	for other := range t.disk.instances {
+		if other != id {
+			text += " " + other
+		}
+	}
+	return text
+}
+
+// kept is a token that an operation of the instance came with.
+func (t *tiny) kept(id string) (found adapter.Platform) {
+	t.disk.mu.Lock()
+	defer t.disk.mu.Unlock()
+	for _, held := range t.disk.operations {
+		if held.dispatch.Instance.ID == id {
+			found = held.dispatch.Platform
+		}
+	}
+	return found
 }
 
 func (t *tiny) act(r *http.Request, body []byte) reply {
@@ -68,6 +105,9 @@ func (t *tiny) act(r *http.Request, body []byte) reply {
 	_ = json.Unmarshal(request.Input, &input)
 	text, isText := input["text"].(string)
 	key := request.Instance.ID + " " + request.IdempotencyKey
+	if t.broken("tenancy.keys") {
+		key = request.IdempotencyKey
+	}
 	switch {
 	case r.PathValue("name") != "tiny.note" && t.broken("action.unknown"):
 		return reply{http.StatusOK, adapter.ActionResult{Output: json.RawMessage(`{}`)}}
@@ -82,6 +122,10 @@ func (t *tiny) act(r *http.Request, body []byte) reply {
 	t.disk.mu.Unlock()
 	if before && used != text && !t.broken("action.key_reused") {
 		return refuse(http.StatusConflict, "IDEMPOTENCY_KEY_REUSED", "idempotencyKey", "used with another input")
+	}
+	if before && t.broken("tenancy.keys") {
+		raw, _ := json.Marshal(map[string]any{"noted": text})
+		return reply{http.StatusOK, adapter.ActionResult{Output: raw}}
 	}
 	note := adapter.WriteFile{Path: "/srv/tiny/note", Content: text, MakeDirs: true}
 	taskKey := "act." + key + "." + text + nonceOr(t.broken("action.idempotent"))

@@ -72,7 +72,7 @@ func usual() []string {
 	return []string{
 		"describe.stable", "dispatch.idempotent", "dispatch.concurrent", "dispatch.mismatch", "dispatch.lost_reply", "attempt.stale",
 		"attempt.token", "feed.waits", "feed.lossless", "cancel.running", "cancel.stops", "cancel.race", "deadline.near", "body.config",
-		"signature.symmetric", "observe.honest", "action.idempotent", "usage.cursor", "plan.harmless", "add.undone", "drain.canceled",
+		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "action.idempotent", "usage.cursor", "plan.harmless", "add.undone", "drain.canceled",
 		"force.redispatch", "decommission.clean", "crash.resumes", "crash.once", "secret.answers",
 	}
 }
