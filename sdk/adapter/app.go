@@ -31,7 +31,7 @@ type AppAction struct {
 // App is one app of an adapter: its description and its functions. What it can do is derived
 // from the functions it has, so the description cannot promise more.
 type App struct {
-	// Slug is the app's name in the catalog.
+	// Slug is the app's name in the catalog; [AnyApp] takes every app that has none of its own here.
 	Slug string
 	// Components are its kinds of member.
 	Components []Component

@@ -120,7 +120,7 @@ func validateAction(body ActionRequest, id string) error {
 }
 
 func (k *Kit) findAction(app, name string) (compiledAction, bool) {
-	one, ok := k.apps[app]
+	one, ok := k.app(app)
 	if !ok {
 		return compiledAction{}, false
 	}
@@ -157,7 +157,7 @@ func (k *Kit) known(r request) (*Call, *compiledApp, error) {
 	if !ok || known.gone {
 		return nil, nil, missing("instance")
 	}
-	app, ok := k.apps[known.instance.App]
+	app, ok := k.app(known.instance.App)
 	if !ok {
 		return nil, nil, missing("app")
 	}

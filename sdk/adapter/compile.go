@@ -34,6 +34,15 @@ func compileApps(apps []App) (map[string]*compiledApp, error) {
 	return compiled, nil
 }
 
+// app is what runs the app of this slug.
+func (k *Kit) app(slug string) (*compiledApp, bool) {
+	one, ok := k.apps[slug]
+	if !ok {
+		one, ok = k.apps[AnyApp]
+	}
+	return one, ok
+}
+
 func compileApp(app App) (*compiledApp, error) {
 	one := &compiledApp{App: app, actions: make(map[string]compiledAction)}
 	for kind := range app.Operations {

@@ -91,7 +91,7 @@ func TestDocumentListsExactlyTheRoutesOfTheKit(t *testing.T) {
 func wireTypes() (structs map[string]reflect.Type, enums map[string][]string) {
 	structs = map[string]reflect.Type{}
 	for _, v := range []any{
-		Description{}, AppInfo{}, Component{}, Action{}, UsageDimension{}, Dispatch{}, Instance{}, ComponentCount{},
+		Description{}, AppInfo{}, Component{}, Action{}, UsageDimension{}, Dispatch{}, Instance{}, Artifact{}, ComponentCount{},
 		Member{}, Node{}, Platform{}, Status{}, MemberUpdate{}, OperationError{}, OperationsPage{}, CancelRequest{},
 		CancelResult{}, Observation{}, MemberObservation{}, ActionRequest{}, Requester{}, ActionResult{}, UsagePage{},
 		UsageRecord{}, ErrorBody{}, Work{}, PlanRequest{}, PlanAnswer{}, PlanReason{}, AddChange{}, LabelChange{}, ReplaceChange{},

@@ -128,7 +128,7 @@ func (k *Kit) call(ctx context.Context, run *Run) (err error) {
 			err = fmt.Errorf("panic: %v", thrown)
 		}
 	}()
-	app, ok := k.apps[run.dispatch.Instance.App]
+	app, ok := k.app(run.dispatch.Instance.App)
 	if !ok || app.Operations[run.dispatch.Kind] == nil {
 		return Fail(CodeUnsupported, OwnerAdapter, false, "this build does not support %s of %s", run.dispatch.Kind, run.dispatch.Instance.App)
 	}

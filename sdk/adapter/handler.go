@@ -172,7 +172,7 @@ func (k *Kit) take(ctx context.Context, d Dispatch) (dispatchResult, error) {
 
 // admit decides whether a new operation may begin: the app, the kind, the config, the author's word.
 func (k *Kit) admit(ctx context.Context, d Dispatch) error {
-	app, ok := k.apps[d.Instance.App]
+	app, ok := k.app(d.Instance.App)
 	if !ok {
 		return unprocessable{ErrorBody{Code: CodeUnsupported, Message: "this adapter does not run the app", Path: "instance.app"}}
 	}

@@ -31,6 +31,41 @@ func TestDispatchRunsTheOperationOnceAndSucceeds(t *testing.T) {
 	require.Len(t, l.steps(), 7, "a repeat must run nothing")
 }
 
+func TestAnAdapterOfAnyAppRunsWhatTheManifestSays(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	any, named := demoApp(), demoApp()
+	any.Slug, named.Slug = AnyApp, "named"
+	var heard Instance
+	any.Operations = map[Kind]OperationFunc{InstanceCreate: func(_ context.Context, run *Run) error {
+		heard = run.Instance()
+		return nil
+	}}
+	any.Observe = func(_ context.Context, call *Call) (Observation, error) {
+		pinned, ok := call.Instance.Artifact("weights")
+		return Observation{Health: Healthy, Message: pinned.Digest + string(call.Instance.RuntimeProfile)}, map[bool]error{false: ErrCanceled}[ok]
+	}
+	config := l.config(t.TempDir(), any)
+	config.Apps = append(config.Apps, named)
+	base, _ := startKit(t, l, config)
+	d := l.dispatchOf("op_1", InstanceCreate)
+	d.Instance.App, d.Instance.RuntimeProfile = "nobody-named-it", json.RawMessage(`{"image":"web"}`)
+	d.Instance.Artifacts = []Artifact{{Name: "weights", Digest: "sha256:" + strings.Repeat("a", 64), MediaType: "m"}}
+	l.dispatch(base, d, http.StatusAccepted)
+	l.ends(base, "op_1", StateSucceeded)
+	require.JSONEq(t, `{"image":"web"}`, string(heard.RuntimeProfile))
+	require.Equal(t, d.Instance.Artifacts, heard.Artifacts)
+	code, body := l.call(base, http.MethodGet, InstancePath("ins_1"), nil, HeaderPlatformToken, "tok-9")
+	require.Equal(t, http.StatusOK, code, "%s", body)
+	require.Contains(t, string(body), "sha256:aaaa")
+
+	d = l.dispatchOf("op_2", MemberDrain)
+	d.Instance.App = "nobody-named-it"
+	code, body = l.call(base, http.MethodPut, OperationPath("op_2"), d)
+	require.Equal(t, http.StatusUnprocessableEntity, code, "%s", body)
+	require.Equal(t, "kind", errorOf(t, body).Path, "what any app can do is what the entry for any says")
+}
+
 func TestDispatchOfAnotherSpecificationIsBodyMismatch(t *testing.T) {
 	t.Parallel()
 	l, base := setup(t)

@@ -24,7 +24,7 @@ func (d Dispatch) SpecHash() (string, error) {
 	}
 	instance := d.Instance
 	instance.Config = canonical(instance.Config)
-	instance.OperatingMode, instance.ControlPlaneScope = "", ""
+	instance.OperatingMode, instance.ControlPlaneScope, instance.RuntimeProfile, instance.Artifacts = "", "", nil, nil
 	spec, err := json.Marshal([]any{d.OperationID, d.Kind, instance, members, nonNil(d.Targets), canonical(d.Change)})
 	if err != nil {
 		return "", fmt.Errorf("hash dispatch: %w", err)

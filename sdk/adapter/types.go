@@ -24,9 +24,13 @@ type Description struct {
 	Apps []AppInfo `json:"apps"`
 }
 
+// AnyApp in place of a slug stands for every app that the description does not name: the adapter runs what is published
+// for it, by the manifest alone.
+const AnyApp = "*"
+
 // AppInfo describes one app: its parts, what can be done with it and how it is configured.
 type AppInfo struct {
-	// Slug is the app's name in the catalog.
+	// Slug is the app's name in the catalog, or [AnyApp].
 	Slug string `json:"slug"`
 	// Components are the kinds of member an instance has, with their bounds.
 	Components []Component `json:"components"`
@@ -133,6 +137,32 @@ type Instance struct {
 	// ControlPlaneScope is whom its control plane serves, "project" or "tenant"; no part of the specification, as it
 	// never changes.
 	ControlPlaneScope string `json:"controlPlaneScope,omitempty"`
+	// RuntimeProfile is what the manifest of this version says to its adapter, in the publisher's words; absent when it
+	// says nothing. It is no part of the specification, as it follows from the version.
+	RuntimeProfile json.RawMessage `json:"runtimeProfile,omitempty"`
+	// Artifacts are what the manifest of this version pins, for [FetchArtifact]; no part of the specification, as they
+	// follow from the version.
+	Artifacts []Artifact `json:"artifacts,omitempty"`
+}
+
+// Artifact is something that a manifest pins by its digest.
+type Artifact struct {
+	// Name is its name in the manifest.
+	Name string `json:"name"`
+	// Digest is what it is, "sha256:" and 64 hexadecimal digits.
+	Digest string `json:"digest"`
+	// MediaType is what sort of thing it is.
+	MediaType string `json:"mediaType"`
+}
+
+// Artifact finds what the manifest calls by this name; ok is false when it pins nothing of the name.
+func (i Instance) Artifact(name string) (found Artifact, ok bool) {
+	for _, artifact := range i.Artifacts {
+		if artifact.Name == name {
+			return artifact, true
+		}
+	}
+	return Artifact{}, false
 }
 
 // ComponentCount is the desired number of members of one component.

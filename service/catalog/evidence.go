@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbadapter "github.com/gpuaas/app-platform/ent/generated/db/adapter"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
 // evidence is why a manifest was staged.
@@ -142,6 +143,20 @@ func snapshot(ctx context.Context, t *tx.Tx, m *manifest.Manifest) (adapterEvide
 // risks orders how careful a caller must be.
 var risks = []string{"read", "write", "destructive"}
 
+// app is which entry of the description is for an app: its own, else the one for any app; -1 for none.
+func (said *description) app(slug string) int {
+	at := -1
+	for i, app := range said.Apps {
+		switch app.Slug {
+		case slug:
+			return i
+		case adapter.AnyApp:
+			at = i
+		}
+	}
+	return at
+}
+
 // findings is everything that the manifest promises and its adapter does not.
 func (said *description) findings(m *manifest.Manifest) []fault.Reason {
 	var found []fault.Reason
@@ -151,12 +166,7 @@ func (said *description) findings(m *manifest.Manifest) []fault.Reason {
 	if !slices.ContainsFunc(said.ContractVersions, func(v string) bool { return v == "1" || strings.HasPrefix(v, "1.") }) {
 		add(fault.UnknownValue, "adapter", "the adapter does not speak version 1 of the contract")
 	}
-	at := -1
-	for i, app := range said.Apps {
-		if app.Slug == m.App {
-			at = i
-		}
-	}
+	at := said.app(m.App)
 	if at < 0 {
 		add(fault.UnknownValue, "app", "the adapter does not run this app")
 		return found

@@ -205,8 +205,11 @@ func TestStagingHoldsTheManifestAgainstWhatItsAdapterDescribes(t *testing.T) {
 		t.Log(name)
 		refused(t, err, fault.ManifestInvalid, c.path)
 	}
-	b.SQL(`UPDATE adapter SET description = NULL WHERE id = $1`, w.adapter.ID)
+	b.SQL(`UPDATE adapter SET description = $1 WHERE id = $2`, string(described("*", "apps.queue.cancel")), w.adapter.ID)
 	_, err := b.promote(draft, lifecycle.StageStaged, smoke)
+	refused(t, err, fault.ManifestInvalid, "actions.0.permissionKey") // an adapter of any app is held to what it says of any
+	b.SQL(`UPDATE adapter SET description = NULL WHERE id = $1`, w.adapter.ID)
+	_, err = b.promote(draft, lifecycle.StageStaged, smoke)
 	refused(t, err, fault.FailedPrecondition)
 	require.ErrorContains(t, err, "never described itself")
 	require.Equal(t, lifecycle.StageDraft, b.stage(draft))

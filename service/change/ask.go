@@ -120,8 +120,11 @@ func (c *Change) call(correlation string) (Call, error) {
 		return Call{}, fmt.Errorf("encode the change: %w", err)
 	}
 	call := Call{
-		Adapter: c.Adapter.Name, URL: c.Adapter.URL, Kind: c.Kind, Instance: after, Members: c.Members, Nodes: c.Nodes, Allocations: c.Allocations,
-		Change: change, Force: c.Force, CorrelationID: correlation,
+		Adapter: c.Adapter.Name, URL: c.Adapter.URL, Kind: c.Kind, Instance: after, Manifest: c.Manifest, Members: c.Members, Nodes: c.Nodes,
+		Allocations: c.Allocations, Change: change, Force: c.Force, CorrelationID: correlation,
+	}
+	if c.next != nil {
+		call.Manifest = c.next
 	}
 	if c.MemberID != "" {
 		call.Targets = []ids.ID{c.MemberID}

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/impact"
@@ -57,10 +58,12 @@ type Verdict struct {
 
 // Call is what an adapter is asked about a change.
 type Call struct {
-	Adapter     string
-	URL         string
-	Kind        lifecycle.OperationKind
-	Instance    *db.Instance
+	Adapter  string
+	URL      string
+	Kind     lifecycle.OperationKind
+	Instance *db.Instance
+	// Manifest is what the instance runs after the change.
+	Manifest    *manifest.Manifest
 	Members     []*db.Member
 	Nodes       map[ids.ID]*db.ComputeNode
 	Allocations map[ids.ID]*db.Allocation

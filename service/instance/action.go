@@ -182,7 +182,7 @@ func specOf(ctx context.Context, t *tx.Tx, row *db.Instance, in ActionInput, whe
 		return nil, fault.New(fault.NotFound, "app %q has no action %q", row.AppSlug, in.Action).At("input.action")
 	}
 	key, err := authz.ParseKey(document.Actions[at].PermissionKey)
-	return &preparedAction{spec: document.Actions[at], key: key}, err
+	return &preparedAction{call: ActionCall{Manifest: document}, spec: document.Actions[at], key: key}, err
 }
 
 // prepare gathers what the adapter is sent.
@@ -211,7 +211,8 @@ func (p *preparedAction) prepare(ctx context.Context, t *tx.Tx, in ActionInput) 
 	}
 	p.call = ActionCall{
 		AdapterName: adapter.Name, AdapterURL: adapter.URL, Action: in.Action, Input: input, IdempotencyKey: in.IdempotencyKey,
-		Requester: t.Actor.Ref(), ProjectID: p.where.ProjectID, CorrelationID: p.call.CorrelationID, Instance: row, Members: members, Nodes: nodes, Allocations: allocations,
+		Requester: t.Actor.Ref(), ProjectID: p.where.ProjectID, CorrelationID: p.call.CorrelationID, Instance: row, Manifest: p.call.Manifest, Members: members, Nodes: nodes,
+		Allocations: allocations,
 	}
 	return nil
 }

@@ -42,6 +42,7 @@ type ActionCall struct {
 	ProjectID     ids.ID
 	CorrelationID string
 	Instance      *db.Instance
+	Manifest      *manifest.Manifest // what the instance runs
 	Members       []*db.Member
 	Nodes         map[ids.ID]*db.ComputeNode
 	Allocations   map[ids.ID]*db.Allocation

@@ -62,6 +62,7 @@ func (c *Calls) request(call instance.ActionCall) (adapter.ActionRequest, error)
 	if err != nil {
 		return adapter.ActionRequest{}, err
 	}
+	wire.Pinned(&shown, call.Manifest)
 	keys := authz.OperationKeys(authz.TaskRun, authz.TaskRead, authz.SecretRedeem)
 	issued, err := operation.IssueCallToken(c.ring, call.Instance.ID, keys, tokenLife, time.Now())
 	if err != nil {

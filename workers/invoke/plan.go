@@ -37,6 +37,7 @@ func (c *Calls) plan(call change.Call) (adapter.PlanRequest, error) {
 	if err != nil {
 		return adapter.PlanRequest{}, err
 	}
+	wire.Pinned(&shown, call.Manifest)
 	keys := authz.OperationKeys(authz.TaskRun, authz.TaskRead)
 	issued, err := operation.IssueCallToken(c.ring, call.Instance.ID, keys, tokenLife, time.Now())
 	if err != nil {

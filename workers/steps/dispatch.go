@@ -128,9 +128,15 @@ func (w *work) body(ctx context.Context, c *engine.Context, s *snapshot) (adapte
 	if first.Components != nil {
 		instance.Components = first.Components
 	}
+	runs := s.instance.ManifestID
 	if to := operation.PrivateOf(op).To; to != nil {
-		instance.Version, instance.Config = to.Version, to.Config
+		instance.Version, instance.Config, runs = to.Version, to.Config, to.ManifestID
 	}
+	pins, err := w.manifests.of(ctx, c.DB().Worker(), runs)
+	if err != nil {
+		return adapter.Dispatch{}, err
+	}
+	wire.Pinned(&instance, pins)
 	change, err := changeOf(op)
 	if err != nil {
 		return adapter.Dispatch{}, err

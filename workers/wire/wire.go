@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
@@ -31,6 +32,19 @@ func Instance(row *db.Instance) (adapter.Instance, error) {
 		out.Components = append(out.Components, adapter.ComponentCount{Key: role.ComponentKey, Count: role.Desired})
 	}
 	return out, nil
+}
+
+// Pinned adds what the manifest of the instance's version says to its adapter: the runtime profile, into which the
+// platform reads no meaning, and the artifacts that the adapter may have its nodes fetch.
+func Pinned(instance *adapter.Instance, m *manifest.Manifest) {
+	if m == nil {
+		return
+	}
+	instance.RuntimeProfile = m.RuntimeProfile
+	instance.Artifacts = make([]adapter.Artifact, len(m.Artifacts))
+	for i, artifact := range m.Artifacts {
+		instance.Artifacts[i] = adapter.Artifact{Name: artifact.Name, Digest: artifact.Digest, MediaType: artifact.MediaType}
+	}
 }
 
 // Members are the members with the nodes and allocations they are bound to; those that are bound to

@@ -39,8 +39,10 @@ export interface Description { contractVersions: string[]; name: string; build: 
 export interface ComponentCount { key: string; count: number }
 export interface Instance {
   id: string; name: string; tenantId: string; projectId: string; app: string; version: string;
-  config?: unknown; components: ComponentCount[];
+  config?: unknown; components: ComponentCount[]; operatingMode?: string; controlPlaneScope?: string;
+  runtimeProfile?: unknown; artifacts?: Artifact[];
 }
+export interface Artifact { name: string; digest: string; mediaType: string }
 export interface Node {
   id: string; name: string; address: string; sealingKey: string; allocationId: string; shape: string;
   gpus: number; cpus: number; memoryMiB: number; reachable?: boolean;

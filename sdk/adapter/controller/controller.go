@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -39,6 +40,9 @@ type Spec struct {
 	Name string
 	// Manifest is the app manifest the controller is published with; --print-manifest prints it.
 	Manifest []byte
+	// Build is what the adapter calls its build, such as a release's version: reports of the conformance suite are of
+	// a build. Empty means the revision that the program was built from.
+	Build string
 	// App makes the app. The directory is the app's own, below --state-dir, made with mode 0700.
 	App func(dir string) (adapter.App, error)
 }
@@ -138,7 +142,7 @@ func serve(ctx context.Context, spec Spec, o options, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log.Info("listening", "address", listener.Addr().String(), "platform", o.platform)
+	log.Info("listening", "address", listener.Addr().String(), "platform", o.platform, "revision", revision())
 	return serveHTTP(ctx, kit, listener, log)
 }
 
@@ -152,7 +156,7 @@ func newKit(spec Spec, o options, log *slog.Logger) (*adapter.Kit, error) {
 		return nil, fmt.Errorf("app: %w", err)
 	}
 	return adapter.New(adapter.Config{
-		Name: o.name, Build: build(), Apps: []adapter.App{app}, StateDir: filepath.Join(o.stateDir, "journal"),
+		Name: o.name, Build: cmp.Or(spec.Build, revision()), Apps: []adapter.App{app}, StateDir: filepath.Join(o.stateDir, "journal"),
 		Issuer: o.issuer, Keys: adapter.NewKeySet(o.jwks, nil), GraphQLURL: o.platform + "/graphql", Log: log,
 	})
 }
@@ -211,8 +215,8 @@ func logger(o options, stderr io.Writer) (*slog.Logger, error) {
 	return slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})).With("adapter", o.name), nil
 }
 
-// build names the running build: the revision it was built from, where the toolchain recorded one.
-func build() string {
+// revision is what the program was built from, where the toolchain recorded it.
+func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
