@@ -46,14 +46,30 @@ func (e *Effective) Version(slug, version, path string) error {
 	})
 }
 
-// Source asks for an artifact by its reference, host/repository@digest. One that cannot be read is refused.
+// Source asks for an artifact by its reference, host/repository@digest, or by its address as a file. One that cannot be
+// read is refused.
 func (e *Effective) Source(ref, path string) error {
 	from, ok := sourceOf(ref)
 	shown, _, _ := strings.Cut(ref, "@")
 	if !ok {
 		return fault.New(fault.PolicyDenied, "policy cannot tell where the artifact comes from").
-			With(fault.Reason{Code: fault.SourceDenied, Message: fmt.Sprintf("%.200q is not host/repository", shown), Path: path})
+			With(fault.Reason{Code: fault.SourceDenied, Message: fmt.Sprintf("%.200q is neither host/repository nor an address", shown), Path: path})
 	}
+	return e.from(from, shown, path)
+}
+
+// Location asks for the whole of what an artifact source covers: host[:port][/path], or an address that ends with a slash.
+func (e *Effective) Location(location, path string) error {
+	from, ok := locationOf(location)
+	if !ok {
+		return fault.New(fault.PolicyDenied, "policy cannot tell what the source covers").
+			With(fault.Reason{Code: fault.SourceDenied, Message: fmt.Sprintf("%.200q is no location", location), Path: path})
+	}
+	return e.from(from, location, path)
+}
+
+// from asks for a place that artifacts come from.
+func (e *Effective) from(from source, shown, path string) error {
 	in := func(words map[string]bool) bool {
 		return len(words) > 0 && from.within(func(word string) bool { return words[word] })
 	}

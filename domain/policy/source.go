@@ -41,9 +41,13 @@ func (s source) String() string {
 	return s.host + ":" + s.port + s.path
 }
 
-// sourceOf is where a pinned reference, host/repository@digest, comes from. Without a port it is that of
-// HTTPS.
+// sourceOf is where a pinned reference, host/repository@digest, or a file's address comes from. Without a port it is that
+// of HTTPS.
 func sourceOf(ref string) (source, bool) {
+	if address, file := fileAddress(ref); file {
+		out, ok := parseFile(address)
+		return out, ok && out.path != ""
+	}
 	named, _, _ := strings.Cut(ref, "@")
 	if last := strings.LastIndexByte(named, '/'); last >= 0 { // a tag beside the digest
 		if colon := strings.IndexByte(named[last:], ':'); colon > 0 {
@@ -55,6 +59,45 @@ func sourceOf(ref string) (source, bool) {
 		out.port = "443"
 	}
 	return out, ok && out.path != ""
+}
+
+// locationOf is what an artifact source covers: host[:port][/path], or an address that ends with a slash.
+func locationOf(location string) (source, bool) {
+	if address, file := fileAddress(location); file {
+		return parseFile(strings.TrimSuffix(address, "/"))
+	}
+	out, ok := parseSource(location)
+	if out.port == "" {
+		out.port = "443"
+	}
+	return out, ok
+}
+
+// fileAddress is a file's address without its scheme; false for a reference.
+func fileAddress(ref string) (string, bool) {
+	scheme, address, ok := strings.Cut(ref, "://")
+	return address, ok && (scheme == "https" || scheme == "http")
+}
+
+// parseFile reads a file's address without its scheme: its path holds more letters than a repository's, and must
+// go down with each step. Rules are in lower case, so that case does not tell paths apart.
+func parseFile(address string) (source, bool) {
+	host, path, deep := strings.Cut(address, "/")
+	out, ok := parseSource(host)
+	if out.port == "" {
+		out.port = "443"
+	}
+	if !ok || !deep {
+		return out, ok
+	}
+	out.path = "/" + strings.ToLower(path)
+	for _, step := range strings.Split(out.path[1:], "/") {
+		if step == "" || step == "." || step == ".." || strings.ContainsAny(step, "\\?# ") ||
+			strings.Contains(step, "%2e") || strings.Contains(step, "%2f") || strings.Contains(step, "%5c") {
+			return source{}, false
+		}
+	}
+	return out, true
 }
 
 // within says whether one of the words, in their normal form, is the source or holds it: the host at any port
