@@ -130,7 +130,7 @@ func (Generation) Fields() []ent.Field {
 
 // Indexes of the table.
 func (Generation) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("instance_id", "number").Unique()}
+	return []ent.Index{index.Fields("instance_id", "number").Unique(), index.Fields("manifest_id", "created_at")}
 }
 
 // Event is something that happened to an instance: append only, numbered without gaps.

@@ -32,6 +32,7 @@ var definers = map[string]string{
 	"pick_node":          "a node with room for an allocation",
 	"hold_manifest":      "the stage of a manifest, which all may read",
 	"source_credential":  "the enveloped credential of a source that the caller sees",
+	"canary_launches":    "how launches of a canary and beside it went, without a name of any, to who reaches the publisher",
 	"wake_operation":     "nothing: it makes an operation due",
 	"hold_offered":       "whether a project of the caller's tenant lives, to who reaches the project that offers",
 	"hold_shared":        "the instance of a share, to who reaches one of its ends",

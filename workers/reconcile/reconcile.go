@@ -16,6 +16,8 @@
 //	  once hinted     1 s
 //	what is over      10 min  1,000 of each secret and credential, 5,000 idempotency keys
 //	runtime secrets   60 s    1,000 values wiped, 1,000 rows forgotten
+//	canaries          60 s    100 canaries, 20,000 launches of each
+//	  once hinted     1 s     those with a launch among the 1,000 newest operations that has ended
 package reconcile
 
 import (
@@ -88,6 +90,7 @@ func (r *Reconciler) lead(ctx context.Context) error {
 	r.away = make(map[ids.ID]string)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.woken(ctx) })
+	group.Go(func() error { return r.launches(ctx) })
 	group.Go(func() error { return r.seal(ctx) })
 	for _, one := range r.jobs() {
 		group.Go(func() error { return r.every(ctx, one) })
@@ -114,15 +117,21 @@ func (r *Reconciler) jobs() []job {
 		{"allocations that are held", heldEvery, r.held},
 		{"what is over", cleanEvery, r.clean},
 		{"secrets", secretsEvery, r.secrets},
+		{"canaries", canariesEvery, r.canaries},
 	}
 }
 
 // woken looks at once at instances whose operations have just ended, until ctx ends.
 func (r *Reconciler) woken(ctx context.Context) error {
+	return r.told(ctx, event.EndedTopic, "ended operations", r.fresh)
+}
+
+// told looks whenever the topic is woken, at most once in freshEvery, until ctx ends.
+func (r *Reconciler) told(ctx context.Context, topic, what string, look func(context.Context) error) error {
 	if r.Hub == nil {
 		return nil
 	}
-	word := r.Hub.Wait(event.EndedTopic)
+	word := r.Hub.Wait(topic)
 	defer word.Close()
 	pause := time.NewTimer(time.Hour)
 	defer pause.Stop()
@@ -132,8 +141,8 @@ func (r *Reconciler) woken(ctx context.Context) error {
 			return nil
 		case <-word.C:
 		}
-		if err := r.fresh(ctx); err != nil && ctx.Err() == nil {
-			r.Log.Warn("reconciling failed; it is tried again", "what", "ended operations", "error", err)
+		if err := look(ctx); err != nil && ctx.Err() == nil {
+			r.Log.Warn("reconciling failed; it is tried again", "what", what, "error", err)
 		}
 		pause.Reset(freshEvery)
 		select {

@@ -19,6 +19,8 @@ type Stats struct {
 	AllocationsFreed, AllocationsFailed atomic.Int64
 	// Forgotten are rows that were over.
 	Forgotten atomic.Int64
+	// CanariesHalted are canaries that were clearly worse than what they stood beside.
+	CanariesHalted atomic.Int64
 	// Sealed are entries of the audit that were added to its hash chain.
 	Sealed atomic.Int64
 	// SealLag is for how long the oldest entry of the last batch had waited for that, in seconds.
@@ -53,6 +55,7 @@ func (s *Stats) Readings() []Reading {
 		total("allocations_freed_total", "Allocations that were bound to instances that are gone.", &s.AllocationsFreed),
 		total("allocations_failed_total", "Allocations that no node was found for.", &s.AllocationsFailed),
 		total("forgotten_total", "Rows of secrets, keys and credentials that were over.", &s.Forgotten),
+		total("canaries_halted_total", "Canaries that were halted as clearly worse than the active version.", &s.CanariesHalted),
 		total("audit_sealed_total", "Entries of the audit that were added to its hash chain.", &s.Sealed),
 		now("audit_seal_lag_seconds", "For how long the oldest entry that was sealed last had waited for it.", &s.SealLag),
 		now("overdue_operations", "Operations that have been due for more than a minute though workers live.", &s.Overdue),

@@ -566,6 +566,11 @@ var (
 				Unique:  true,
 				Columns: []*schema.Column{InstanceGenerationColumns[3], InstanceGenerationColumns[4]},
 			},
+			{
+				Name:    "generation_manifest_id_created_at",
+				Unique:  false,
+				Columns: []*schema.Column{InstanceGenerationColumns[5], InstanceGenerationColumns[9]},
+			},
 		},
 	}
 	// IdempotencyColumns holds the columns for the "idempotency" table.
@@ -749,6 +754,14 @@ var (
 				Name:    "manifest_app_slug_id",
 				Unique:  false,
 				Columns: []*schema.Column{ManifestColumns[2], ManifestColumns[0]},
+			},
+			{
+				Name:    "manifest_canary",
+				Unique:  false,
+				Columns: []*schema.Column{ManifestColumns[2]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((stage)::text = 'CANARY'::text)",
+				},
 			},
 		},
 	}
