@@ -40,7 +40,9 @@ type Keyring struct {
 	dir    string // empty when the keys are nowhere stored
 	now    func() time.Time
 	loaded atomic.Pointer[keySet]
-	seen   seen
+	seen   seen[payload]
+	// deliveries are remembered apart: a token of one sort is never taken for one of the other.
+	deliveries seen[delivered]
 }
 
 // keySet is what a ring holds at one time.

@@ -75,10 +75,10 @@ func (r *Keyring) said(text string) (payload, error) {
 		return payload{}, err
 	}
 	var said payload
-	if err := r.claims(parsed, &said); err != nil {
+	if err := r.claims(parsed, tokenType, &said); err != nil {
 		return payload{}, err
 	}
-	r.seen.remember(sum, sighting{said: said, keyID: parsed.Headers[0].KeyID})
+	r.seen.remember(sum, sighting[payload]{said: said, keyID: parsed.Headers[0].KeyID})
 	said.Keys = slices.Clone(said.Keys)
 	return said, nil
 }
@@ -113,13 +113,13 @@ func (r *Keyring) Verify(text string, now time.Time) (Claims, error) {
 	return claims, nil
 }
 
-// claims verifies the signature with the key that the token names.
-func (r *Keyring) claims(parsed *jwt.JSONWebToken, into ...any) error {
+// claims verifies the signature of a token of one sort with the key that the token names.
+func (r *Keyring) claims(parsed *jwt.JSONWebToken, sort string, into ...any) error {
 	if len(parsed.Headers) != 1 {
 		return errors.New("signed more than once")
 	}
-	if typ, _ := parsed.Headers[0].ExtraHeaders[jose.HeaderType].(string); typ != tokenType {
-		return errors.New("not a token for the API")
+	if typ, _ := parsed.Headers[0].ExtraHeaders[jose.HeaderType].(string); typ != sort {
+		return errors.New("a token of another sort")
 	}
 	for _, key := range r.set().keys {
 		if parsed.Headers[0].KeyID == key.KeyID {

@@ -49,6 +49,7 @@ var units = []Unit{
 	{Dir: "service/capacity", Floor: 4.7, Why: "a tool of the verbs: placing what is asked for, and quotas"},
 	{Dir: "internal/custody", Floor: 4.2, Why: "plumbing: values in envelopes, their keys wrapped by a keeper"},
 	{Dir: "service/impact", Floor: 4.7, Why: "a tool of the verbs: the blast radius of an operation"},
+	{Dir: "service/supply", Floor: 4.7, Why: "a tool of the verbs: which artifacts the nodes of an instance may have"},
 	{Dir: "service/overlay", Floor: 4.7, Why: "a tool of the verbs: what policy and entitlement leave of a project"},
 	{Dir: "service/origin", Floor: 4.7, Why: "a tool of the verbs: the source that an artifact comes from"},
 	{Dir: "service/audit", Floor: 5, Why: "ledger: every privileged attempt"},

@@ -34,8 +34,9 @@ type ReportInput struct {
 	ProgressDone, ProgressTotal *float64
 }
 
-// Report takes the word of the calling node's agent on a task of its own: that it began, or how it
-// ended. Saying the same again changes nothing. It asks for task.execute on the node.
+// Report takes the word of the calling node's agent on a task of its own: that it began, how far it is, or how it
+// ended. Saying the same again changes nothing, and progress never falls back. How a fetch goes is told to the
+// instance's timeline. It asks for task.execute on the node.
 //
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, STALE_FENCE when a newer dispatch exists, CONFLICT
 // (not retryable) when the task has ended otherwise, DOCUMENT_TOO_LARGE for a result over its bound.
@@ -44,29 +45,48 @@ func (s *Service) Report(ctx context.Context, in ReportInput) (*db.NodeTask, err
 		return nil, err
 	}
 	var out *db.NodeTask
+	var agent *authz.Actor
 	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		if in.State.Terminal() {
-			if err := wakeOperation(ctx, t, in.TaskID); err != nil {
-				return err
-			}
-		}
-		row, err := lock(ctx, t, "reportNodeTask", authz.TaskExecute, in.TaskID)
+		row, err := in.lock(ctx, t)
 		if err != nil {
 			return err
 		}
-		if err := checkFence(row.Fence, in.Fence); err != nil {
-			return err
+		if told(row, in) {
+			agent = t.Actor
+			return errTold
 		}
-		if out = row; row.State == in.State {
-			return nil
-		}
-		if row.State.Terminal() {
-			return ended(row.ID, row.State)
-		}
-		out, err = in.write(ctx, t, row)
+		out, err = in.take(ctx, t, row)
 		return err
 	})
+	if errors.Is(err, errTold) {
+		return s.tell(ctx, agent, in)
+	}
 	return out, err
+}
+
+// lock locks what the report is about, its operation before it, and holds the fence against it.
+func (in *ReportInput) lock(ctx context.Context, t *tx.Tx) (*db.NodeTask, error) {
+	if in.State.Terminal() {
+		if err := wakeOperation(ctx, t, in.TaskID); err != nil {
+			return nil, err
+		}
+	}
+	row, err := lock(ctx, t, "reportNodeTask", authz.TaskExecute, in.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	return row, checkFence(row.Fence, in.Fence)
+}
+
+// take writes the report to the locked task, unless it says nothing new.
+func (in *ReportInput) take(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*db.NodeTask, error) {
+	if row.State == in.State && !in.further(row) {
+		return row, nil
+	}
+	if row.State.Terminal() {
+		return nil, ended(row.ID, row.State)
+	}
+	return in.write(ctx, t, row)
 }
 
 // check refuses a report that is wrong by itself.
@@ -84,6 +104,9 @@ func (in *ReportInput) check() error {
 		return fault.New(fault.InvalidArgument, "an exit code is -1 to 255").At("input.exitCode")
 	case in.State == lifecycle.TaskRunning && (in.ExitCode != nil || len(in.Result) > 0):
 		return fault.New(fault.InvalidArgument, "a task that runs has no exit code and no result yet").At("input.state")
+	}
+	if err := in.checkProgress(); err != nil {
+		return err
 	}
 	if trimmed := bytes.TrimSpace(in.Result); len(trimmed) > 0 && trimmed[0] != '{' {
 		return fault.New(fault.InvalidArgument, "the result must be an object").At("input.result")
@@ -108,7 +131,7 @@ func ended(id ids.ID, state lifecycle.NodeTaskState) error {
 }
 
 const reportSQL = `UPDATE node_task SET state = $2, exit_code = $3, result = $4, message = $5,
-	started_at = coalesce(started_at, $6), ended_at = $7 WHERE id = $1 RETURNING ` + rows.NodeTaskColumns
+	started_at = coalesce(started_at, $6), ended_at = $7, progress_done = $8, progress_total = $9 WHERE id = $1 RETURNING ` + rows.NodeTaskColumns
 
 func (in *ReportInput) write(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*db.NodeTask, error) {
 	endedAt := &t.Now
@@ -119,14 +142,17 @@ func (in *ReportInput) write(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*
 	if len(in.Result) > 0 {
 		result = []byte(in.Result)
 	}
-	after, err := one(ctx, t, reportSQL, row.ID, in.State, in.ExitCode, result, in.Message, t.Now, endedAt)
+	done, total := in.progress(row)
+	after, err := one(ctx, t, reportSQL, row.ID, in.State, in.ExitCode, result, in.Message, t.Now, endedAt, done, total)
 	if unstorable(err) {
 		return nil, fault.New(fault.InvalidArgument, "the result holds text or numbers that cannot be stored").At("input.result").Because(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("report node task %s: %w", row.ID, err)
 	}
-	t.Wake(event.TaskTopic(row.ID))
+	if in.State.Terminal() || row.State != in.State { // who waits for its end need not look at every piece
+		t.Wake(event.TaskTopic(row.ID))
+	}
 	return after, nil
 }
 

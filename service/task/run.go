@@ -34,7 +34,8 @@ type RunInput struct {
 //
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when the
 // member is removed or on no node, LIMIT_EXCEEDED when too many of its tasks are open,
-// IDEMPOTENCY_KEY_REUSED.
+// IDEMPOTENCY_KEY_REUSED; at input.spec.digest NOT_FOUND, ARTIFACT_QUARANTINED or POLICY_DENIED of an
+// artifact that the member's instance may not have.
 func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
 	spec, err := in.check()
 	if err != nil {
@@ -42,6 +43,10 @@ func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
 	}
 	var out *db.NodeTask
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		rules, err := in.rules(ctx, t, spec)
+		if err != nil {
+			return err
+		}
 		member, err := runnable(ctx, t, in.MemberID)
 		if err != nil {
 			return err
@@ -53,6 +58,9 @@ func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
 			member: member, spec: spec, timeoutSeconds: in.TimeoutSeconds, operationID: operationOf(t.Actor), key: in.IdempotencyKey,
 		})
 		if out = row; err != nil || !made {
+			return err
+		}
+		if err := supplied(ctx, t, rules, row, spec); err != nil {
 			return err
 		}
 		return audit.Write(ctx, t, audit.Entry{
