@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"flag"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -10,6 +12,8 @@ import (
 
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
 )
+
+var update = flag.Bool("update", false, "write conformance.json and tenancy.json anew")
 
 // TestControllerConformsToTheContract runs the whole suite over the real program, with kill -9 in
 // the middle of its work.
@@ -31,4 +35,15 @@ func TestControllerConformsToTheContract(t *testing.T) {
 		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},
 	})
 	require.Zero(t, report.Count(conformance.NotRun), "every clause can be run on a program that the suite starts")
+	conformance.Committed(t, report, "conformance.json", *update)
+	tenancy, err := report.Of("tenancy")
+	require.NoError(t, err)
+	conformance.Committed(t, tenancy, "tenancy.json", *update)
+}
+
+func TestTheBuildIsThatOfTheManifest(t *testing.T) {
+	t.Parallel()
+	var document struct{ Version string }
+	require.NoError(t, json.Unmarshal(manifest, &document))
+	require.Equal(t, document.Version, build)
 }

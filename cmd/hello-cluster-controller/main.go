@@ -13,12 +13,15 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter/controller"
 )
 
+// build rises with the manifest's version: conformance.json and tenancy.json beside it are of this build.
+const build = "1.2.0"
+
 //go:embed manifest.json
 var manifest []byte
 
 func main() {
 	os.Exit(controller.Main(controller.Spec{
-		Name: "hello-cluster", Manifest: manifest,
+		Name: "hello-cluster", Manifest: manifest, Build: build,
 		App: func(string) (adapter.App, error) { return hello.App(manifest) },
 	}))
 }

@@ -1,0 +1,56 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+)
+
+// Of is the report of some groups or clauses alone, with those they need, and a digest of its own: what a run with
+// Only says in a run of its own.
+func (r Report) Of(only ...string) (Report, error) {
+	chosen := selected(only)
+	part := r
+	part.Results, part.Digested.Clauses = nil, nil
+	for _, result := range r.Results {
+		if chosen[result.ID] {
+			part.Results = append(part.Results, result)
+		}
+	}
+	return part, part.seal()
+}
+
+// Write writes the report to a file, as it is brought as evidence for a manifest.
+func (r Report) Write(path string) error {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(r); err != nil {
+		return err
+	}
+	return os.WriteFile(path, out.Bytes(), 0o644) // #nosec G306 -- a report is for everybody
+}
+
+// Committed holds a report against the one that is kept in a file beside the code: it must say the same of the same
+// build. With update the file is written anew.
+func Committed(t TB, r Report, path string, update bool) {
+	t.Helper()
+	if update {
+		if err := r.Write(path); err != nil {
+			t.Fatalf("conformance: %v", err)
+		}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("conformance: %v: run this test with -update", err)
+	}
+	var kept Report
+	if err := json.Unmarshal(data, &kept); err != nil {
+		t.Fatalf("conformance: %s: %v", path, err)
+	}
+	if digest, err := kept.Digested.Digest(); err != nil || digest != kept.Digest || digest != r.Digest {
+		t.Errorf("%s says %s of build %s, and this run %s of build %s: run this test with -update and read the difference",
+			path, kept.Digest, kept.Digested.Adapter.Build, r.Digest, r.Digested.Adapter.Build)
+	}
+}
