@@ -19,9 +19,15 @@ const build = "1.2.0"
 //go:embed manifest.json
 var manifest []byte
 
+//go:embed conformance.json
+var conformed []byte
+
+//go:embed tenancy.json
+var tenancy []byte
+
 func main() {
 	os.Exit(controller.Main(controller.Spec{
-		Name: "hello-cluster", Manifest: manifest, Build: build,
+		Name: "hello-cluster", Manifest: manifest, Build: build, Conformance: conformed, Tenancy: tenancy,
 		App: func(string) (adapter.App, error) { return hello.App(manifest) },
 	}))
 }

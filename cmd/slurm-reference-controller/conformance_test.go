@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"flag"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -12,12 +14,14 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
 )
 
-// slow are the clauses that are checked on real clusters: each brings up one of its own, so not all
+var update = flag.Bool("update", false, "write conformance.json and tenancy.json anew")
+
+// slow are the clauses that are checked on real clusters: most bring up one of their own, so not all
 // hundred. What is left out rests on the adapter kit alone, and is checked on an app that is quick.
 func slow() []string {
 	return []string{
-		"dispatch.repeat", "attempt.token", "cancel.stops", "observe.honest", "action.output", "remove.completes", "decommission.clean",
-		"crash.once", "crash.instance", "secret",
+		"describe", "signature", "tenancy", "dispatch.repeat", "attempt.token", "cancel.stops", "observe.honest", "action.output", "remove.completes", "decommission.clean",
+		"crash.once", "crash.instance", "secret", "answer",
 	}
 }
 
@@ -40,4 +44,15 @@ func TestControllerConformsToTheContractOnRealClusters(t *testing.T) {
 		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Operation: 3 * time.Minute, Clause: 6 * time.Minute},
 	})
 	require.Zero(t, report.Count(conformance.NotRun))
+	conformance.Committed(t, report, "conformance.json", *update)
+	tenancy, err := report.Of("tenancy")
+	require.NoError(t, err)
+	conformance.Committed(t, tenancy, "tenancy.json", *update)
+}
+
+func TestTheBuildIsThatOfTheManifest(t *testing.T) {
+	t.Parallel()
+	var document struct{ Version string }
+	require.NoError(t, json.Unmarshal(manifest, &document))
+	require.Equal(t, document.Version, build)
 }

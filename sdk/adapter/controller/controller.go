@@ -43,6 +43,9 @@ type Spec struct {
 	// Build is what the adapter calls its build, such as a release's version: reports of the conformance suite are of
 	// a build. Empty means the revision that the program was built from.
 	Build string
+	// Conformance and Tenancy are the conformance suite's reports of this build; --print-evidence prints them, for who
+	// publishes the manifest. They may be nil.
+	Conformance, Tenancy []byte
 	// App makes the app. The directory is the app's own, below --state-dir, made with mode 0700.
 	App func(dir string) (adapter.App, error)
 }
@@ -52,6 +55,7 @@ type options struct {
 	listen, name, platform, jwks, issuer, stateDir, level string
 	listenFD                                              int
 	printManifest                                         bool
+	printEvidence                                         string
 }
 
 // Main runs a controller with the process's arguments until SIGINT or SIGTERM, and returns its
@@ -73,6 +77,10 @@ func Run(ctx context.Context, spec Spec, args []string, stdout, stderr io.Writer
 		return 2
 	case o.printManifest:
 		_, err = stdout.Write(spec.Manifest)
+	case o.printEvidence == "conformance":
+		_, err = stdout.Write(spec.Conformance)
+	case o.printEvidence == "tenancy":
+		_, err = stdout.Write(spec.Tenancy)
 	default:
 		err = serve(ctx, spec, o, stderr)
 	}
@@ -96,6 +104,7 @@ func parse(spec Spec, args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.stateDir, "state-dir", "", "directory of the journal; it must outlive restarts")
 	flags.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
 	flags.BoolVar(&o.printManifest, "print-manifest", false, "print the app manifest and exit")
+	flags.StringVar(&o.printEvidence, "print-evidence", "", "print the report of the conformance suite and exit: conformance or tenancy")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -105,6 +114,12 @@ func parse(spec Spec, args []string, stderr io.Writer) (options, error) {
 // complete fills in what follows from other flags and names what is missing.
 func (o *options) complete(rest []string) error {
 	if o.printManifest {
+		return nil
+	}
+	if o.printEvidence != "" {
+		if o.printEvidence != "conformance" && o.printEvidence != "tenancy" {
+			return fmt.Errorf("--print-evidence: %q is neither conformance nor tenancy", o.printEvidence)
+		}
 		return nil
 	}
 	switch {

@@ -74,6 +74,18 @@ func TestManifestIsPrinted(t *testing.T) {
 	require.Equal(t, string(manifest), stdout.String())
 }
 
+func TestEvidenceIsPrinted(t *testing.T) {
+	t.Parallel()
+	its := spec()
+	its.Conformance, its.Tenancy = []byte("whole"), []byte("part")
+	for kind, want := range map[string]string{"conformance": "whole", "tenancy": "part"} {
+		var stdout bytes.Buffer
+		require.Zero(t, controller.Run(context.Background(), its, []string{"--print-evidence", kind}, &stdout, io.Discard))
+		require.Equal(t, want, stdout.String())
+	}
+	require.Equal(t, 2, controller.Run(context.Background(), its, []string{"--print-evidence", "lint"}, io.Discard, io.Discard))
+}
+
 func TestControllerServesAnInheritedListenerUntilItsSignal(t *testing.T) {
 	t.Parallel()
 	p := adaptertest.New(t, "tiny")
