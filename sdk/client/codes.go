@@ -77,6 +77,16 @@ const (
 	CodeDialRefused = "DIAL_REFUSED"
 	// CodeArtifactUnavailable: an artifact is not in its registry under the pinned digest.
 	CodeArtifactUnavailable = "ARTIFACT_UNAVAILABLE"
+	// CodeDigestMismatch: the bytes are other than their digest says: truncated, swapped or corrupted; nothing was kept of them.
+	CodeDigestMismatch = "DIGEST_MISMATCH"
+	// CodeSourceUnknown: no artifact source that the caller may use covers this address: register one, or name another.
+	CodeSourceUnknown = "SOURCE_UNKNOWN"
+	// CodeSignatureMissing: the artifact has no signature, and its source requires one.
+	CodeSignatureMissing = "SIGNATURE_MISSING"
+	// CodeSignatureUntrusted: none of the artifact's signatures is by a key that its source trusts now; the reasons say what each lacks.
+	CodeSignatureUntrusted = "SIGNATURE_UNTRUSTED"
+	// CodeArtifactQuarantined: the artifact is in quarantine, where nobody gets it; the message says why.
+	CodeArtifactQuarantined = "ARTIFACT_QUARANTINED"
 	// CodeEvidenceMissing: the step or promotion lacks the evidence that it requires.
 	CodeEvidenceMissing = "EVIDENCE_MISSING"
 	// CodeReadinessFailed: the manifest's readiness probes, run by the node agents, do not pass.

@@ -48,13 +48,15 @@ var exitOf = map[string]int{
 	client.CodeConflict: exitConflict, client.CodeFailedPrecondition: exitConflict, client.CodeIdempotencyKeyReused: exitConflict,
 	client.CodeStaleFence: exitConflict, client.CodeEvidenceMissing: exitConflict, client.CodeReadinessFailed: exitConflict,
 	client.CodeResidueLeft: exitConflict, client.CodePlanStale: exitConflict, client.CodeControlPlaneInUse: exitConflict, client.CodeAdapterRejected: exitConflict, client.CodeCanceled: exitConflict,
-	client.CodeSecretSpent: exitConflict,
+	client.CodeSecretSpent: exitConflict, client.CodeArtifactQuarantined: exitConflict,
 
 	client.CodeInvalidArgument: exitInvalid, client.CodeConfigInvalid: exitInvalid, client.CodeManifestInvalid: exitInvalid,
 	client.CodeIncompatible: exitInvalid, client.CodeLimitExceeded: exitInvalid, client.CodeCursorInvalid: exitInvalid,
 	client.CodeCursorExpired: exitInvalid, client.CodeDocumentInvalid: exitInvalid, client.CodeDocumentTooLarge: exitInvalid,
 	client.CodeMessageTooLarge: exitInvalid, client.CodeRequestInvalid: exitInvalid, client.CodeDialRefused: exitInvalid,
 	client.CodeArtifactUnavailable: exitInvalid, client.CodePolicyWidens: exitInvalid,
+	client.CodeDigestMismatch: exitInvalid, client.CodeSourceUnknown: exitInvalid, client.CodeSignatureMissing: exitInvalid,
+	client.CodeSignatureUntrusted: exitInvalid,
 
 	client.CodeSlowConsumer: exitUnavailable, client.CodeRateLimited: exitUnavailable, client.CodeCapacityUnavailable: exitUnavailable,
 	client.CodeUnavailable: exitUnavailable, client.CodeDeadlineExceeded: exitUnavailable,

@@ -3021,6 +3021,950 @@ type GetAppResponse struct {
 // GetApp returns GetAppResponse.App, and is useful for accessing the field via an interface.
 func (v *GetAppResponse) GetApp() AppDetail { return v.App }
 
+// GetArtifactDetailNode includes the requested fields of the GraphQL interface Node.
+//
+// GetArtifactDetailNode is implemented by the following types:
+// GetArtifactDetailNodeAdapterRegistration
+// GetArtifactDetailNodeAllocation
+// GetArtifactDetailNodeApp
+// GetArtifactDetailNodeArtifact
+// GetArtifactDetailNodeArtifactSource
+// GetArtifactDetailNodeAuditEntry
+// GetArtifactDetailNodeComputeNode
+// GetArtifactDetailNodeControlPlaneShare
+// GetArtifactDetailNodeEntitlement
+// GetArtifactDetailNodeEvent
+// GetArtifactDetailNodeInstance
+// GetArtifactDetailNodeManifest
+// GetArtifactDetailNodeMember
+// GetArtifactDetailNodeNodeTask
+// GetArtifactDetailNodeOperation
+// GetArtifactDetailNodeOrphan
+// GetArtifactDetailNodePolicyOverlay
+// GetArtifactDetailNodeProject
+// GetArtifactDetailNodeRoleBinding
+// GetArtifactDetailNodeRuntimeSecret
+// GetArtifactDetailNodeServiceAccount
+// GetArtifactDetailNodeServiceAccountKey
+// GetArtifactDetailNodeTenant
+// GetArtifactDetailNodeUser
+// GetArtifactDetailNodeWebhook
+// GetArtifactDetailNodeWebhookDelivery
+// The GraphQL type's documentation follows.
+//
+// An object with a globally unique, typed, prefixed id, such as `ins_01h455vb4pex5vsknk084sn02q`.
+type GetArtifactDetailNode interface {
+	implementsGraphQLInterfaceGetArtifactDetailNode()
+	// GetTypename returns the receiver's concrete GraphQL type-name (see interface doc for possible values).
+	GetTypename() *string
+}
+
+func (v *GetArtifactDetailNodeAdapterRegistration) implementsGraphQLInterfaceGetArtifactDetailNode() {
+}
+func (v *GetArtifactDetailNodeAllocation) implementsGraphQLInterfaceGetArtifactDetailNode()        {}
+func (v *GetArtifactDetailNodeApp) implementsGraphQLInterfaceGetArtifactDetailNode()               {}
+func (v *GetArtifactDetailNodeArtifact) implementsGraphQLInterfaceGetArtifactDetailNode()          {}
+func (v *GetArtifactDetailNodeArtifactSource) implementsGraphQLInterfaceGetArtifactDetailNode()    {}
+func (v *GetArtifactDetailNodeAuditEntry) implementsGraphQLInterfaceGetArtifactDetailNode()        {}
+func (v *GetArtifactDetailNodeComputeNode) implementsGraphQLInterfaceGetArtifactDetailNode()       {}
+func (v *GetArtifactDetailNodeControlPlaneShare) implementsGraphQLInterfaceGetArtifactDetailNode() {}
+func (v *GetArtifactDetailNodeEntitlement) implementsGraphQLInterfaceGetArtifactDetailNode()       {}
+func (v *GetArtifactDetailNodeEvent) implementsGraphQLInterfaceGetArtifactDetailNode()             {}
+func (v *GetArtifactDetailNodeInstance) implementsGraphQLInterfaceGetArtifactDetailNode()          {}
+func (v *GetArtifactDetailNodeManifest) implementsGraphQLInterfaceGetArtifactDetailNode()          {}
+func (v *GetArtifactDetailNodeMember) implementsGraphQLInterfaceGetArtifactDetailNode()            {}
+func (v *GetArtifactDetailNodeNodeTask) implementsGraphQLInterfaceGetArtifactDetailNode()          {}
+func (v *GetArtifactDetailNodeOperation) implementsGraphQLInterfaceGetArtifactDetailNode()         {}
+func (v *GetArtifactDetailNodeOrphan) implementsGraphQLInterfaceGetArtifactDetailNode()            {}
+func (v *GetArtifactDetailNodePolicyOverlay) implementsGraphQLInterfaceGetArtifactDetailNode()     {}
+func (v *GetArtifactDetailNodeProject) implementsGraphQLInterfaceGetArtifactDetailNode()           {}
+func (v *GetArtifactDetailNodeRoleBinding) implementsGraphQLInterfaceGetArtifactDetailNode()       {}
+func (v *GetArtifactDetailNodeRuntimeSecret) implementsGraphQLInterfaceGetArtifactDetailNode()     {}
+func (v *GetArtifactDetailNodeServiceAccount) implementsGraphQLInterfaceGetArtifactDetailNode()    {}
+func (v *GetArtifactDetailNodeServiceAccountKey) implementsGraphQLInterfaceGetArtifactDetailNode() {}
+func (v *GetArtifactDetailNodeTenant) implementsGraphQLInterfaceGetArtifactDetailNode()            {}
+func (v *GetArtifactDetailNodeUser) implementsGraphQLInterfaceGetArtifactDetailNode()              {}
+func (v *GetArtifactDetailNodeWebhook) implementsGraphQLInterfaceGetArtifactDetailNode()           {}
+func (v *GetArtifactDetailNodeWebhookDelivery) implementsGraphQLInterfaceGetArtifactDetailNode()   {}
+
+func __unmarshalGetArtifactDetailNode(b []byte, v *GetArtifactDetailNode) error {
+	if string(b) == "null" {
+		return nil
+	}
+
+	var tn struct {
+		TypeName string `json:"__typename"`
+	}
+	err := json.Unmarshal(b, &tn)
+	if err != nil {
+		return err
+	}
+
+	switch tn.TypeName {
+	case "AdapterRegistration":
+		*v = new(GetArtifactDetailNodeAdapterRegistration)
+		return json.Unmarshal(b, *v)
+	case "Allocation":
+		*v = new(GetArtifactDetailNodeAllocation)
+		return json.Unmarshal(b, *v)
+	case "App":
+		*v = new(GetArtifactDetailNodeApp)
+		return json.Unmarshal(b, *v)
+	case "Artifact":
+		*v = new(GetArtifactDetailNodeArtifact)
+		return json.Unmarshal(b, *v)
+	case "ArtifactSource":
+		*v = new(GetArtifactDetailNodeArtifactSource)
+		return json.Unmarshal(b, *v)
+	case "AuditEntry":
+		*v = new(GetArtifactDetailNodeAuditEntry)
+		return json.Unmarshal(b, *v)
+	case "ComputeNode":
+		*v = new(GetArtifactDetailNodeComputeNode)
+		return json.Unmarshal(b, *v)
+	case "ControlPlaneShare":
+		*v = new(GetArtifactDetailNodeControlPlaneShare)
+		return json.Unmarshal(b, *v)
+	case "Entitlement":
+		*v = new(GetArtifactDetailNodeEntitlement)
+		return json.Unmarshal(b, *v)
+	case "Event":
+		*v = new(GetArtifactDetailNodeEvent)
+		return json.Unmarshal(b, *v)
+	case "Instance":
+		*v = new(GetArtifactDetailNodeInstance)
+		return json.Unmarshal(b, *v)
+	case "Manifest":
+		*v = new(GetArtifactDetailNodeManifest)
+		return json.Unmarshal(b, *v)
+	case "Member":
+		*v = new(GetArtifactDetailNodeMember)
+		return json.Unmarshal(b, *v)
+	case "NodeTask":
+		*v = new(GetArtifactDetailNodeNodeTask)
+		return json.Unmarshal(b, *v)
+	case "Operation":
+		*v = new(GetArtifactDetailNodeOperation)
+		return json.Unmarshal(b, *v)
+	case "Orphan":
+		*v = new(GetArtifactDetailNodeOrphan)
+		return json.Unmarshal(b, *v)
+	case "PolicyOverlay":
+		*v = new(GetArtifactDetailNodePolicyOverlay)
+		return json.Unmarshal(b, *v)
+	case "Project":
+		*v = new(GetArtifactDetailNodeProject)
+		return json.Unmarshal(b, *v)
+	case "RoleBinding":
+		*v = new(GetArtifactDetailNodeRoleBinding)
+		return json.Unmarshal(b, *v)
+	case "RuntimeSecret":
+		*v = new(GetArtifactDetailNodeRuntimeSecret)
+		return json.Unmarshal(b, *v)
+	case "ServiceAccount":
+		*v = new(GetArtifactDetailNodeServiceAccount)
+		return json.Unmarshal(b, *v)
+	case "ServiceAccountKey":
+		*v = new(GetArtifactDetailNodeServiceAccountKey)
+		return json.Unmarshal(b, *v)
+	case "Tenant":
+		*v = new(GetArtifactDetailNodeTenant)
+		return json.Unmarshal(b, *v)
+	case "User":
+		*v = new(GetArtifactDetailNodeUser)
+		return json.Unmarshal(b, *v)
+	case "Webhook":
+		*v = new(GetArtifactDetailNodeWebhook)
+		return json.Unmarshal(b, *v)
+	case "WebhookDelivery":
+		*v = new(GetArtifactDetailNodeWebhookDelivery)
+		return json.Unmarshal(b, *v)
+	case "":
+		return fmt.Errorf(
+			"response was missing Node.__typename")
+	default:
+		return fmt.Errorf(
+			`unexpected concrete type for GetArtifactDetailNode: "%v"`, tn.TypeName)
+	}
+}
+
+func __marshalGetArtifactDetailNode(v *GetArtifactDetailNode) ([]byte, error) {
+
+	var typename string
+	switch v := (*v).(type) {
+	case *GetArtifactDetailNodeAdapterRegistration:
+		typename = "AdapterRegistration"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeAdapterRegistration
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeAllocation:
+		typename = "Allocation"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeAllocation
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeApp:
+		typename = "App"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeApp
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeArtifact:
+		typename = "Artifact"
+
+		premarshaled, err := v.__premarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		result := struct {
+			TypeName string `json:"__typename"`
+			*__premarshalGetArtifactDetailNodeArtifact
+		}{typename, premarshaled}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeArtifactSource:
+		typename = "ArtifactSource"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeArtifactSource
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeAuditEntry:
+		typename = "AuditEntry"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeAuditEntry
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeComputeNode:
+		typename = "ComputeNode"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeComputeNode
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeControlPlaneShare:
+		typename = "ControlPlaneShare"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeControlPlaneShare
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeEntitlement:
+		typename = "Entitlement"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeEntitlement
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeEvent:
+		typename = "Event"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeEvent
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeInstance:
+		typename = "Instance"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeInstance
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeManifest:
+		typename = "Manifest"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeManifest
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeMember:
+		typename = "Member"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeMember
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeNodeTask:
+		typename = "NodeTask"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeNodeTask
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeOperation:
+		typename = "Operation"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeOperation
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeOrphan:
+		typename = "Orphan"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeOrphan
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodePolicyOverlay:
+		typename = "PolicyOverlay"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodePolicyOverlay
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeProject:
+		typename = "Project"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeProject
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeRoleBinding:
+		typename = "RoleBinding"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeRoleBinding
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeRuntimeSecret:
+		typename = "RuntimeSecret"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeRuntimeSecret
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeServiceAccount:
+		typename = "ServiceAccount"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeServiceAccount
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeServiceAccountKey:
+		typename = "ServiceAccountKey"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeServiceAccountKey
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeTenant:
+		typename = "Tenant"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeTenant
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeUser:
+		typename = "User"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeUser
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeWebhook:
+		typename = "Webhook"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeWebhook
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeWebhookDelivery:
+		typename = "WebhookDelivery"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeWebhookDelivery
+		}{typename, v}
+		return json.Marshal(result)
+	case nil:
+		return []byte("null"), nil
+	default:
+		return nil, fmt.Errorf(
+			`unexpected concrete type for GetArtifactDetailNode: "%T"`, v)
+	}
+}
+
+// GetArtifactDetailNodeAdapterRegistration includes the requested fields of the GraphQL type AdapterRegistration.
+// The GraphQL type's documentation follows.
+//
+// An adapter the platform may call: a name, an address, and what it said of itself.
+type GetArtifactDetailNodeAdapterRegistration struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeAdapterRegistration.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeAdapterRegistration) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeAllocation includes the requested fields of the GraphQL type Allocation.
+// The GraphQL type's documentation follows.
+//
+// Capacity that a project rents: a whole node, or GPUs of one. The platform picks the node.
+type GetArtifactDetailNodeAllocation struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeAllocation.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeAllocation) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeApp includes the requested fields of the GraphQL type App.
+// The GraphQL type's documentation follows.
+//
+// An app of the catalog: a name under which manifests are published.
+type GetArtifactDetailNodeApp struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeApp.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeApp) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeArtifact includes the requested fields of the GraphQL type Artifact.
+// The GraphQL type's documentation follows.
+//
+// A digest-pinned artifact in a registry.
+type GetArtifactDetailNodeArtifact struct {
+	Typename *string `json:"__typename"`
+	Artifact `json:"-"`
+	// Where it comes from; null for what was published before there were sources.
+	Source *ArtifactSource `json:"source"`
+	// All it is made of; at most 2,048.
+	Parts []ArtifactPart `json:"parts"`
+	// The manifests that pin it, newest first; at most 50.
+	PinnedBy []Manifest `json:"pinnedBy"`
+	// Its steps from stage to stage, newest first; at most 100.
+	History []Promotion `json:"history"`
+}
+
+// GetTypename returns GetArtifactDetailNodeArtifact.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetTypename() *string { return v.Typename }
+
+// GetSource returns GetArtifactDetailNodeArtifact.Source, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetSource() *ArtifactSource { return v.Source }
+
+// GetParts returns GetArtifactDetailNodeArtifact.Parts, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetParts() []ArtifactPart { return v.Parts }
+
+// GetPinnedBy returns GetArtifactDetailNodeArtifact.PinnedBy, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetPinnedBy() []Manifest { return v.PinnedBy }
+
+// GetHistory returns GetArtifactDetailNodeArtifact.History, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetHistory() []Promotion { return v.History }
+
+// GetId returns GetArtifactDetailNodeArtifact.Id, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetId() string { return v.Artifact.Id }
+
+// GetName returns GetArtifactDetailNodeArtifact.Name, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetName() string { return v.Artifact.Name }
+
+// GetMediaType returns GetArtifactDetailNodeArtifact.MediaType, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetMediaType() string { return v.Artifact.MediaType }
+
+// GetRef returns GetArtifactDetailNodeArtifact.Ref, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetRef() string { return v.Artifact.Ref }
+
+// GetDigest returns GetArtifactDetailNodeArtifact.Digest, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetDigest() string { return v.Artifact.Digest }
+
+// GetSizeBytes returns GetArtifactDetailNodeArtifact.SizeBytes, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetSizeBytes() float64 { return v.Artifact.SizeBytes }
+
+// GetStage returns GetArtifactDetailNodeArtifact.Stage, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetStage() Stage { return v.Artifact.Stage }
+
+// GetEvidence returns GetArtifactDetailNodeArtifact.Evidence, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetEvidence() json.RawMessage { return v.Artifact.Evidence }
+
+// GetKind returns GetArtifactDetailNodeArtifact.Kind, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetKind() ArtifactKind { return v.Artifact.Kind }
+
+// GetTenantId returns GetArtifactDetailNodeArtifact.TenantId, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetTenantId() *string { return v.Artifact.TenantId }
+
+// GetProjectId returns GetArtifactDetailNodeArtifact.ProjectId, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetProjectId() *string { return v.Artifact.ProjectId }
+
+// GetPlatforms returns GetArtifactDetailNodeArtifact.Platforms, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetPlatforms() []string { return v.Artifact.Platforms }
+
+// GetSignature returns GetArtifactDetailNodeArtifact.Signature, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetSignature() SignatureState { return v.Artifact.Signature }
+
+// GetSignedBy returns GetArtifactDetailNodeArtifact.SignedBy, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetSignedBy() *SignerKey { return v.Artifact.SignedBy }
+
+// GetQuarantinedAt returns GetArtifactDetailNodeArtifact.QuarantinedAt, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetQuarantinedAt() *time.Time {
+	return v.Artifact.QuarantinedAt
+}
+
+// GetQuarantineCode returns GetArtifactDetailNodeArtifact.QuarantineCode, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetQuarantineCode() string { return v.Artifact.QuarantineCode }
+
+// GetQuarantineReason returns GetArtifactDetailNodeArtifact.QuarantineReason, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetQuarantineReason() string {
+	return v.Artifact.QuarantineReason
+}
+
+// GetVerifiedAt returns GetArtifactDetailNodeArtifact.VerifiedAt, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetVerifiedAt() *time.Time { return v.Artifact.VerifiedAt }
+
+// GetCreatedAt returns GetArtifactDetailNodeArtifact.CreatedAt, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetCreatedAt() time.Time { return v.Artifact.CreatedAt }
+
+func (v *GetArtifactDetailNodeArtifact) UnmarshalJSON(b []byte) error {
+
+	if string(b) == "null" {
+		return nil
+	}
+
+	var firstPass struct {
+		*GetArtifactDetailNodeArtifact
+		graphql.NoUnmarshalJSON
+	}
+	firstPass.GetArtifactDetailNodeArtifact = v
+
+	err := json.Unmarshal(b, &firstPass)
+	if err != nil {
+		return err
+	}
+
+	err = json.Unmarshal(
+		b, &v.Artifact)
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+type __premarshalGetArtifactDetailNodeArtifact struct {
+	Typename *string `json:"__typename"`
+
+	Source *ArtifactSource `json:"source"`
+
+	Parts []ArtifactPart `json:"parts"`
+
+	PinnedBy []Manifest `json:"pinnedBy"`
+
+	History []Promotion `json:"history"`
+
+	Id string `json:"id"`
+
+	Name string `json:"name"`
+
+	MediaType string `json:"mediaType"`
+
+	Ref string `json:"ref"`
+
+	Digest string `json:"digest"`
+
+	SizeBytes float64 `json:"sizeBytes"`
+
+	Stage Stage `json:"stage"`
+
+	Evidence json.RawMessage `json:"evidence"`
+
+	Kind ArtifactKind `json:"kind"`
+
+	TenantId *string `json:"tenantId"`
+
+	ProjectId *string `json:"projectId"`
+
+	Platforms []string `json:"platforms"`
+
+	Signature SignatureState `json:"signature"`
+
+	SignedBy *SignerKey `json:"signedBy"`
+
+	QuarantinedAt *time.Time `json:"quarantinedAt"`
+
+	QuarantineCode string `json:"quarantineCode"`
+
+	QuarantineReason string `json:"quarantineReason"`
+
+	VerifiedAt *time.Time `json:"verifiedAt"`
+
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+func (v *GetArtifactDetailNodeArtifact) MarshalJSON() ([]byte, error) {
+	premarshaled, err := v.__premarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(premarshaled)
+}
+
+func (v *GetArtifactDetailNodeArtifact) __premarshalJSON() (*__premarshalGetArtifactDetailNodeArtifact, error) {
+	var retval __premarshalGetArtifactDetailNodeArtifact
+
+	retval.Typename = v.Typename
+	retval.Source = v.Source
+	retval.Parts = v.Parts
+	retval.PinnedBy = v.PinnedBy
+	retval.History = v.History
+	retval.Id = v.Artifact.Id
+	retval.Name = v.Artifact.Name
+	retval.MediaType = v.Artifact.MediaType
+	retval.Ref = v.Artifact.Ref
+	retval.Digest = v.Artifact.Digest
+	retval.SizeBytes = v.Artifact.SizeBytes
+	retval.Stage = v.Artifact.Stage
+	retval.Evidence = v.Artifact.Evidence
+	retval.Kind = v.Artifact.Kind
+	retval.TenantId = v.Artifact.TenantId
+	retval.ProjectId = v.Artifact.ProjectId
+	retval.Platforms = v.Artifact.Platforms
+	retval.Signature = v.Artifact.Signature
+	retval.SignedBy = v.Artifact.SignedBy
+	retval.QuarantinedAt = v.Artifact.QuarantinedAt
+	retval.QuarantineCode = v.Artifact.QuarantineCode
+	retval.QuarantineReason = v.Artifact.QuarantineReason
+	retval.VerifiedAt = v.Artifact.VerifiedAt
+	retval.CreatedAt = v.Artifact.CreatedAt
+	return &retval, nil
+}
+
+// GetArtifactDetailNodeArtifactSource includes the requested fields of the GraphQL type ArtifactSource.
+// The GraphQL type's documentation follows.
+//
+// A place that artifacts may come from: the platform's, which all may use, or a tenant's own.
+type GetArtifactDetailNodeArtifactSource struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeArtifactSource.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifactSource) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeAuditEntry includes the requested fields of the GraphQL type AuditEntry.
+// The GraphQL type's documentation follows.
+//
+// A privileged attempt, allowed or denied.
+type GetArtifactDetailNodeAuditEntry struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeAuditEntry.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeAuditEntry) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeComputeNode includes the requested fields of the GraphQL type ComputeNode.
+// The GraphQL type's documentation follows.
+//
+// A machine that an agent has enrolled.
+type GetArtifactDetailNodeComputeNode struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeComputeNode.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeComputeNode) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeControlPlaneShare includes the requested fields of the GraphQL type ControlPlaneShare.
+// The GraphQL type's documentation follows.
+//
+// The offer of a tenant's shared control plane to another of its projects, and what became of it.
+type GetArtifactDetailNodeControlPlaneShare struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeControlPlaneShare.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeControlPlaneShare) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeEntitlement includes the requested fields of the GraphQL type Entitlement.
+// The GraphQL type's documentation follows.
+//
+// A right of a project to launch an app.
+type GetArtifactDetailNodeEntitlement struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeEntitlement.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeEntitlement) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeEvent includes the requested fields of the GraphQL type Event.
+// The GraphQL type's documentation follows.
+//
+// Something that happened to an instance. Its number has no gaps within the instance.
+type GetArtifactDetailNodeEvent struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeEvent.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeEvent) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeInstance includes the requested fields of the GraphQL type Instance.
+// The GraphQL type's documentation follows.
+//
+// A running (or once running) app: a cluster of members in a project's allocations.
+type GetArtifactDetailNodeInstance struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeInstance.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeInstance) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeManifest includes the requested fields of the GraphQL type Manifest.
+// The GraphQL type's documentation follows.
+//
+// A version of an app: what it needs, how it is configured, what it can do. Immutable.
+type GetArtifactDetailNodeManifest struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeManifest.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeManifest) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeMember includes the requested fields of the GraphQL type Member.
+// The GraphQL type's documentation follows.
+//
+// One realised member of a component, bound to a node.
+type GetArtifactDetailNodeMember struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeMember.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeMember) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeNodeTask includes the requested fields of the GraphQL type NodeTask.
+// The GraphQL type's documentation follows.
+//
+// A piece of work for a node's agent, in the sandbox of one member. Idempotent by id, fenced, timed out.
+type GetArtifactDetailNodeNodeTask struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeNodeTask.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeNodeTask) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeOperation includes the requested fields of the GraphQL type Operation.
+// The GraphQL type's documentation follows.
+//
+// A durable piece of work that somebody asked for: one identity, one deadline, one end.
+type GetArtifactDetailNodeOperation struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeOperation.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeOperation) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeOrphan includes the requested fields of the GraphQL type Orphan.
+// The GraphQL type's documentation follows.
+//
+// Something that an operation could not take back. It is tried again until it is gone.
+type GetArtifactDetailNodeOrphan struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeOrphan.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeOrphan) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodePolicyOverlay includes the requested fields of the GraphQL type PolicyOverlay.
+// The GraphQL type's documentation follows.
+//
+// A revision of the policy of the platform, a tenant or a project. docs/guides/policy.md describes the document.
+type GetArtifactDetailNodePolicyOverlay struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodePolicyOverlay.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodePolicyOverlay) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeProject includes the requested fields of the GraphQL type Project.
+// The GraphQL type's documentation follows.
+//
+// A project of a tenant: the place where allocations and instances live.
+type GetArtifactDetailNodeProject struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeProject.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeProject) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeRoleBinding includes the requested fields of the GraphQL type RoleBinding.
+// The GraphQL type's documentation follows.
+//
+// A role given to a subject at a scope: the platform, a tenant or a project.
+type GetArtifactDetailNodeRoleBinding struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeRoleBinding.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeRoleBinding) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeRuntimeSecret includes the requested fields of the GraphQL type RuntimeSecret.
+// The GraphQL type's documentation follows.
+//
+// A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to whom it is bound to.
+type GetArtifactDetailNodeRuntimeSecret struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeRuntimeSecret.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeRuntimeSecret) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeServiceAccount includes the requested fields of the GraphQL type ServiceAccount.
+// The GraphQL type's documentation follows.
+//
+// An automation identity of one project, with an explicit allow-list of permission keys. It never leaves its project.
+type GetArtifactDetailNodeServiceAccount struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeServiceAccount.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeServiceAccount) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeServiceAccountKey includes the requested fields of the GraphQL type ServiceAccountKey.
+// The GraphQL type's documentation follows.
+//
+// A key of a service account. Its secret is shown once, when it is created.
+type GetArtifactDetailNodeServiceAccountKey struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeServiceAccountKey.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeServiceAccountKey) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeTenant includes the requested fields of the GraphQL type Tenant.
+// The GraphQL type's documentation follows.
+//
+// A customer: owns projects, people and everything in them.
+type GetArtifactDetailNodeTenant struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeTenant.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeTenant) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeUser includes the requested fields of the GraphQL type User.
+// The GraphQL type's documentation follows.
+//
+// A person.
+type GetArtifactDetailNodeUser struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeUser.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeUser) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeWebhook includes the requested fields of the GraphQL type Webhook.
+// The GraphQL type's documentation follows.
+//
+// A subscription of a project to its events by HTTP, signed as Standard Webhooks says.
+type GetArtifactDetailNodeWebhook struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeWebhook.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeWebhook) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailNodeWebhookDelivery includes the requested fields of the GraphQL type WebhookDelivery.
+// The GraphQL type's documentation follows.
+//
+// An event on its way to a webhook.
+type GetArtifactDetailNodeWebhookDelivery struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeWebhookDelivery.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeWebhookDelivery) GetTypename() *string { return v.Typename }
+
+// GetArtifactDetailResponse is returned by GetArtifactDetail on success.
+type GetArtifactDetailResponse struct {
+	// Any object by its id; null is never returned for an object that is missing: the error NOT_FOUND is.
+	Node GetArtifactDetailNode `json:"-"`
+}
+
+// GetNode returns GetArtifactDetailResponse.Node, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailResponse) GetNode() GetArtifactDetailNode { return v.Node }
+
+func (v *GetArtifactDetailResponse) UnmarshalJSON(b []byte) error {
+
+	if string(b) == "null" {
+		return nil
+	}
+
+	var firstPass struct {
+		*GetArtifactDetailResponse
+		Node json.RawMessage `json:"node"`
+		graphql.NoUnmarshalJSON
+	}
+	firstPass.GetArtifactDetailResponse = v
+
+	err := json.Unmarshal(b, &firstPass)
+	if err != nil {
+		return err
+	}
+
+	{
+		dst := &v.Node
+		src := firstPass.Node
+		if len(src) != 0 && string(src) != "null" {
+			err = __unmarshalGetArtifactDetailNode(
+				src, dst)
+			if err != nil {
+				return fmt.Errorf(
+					"unable to unmarshal GetArtifactDetailResponse.Node: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+type __premarshalGetArtifactDetailResponse struct {
+	Node json.RawMessage `json:"node"`
+}
+
+func (v *GetArtifactDetailResponse) MarshalJSON() ([]byte, error) {
+	premarshaled, err := v.__premarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(premarshaled)
+}
+
+func (v *GetArtifactDetailResponse) __premarshalJSON() (*__premarshalGetArtifactDetailResponse, error) {
+	var retval __premarshalGetArtifactDetailResponse
+
+	{
+
+		dst := &retval.Node
+		src := v.Node
+		var err error
+		*dst, err = __marshalGetArtifactDetailNode(
+			&src)
+		if err != nil {
+			return nil, fmt.Errorf(
+				"unable to marshal GetArtifactDetailResponse.Node: %w", err)
+		}
+	}
+	return &retval, nil
+}
+
 // GetArtifactResponse is returned by GetArtifact on success.
 type GetArtifactResponse struct {
 	// The artifact of a digest: the given tenant's own if it has one, else the platform's. Key: artifact.read in any scope.
@@ -10685,6 +11629,14 @@ type __GetAppInput struct {
 // GetSlug returns __GetAppInput.Slug, and is useful for accessing the field via an interface.
 func (v *__GetAppInput) GetSlug() string { return v.Slug }
 
+// __GetArtifactDetailInput is used internally by genqlient
+type __GetArtifactDetailInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __GetArtifactDetailInput.Id, and is useful for accessing the field via an interface.
+func (v *__GetArtifactDetailInput) GetId() string { return v.Id }
+
 // __GetArtifactInput is used internally by genqlient
 type __GetArtifactInput struct {
 	Digest   string `json:"digest"`
@@ -14032,6 +14984,150 @@ func GetArtifact(
 	}
 
 	data_ = &GetArtifactResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by GetArtifactDetail.
+const GetArtifactDetail_Operation = `
+query GetArtifactDetail ($id: ID!) {
+	node(id: $id) {
+		__typename
+		... on Artifact {
+			... Artifact
+			source {
+				... ArtifactSource
+			}
+			parts {
+				... ArtifactPart
+			}
+			pinnedBy {
+				... Manifest
+			}
+			history {
+				... Promotion
+			}
+		}
+	}
+}
+fragment Artifact on Artifact {
+	id
+	name
+	mediaType
+	ref
+	digest
+	sizeBytes
+	stage
+	evidence
+	kind
+	tenantId
+	projectId
+	platforms
+	signature
+	signedBy {
+		... SignerKey
+	}
+	quarantinedAt
+	quarantineCode
+	quarantineReason
+	verifiedAt
+	createdAt
+}
+fragment ArtifactSource on ArtifactSource {
+	id
+	tenantId
+	name
+	kind
+	location
+	region
+	signaturePolicy
+	credentialUser
+	credentialAt
+	keys {
+		... SignerKey
+	}
+	disabledAt
+	createdBy
+	createdAt
+}
+fragment ArtifactPart on ArtifactPart {
+	role
+	digest
+	mediaType
+	sizeBytes
+	platform
+	title
+	parent
+}
+fragment Manifest on Manifest {
+	id
+	appSlug
+	version
+	displayName
+	summary
+	stage
+	digest
+	artifactKind
+	canaryPercent
+	canaryHaltedAt
+	canaryHaltReason
+	createdAt
+}
+fragment Promotion on Promotion {
+	id
+	objectId
+	from
+	to
+	canaryPercent
+	reason
+	actor {
+		... Actor
+	}
+	createdAt
+}
+fragment SignerKey on SignerKey {
+	id
+	sourceId
+	name
+	publicKey
+	fingerprint
+	algorithm
+	validFrom
+	validUntil
+	revokedAt
+	revokeReason
+	createdBy
+	createdAt
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+// An artifact with all that it is made of, and what has become of it.
+func GetArtifactDetail(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *GetArtifactDetailResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetArtifactDetail",
+		Query:  GetArtifactDetail_Operation,
+		Variables: &__GetArtifactDetailInput{
+			Id: id,
+		},
+	}
+
+	data_ = &GetArtifactDetailResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
