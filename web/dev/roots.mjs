@@ -1,9 +1,10 @@
 // The stand-in's root fields over its world.
 import { changeMutations, changeQueries } from './changes.mjs';
 import { connection, correlation, id, past } from './kit.mjs';
+import { makeReleases } from './releases.mjs';
 
 const keys = [
-  'allocation.create', 'allocation.read', 'allocation.release', 'audit.read', 'node.read', 'operation.read', 'operation.cancel', 'operation.retry',
+  'allocation.create', 'allocation.read', 'allocation.release', 'audit.read', 'node.read', 'source.read', 'source.manage', 'artifact.read', 'artifact.publish', 'artifact.promote', 'artifact.quarantine', 'manifest.read', 'manifest.publish', 'manifest.promote', 'operation.read', 'operation.cancel', 'operation.retry',
   ...['apps', 'scheduler'].flatMap((family) => ['catalog.read', 'instance.read', 'instance.create', 'instance.delete', 'instance.update', 'node.operate', 'member.add', 'member.remove', 'member.replace', 'member.recover', 'queue.submit', 'queue.read', 'queue.cancel', 'node.read'].map((key) => `${family}.${key}`)),
 ];
 const ended = ['SUCCEEDED', 'FAILED', 'CANCELED'];
@@ -16,6 +17,7 @@ export function makeRoots(world) {
 
 function queries(world, find) {
   const within = (rows, projectId, statuses, field = 'status') => rows.filter((each) => each.projectId === projectId && (statuses == null || statuses.includes(each[field])));
+  const releases = makeReleases(world.apps, world.tenant);
   const has = (text, part) => part == null || text.toLowerCase().includes(part.toLowerCase());
   return {
     viewer: () => ({
@@ -27,6 +29,8 @@ function queries(world, find) {
     allocations: ({ projectId, statuses, ...args }) => connection(within(world.allocations, projectId, statuses), args),
     launchOptions: (args) => launchOptions(world, args),
     ...changeQueries(world, find),
+    ...releases.query,
+    node: ({ id: wanted }) => releases.node(wanted) ?? Promise.reject(world.fault('NOT_FOUND', 'there is no such object')),
     instances: ({ projectId, filter, ...args }) => connection(within(world.instances, projectId, filter?.statuses).filter((each) => has(each.name, filter?.search)), args),
     instance: ({ id: wanted }) => find(world.instances, wanted, 'instance'),
     operation: ({ id: wanted }) => find(world.operations, wanted, 'operation'),

@@ -10,6 +10,7 @@ import { ask, insist, open, readArgs, say } from './harness.mjs';
 import { scenarios } from './scenarios.mjs';
 import { access } from './access.mjs';
 import { changes } from './changes.mjs';
+import { publishing } from './publishing.mjs';
 import * as steps from './steps.mjs';
 
 const args = readArgs();
@@ -92,6 +93,7 @@ async function govern() {
   if (scenario.govern !== true) return;
   const workload = page.url();
   await access(session);
+  await publishing(session, args.app);
   await page.goto(workload);
 }
 

@@ -11,6 +11,7 @@ import './styles/shell.css';
 import './styles/parts.css';
 import './styles/workload.css';
 import './styles/changes.css';
+import './styles/releases.css';
 import { theme } from './theme';
 
 const schemes = localStorageColorSchemeManager({ key: 'gpuaas-color-scheme' }); // the key that public/theme.js reads

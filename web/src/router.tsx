@@ -2,6 +2,7 @@
 import { Outlet, createRootRoute, createRoute, createRouter, redirect } from '@tanstack/react-router';
 import { AccessPage } from './access/AccessPage';
 import { AllocationsPage } from './allocations/AllocationsPage';
+import { ArtifactsPage } from './artifacts/ArtifactsPage';
 import { AuditPage } from './audit/AuditPage';
 import { AppPage } from './catalog/AppPage';
 import { CatalogPage } from './catalog/CatalogPage';
@@ -13,9 +14,13 @@ import { OperationPage } from './operations/OperationPage';
 import { OperationsPage } from './operations/OperationsPage';
 import { OrphansPage } from './orphans/OrphansPage';
 import { PolicyPage } from './policy/PolicyPage';
+import { PublishPage } from './releases/PublishPage';
+import { ReleasePage } from './releases/ReleasePage';
+import { ReleasesPage } from './releases/ReleasesPage';
 import { SharingPage } from './sharing/SharingPage';
 import { Shell } from './shell/Shell';
 import { BrokenPage, MissingPage } from './shell/Fallbacks';
+import { SourcesPage } from './sources/SourcesPage';
 import { WebhooksPage } from './webhooks/WebhooksPage';
 import { WorkloadPage } from './workloads/WorkloadPage';
 import { WorkloadsPage } from './workloads/WorkloadsPage';
@@ -113,6 +118,24 @@ const access = createRoute({
 
 const policy = createRoute({ getParentRoute: () => shell, path: '/policy', component: PolicyPage });
 const sharing = createRoute({ getParentRoute: () => shell, path: '/control-planes', component: SharingPage });
+const releases = createRoute({ getParentRoute: () => shell, path: '/releases', component: ReleasesPage });
+const release = createRoute({
+  getParentRoute: () => shell,
+  path: '/releases/$id',
+  component: function Release() {
+    return <ReleasePage key={release.useParams().id} id={release.useParams().id} />;
+  },
+});
+const publish = createRoute({ getParentRoute: () => shell, path: '/publish', component: PublishPage });
+const artifacts = createRoute({
+  getParentRoute: () => shell,
+  path: '/artifacts',
+  validateSearch: (search: Record<string, unknown>) => texts(search, 'id'),
+  component: function Artifacts() {
+    return <ArtifactsPage id={artifacts.useSearch().id} />;
+  },
+});
+const sources = createRoute({ getParentRoute: () => shell, path: '/sources', component: SourcesPage });
 const webhooks = createRoute({ getParentRoute: () => shell, path: '/webhooks', component: WebhooksPage });
 const audit = createRoute({ getParentRoute: () => shell, path: '/audit', component: AuditPage });
 
@@ -120,7 +143,7 @@ const audit = createRoute({ getParentRoute: () => shell, path: '/audit', compone
 export const router = createRouter({
   routeTree: root.addChildren([
     loginRoute,
-    shell.addChildren([index, catalog, app, launch, allocations, workloads, workload, operations, operation, orphans, nodes, access, policy, sharing, webhooks, audit]),
+    shell.addChildren([index, catalog, app, launch, allocations, workloads, workload, operations, operation, orphans, nodes, access, policy, sharing, webhooks, audit, releases, release, publish, artifacts, sources]),
   ]),
   defaultPreload: false,
   scrollRestoration: true,

@@ -6,11 +6,13 @@ import { useProjectId, useSession } from '../api/session';
 import { AppDetailDocument } from '../generated/graphql';
 import type { AppDetailQuery } from '../generated/graphql';
 import { bytes, shorten } from '../lib/format';
+import { Promises } from '../releases/Promises';
+import { Runbooks } from '../releases/ReleasePage';
 import { Icon } from '../ui/Icons';
 import { Markdown } from '../ui/Markdown';
 import { Notice, ProblemPage } from '../ui/Problem';
 import { Status } from '../ui/Status';
-import { Ago, Card, Copy, DataTable, Empty, Fact, Glyph, Loading, PageHead } from '../ui/parts';
+import { Ago, AppIcon, Card, Copy, DataTable, Empty, Fact, Loading, PageHead } from '../ui/parts';
 import { needsOf } from './needs';
 
 type App = AppDetailQuery['app'];
@@ -34,7 +36,7 @@ function AppView({ app }: { app: App }) {
       <PageHead
         title={app.displayName}
         lede={app.summary}
-        mark={<Glyph slug={app.slug} size={48} />}
+        mark={<AppIcon slug={app.slug} icon={app.icon} size={48} />}
         crumbs={<><Link to="/catalog">Catalog</Link><Icon name="right" size={12} /><span>{app.slug}</span></>}
         actions={<LaunchButton app={app} />}
       />
@@ -72,8 +74,8 @@ function Versions({ app }: { app: App }) {
         <DataTable<Version>
           label="Versions" rows={versions} keyOf={(row) => row.id}
           columns={[
-            { head: 'Version', cell: (row) => <span className="strong">{row.version}</span> },
-            { head: 'Stage', cell: (row) => <Status state={row.stage} /> },
+            { head: 'Version', cell: (row) => <Link to="/releases/$id" params={{ id: row.id }} className="strong">{row.version}</Link> },
+            { head: 'Stage', cell: (row) => <span className="row"><Status state={row.stage} />{row.stage === 'CANARY' && <span className="small faint">{row.canaryHaltedAt === null ? `${row.canaryPercent} % of the projects` : 'halted'}</span>}</span> },
             { head: 'Digest', cell: (row) => <Copy value={row.digest} shown={shorten(row.digest, 15, 4)} what="digest" /> },
             { head: 'Published', cell: (row) => <Ago at={row.createdAt} /> },
           ]}
@@ -104,6 +106,8 @@ function Aside({ active }: { active: Active }) {
           </ul>
         </Card>
       )}
+      <Promises lifecycle={active.lifecycle} />
+      <Runbooks runbooks={active.runbooks} />
       {active.artifacts.length > 0 && (
         <Card title="Artifacts">
           {active.artifacts.map((each) => (

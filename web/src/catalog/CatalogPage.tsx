@@ -10,7 +10,7 @@ import type { CatalogQuery } from '../generated/graphql';
 import { Icon } from '../ui/Icons';
 import { ProblemPage } from '../ui/Problem';
 import { More } from '../ui/Rows';
-import { Empty, Glyph, Loading, PageHead } from '../ui/parts';
+import { AppIcon, Empty, Loading, PageHead } from '../ui/parts';
 import { needsOf } from './needs';
 
 type App = CatalogQuery['apps']['edges'][number]['node'];
@@ -55,10 +55,10 @@ function AppCard({ app }: { app: App }) {
   return (
     <article className="card app-card" data-app={app.slug}>
       <div className="row" style={{ flexWrap: 'nowrap', gap: 12 }}>
-        <Glyph slug={app.slug} />
+        <AppIcon slug={app.slug} icon={app.icon} />
         <div className="grow">
           <h2><Link to="/catalog/$slug" params={{ slug: app.slug }}>{app.displayName}</Link></h2>
-          <span className="small faint">{app.slug}{manifest !== null && ` · ${manifest.version}`}</span>
+          <span className="small faint">{app.slug}{manifest !== null && ` · ${manifest.version}`}{app.canaryManifest !== null && app.canaryManifest.canaryHaltedAt === null && ` · ${app.canaryManifest.version} in canary`}</span>
         </div>
       </div>
       <p>{app.summary}</p>

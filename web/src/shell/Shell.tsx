@@ -77,6 +77,9 @@ function SideContent() {
         <NavLink to="/orphans" icon="orphans" text="Orphans" />
         <NavLink to="/control-planes" icon="nodes" text="Sharing" />
         {can('webhook.read') && <NavLink to="/webhooks" icon="out" text="Webhooks" />}
+        {can('manifest.read') && <><h2>Publishing</h2><NavLink to="/releases" icon="launch" text="Releases" /></>}
+        {can('artifact.read') && <NavLink to="/artifacts" icon="allocations" text="Artifacts" />}
+        {can('source.read') && <NavLink to="/sources" icon="out" text="Sources" />}
         <h2>Control</h2>
         <NavLink to="/access" icon="key" text="Access" />
         {can('policy.read') && <NavLink to="/policy" icon="policy" text="Policy" />}
@@ -88,6 +91,6 @@ function SideContent() {
   );
 }
 
-function NavLink({ to, icon, text }: { to: '/workloads' | '/catalog' | '/allocations' | '/operations' | '/orphans' | '/audit' | '/nodes' | '/access' | '/policy' | '/control-planes' | '/webhooks'; icon: IconName; text: string }) {
+function NavLink({ to, icon, text }: { to: '/workloads' | '/catalog' | '/allocations' | '/operations' | '/orphans' | '/audit' | '/nodes' | '/access' | '/policy' | '/control-planes' | '/webhooks' | '/releases' | '/artifacts' | '/sources'; icon: IconName; text: string }) {
   return <Link to={to} activeOptions={{ includeSearch: false }}><Icon name={icon} />{text}</Link>;
 }

@@ -131,6 +131,12 @@ export function Glyph({ slug, size = 40 }: { slug: string; size?: number }) {
   return <span className="glyph" style={style} aria-hidden="true">{initials.charAt(0).toUpperCase() + initials.slice(1)}</span>;
 }
 
+/** An app's own picture, or its tile when it has none. Its publisher's picture is shown as an image, never as markup. */
+export function AppIcon({ slug, icon, size = 40 }: { slug: string; icon: string; size?: number }) {
+  if (!icon.startsWith('data:image/')) return <Glyph slug={slug} size={size} />;
+  return <img src={icon} alt="" width={size} height={size} style={{ borderRadius: size * 0.24, flex: 'none', objectFit: 'cover' }} />;
+}
+
 /** A row of a table's head and how its cells are drawn. */
 export interface Column<Row> {
   readonly head: string;

@@ -1,0 +1,55 @@
+// A step of trust for a manifest, with what it still lacks.
+import { NumberInput, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { tell } from '../api/hooks';
+import { ChangeDialog } from '../changes/ChangeDialog';
+import { PromoteManifestDocument } from '../generated/graphql';
+import type { ReasonBitsFragment, Stage } from '../generated/graphql';
+import { Notice } from '../ui/Problem';
+import type { Step } from './stages';
+
+/** The manifest that takes the step. */
+export interface Release { readonly id: string; readonly appSlug: string; readonly version: string; readonly stage: Stage }
+
+/** The dialog, open as long as it is mounted. */
+export function PromoteDialog({ release, step, lacks, onClose, onDone }: {
+  release: Release; step: Step; lacks: readonly ReasonBitsFragment[]; onClose: () => void; onDone: () => void;
+}) {
+  const [smoke, setSmoke] = useState('');
+  const [percent, setPercent] = useState<number | string>(10);
+  const staging = release.stage === 'DRAFT';
+  const starting = step.to === 'CANARY';
+  const wrong = new Map<string, string>();
+  if (staging && !smoke.trim().startsWith('ins_')) wrong.set('smokeInstanceId', 'Name the smoke instance: ins_…');
+  const share = Number(percent);
+  if (starting && (percent === '' || !Number.isInteger(share) || share < 1 || share > 100)) wrong.set('canaryPercent', 'Must be 1 to 100.');
+  return (
+    <ChangeDialog
+      onClose={onClose} onDone={onDone}
+      change={{
+        title: `${step.act}: ${release.appSlug} ${release.version}`, act: step.act, danger: step.danger, reasonNeeded: true,
+        fields: ['smokeInstanceId', 'canaryPercent'], wrong, intro: step.means,
+        send: ({ reason }) => tell(PromoteManifestDocument, { input: {
+          manifestId: release.id, to: step.to, reason: reason ?? '', smokeInstanceId: staging ? smoke.trim() : null, canaryPercent: starting ? share : null,
+        } }),
+        form: (errors) => (
+          <div className="stack">
+            {lacks.length > 0 && !step.danger && <Lacks lacks={lacks} />}
+            {staging && <TextInput label="Smoke instance" description="It ran this very version as a smoke launch and was torn down with proof" placeholder="ins_…" required maxLength={40} spellCheck={false} value={smoke} onChange={(event) => setSmoke(event.currentTarget.value)} error={errors.get('smokeInstanceId')} data-autofocus />}
+            {starting && <NumberInput label="Share of the projects" description="A project that is in stays in when the share grows" suffix=" %" min={1} max={100} required value={percent} onChange={setPercent} error={errors.get('canaryPercent')} data-autofocus />}
+          </div>
+        ),
+      }}
+    />
+  );
+}
+
+/** What a manifest lacks for its next stage. */
+export function Lacks({ lacks }: { lacks: readonly ReasonBitsFragment[] }) {
+  return (
+    <Notice tone="warn" icon="info">
+      <b>It lacks something for its next stage.</b>
+      <ul>{lacks.map((reason, at) => <li key={at} className="said">{reason.message} <code>{reason.code}</code></li>)}</ul>
+    </Notice>
+  );
+}

@@ -1,0 +1,33 @@
+// The stages of trust and the steps between them, as the platform's table has them.
+import type { Stage } from '../generated/graphql';
+
+/** The stages in the order of the way through them. */
+export const stages: readonly Stage[] = ['DRAFT', 'STAGED', 'CANARY', 'ACTIVE', 'DEPRECATED', 'RETIRED'];
+
+/** A step to another stage. */
+export interface Step {
+  readonly to: Stage;
+  /** The word on its button. */
+  readonly act: string;
+  /** Whether it takes something away. */
+  readonly danger: boolean;
+  /** What it means, in a sentence. */
+  readonly means: string;
+}
+
+const steps: Readonly<Record<Stage, readonly Step[]>> = {
+  DRAFT: [{ to: 'STAGED', act: 'Stage', danger: false, means: 'It may be rolled out from then on. Lint, smoke launch and reports are looked at again.' }],
+  STAGED: [{ to: 'CANARY', act: 'Start the canary', danger: false, means: 'New launches of some of the projects get it, always of the same ones.' }],
+  CANARY: [
+    { to: 'ACTIVE', act: 'Make it active', danger: false, means: 'Every new launch gets it, and the version that was active is deprecated.' },
+    { to: 'STAGED', act: 'Roll back', danger: true, means: 'No new launch gets it any more. What runs goes on.' },
+  ],
+  ACTIVE: [{ to: 'DEPRECATED', act: 'Deprecate', danger: true, means: 'It takes no new instance. What runs goes on.' }],
+  DEPRECATED: [{ to: 'RETIRED', act: 'Retire', danger: true, means: 'It is gone for good; refused while a live instance uses it.' }],
+  RETIRED: [],
+};
+
+/** The steps that lead on from a stage. */
+export function stepsFrom(stage: Stage): readonly Step[] {
+  return steps[stage];
+}
