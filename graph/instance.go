@@ -111,16 +111,24 @@ func launchInput(in model.LaunchInstanceInput) instance.LaunchInput {
 
 func launchOptions(options *instance.Options) *model.LaunchOptions {
 	out := &model.LaunchOptions{Manifest: options.Manifest, Entitled: options.Entitled, Allocations: []*model.AllocationVerdict{}}
+	for _, one := range options.Versions {
+		out.Versions = append(out.Versions, &model.LaunchVersion{Version: one.Version, Stage: one.Stage, Chosen: one.Chosen, Reasons: reasonRefs(one.Reasons)})
+	}
 	for _, verdict := range options.Allocations {
-		reasons := make([]*instance.Reason, len(verdict.Reasons))
-		for i := range verdict.Reasons {
-			reasons[i] = &verdict.Reasons[i]
-		}
+		reasons := reasonRefs(verdict.Reasons)
 		out.Allocations = append(out.Allocations, &model.AllocationVerdict{
 			Allocation: verdict.Allocation, Compatible: len(reasons) == 0, Reasons: reasons,
 		})
 	}
 	return out
+}
+
+func reasonRefs(list []instance.Reason) []*instance.Reason {
+	refs := make([]*instance.Reason, len(list))
+	for i := range list {
+		refs[i] = &list[i]
+	}
+	return refs
 }
 
 // actionsOf lists what a manifest's app can be asked to do.

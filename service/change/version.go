@@ -28,7 +28,8 @@ func (c *Change) chooseVersion(ctx context.Context, t *tx.Tx) error {
 }
 
 // chooseManifest finds an upgrade's version, held against promotion until the commit. A new version
-// must be ACTIVE; to stay with the present one it must not be retired.
+// must be ACTIVE, or in a canary that has chosen the project; to stay with the present one it must not be
+// retired.
 func (c *Change) chooseManifest(ctx context.Context, t *tx.Tx) error {
 	stored := c.Stored
 	if c.Version != "" && c.Version != stored.Version {
@@ -41,13 +42,13 @@ func (c *Change) chooseManifest(ctx context.Context, t *tx.Tx) error {
 		}
 		stored = found
 	}
-	if err := hold(ctx, t, stored); err != nil {
+	if err := Hold(ctx, t, stored); err != nil {
 		return err
 	}
-	moves := stored.ID != c.Stored.ID
-	if (moves && !stored.Stage.Launchable()) || stored.Stage == lifecycle.StageRetired {
-		return fault.New(fault.FailedPrecondition, "version %s is %s and takes no upgrade", stored.Version, strings.ToLower(string(stored.Stage))).
-			At("input.version")
+	if stays := stored.ID == c.Stored.ID; !stays || stored.Stage == lifecycle.StageRetired {
+		if err := Enter(stored, c.Instance.ProjectID, "upgrade", "input.version"); err != nil {
+			return err
+		}
 	}
 	config := c.Config
 	if config == nil {
@@ -99,13 +100,6 @@ func misconfigured(reasons []fault.Reason) error {
 	return fault.New(fault.ConfigInvalid, "the configuration does not fit the app's schema").With(fault.Prefixed("input", reasons)...)
 }
 
-func hold(ctx context.Context, t *tx.Tx, stored *db.Manifest) error {
-	if err := t.QueryRow(ctx, `SELECT platform.hold_manifest($1)`, stored.ID).Scan(&stored.Stage); err != nil {
-		return fmt.Errorf("hold manifest %s: %w", stored.ID, err)
-	}
-	return nil
-}
-
 // chooseGeneration finds a rollback's target. Left out, it is the one before, or the present one when
 // the newest change of version has failed half-way.
 func (c *Change) chooseGeneration(ctx context.Context, t *tx.Tx) error {
@@ -141,7 +135,7 @@ func (c *Change) leadBack(ctx context.Context, t *tx.Tx, wanted *db.Generation) 
 	if err != nil {
 		return fmt.Errorf("load manifest %s: %w", wanted.ManifestID, err)
 	}
-	if err := hold(ctx, t, stored); err != nil {
+	if err := Hold(ctx, t, stored); err != nil {
 		return err
 	}
 	if stored.Stage == lifecycle.StageRetired {

@@ -22,7 +22,7 @@ import (
 type LaunchInput struct {
 	ProjectID     ids.ID
 	AppSlug       string
-	Version       string // empty for the active one
+	Version       string // empty for the canary that has chosen the project, or else the active one
 	Name          string
 	AllocationIDs []ids.ID
 	Components    []Component // empty for the manifest's defaults
@@ -59,7 +59,8 @@ type made struct{ Instance, Operation ids.ID }
 // when the control plane serves more than the project or is not the tenant's own.
 //
 // Faults: NOT_FOUND (project, app, version, allocation), NOT_ENTITLED, FAILED_PRECONDITION (no
-// launchable version, allocation not ready), CONFLICT (allocation in use, name taken), INCOMPATIBLE,
+// launchable version, with reason NOT_IN_CANARY where a canary has not chosen the project or was halted;
+// allocation not ready), CONFLICT (allocation in use, name taken), INCOMPATIBLE,
 // CONFIG_INVALID with the config's path, LIMIT_EXCEEDED at input.components beyond the project's quota,
 // INVALID_ARGUMENT, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Launch(ctx context.Context, in LaunchInput) (*Started, error) {

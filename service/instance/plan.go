@@ -14,7 +14,6 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dballocation "github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	dbapp "github.com/gpuaas/app-platform/ent/generated/db/app"
-	dbmanifest "github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/capacity"
@@ -85,45 +84,6 @@ func fits(verdict manifest.Verdict) error {
 		}
 	}
 	return verdict.Err()
-}
-
-// findManifest picks the version; it is locked against promotion until the commit.
-func (p *launchPlan) findManifest(ctx context.Context, t *tx.Tx) error {
-	query := t.Manifest.Query().Where(dbmanifest.AppSlug(p.app.Slug))
-	if p.in.Version != "" {
-		query.Where(dbmanifest.Version(p.in.Version))
-	} else {
-		query.Where(dbmanifest.StageEQ(lifecycle.StageActive))
-	}
-	stored, err := query.Only(ctx)
-	switch {
-	case db.IsNotFound(err) && p.in.Version != "":
-		return fault.New(fault.NotFound, "app %q has no version %q", p.app.Slug, p.in.Version).At("input.version")
-	case db.IsNotFound(err):
-		return fault.New(fault.FailedPrecondition, "app %q has no active version", p.app.Slug).At("input.appSlug")
-	case err != nil:
-		return fmt.Errorf("load the manifest: %w", err)
-	}
-	if err := t.QueryRow(ctx, `SELECT platform.hold_manifest($1)`, stored.ID).Scan(&stored.Stage); err != nil {
-		return fmt.Errorf("hold the manifest: %w", err)
-	}
-	if err := p.checkStage(stored); err != nil {
-		return err
-	}
-	p.stored = stored
-	p.manifest, err = manifest.Parse(stored.Document)
-	return err
-}
-
-// checkStage lets ordinary launches have the active version only, and smoke launches whatever is
-// on its way there.
-func (p *launchPlan) checkStage(stored *db.Manifest) error {
-	tested := []lifecycle.Stage{lifecycle.StageDraft, lifecycle.StageStaged, lifecycle.StageCanary, lifecycle.StageActive}
-	if stored.Stage.Launchable() || (p.in.Smoke && slices.Contains(tested, stored.Stage)) {
-		return nil
-	}
-	return fault.New(fault.FailedPrecondition, "version %s is %s and takes no new instance", stored.Version, strings.ToLower(string(stored.Stage))).
-		At("input.version")
 }
 
 // lockAllocations locks them in the order of their ids, as every verb does, and refuses those that

@@ -36,7 +36,7 @@ func (in UpgradeInput) request() *change.Request {
 // upgrade has succeeded; nothing is taken down when it fails. It asks for <family>.instance.update.
 //
 // Faults: those of change.Engine.Accept; NOT_FOUND and FAILED_PRECONDITION at input.version (no such
-// version, not ACTIVE, nothing would change), INCOMPATIBLE, CONFIG_INVALID with the config's path.
+// version, neither ACTIVE nor in a canary that has chosen the project, nothing would change), INCOMPATIBLE, CONFIG_INVALID with the config's path.
 func (s *Service) Upgrade(ctx context.Context, in UpgradeInput) (*Started, error) {
 	return s.accept(ctx, in.request(), nil)
 }

@@ -607,6 +607,14 @@ type ComplexityRoot struct {
 		Allocations func(childComplexity int) int
 		Entitled    func(childComplexity int) int
 		Manifest    func(childComplexity int) int
+		Versions    func(childComplexity int) int
+	}
+
+	LaunchVersion struct {
+		Chosen  func(childComplexity int) int
+		Reasons func(childComplexity int) int
+		Stage   func(childComplexity int) int
+		Version func(childComplexity int) int
 	}
 
 	LintResult struct {
@@ -3667,6 +3675,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.LaunchOptions.Manifest(childComplexity), true
+	case "LaunchOptions.versions":
+		if e.ComplexityRoot.LaunchOptions.Versions == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LaunchOptions.Versions(childComplexity), true
+
+	case "LaunchVersion.chosen":
+		if e.ComplexityRoot.LaunchVersion.Chosen == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LaunchVersion.Chosen(childComplexity), true
+	case "LaunchVersion.reasons":
+		if e.ComplexityRoot.LaunchVersion.Reasons == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LaunchVersion.Reasons(childComplexity), true
+	case "LaunchVersion.stage":
+		if e.ComplexityRoot.LaunchVersion.Stage == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LaunchVersion.Stage(childComplexity), true
+	case "LaunchVersion.version":
+		if e.ComplexityRoot.LaunchVersion.Version == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LaunchVersion.Version(childComplexity), true
 
 	case "LintResult.ok":
 		if e.ComplexityRoot.LintResult.Ok == nil {
@@ -9674,10 +9713,24 @@ type AllocationVerdict {
   reasons: [Reason!]!
 }
 
+"A version of an app, and whether a project may launch it or upgrade to it."
+type LaunchVersion {
+  "The version."
+  version: String!
+  "How far it is trusted."
+  stage: Stage!
+  "Whether a launch that names no version gets it: the canary that has chosen the project, or else the active one."
+  chosen: Boolean!
+  "Why the project may not have it: its stage, with NOT_IN_CANARY for a canary, the entitlement or policy. Empty when it may."
+  reasons: [Reason!]!
+}
+
 "Everything a launch form needs."
 type LaunchOptions {
   "The manifest that would be launched."
   manifest: Manifest!
+  "The app's versions that are not retired: first the one asked for, then the active one and canaries, then the newest; at most 50."
+  versions: [LaunchVersion!]!
   "Whether the project may launch it."
   entitled: Boolean!
   "The project's ready and free allocations with their verdicts, at most 256."
@@ -9700,7 +9753,7 @@ extend type Query {
   "The instances of a project, newest first; those of families the caller may not read are left out. Key: apps.instance.read or scheduler.instance.read on the project."
   instances("The project." projectId: ID!, "Which." filter: InstanceFilter, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): InstanceConnection!
   "What a launch of an app in a project could be made from. Key: <family>.instance.create on the project."
-  launchOptions("The project." projectId: ID!, "The app." appSlug: String!, "The version; left out for the active one." version: String): LaunchOptions!
+  launchOptions("The project." projectId: ID!, "The app." appSlug: String!, "The version; left out for what a launch without a version gets: the canary that has chosen the project, or else the active one." version: String): LaunchOptions!
 }
 
 "How many members of a component are wanted, and where."
@@ -9719,7 +9772,7 @@ input LaunchInstanceInput {
   projectId: ID!
   "The app."
   appSlug: String!
-  "The version; left out for the active one."
+  "The version; left out for the canary that has chosen the project, or else the active one."
   version: String
   "Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens."
   name: String!
@@ -12976,12 +13029,28 @@ func (ec *executionContext) childFields_LaunchOptions(ctx context.Context, field
 	switch field.Name {
 	case "manifest":
 		return ec.fieldContext_LaunchOptions_manifest(ctx, field)
+	case "versions":
+		return ec.fieldContext_LaunchOptions_versions(ctx, field)
 	case "entitled":
 		return ec.fieldContext_LaunchOptions_entitled(ctx, field)
 	case "allocations":
 		return ec.fieldContext_LaunchOptions_allocations(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type LaunchOptions", field.Name)
+}
+
+func (ec *executionContext) childFields_LaunchVersion(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "version":
+		return ec.fieldContext_LaunchVersion_version(ctx, field)
+	case "stage":
+		return ec.fieldContext_LaunchVersion_stage(ctx, field)
+	case "chosen":
+		return ec.fieldContext_LaunchVersion_chosen(ctx, field)
+	case "reasons":
+		return ec.fieldContext_LaunchVersion_reasons(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LaunchVersion", field.Name)
 }
 
 func (ec *executionContext) childFields_LintResult(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

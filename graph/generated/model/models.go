@@ -681,7 +681,7 @@ type LaunchInstanceInput struct {
 	ProjectID ids.ID `json:"projectId"`
 	// The app.
 	AppSlug string `json:"appSlug"`
-	// The version; left out for the active one.
+	// The version; left out for the canary that has chosen the project, or else the active one.
 	Version *string `json:"version,omitempty"`
 	// Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens.
 	Name string `json:"name"`
@@ -717,10 +717,24 @@ type LaunchInstancePayload struct {
 type LaunchOptions struct {
 	// The manifest that would be launched.
 	Manifest *db.Manifest `json:"manifest"`
+	// The app's versions that are not retired: first the one asked for, then the active one and canaries, then the newest; at most 50.
+	Versions []*LaunchVersion `json:"versions"`
 	// Whether the project may launch it.
 	Entitled bool `json:"entitled"`
 	// The project's ready and free allocations with their verdicts, at most 256.
 	Allocations []*AllocationVerdict `json:"allocations"`
+}
+
+// A version of an app, and whether a project may launch it or upgrade to it.
+type LaunchVersion struct {
+	// The version.
+	Version string `json:"version"`
+	// How far it is trusted.
+	Stage lifecycle.Stage `json:"stage"`
+	// Whether a launch that names no version gets it: the canary that has chosen the project, or else the active one.
+	Chosen bool `json:"chosen"`
+	// Why the project may not have it: its stage, with NOT_IN_CANARY for a canary, the entitlement or policy. Empty when it may.
+	Reasons []*fault.Reason `json:"reasons"`
 }
 
 // What lint says of a manifest document.

@@ -369,7 +369,7 @@ export type LaunchInstanceInput = {
   readonly projectId: string;
   /** The app. */
   readonly appSlug: string;
-  /** The version; left out for the active one. */
+  /** The version; left out for the canary that has chosen the project, or else the active one. */
   readonly version?: string | null | undefined;
   /** Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens. */
   readonly name: string;

@@ -133,9 +133,18 @@ func (t *tool) fitApp(ctx context.Context, slug, version string) error {
 	}
 	return t.show(view{json: options, ids: fitting, page: func(p *render.Page) {
 		p.Fields("App", slug, "Version", options.Manifest.Version, "Entitled", firstOf(yes(options.Entitled), "no"))
+		p.Section("Versions")
+		p.Table([]string{"VERSION", "STAGE", "OPEN", "DEFAULT", "WHY NOT"}, versionRows(options.Versions))
 		p.Section("Allocations")
 		p.Table([]string{"ID", "NAME", "FITS", "WHY NOT"}, rows)
 	}})
+}
+
+func versionRows(versions []gql.LaunchVersion) (rows [][]string) {
+	for _, one := range versions {
+		rows = append(rows, []string{one.Version, string(one.Stage), fits(len(one.Reasons) == 0), yes(one.Chosen), reasonText(one.Reasons)})
+	}
+	return rows
 }
 
 func fits(compatible bool) string { return firstOf(yes(compatible), "no") }

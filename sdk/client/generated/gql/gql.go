@@ -5789,7 +5789,7 @@ type LaunchInstanceInput struct {
 	ProjectId string `json:"projectId"`
 	// The app.
 	AppSlug string `json:"appSlug"`
-	// The version; left out for the active one.
+	// The version; left out for the canary that has chosen the project, or else the active one.
 	Version string `json:"version,omitempty"`
 	// Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens.
 	Name string `json:"name"`
@@ -5870,6 +5870,8 @@ type LaunchOptions struct {
 	Manifest ManifestDetail `json:"manifest"`
 	// Whether the project may launch it.
 	Entitled bool `json:"entitled"`
+	// The app's versions that are not retired: first the one asked for, then the active one and canaries, then the newest; at most 50.
+	Versions []LaunchVersion `json:"versions"`
 	// The project's ready and free allocations with their verdicts, at most 256.
 	Allocations []AllocationVerdict `json:"allocations"`
 }
@@ -5880,8 +5882,38 @@ func (v *LaunchOptions) GetManifest() ManifestDetail { return v.Manifest }
 // GetEntitled returns LaunchOptions.Entitled, and is useful for accessing the field via an interface.
 func (v *LaunchOptions) GetEntitled() bool { return v.Entitled }
 
+// GetVersions returns LaunchOptions.Versions, and is useful for accessing the field via an interface.
+func (v *LaunchOptions) GetVersions() []LaunchVersion { return v.Versions }
+
 // GetAllocations returns LaunchOptions.Allocations, and is useful for accessing the field via an interface.
 func (v *LaunchOptions) GetAllocations() []AllocationVerdict { return v.Allocations }
+
+// LaunchVersion includes the GraphQL fields of LaunchVersion requested by the fragment LaunchVersion.
+// The GraphQL type's documentation follows.
+//
+// A version of an app, and whether a project may launch it or upgrade to it.
+type LaunchVersion struct {
+	// The version.
+	Version string `json:"version"`
+	// How far it is trusted.
+	Stage Stage `json:"stage"`
+	// Whether a launch that names no version gets it: the canary that has chosen the project, or else the active one.
+	Chosen bool `json:"chosen"`
+	// Why the project may not have it: its stage, with NOT_IN_CANARY for a canary, the entitlement or policy. Empty when it may.
+	Reasons []Reason `json:"reasons"`
+}
+
+// GetVersion returns LaunchVersion.Version, and is useful for accessing the field via an interface.
+func (v *LaunchVersion) GetVersion() string { return v.Version }
+
+// GetStage returns LaunchVersion.Stage, and is useful for accessing the field via an interface.
+func (v *LaunchVersion) GetStage() Stage { return v.Stage }
+
+// GetChosen returns LaunchVersion.Chosen, and is useful for accessing the field via an interface.
+func (v *LaunchVersion) GetChosen() bool { return v.Chosen }
+
+// GetReasons returns LaunchVersion.Reasons, and is useful for accessing the field via an interface.
+func (v *LaunchVersion) GetReasons() []Reason { return v.Reasons }
 
 // LintManifestResponse is returned by LintManifest on success.
 type LintManifestResponse struct {
@@ -15542,6 +15574,9 @@ query GetLaunchOptions ($projectId: ID!, $appSlug: String!, $version: String) {
 			... ManifestDetail
 		}
 		entitled
+		versions {
+			... LaunchVersion
+		}
 		allocations {
 			... AllocationVerdict
 		}
@@ -15568,6 +15603,14 @@ fragment ManifestDetail on Manifest {
 	}
 	evidence
 	createdAt
+}
+fragment LaunchVersion on LaunchVersion {
+	version
+	stage
+	chosen
+	reasons {
+		... Reason
+	}
 }
 fragment AllocationVerdict on AllocationVerdict {
 	allocation {
@@ -15616,6 +15659,11 @@ fragment Artifact on Artifact {
 	verifiedAt
 	createdAt
 }
+fragment Reason on Reason {
+	code
+	message
+	path
+}
 fragment Allocation on Allocation {
 	id
 	projectId
@@ -15637,11 +15685,6 @@ fragment Allocation on Allocation {
 	integrationMetadata
 	createdAt
 	releasedAt
-}
-fragment Reason on Reason {
-	code
-	message
-	path
 }
 fragment SignerKey on SignerKey {
 	id
