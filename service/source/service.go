@@ -3,13 +3,126 @@
 package source
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/overlay"
+	"github.com/gpuaas/app-platform/service/rows"
 )
+
+// maxSources bounds the sources of one owner.
+const maxSources = 200
 
 // Service holds the verbs.
 type Service struct {
 	DB *tx.DB
 	// Vault keeps the credentials.
 	Vault *custody.Vault
+	// Allow is the operator's word on a source's address; nil allows every address. A host name is judged when it is
+	// dialled. DIAL_REFUSED from it reaches the caller.
+	Allow func(address *url.URL) error
+}
+
+// columns are what scan reads; the credential is not among them, and the login roles of callers could not read it.
+const columns = `artifact_source.id, artifact_source.tenant_id, artifact_source.name, artifact_source.kind, artifact_source.location, artifact_source.region,
+	artifact_source.signature_policy, artifact_source.credential_user, artifact_source.keeper, artifact_source.credential_at, artifact_source.disabled_at,
+	artifact_source.created_by, artifact_source.created_at`
+
+func scan(row pgx.CollectableRow) (*db.ArtifactSource, error) {
+	x := &db.ArtifactSource{}
+	return x, row.Scan((*string)(&x.ID), &x.TenantID, &x.Name, (*string)(&x.Kind), &x.Location, &x.Region, (*string)(&x.SignaturePolicy),
+		&x.CredentialUser, &x.Keeper, &x.CredentialAt, &x.DisabledAt, &x.CreatedBy, &x.CreatedAt)
+}
+
+const keyColumns = `signer_key.id, signer_key.source_id, signer_key.tenant_id, signer_key.name, signer_key.public_key, signer_key.fingerprint,
+	signer_key.algorithm, signer_key.valid_from, signer_key.valid_until, signer_key.revoked_at, signer_key.revoke_reason, signer_key.created_by, signer_key.created_at`
+
+func scanKey(row pgx.CollectableRow) (*db.SignerKey, error) {
+	x := &db.SignerKey{}
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.SourceID), &x.TenantID, &x.Name, &x.PublicKey, &x.Fingerprint, &x.Algorithm,
+		&x.ValidFrom, &x.ValidUntil, &x.RevokedAt, &x.RevokeReason, &x.CreatedBy, &x.CreatedAt)
+}
+
+// one reads at most one row; nil when there is none.
+func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T, error), query string, args ...any) (*T, error) {
+	found, err := t.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	row, err := pgx.CollectExactlyOneRow(found, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return row, err
+}
+
+// owner is where the keys of a source are asked for: its tenant, or the platform.
+func owner(tenantID *ids.ID) authz.Object { return authz.Object{TenantID: rows.Value(tenantID)} }
+
+// locked loads a source for change and asks for source.manage. It is asked for before the lock, which whoever only reads
+// a source cannot take. NOT_FOUND when it is missing or hidden.
+func locked(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.ArtifactSource, error) {
+	found, err := one(ctx, t, scan, `SELECT `+columns+` FROM artifact_source WHERE id = $1`, id)
+	if err != nil {
+		return nil, fmt.Errorf("load source %s: %w", id, err)
+	}
+	if found == nil {
+		return nil, audit.Missing(t, action, authz.SourceManage, id)
+	}
+	if err := audit.Require(t, action, authz.SourceManage, owner(found.TenantID), id); err != nil {
+		return nil, err
+	}
+	found, err = one(ctx, t, scan, `SELECT `+columns+` FROM artifact_source WHERE id = $1 FOR UPDATE`, id)
+	if err != nil {
+		return nil, fmt.Errorf("lock source %s: %w", id, err)
+	}
+	if found == nil {
+		return nil, audit.Missing(t, action, authz.SourceManage, id)
+	}
+	return found, nil
+}
+
+// permitted asks policy for what a source covers, of its tenant's level and the platform's, or of the platform's alone.
+func permitted(ctx context.Context, t *tx.Tx, action string, tenantID *ids.ID, id ids.ID, location, path string) error {
+	rules, err := overlay.Load(ctx, t, rows.Value(tenantID), "")
+	if err != nil {
+		return err
+	}
+	return audit.Refused(t, action, authz.SourceManage, owner(tenantID), id, rules.Location(location, path))
+}
+
+// taken is the fault of a name or a location that another source of the same owner has; any other error stays.
+func taken(err error, at string) error {
+	for _, of := range []string{"platform", "tenant"} {
+		if tx.Violates(err, "artifact_source_"+of+"_name") {
+			return fault.New(fault.Conflict, "another source has this name").At("input.name").Retry(false)
+		}
+		if tx.Violates(err, "artifact_source_"+of+"_location") {
+			return fault.New(fault.Conflict, "another source that is switched on has this location").At(at).Retry(false)
+		}
+	}
+	return err
+}
+
+// trail is what the audit keeps of a source.
+func trail(row *db.ArtifactSource) map[string]any {
+	return map[string]any{"name": row.Name, "kind": row.Kind, "location": row.Location, "region": row.Region, "signaturePolicy": row.SignaturePolicy,
+		"credentialUser": row.CredentialUser, "credentialAt": row.CredentialAt, "disabledAt": row.DisabledAt}
+}
+
+// keyTrail is what the audit keeps of a key.
+func keyTrail(row *db.SignerKey) map[string]any {
+	return map[string]any{"source": row.SourceID, "name": row.Name, "fingerprint": row.Fingerprint, "algorithm": row.Algorithm,
+		"validFrom": row.ValidFrom, "validUntil": row.ValidUntil, "revokedAt": row.RevokedAt}
 }

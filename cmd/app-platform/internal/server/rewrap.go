@@ -27,6 +27,7 @@ var inCustody = []struct {
 }{
 	{"runtime_secret", []string{"sealed", "previous"}, "keeper"},
 	{"webhook", []string{"secret", "previous_secret"}, ""},
+	{"artifact_source", []string{"credential"}, "keeper"},
 }
 
 // RewrapConfig says which keeper takes over.

@@ -1,0 +1,109 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/custody"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/origin"
+)
+
+// Bounds of a credential, in characters.
+const (
+	maxUser   = 200
+	maxSecret = 4_096
+)
+
+// CredentialInput is a source's credential; both empty takes it away.
+type CredentialInput struct {
+	SourceID     ids.ID
+	User, Secret string
+	Reason       string
+}
+
+func (in CredentialInput) check() error {
+	var input check.Input
+	if in.User != "" || in.Secret != "" {
+		input.Text("input.user", in.User, 1, maxUser)
+		if strings.Contains(in.User, ":") {
+			input.Bad("input.user", "must not hold a colon")
+		}
+		// A key file of several lines is a secret too.
+		if n := utf8.RuneCountInString(in.Secret); n < 1 || n > maxSecret || !utf8.ValidString(in.Secret) || strings.ContainsRune(in.Secret, 0) {
+			input.Bad("input.secret", "1 to %d characters", maxSecret)
+		}
+	}
+	input.Reason("input.reason", in.Reason)
+	return input.Err()
+}
+
+// errUnprepared leaves a transaction to ask the keeper for a key.
+var errUnprepared = errors.New("the keeper has to be asked first")
+
+// SetCredential sets a credential in the place of the one before, or takes it away. It goes into custody and is never
+// shown. Key: source.manage on the source's tenant, or on the platform.
+//
+// The keeper of secrets is asked between two transactions, as it may be slow: the first finds out whether the caller may.
+// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, UNAVAILABLE when the keeper does not answer.
+func (s *Service) SetCredential(ctx context.Context, in CredentialInput) (out *db.ArtifactSource, err error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	set := func(fresh *custody.Fresh) error {
+		return s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+			out, err = setCredential(ctx, t, in, fresh)
+			return err
+		})
+	}
+	err = set(nil)
+	if errors.Is(err, errUnprepared) {
+		fresh, failed := s.Vault.Prepare(ctx)
+		if failed != nil {
+			return nil, fault.New(fault.Unavailable, "the keeper of secrets does not answer as it should; try again").Because(failed)
+		}
+		err = set(fresh)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func setCredential(ctx context.Context, t *tx.Tx, in CredentialInput, fresh *custody.Fresh) (*db.ArtifactSource, error) {
+	const action = "setSourceCredential"
+	before, err := locked(ctx, t, action, in.SourceID)
+	if err != nil {
+		return nil, err
+	}
+	var sealed []byte
+	var keeper string
+	at := &t.Now
+	switch {
+	case in.Secret == "":
+		at = nil
+	case fresh == nil:
+		return nil, errUnprepared
+	default:
+		keeper = fresh.Keeper()
+		if sealed, err = fresh.Seal([]byte(in.Secret), origin.Associated(before.ID)); err != nil {
+			return nil, err
+		}
+	}
+	after, err := one(ctx, t, scan, `UPDATE artifact_source SET credential_user = $2, credential = $3, keeper = $4, credential_at = $5 WHERE id = $1
+		RETURNING `+columns, before.ID, in.User, sealed, keeper, at)
+	if err != nil {
+		return nil, fmt.Errorf("set the credential of %s: %w", before.ID, err)
+	}
+	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage, Object: owner(before.TenantID), ObjectID: before.ID,
+		Before: trail(before), After: trail(after), Reason: in.Reason})
+}
