@@ -11,11 +11,12 @@ CREATE FUNCTION platform.canary_until(m manifest) RETURNS timestamptz LANGUAGE s
 $$;
 -- +goose StatementEnd
 
--- The version that a canary is held against: the one that is active, or was when the canary ended. Null for none.
+-- The version that a canary is held against: the one that is active, or was when the canary ended, by its first step from then
+-- on. Null for none.
 -- +goose StatementBegin
 CREATE FUNCTION platform.canary_beside(m manifest) RETURNS text LANGUAGE sql STABLE SET search_path = public, pg_temp AS $$
   SELECT b.id FROM manifest b WHERE b.app_slug = m.app_slug AND b.id <> m.id AND CASE WHEN platform.canary_until(m) IS NULL THEN b.stage
-      ELSE coalesce((SELECT p.to_stage FROM promotion p WHERE p.object_id = b.id AND p.created_at < platform.canary_until(m) ORDER BY p.id DESC LIMIT 1), b.stage)
+      ELSE coalesce((SELECT p.from_stage FROM promotion p WHERE p.object_id = b.id AND p.created_at >= platform.canary_until(m) ORDER BY p.id LIMIT 1), b.stage)
     END = 'ACTIVE' ORDER BY b.id DESC LIMIT 1
 $$;
 -- +goose StatementEnd
