@@ -22,7 +22,7 @@ func (t *tool) adminCommand() *cobra.Command {
 		group("key", "Keys of service accounts", t.keyCreate(), t.keyRotate(), t.keyRevoke()),
 		t.grantCommand(), t.revokeCommand(), t.entitleCommand(), t.unentitleCommand(),
 		group("app", "Apps of the catalog", t.appCreate()),
-		group("artifact", "Digest-pinned artifacts", t.artifactList(), t.artifactPublish(), t.artifactPromote()),
+		group("artifact", "Digest-pinned artifacts", t.artifactList(), t.artifactPublish(true), t.artifactPromote()),
 		group("manifest", "Versions of apps", t.manifestLint(), t.manifestPublish(), t.manifestPromote()),
 		group("adapter", "Adapters that the platform may call", t.adapterList(), t.adapterRegister()),
 		group("node", "Nodes", t.nodeEnrol()),

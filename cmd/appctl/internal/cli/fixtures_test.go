@@ -143,6 +143,7 @@ func addFixtures(s *clienttest.Server) {
 	addPolicyFixtures(s)
 	addWhyFixtures(s)
 	addShareFixtures(s)
+	addDeliveryFixtures(s)
 	s.HandleStream("operationProgress", progressTo("SUCCEEDED"))
 	s.HandleStream("instanceTimeline", func(_ clienttest.Call, emit func(any) error) error {
 		_ = emit(event(1, "apps.instance.requested"))
@@ -178,7 +179,8 @@ func addAdminFixtures(s *clienttest.Server) {
 	}
 	artifact := object{
 		"id": "art_1", "name": "controller", "ref": "registry/hello@sha256:abc", "digest": "sha256:abc", "sizeBytes": 123456789, "stage": "STAGED",
-		"evidence": object{"lint": "ok"},
+		"evidence": object{"lint": "ok"}, "kind": "IMAGE", "platforms": []string{"linux/amd64"}, "signature": "VERIFIED", "verifiedAt": at,
+		"signedBy": object{"id": "sgk_1", "name": "release key"},
 	}
 	adapter := object{"id": "adp_1", "name": "hello", "url": "http://hello:8080", "lastSeenAt": at}
 	entitlement := object{"id": "etl_1", "projectId": "prj_1", "appSlug": "hello", "grantedBy": "Ada", "createdAt": at}

@@ -49,6 +49,13 @@ func TestAnswers(t *testing.T) {
 		"admin role list", "admin role bindings", "admin role permissions",
 		"admin service-account update sa_1 --object ins_1 --max-risk write --operations-per-hour 5", "admin service-account delete sa_1",
 		"admin key rotate key_3 --overlap 1h",
+		"artifact list --quarantined", "artifact show art_1", "artifact show sha256:abc",
+		"artifact publish registry/hello:1.2.0 --digest sha256:abc --project prj_1",
+		"artifact verify art_1", "artifact quarantine art_1 --reason leaked", "artifact release art_1 --reason checked",
+		"promote artifact sha256:abc --to staged --reason checked", "promote manifest hello@1.2.0 --to canary --percent 20 --reason careful",
+		"manifest lint testdata/manifest.json", "manifest publish testdata/manifest.json", "manifest list --app hello --stage active",
+		"manifest show hello@1.2.0", "manifest smoke hello@1.2.0 --name smoke-1 --gpus 2", "evidence submit man_1 testdata/manifest.json --kind tenancy",
+		"canary report hello@1.2.0", "canary percent man_1 50 --reason grows",
 		"projects quota", "projects quota --max-members 8 --max-gpus none --reason agreed",
 	} {
 		args := strings.Fields(line)
