@@ -1,0 +1,141 @@
+package oci
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// component is the only kind of member: what is launched n times.
+const component = "replica"
+
+// App returns what runs every launchable app that is published for this adapter. The manifest of the reference app gives
+// the bounds and the actions that others may declare too.
+func App(manifest []byte) (adapter.App, error) {
+	app, err := adapter.FromManifest(manifest, map[string]adapter.ActionFunc{"logs.read": readLogs, "container.restart": restart})
+	app.Slug = adapter.AnyApp
+	app.ConfigSchema = json.RawMessage(`{"type":"object"}`) // each manifest has its own, which the platform holds it against
+	app.Operations = map[adapter.Kind]adapter.OperationFunc{
+		adapter.InstanceCreate:       create,
+		adapter.InstanceUpgrade:      change,
+		adapter.InstanceRollback:     change,
+		adapter.InstanceDecommission: decommission,
+		adapter.MembersAdd:           add,
+		adapter.MemberDrain:          drain,
+		adapter.MemberUncordon:       uncordon,
+		adapter.MemberRemove:         remove,
+		adapter.MemberReplace:        replace,
+		adapter.MemberRecover:        recoverMembers,
+	}
+	bounds := app.Components
+	app.Check = func(_ context.Context, d adapter.Dispatch) error { return check(bounds, d) }
+	app.Plan = plan
+	app.Observe = observe
+	return app, err
+}
+
+// starts are the operations that start containers from the manifest.
+var starts = []adapter.Kind{
+	adapter.InstanceCreate, adapter.InstanceUpgrade, adapter.InstanceRollback, adapter.MembersAdd, adapter.MemberReplace, adapter.MemberRecover,
+}
+
+// check refuses what could not run or could not survive, before anything is done.
+func check(bounds []adapter.Component, d adapter.Dispatch) error {
+	for i, member := range d.Members {
+		if member.ComponentKey != component {
+			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members[%d].componentKey", i), "a launched app has no component %q", member.ComponentKey)
+		}
+	}
+	if d.Kind != adapter.InstanceDecommission {
+		if err := checkCounts(bounds, d.Instance.Components); err != nil {
+			return err
+		}
+	}
+	if err := checkChange(d); err != nil || !slices.Contains(starts, d.Kind) {
+		return err
+	}
+	profile, err := profileOf(d.Instance)
+	if err != nil {
+		return err
+	}
+	for i, member := range d.Members {
+		if member.Node.GPUs < profile.Resources.GPUs {
+			return adapter.Reject("GPUS_MISSING", fmt.Sprintf("members[%d].node.gpus", i), "%d GPUs are %d fewer than the %d that a container needs",
+				member.Node.GPUs, profile.Resources.GPUs-member.Node.GPUs, profile.Resources.GPUs)
+		}
+	}
+	return nil
+}
+
+// checkCounts holds the counts after the change against the bounds.
+func checkCounts(bounds []adapter.Component, counts []adapter.ComponentCount) error {
+	for i, count := range counts {
+		path := fmt.Sprintf("instance.components[%d]", i)
+		at := slices.IndexFunc(bounds, func(c adapter.Component) bool { return c.Key == count.Key })
+		switch {
+		case at < 0:
+			return adapter.Reject("UNKNOWN_COMPONENT", path+".key", "a launched app has no component %q", count.Key)
+		case count.Count < bounds[at].Min:
+			return adapter.Reject("BELOW_MINIMUM", path+".count", "%d replicas would be left, and %d are needed", count.Count, bounds[at].Min)
+		case count.Count > bounds[at].Max:
+			return adapter.Reject("ABOVE_MAXIMUM", path+".count", "%d replicas are more than %d", count.Count, bounds[at].Max)
+		}
+	}
+	return nil
+}
+
+// checkChange holds targets and change against each other. A plan has no operation yet, nor who is still to come.
+func checkChange(d adapter.Dispatch) error {
+	planned := d.OperationID == ""
+	if strings.HasPrefix(string(d.Kind), "member") && len(d.Targets) == 0 && !planned {
+		return adapter.Reject("TARGET_MISSING", "targets", "%s needs a member", d.Kind)
+	}
+	switch d.Kind {
+	case adapter.InstanceUpgrade, adapter.InstanceRollback:
+		var to adapter.VersionChange
+		if err := decode(d.Change, &to); err != nil {
+			return err
+		}
+		if to.To.Version != d.Instance.Version {
+			return adapter.Reject("VERSION_MISMATCH", "change.to.version", "is %q, but the instance is of version %q", to.To.Version, d.Instance.Version)
+		}
+	case adapter.MemberReplace:
+		var by adapter.ReplaceChange
+		if err := decode(d.Change, &by); err != nil {
+			return err
+		}
+		if !planned && !slices.ContainsFunc(d.Members, func(m adapter.Member) bool { return m.ID == by.ReplacementID }) {
+			return adapter.Reject("REPLACEMENT_UNKNOWN", "change.replacementId", "is not one of members")
+		}
+	}
+	return nil
+}
+
+func decode(raw json.RawMessage, out any) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(raw, out); err != nil {
+		return adapter.Reject("CHANGE_INVALID", "change", "cannot be read: %v", err)
+	}
+	return nil
+}
+
+func name(member adapter.Member) string { return fmt.Sprintf("%s-%d", component, member.Index) }
+
+func names(members []adapter.Member) string {
+	var list []string
+	for _, member := range members {
+		list = append(list, name(member))
+	}
+	return strings.Join(list, ", ")
+}
+
+// settled leaves out members that have failed: they get what is new when they are recovered.
+func settled(members []adapter.Member) []adapter.Member {
+	return slices.DeleteFunc(slices.Clone(members), func(m adapter.Member) bool { return m.Status == string(adapter.MemberFailed) })
+}

@@ -1,0 +1,23 @@
+// Command oci-launch-controller is the adapter of launchable apps: images that run as they are, one container per member,
+// as the runtime profile of their manifest says. Whoever publishes a manifest with artifactKind "launchable" and this
+// adapter has an app, without a program of their own. Its manifest.json is the reference app, a small web notebook.
+package main
+
+import (
+	_ "embed"
+	"os"
+
+	"github.com/gpuaas/app-platform/cmd/oci-launch-controller/internal/oci"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adapter/controller"
+)
+
+//go:embed manifest.json
+var manifest []byte
+
+func main() {
+	os.Exit(controller.Main(controller.Spec{
+		Name: "oci-launch", Manifest: manifest,
+		App: func(string) (adapter.App, error) { return oci.App(manifest) },
+	}))
+}
