@@ -89,6 +89,7 @@ func command() *cobra.Command {
 	flags.StringVar(&options.Region, "region", "", "region of the node")
 	flags.StringVar(&options.SKU, "sku", "", "what the node is sold as")
 	flags.StringToStringVar(&options.Labels, "label", nil, "free label, key=value; may be repeated")
+	flags.Int64Var(&options.CacheBytes, "cache-bytes", agent.DefaultCacheBytes, "how much of artifacts the node keeps in the state directory, in bytes")
 	flags.BoolVar(&options.ForceProcess, "no-namespaces", false, "keep members as plain processes even as root")
 	flags.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return cmd

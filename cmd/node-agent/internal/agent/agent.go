@@ -15,7 +15,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/content"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/fetch"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/seal"
@@ -30,6 +33,10 @@ const (
 	steadyStream = 10 * time.Second
 	// rereadDelay is how long the agent waits before it asks for all tasks again because it could not take one.
 	rereadDelay = 5 * time.Second
+	// DefaultCacheBytes is how much of artifacts a node keeps, in bytes, unless it is told otherwise.
+	DefaultCacheBytes = 20 << 30
+	// cacheDir holds what is kept of artifacts, in the state directory.
+	cacheDir = "cache"
 )
 
 // Options are what an agent is started with.
@@ -54,6 +61,8 @@ type Options struct {
 	// ForceProcess asks for members without namespaces.
 	ForceProcess bool
 	Version      string
+	// CacheBytes bounds what is kept of artifacts on the node's disk; 0 is DefaultCacheBytes.
+	CacheBytes int64
 	// Transport reaches the platform; nil is the default.
 	Transport http.RoundTripper
 }
@@ -67,6 +76,7 @@ type Agent struct {
 	key         *seal.Key
 	sandboxes   *sandbox.Manager
 	journal     *journal.Journal
+	cache       *content.Cache
 	inventory   gql.NodeInventoryInput
 	bootID      string
 	credentials *credentials
@@ -104,6 +114,8 @@ func (o Options) check() error {
 		return errors.New("name: must be given")
 	case o.Address == "":
 		return errors.New("address: must be given")
+	case o.CacheBytes < 0:
+		return fmt.Errorf("cache-bytes: %d is negative", o.CacheBytes)
 	case o.GPUs > 64:
 		return fmt.Errorf("gpus: %d is more than 64", o.GPUs)
 	}
@@ -132,6 +144,13 @@ func (a *Agent) open(ctx context.Context) error {
 		return err
 	}
 	a.inventory = a.options.inventory(a.sandboxes.Isolation())
+	limit := a.options.CacheBytes
+	if limit == 0 {
+		limit = DefaultCacheBytes
+	}
+	if a.cache, err = content.Open(filepath.Join(a.options.StateDir, cacheDir), limit); err != nil {
+		return err
+	}
 	var damaged int
 	if a.journal, damaged, err = journal.Open(a.options.StateDir, a.now); err != nil {
 		return err
@@ -198,6 +217,7 @@ func (a *Agent) work(ctx context.Context) error {
 func (a *Agent) executor() *task.Executor {
 	return &task.Executor{
 		Sandboxes: a.sandboxes, Key: a.key, Started: a.journal.Started, Redeem: a.redeem,
+		Artifacts:   fetch.New(a.cache, a.openDelivery, a.options.Transport, a.log),
 		NodeAddress: a.options.Address, Log: a.log,
 	}
 }
@@ -240,7 +260,7 @@ func (a *Agent) beat(ctx context.Context) error {
 
 // keepStreaming reads tasks, and after every break connects again, which brings all that are open.
 func (a *Agent) keepStreaming(ctx context.Context, desk *desk) error {
-	retry := newBackoff(maxBackoff)
+	retry := pace.New(maxBackoff)
 	for {
 		opened := time.Now()
 		err := a.stream(ctx, desk)
@@ -249,9 +269,9 @@ func (a *Agent) keepStreaming(ctx context.Context, desk *desk) error {
 		}
 		a.log.WarnContext(ctx, "task stream will be opened again", "error", err)
 		if time.Since(opened) > steadyStream {
-			retry.reset()
+			retry.Reset()
 		}
-		if err := pauseOr(ctx, retry.step(), a.credentials.renewed); err != nil {
+		if err := pace.PauseOr(ctx, retry.Step(), a.credentials.renewed); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
@@ -71,7 +72,7 @@ func (a *Agent) enrol(ctx context.Context, token string) (credentialState, error
 		Name: a.options.Name, Address: a.options.Address, SealingKey: a.key.Public(),
 		AgentVersion: a.options.Version, BootId: a.bootID, Inventory: a.inventory,
 	}
-	retry := newBackoff(maxBackoff)
+	retry := pace.New(maxBackoff)
 	for {
 		enrolled, err := a.client.Enrol(ctx, token, input)
 		if err == nil {
@@ -85,7 +86,7 @@ func (a *Agent) enrol(ctx context.Context, token string) (credentialState, error
 			return credentialState{}, fmt.Errorf("enrol the node: %w", err)
 		}
 		a.log.WarnContext(ctx, "enrolment will be tried again", "error", err)
-		if err := retry.wait(ctx); err != nil {
+		if err := retry.Wait(ctx); err != nil {
 			return credentialState{}, err
 		}
 	}
@@ -107,16 +108,16 @@ func (a *Agent) enrolAgain(ctx context.Context) error {
 	if err != nil && ctx.Err() == nil {
 		a.log.ErrorContext(ctx, "node not enrolled again", "error", err)
 	}
-	return pause(ctx, credentialCheck)
+	return pace.Pause(ctx, credentialCheck)
 }
 
 // keepCredential rotates the credential whenever half of its life is over, and enrols again when it
 // is refused and a new token was laid down.
 func (a *Agent) keepCredential(ctx context.Context) error {
-	retry := newBackoff(time.Minute)
+	retry := pace.New(time.Minute)
 	for {
 		due := max(a.credentials.rotateIn(a.now()), 0)
-		if err := pauseOr(ctx, min(due, credentialCheck), a.credentials.lockedOut); err != nil {
+		if err := pace.PauseOr(ctx, min(due, credentialCheck), a.credentials.lockedOut); err != nil {
 			return err
 		}
 		if a.credentials.locked() {
@@ -130,12 +131,12 @@ func (a *Agent) keepCredential(ctx context.Context) error {
 		}
 		if err := a.rotate(ctx); err != nil {
 			a.log.WarnContext(ctx, "node credential not rotated; will be tried again", "error", err)
-			if err := retry.wait(ctx); err != nil {
+			if err := retry.Wait(ctx); err != nil {
 				return err
 			}
 			continue
 		}
-		retry.reset()
+		retry.Reset()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
@@ -83,23 +84,23 @@ func (p *pump) take(piece wire.Output) {
 
 // run sends until ctx ends. Failures are retried with what came meanwhile; a refusal ends it.
 func (p *pump) run(ctx context.Context) {
-	retry := newBackoff(maxBackoff)
+	retry := pace.New(maxBackoff)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-p.wake:
 		}
-		if pause(ctx, flushEvery) != nil {
+		if pace.Pause(ctx, flushEvery) != nil {
 			return
 		}
 		for {
 			err := p.flush(ctx)
 			if err == nil {
-				retry.reset()
+				retry.Reset()
 				break
 			}
-			if platform.Permanent(err) || retry.wait(ctx) != nil {
+			if platform.Permanent(err) || retry.Wait(ctx) != nil {
 				return
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
@@ -49,13 +50,17 @@ func (r *reporter) append(ctx context.Context, piece gql.AppendNodeTaskOutputInp
 	return r.client.Append(ctx, r.who, piece)
 }
 
-// running tells that a task has begun.
-func (r *reporter) running(ctx context.Context, work task.Task) {
+// running tells that a task has begun, and how far it is when that is given.
+func (r *reporter) running(ctx context.Context, work task.Task, far *gql.ReportNodeTaskInput) {
 	ctx, cancel := context.WithTimeout(ctx, runningPatience)
 	defer cancel()
-	err := r.client.Report(ctx, r.who, gql.ReportNodeTaskInput{TaskId: work.ID, Fence: int(work.Fence), State: gql.NodeTaskStateRunning})
-	if err != nil {
-		r.log.Debug("start of the task not reported", "task", work.ID, "error", err)
+	report := gql.ReportNodeTaskInput{}
+	if far != nil {
+		report = *far
+	}
+	report.TaskId, report.Fence, report.State = work.ID, int(work.Fence), gql.NodeTaskStateRunning
+	if err := r.client.Report(ctx, r.who, report); err != nil {
+		r.log.Debug("how the task goes not reported", "task", work.ID, "error", err)
 	}
 }
 
@@ -75,7 +80,7 @@ func (r *reporter) add(entry journal.Entry, output *pump) {
 
 func (r *reporter) deliver(entry journal.Entry, output *pump) {
 	defer r.settle(entry)
-	retry := newBackoff(maxBackoff)
+	retry := pace.New(maxBackoff)
 	report := gql.ReportNodeTaskInput{
 		TaskId: entry.TaskID, Fence: int(entry.Fence), State: gql.NodeTaskState(entry.Outcome.State), ExitCode: entry.Outcome.ExitCode,
 		Result: entry.Outcome.Result, Message: entry.Outcome.Message,
@@ -89,7 +94,7 @@ func (r *reporter) deliver(entry journal.Entry, output *pump) {
 			return
 		}
 		r.log.Debug("outcome will be reported again", "task", entry.TaskID, "error", err)
-		if retry.wait(r.ctx) != nil {
+		if retry.Wait(r.ctx) != nil {
 			return
 		}
 	}

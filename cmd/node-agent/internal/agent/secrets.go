@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 	"github.com/gpuaas/app-platform/sdk/client"
@@ -11,7 +12,7 @@ import (
 // redeem takes delivery of a runtime secret for a task, with the node's own credential. A platform that is away is asked
 // again until ctx ends; what it refuses is refused for good. Neither the value nor its box is logged or journalled.
 func (a *Agent) redeem(ctx context.Context, id string) (sealed string, err error) {
-	retry := newBackoff(maxBackoff)
+	retry := pace.New(maxBackoff)
 	for {
 		sealed, err := a.client.Redeem(ctx, a.credentials, id)
 		switch {
@@ -23,7 +24,7 @@ func (a *Agent) redeem(ctx context.Context, id string) (sealed string, err error
 			return "", wire.Errorf(wire.CodeSecretUnknown, "the platform has no secret %s for this node", id)
 		}
 		a.log.DebugContext(ctx, "secret not delivered yet", "secret", id, "error", err)
-		if err := pauseOr(ctx, retry.step(), a.credentials.renewed); err != nil {
+		if err := pace.PauseOr(ctx, retry.Step(), a.credentials.renewed); err != nil {
 			return "", err
 		}
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
@@ -58,16 +59,17 @@ func (d *desk) work(ctx context.Context, held *job, turn turn, attempt task.Atte
 func (d *desk) execute(ctx context.Context, held *job, attempt task.Attempt) {
 	output := newPump(held.task.ID, held.task.Fence, d.reporter.append)
 	pumping, stop := context.WithCancel(context.WithoutCancel(ctx))
-	pumped := make(chan struct{})
-	go func() {
-		defer close(pumped)
-		d.reporter.running(ctx, held.task)
+	far := &progress{}
+	var told sync.WaitGroup
+	told.Go(func() {
+		d.reporter.running(ctx, held.task, nil)
+		told.Go(func() { d.reporter.follow(pumping, held.task, far) })
 		output.run(pumping)
-	}()
-	attempt.Output = output.take
+	})
+	attempt.Output, attempt.Progress = output.take, far.take
 	outcome, err := d.executor.Do(ctx, held.task, attempt)
 	stop()
-	<-pumped
+	told.Wait()
 	output.finish()
 	switch {
 	case errors.Is(err, task.ErrDetached):

@@ -39,6 +39,21 @@ func (s Settings) prepare(command, env []string, workDir, user string) (prepared
 	return prepared{path: path, args: command, dir: dir, env: full, credential: credential}, err
 }
 
+// prepareRun prepares a run's command, or the part of this very program that it asks for.
+func (s Settings) prepareRun(request wire.Run) (prepared, error) {
+	switch {
+	case request.Builtin == "":
+		return s.prepare(request.Command, request.Env, request.WorkDir, request.User)
+	case request.Builtin != wire.BuiltinCloudInit:
+		return prepared{}, wire.Errorf(wire.CodeProtocolUnknown, "builtin %q is not known", request.Builtin)
+	case s.Mode != ModeNamespace:
+		return prepared{}, wire.Errorf(wire.CodeCloudInitMissing, "the member has no namespaces, in which cloud-init could boot it")
+	}
+	_, who, err := s.accounts().credential("")
+	env := append(s.environment(who, nil), "GOMAXPROCS=2")
+	return prepared{path: "/proc/self/exe", args: []string{"member-cloud-init", ArgCloudInit}, dir: "/", env: env}, err
+}
+
 // accounts of a namespace are its own; a plain directory uses the node's.
 func (s Settings) accounts() accounts { return accounts{etc: "/etc"} }
 

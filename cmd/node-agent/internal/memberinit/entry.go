@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/cloudinit"
 )
 
 // The hidden first arguments under which the agent's binary becomes a part of a member.
@@ -15,6 +17,8 @@ const (
 	ArgInit = "member-init"
 	// ArgShim runs one command.
 	ArgShim = "member-shim"
+	// ArgCloudInit applies user data in a member.
+	ArgCloudInit = "member-cloud-init"
 	// ArgProbe builds a root in a scratch directory and exits: can this node make namespaces?
 	ArgProbe = "member-probe"
 )
@@ -43,6 +47,8 @@ func Dispatch(args []string) {
 		err = probe(args[2:])
 	case ArgShim:
 		os.Exit(shim())
+	case ArgCloudInit:
+		os.Exit(cloudinit.Main())
 	default:
 		return
 	}

@@ -123,7 +123,7 @@ func (t *runs) launch(request wire.Run) (*run, error) {
 	if len(t.byKey) >= maxRuns {
 		return nil, wire.Errorf(wire.CodeLimitExceeded, "%d commands run in this member already", maxRuns)
 	}
-	command, err := t.settings.prepare(request.Command, request.Env, request.WorkDir, request.User)
+	command, err := t.settings.prepareRun(request)
 	if err != nil {
 		return nil, err
 	}

@@ -134,6 +134,10 @@ func (s *server) handle(conn net.Conn) {
 		s.handleRun(conn, *request.Run)
 		return
 	}
+	if request.Op == wire.OpPlace && request.File != nil {
+		s.handlePlace(conn, request)
+		return
+	}
 	_ = wire.Write(conn, s.answer(request))
 }
 

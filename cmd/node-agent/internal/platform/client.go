@@ -153,6 +153,24 @@ func (c *Client) Redeem(ctx context.Context, who Credentials, secretID string) (
 	return sealed, err
 }
 
+// OpenDelivery opens the delivery of the artifact that a task is for. Its address is absolute: one without a host is on the
+// platform's own.
+func (c *Client) OpenDelivery(ctx context.Context, who Credentials, taskID string) (delivery gql.ArtifactDelivery, err error) {
+	err = c.call(who, "open delivery", func(api *client.Client) error {
+		answer, err := gql.OpenArtifactDelivery(ctx, api, taskID)
+		if err != nil {
+			return err
+		}
+		delivery = answer.OpenArtifactDelivery
+		address, err := url.Parse(delivery.Url)
+		if err == nil && !address.IsAbs() {
+			delivery.Url = c.base + "/" + strings.TrimPrefix(delivery.Url, "/")
+		}
+		return err
+	})
+	return delivery, err
+}
+
 // fixed is a credential that nobody keeps.
 type fixed string
 

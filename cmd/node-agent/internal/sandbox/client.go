@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,6 +20,8 @@ const (
 	helloPatience = 10 * time.Second
 	// dyingPatience is how long a broken connection waits to see whether the init died.
 	dyingPatience = time.Second
+	// placeBuffer is how much of a placed file is in memory at once, in bytes.
+	placeBuffer = 256 << 10
 )
 
 // Client talks to one life of one member's init. It holds no connection and needs no closing.
@@ -138,6 +141,63 @@ func (c *Client) Ack(ctx context.Context, key string) error {
 func (c *Client) WriteFile(ctx context.Context, file wire.File) error {
 	_, err := c.call(ctx, wire.Request{Op: wire.OpWrite, File: &file})
 	return err
+}
+
+// Place writes one file of exactly size bytes in the member's root as they are read from content, 256 KiB at a time. The file
+// comes to be when content ended where it should, and not at all otherwise.
+func (c *Client) Place(ctx context.Context, file wire.File, size int64, content io.Reader) error {
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if err := wire.Write(conn, wire.Request{Op: wire.OpPlace, File: &file, Size: size}); err != nil {
+		return c.lost(ctx, err)
+	}
+	if err := c.confirmed(ctx, conn, nil); err != nil {
+		return err
+	}
+	source := &readError{from: io.LimitReader(content, size)}
+	sent, err := io.CopyBuffer(struct{ io.Writer }{conn}, source, make([]byte, placeBuffer))
+	if source.err == nil && err == nil && sent != size {
+		source.err = io.ErrUnexpectedEOF
+	}
+	if source.err != nil {
+		return fmt.Errorf("place %s: %w", file.Path, source.err)
+	}
+	if err == nil {
+		err = wire.Write(conn, wire.Request{Op: wire.OpCommit})
+	}
+	return c.confirmed(ctx, conn, err) // a broken connection may still hold why
+}
+
+// confirmed reads the init's word on a file; broken is what sending to it came to.
+func (c *Client) confirmed(ctx context.Context, conn net.Conn, broken error) error {
+	var answer wire.Response
+	switch err := wire.Read(conn, &answer); {
+	case err == nil && answer.Error != nil:
+		return answer.Error
+	case broken != nil:
+		return c.lost(ctx, broken)
+	case err != nil:
+		return c.lost(ctx, err)
+	}
+	return nil
+}
+
+// readError tells a failure to read from one to send.
+type readError struct {
+	from io.Reader
+	err  error
+}
+
+func (r *readError) Read(into []byte) (int, error) {
+	n, err := r.from.Read(into)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
 }
 
 // StartProcess makes sure that a supervised process runs.

@@ -8,6 +8,8 @@
 //	STOP_PROCESS     the same
 //	INSPECT_PROCESS  the same
 //	PROBE            {ok, attempts, detail}
+//	FETCH_ARTIFACT   {digest, manifest, path, bytes, fetchedBytes, parts, cached}
+//	CLOUD_INIT       {status, errors, stages, output}
 //	RESIDUE          {residue: {sandbox, processes, mounts, files, bytes, names}}
 //	TEARDOWN         {residue} as it is afterwards; empty when it succeeded
 //

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/fetch"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/seal"
@@ -23,6 +24,8 @@ const (
 	KindStop    = "STOP_PROCESS"
 	KindInspect = "INSPECT_PROCESS"
 	KindProbe   = "PROBE"
+	KindFetch   = "FETCH_ARTIFACT"
+	KindCloud   = "CLOUD_INIT"
 	KindResidue = "RESIDUE"
 	KindDown    = "TEARDOWN"
 )
@@ -72,6 +75,8 @@ type Executor struct {
 	Started func(taskID, epoch string) error
 	// Redeem takes delivery of a runtime secret, sealed to this node. Its errors carry a code.
 	Redeem func(ctx context.Context, id string) (sealed string, err error)
+	// Artifacts fetches into the node's cache.
+	Artifacts *fetch.Fetcher
 	// NodeAddress is tried by probes beside the loopback address.
 	NodeAddress string
 	Log         *slog.Logger
@@ -84,13 +89,18 @@ type Attempt struct {
 	Epoch   string
 	// Output takes a run's output as it comes, each stream from its beginning.
 	Output func(wire.Output)
+	// Progress is told how far a fetch is, in bytes, often and by several goroutines.
+	Progress func(done, total int64)
 }
+
+// Kept tells whether a kind's work is done and timed by the member's init, which outlives the agent.
+func Kept(kind string) bool { return kind == KindRun || kind == KindCloud }
 
 // Do executes the task to its outcome. The only errors are ErrDetached, when ctx ended for another
 // cause than ErrCanceled, and those of Started.
 func (e *Executor) Do(ctx context.Context, task Task, attempt Attempt) (journal.Outcome, error) {
 	bounded, cancel := ctx, context.CancelFunc(func() {})
-	if task.Kind != KindRun { // a run's time is kept by the member's init, which outlives the agent
+	if !Kept(task.Kind) {
 		bounded, cancel = context.WithTimeoutCause(ctx, task.Timeout, errTimedOut)
 	}
 	defer cancel()
@@ -105,12 +115,21 @@ func (e *Executor) Do(ctx context.Context, task Task, attempt Attempt) (journal.
 	case errors.Is(cause, ErrCanceled):
 		return failure(StateCanceled, nil, "canceled"), nil
 	case errors.Is(cause, errTimedOut):
-		return failure(StateTimedOut, nil, fmt.Sprintf("not done within %s", task.Timeout)), nil
+		return overdue(err, task.Timeout), nil
 	case cause != nil:
 		return journal.Outcome{}, ErrDetached
 	}
 	coded := wire.AsError(err)
 	return failure(StateFailed, map[string]any{"code": coded.Code}, coded.Message), nil
+}
+
+// overdue tells of a fetch what kept it.
+func overdue(err error, timeout time.Duration) journal.Outcome {
+	message := fmt.Sprintf("not done within %s", timeout)
+	if coded := wire.AsError(err); coded.Code == wire.CodeArtifactUnavailable {
+		return failure(StateTimedOut, map[string]any{"code": coded.Code}, message+": "+coded.Message)
+	}
+	return failure(StateTimedOut, nil, message)
 }
 
 // startedError marks a failure to journal, which is the agent's trouble and no outcome of the task.
@@ -128,6 +147,10 @@ func (e *Executor) dispatch(ctx context.Context, task Task, attempt Attempt) (jo
 		return e.namedProcess(ctx, task)
 	case KindProbe:
 		return e.probe(ctx, task)
+	case KindFetch:
+		return e.fetchArtifact(ctx, task, attempt)
+	case KindCloud:
+		return e.cloudInit(ctx, task, attempt)
 	case KindResidue:
 		return e.residue(task)
 	case KindDown:
@@ -138,7 +161,7 @@ func (e *Executor) dispatch(ctx context.Context, task Task, attempt Attempt) (jo
 
 // Settle lets the member forget a run whose outcome is journalled. Failure costs a little disk.
 func (e *Executor) Settle(ctx context.Context, task Task) {
-	if task.Kind != KindRun {
+	if !Kept(task.Kind) {
 		return
 	}
 	client, err := e.Sandboxes.Lookup(ctx, task.MemberID)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -47,7 +48,7 @@ func (e *Executor) probe(ctx context.Context, task Task) (journal.Outcome, error
 	var result ProbeResult
 	for result.Attempts < spec.Attempts {
 		if result.Attempts > 0 {
-			if err := pause(ctx, seconds(spec.IntervalSeconds)); err != nil {
+			if err := pace.Pause(ctx, seconds(spec.IntervalSeconds)); err != nil {
 				break
 			}
 		}
@@ -218,14 +219,3 @@ func probeHTTP(ctx context.Context, url string, expect int) (string, error) {
 }
 
 func seconds(value float64) time.Duration { return time.Duration(value * float64(time.Second)) }
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
@@ -35,29 +36,37 @@ func (e *Executor) run(ctx context.Context, task Task, attempt Attempt) (journal
 	if err != nil && spent == nil {
 		return journal.Outcome{}, err
 	}
+	result, err := e.kept(ctx, task, attempt, request, spent)
+	if err != nil {
+		return journal.Outcome{}, err
+	}
+	return runOutcome(result, task.Timeout), nil
+}
+
+// kept has the member's init do what is asked, or finds what came of it. With spent it is never started, and what is not known
+// fails so.
+func (e *Executor) kept(ctx context.Context, task Task, attempt Attempt, request wire.Run, spent error) (wire.RunResult, error) {
 	request.AttachOnly = spent != nil
 	client, err := e.clientForRun(ctx, task, attempt, &request)
 	if client == nil && (err == nil || wire.HasCode(err, wire.CodeSandboxLost)) {
 		return e.storedOr(task, interrupted())
 	}
 	if err != nil {
-		return journal.Outcome{}, err
+		return wire.RunResult{}, err
 	}
 	if err := e.Started(task.ID, client.Epoch()); err != nil {
-		return journal.Outcome{}, startedError{err}
+		return wire.RunResult{}, startedError{err}
 	}
 	result, err := attached(ctx, client, request, task.Timeout, attempt.Output)
 	switch {
 	case wire.HasCode(err, wire.CodeUnknownRun) && spent != nil:
-		return journal.Outcome{}, spent
+		return wire.RunResult{}, spent
 	case wire.HasCode(err, wire.CodeUnknownRun):
-		return journal.Outcome{}, interrupted()
+		return wire.RunResult{}, interrupted()
 	case wire.HasCode(err, wire.CodeSandboxLost):
 		return e.storedOr(task, err)
-	case err != nil:
-		return journal.Outcome{}, err
 	}
-	return runOutcome(result, task.Timeout), nil
+	return result, err
 }
 
 // spentBefore is the error of a secret that is spent because an earlier agent took it for this very run. The run may have
@@ -107,12 +116,12 @@ func interrupted() error {
 }
 
 // storedOr looks for the result that a dead init left on the disk.
-func (e *Executor) storedOr(task Task, err error) (journal.Outcome, error) {
+func (e *Executor) storedOr(task Task, err error) (wire.RunResult, error) {
 	result, ok := e.Sandboxes.StoredResult(task.MemberID, task.ID)
 	if !ok || result.Fence != task.Fence {
-		return journal.Outcome{}, err
+		return wire.RunResult{}, err
 	}
-	return runOutcome(result, task.Timeout), nil
+	return result, nil
 }
 
 // attached watches a run to its end. The end of ctx by ErrCanceled kills the run and still waits for
@@ -133,7 +142,7 @@ func attached(ctx context.Context, client *sandbox.Client, request wire.Run, tim
 // keepCanceling repeats until the watching ends, because the first may overtake the run it is for.
 func keepCanceling(ctx context.Context, client *sandbox.Client, key string) {
 	for ctx.Err() == nil {
-		if err := client.Cancel(ctx, key); err != nil || pause(ctx, cancelEvery) != nil {
+		if err := client.Cancel(ctx, key); err != nil || pace.Pause(ctx, cancelEvery) != nil {
 			return
 		}
 	}

@@ -53,6 +53,22 @@ type fileSpec struct {
 	MakeDirs      bool    `json:"makeDirs"`
 }
 
+type fetchSpec struct {
+	Digest   string `json:"digest"`
+	Path     string `json:"path"`
+	As       string `json:"as"`
+	Platform string `json:"platform"`
+	Mode     string `json:"mode"`
+	Owner    string `json:"owner"`
+}
+
+type cloudSpec struct {
+	UserData       *string `json:"userData"`
+	UserDataSealed *string `json:"userDataSealed"`
+	InstanceID     string  `json:"instanceId"`
+	Hostname       string  `json:"hostname"`
+}
+
 type startSpec struct {
 	Name    string    `json:"name"`
 	Command []string  `json:"command"`

@@ -30,6 +30,8 @@ const (
 	OpCancel  Op = "cancel"
 	OpAck     Op = "ack"
 	OpWrite   Op = "write"
+	OpPlace   Op = "place"
+	OpCommit  Op = "commit"
 	OpStart   Op = "start"
 	OpStop    Op = "stop"
 	OpInspect Op = "inspect"
@@ -44,6 +46,8 @@ type Request struct {
 	File    *File        `json:"file,omitempty"`
 	Process *ProcessSpec `json:"process,omitempty"`
 	Name    string       `json:"name,omitempty"`
+	// Size is how many bytes of File follow an OpPlace, in bytes.
+	Size int64 `json:"size,omitempty"`
 	// GraceMillis is how long OpExit waits for processes to stop by themselves.
 	GraceMillis int64 `json:"graceMillis,omitempty"`
 }
@@ -60,9 +64,14 @@ type Run struct {
 	Stdin   []byte   `json:"stdin,omitempty"`
 	// TimeoutMillis is counted from the start of the command, whoever watches.
 	TimeoutMillis int64 `json:"timeoutMillis"`
+	// Builtin is BuiltinCloudInit to run that part of the init's own program instead of a command.
+	Builtin string `json:"builtin,omitempty"`
 	// AttachOnly refuses with CodeUnknownRun instead of starting a run that is not known.
 	AttachOnly bool `json:"attachOnly,omitempty"`
 }
+
+// BuiltinCloudInit applies the user data on standard input; its standard error is its result alone.
+const BuiltinCloudInit = "cloud-init"
 
 // RunResult is how a run ended. Stdout and Stderr hold everything when it fits StreamCap, else the tail.
 type RunResult struct {
@@ -76,13 +85,17 @@ type RunResult struct {
 	Canceled  bool   `json:"canceled,omitempty"`
 }
 
-// File asks to write one file atomically inside the member's root.
+// File asks to write one file atomically inside the member's root. For OpPlace the content comes after the request: the init
+// answers Done when it is ready, takes Size raw bytes, and puts the file in its place when OpCommit follows. A connection
+// that ends before that leaves nothing. An init that knows no OpPlace refuses it by CodeProtocolUnknown.
 type File struct {
 	Path     string `json:"path"`
 	Mode     uint32 `json:"mode"`
 	Owner    string `json:"owner,omitempty"`
 	Content  []byte `json:"content"`
 	MakeDirs bool   `json:"makeDirs,omitempty"`
+	// OwnDirs gives the directories that are made to Owner too.
+	OwnDirs bool `json:"ownDirs,omitempty"`
 }
 
 // ProcessSpec describes a supervised process.
