@@ -1,7 +1,6 @@
 -- +goose Up
 -- A canary's launches beside those of the active version, over all tenants and without a name of any.
 CREATE INDEX "generation_manifest_id_created_at" ON "instance_generation" ("manifest_id", "created_at");
-CREATE INDEX "manifest_canary" ON "manifest" ("app_slug") WHERE ((stage)::text = 'CANARY'::text);
 
 -- When a canary ended: its first step out of the stage since it began. Null while it is one.
 -- +goose StatementBegin

@@ -114,7 +114,8 @@ func (Manifest) Indexes() []ent.Index {
 		index.Fields("app_slug").Unique().StorageKey("manifest_one_active").
 			Annotations(entsql.IndexWhere("((stage)::text = 'ACTIVE'::text)")),
 		index.Fields("app_slug", "id"),
-		index.Fields("app_slug").StorageKey("manifest_canary").Annotations(entsql.IndexWhere("((stage)::text = 'CANARY'::text)")),
+		index.Fields("app_slug").Unique().StorageKey("manifest_one_canary").
+			Annotations(entsql.IndexWhere("((stage)::text = 'CANARY'::text)")),
 	}
 }
 

@@ -24,7 +24,7 @@ type Reason = fault.Reason
 type Options struct {
 	Manifest    *db.Manifest
 	Entitled    bool
-	Versions    []Version // the active one and canaries first, then the newest, at most 50
+	Versions    []Version // the active one and the canary first, then the newest, at most 50
 	Allocations []Verdict
 }
 

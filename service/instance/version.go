@@ -80,26 +80,23 @@ func (p *launchPlan) chosenManifest(ctx context.Context, t *tx.Tx) (*db.Manifest
 	return nil, fault.New(fault.Conflict, "versions of app %q were promoted while this was under way", p.app.Slug).At("input.appSlug")
 }
 
-// choose picks among an app's versions what a project gets that names none: the newest canary that has chosen it, where
-// policy and entitlement let the project have that, and the active one otherwise. Nil when there is neither.
+// choose picks among an app's versions what a project gets that names none: the canary that has chosen it, where policy
+// and entitlement let the project have that, and the active one otherwise. Nil when there is neither.
 func choose(versions []*db.Manifest, projectID ids.ID, terms *overlay.Terms) (*db.Manifest, error) {
-	var active, in *db.Manifest
+	var active *db.Manifest
 	for _, stored := range versions {
 		switch {
 		case stored.Stage == lifecycle.StageActive:
 			active = stored
-		case stored.Stage == lifecycle.StageCanary && (in == nil || stored.ID > in.ID) && enter(stored, projectID, "") == nil:
+		case stored.Stage == lifecycle.StageCanary && enter(stored, projectID, "") == nil:
 			document, err := manifest.Parse(stored.Document)
 			if err != nil {
 				return nil, err
 			}
 			if len(ofApp(terms, stored, document)) == 0 {
-				in = stored
+				return stored, nil
 			}
 		}
-	}
-	if in != nil {
-		return in, nil
 	}
 	return active, nil
 }

@@ -756,8 +756,8 @@ var (
 				Columns: []*schema.Column{ManifestColumns[2], ManifestColumns[0]},
 			},
 			{
-				Name:    "manifest_canary",
-				Unique:  false,
+				Name:    "manifest_one_canary",
+				Unique:  true,
 				Columns: []*schema.Column{ManifestColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((stage)::text = 'CANARY'::text)",
