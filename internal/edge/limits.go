@@ -28,18 +28,23 @@ type Config struct {
 	// requests to /auth/.
 	SocketRate float64
 	LoginRate  float64
+	// DeliveryRate and DeliveryAtOnce bound the parts of artifacts that one address fetches, apart from the rest: they
+	// take long, and many nodes may share an address.
+	DeliveryRate   float64
+	DeliveryAtOnce int
 }
 
 // DefaultConfig bothers nobody who works, by hand or by program.
 func DefaultConfig() Config {
-	return Config{SubjectRate: 200, SubjectAtOnce: 32, AddressRate: 1000, AddressAtOnce: 256, SocketRate: 100, LoginRate: 20}
+	return Config{SubjectRate: 200, SubjectAtOnce: 32, AddressRate: 1000, AddressAtOnce: 256, SocketRate: 100, LoginRate: 20,
+		DeliveryRate: 200, DeliveryAtOnce: 128}
 }
 
 // Limits count what callers ask for. It is safe for concurrent use.
 type Limits struct {
-	subject, address, socket, login *limit
-	refused                         *prometheus.CounterVec
-	now                             func() time.Time
+	subject, address, socket, login, delivery *limit
+	refused                                   *prometheus.CounterVec
+	now                                       func() time.Time
 }
 
 // limit is one kind of bound with the budgets of its callers.
@@ -59,10 +64,11 @@ type budget struct {
 // NewLimits makes limits that have counted nothing.
 func NewLimits(config Config) *Limits {
 	return &Limits{
-		subject: newLimit("subject", config.SubjectRate, config.SubjectAtOnce),
-		address: newLimit("address", config.AddressRate, config.AddressAtOnce),
-		socket:  newLimit("socket", config.SocketRate, 0),
-		login:   newLimit("login", config.LoginRate, 0),
+		subject:  newLimit("subject", config.SubjectRate, config.SubjectAtOnce),
+		address:  newLimit("address", config.AddressRate, config.AddressAtOnce),
+		socket:   newLimit("socket", config.SocketRate, 0),
+		login:    newLimit("login", config.LoginRate, 0),
+		delivery: newLimit("delivery", config.DeliveryRate, config.DeliveryAtOnce),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "app_platform_edge_refused_total", Help: "Requests refused for their number, by the bound that they passed.",
 		}, []string{"bound"}),
@@ -84,7 +90,7 @@ func (l *Limits) Subject(fingerprint string) (release func(), err error) {
 }
 
 // Handler refuses what one address asks for beyond its bounds, before anything is read of it:
-// operations, sockets and logins. Other requests pass.
+// operations, sockets, logins and parts of artifacts. Other requests pass.
 func (l *Limits) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		release, err := l.admit(r)
@@ -105,6 +111,8 @@ func (l *Limits) admit(r *http.Request) (release func(), err error) {
 		if _, err := l.take(l.login, network); err != nil {
 			return nil, err
 		}
+	case strings.HasPrefix(r.URL.Path, "/v1/artifacts/"):
+		return l.take(l.delivery, network)
 	case r.URL.Path != "/graphql":
 		return func() {}, nil
 	case r.Method == http.MethodGet && websocket.IsWebSocketUpgrade(r):

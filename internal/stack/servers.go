@@ -42,6 +42,7 @@ func (s *Stack) startServer(ctx context.Context) error {
 	} else {
 		s.nodeURL = s.URL
 	}
+	command = append(command, "--node-url", s.nodeURL)
 	spec.Command, s.APIURLs = command, []string{s.URL}
 	var err error
 	if s.Server, err = s.Program(spec); err != nil {
@@ -66,7 +67,7 @@ func (s *Stack) startOthers(ctx context.Context) error {
 			Command: []string{
 				s.program("app-platform"), "serve", "--listen", address, "--public-url", s.URL, "--dev",
 				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(), "--registry-pull-tokens", s.RegistryAddr(),
-				"--roles", s.roles(i),
+				"--node-url", s.nodeURL, "--roles", s.roles(i),
 			},
 		})
 		if err != nil {

@@ -54,6 +54,8 @@ type Fetched struct {
 	// Digest is the artifact's, and Path where it lies in the member.
 	Digest string `json:"digest"`
 	Path   string `json:"path"`
+	// Manifest is the digest of the manifest that was placed, which of an index is not the artifact's own; empty for a blob.
+	Manifest string `json:"manifest,omitempty"`
 	// Bytes is how large it is, and FetchedBytes how much of that was not on the node before.
 	Bytes        int64 `json:"bytes"`
 	FetchedBytes int64 `json:"fetchedBytes"`

@@ -1,8 +1,12 @@
 // Package delivery brings artifacts to nodes: a node opens the delivery of a task's artifact, and fetches its parts by
 // digest from the platform, which asks the source with a credential that no node ever sees.
+//
+//	node ── openArtifactDelivery ── parts, address, token ── GET address+digest ── token read offline, one look at the
+//	    database ── source, with the credential from custody ── streamed, never more than a buffer of it held
 package delivery
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/gpuaas/app-platform/authz/token"
@@ -10,18 +14,32 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/custody"
+	"github.com/gpuaas/app-platform/internal/fetch"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// Service holds the verb, and answers the requests for parts.
+// Path is where parts are served: the path of Service.URL.
+const Path = "/v1/artifacts/"
+
+// Service holds the verb, and answers the requests for parts. Fields are set before it is used and not changed.
 type Service struct {
 	DB *tx.DB
 	// Vault keeps the sources' credentials.
 	Vault *custody.Vault
 	// Keys sign and verify the tokens of deliveries.
 	Keys *token.Keyring
+	// Reach is how sources are reached.
+	Reach fetch.Reach
 	// URL is the address that parts are fetched below, as nodes reach it, with a trailing slash.
 	URL string
+	// Log takes what must not be answered; nil for none.
+	Log *slog.Logger
+	// Stats counts; nil for none.
+	Stats *Stats
+
+	room   room
+	held   semaphore // manifests that are held in memory
+	opened credentials
 }
 
 // Delivery is what a node needs to fetch an artifact.

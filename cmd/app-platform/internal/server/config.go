@@ -20,9 +20,11 @@ type Config struct {
 	// Listen are addresses to listen on; ListenFDs are inherited listening descriptors.
 	Listen    []string
 	ListenFDs []int
-	// PublicURL is the address people and links use; GraphQLURL the one adapters are told.
+	// PublicURL is the address people and links use; GraphQLURL the one adapters are told, NodeURL the one nodes fetch
+	// artifacts from.
 	PublicURL  string
 	GraphQLURL string
+	NodeURL    string
 	KeysDir    string
 	// SecretsKeeper names the keeper of secrets by URL; empty for a local key in KeysDir.
 	SecretsKeeper string
@@ -41,10 +43,12 @@ type Config struct {
 	WebhookHosts []string
 	// InsecureRegistries are registries spoken to without TLS.
 	InsecureRegistries []string
-	Origins            []string
-	Connections        int
-	StopTimeout        time.Duration
-	LogLevel           string
+	// AlsoRegistries are hosts that artifact sources may send the platform on to: their token and blob servers.
+	AlsoRegistries []string
+	Origins        []string
+	Connections    int
+	StopTimeout    time.Duration
+	LogLevel       string
 	// OIDC is the identity provider that people log in at.
 	OIDC OIDCConfig
 	// Edge is what stands between the network and the API.
@@ -66,6 +70,7 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&c.ListenFDs, "listen-fd", nil, "inherited listening descriptor, repeatable")
 	flags.StringVar(&c.PublicURL, "public-url", "", "address that people and links use (default http://<first --listen>)")
 	flags.StringVar(&c.GraphQLURL, "graphql-url", "", "address of the API that adapters are told (default <public-url>/graphql)")
+	flags.StringVar(&c.NodeURL, "node-url", "", "address of the platform as nodes reach it, which they fetch artifacts from (default <public-url>)")
 	flags.StringVar(&c.KeysDir, "keys-dir", c.KeysDir, "folder of the signing keys; a first key is made when it is empty")
 	KeeperFlags(flags, &c.SecretsKeeper, &c.SecretsKeepersBefore)
 	flags.StringSliceVar(&c.Roles, "roles", c.Roles, "what this process does: api, worker")
@@ -74,6 +79,7 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.RegistryHosts, "registry-allow", nil, "registries inside the network that artifacts may come from, besides public ones: IP or CIDR with an optional port, repeatable")
 	flags.StringSliceVar(&c.WebhookHosts, "webhook-allow", nil, "where webhooks may be sent besides the public Internet, there by http too: IP or CIDR with an optional port, repeatable")
 	flags.StringSliceVar(&c.InsecureRegistries, "registry-insecure", nil, "registries spoken to without TLS: host:port, repeatable")
+	flags.StringSliceVar(&c.AlsoRegistries, "registry-also", nil, "hosts that artifact sources may send the platform on to, such as their token and blob servers: host or host:port, repeatable")
 	flags.StringSliceVar(&c.PullTokens, "registry-pull-tokens", nil, "registries that take the platform's own pull tokens, as its key set verifies them: host:port, repeatable")
 	flags.StringSliceVar(&c.Origins, "origin", nil, "pages of other hosts that may call the API: https://host:port, repeatable")
 	flags.IntVar(&c.Connections, "db-connections", c.Connections, "database connections of each login role")
@@ -121,6 +127,10 @@ func (c *Config) complete() error {
 	if c.GraphQLURL == "" {
 		c.GraphQLURL = c.PublicURL + "/graphql"
 	}
+	if c.NodeURL == "" {
+		c.NodeURL = c.PublicURL
+	}
+	c.NodeURL = strings.TrimRight(c.NodeURL, "/")
 	if err := c.OIDC.complete(); err != nil {
 		return err
 	}

@@ -57,6 +57,8 @@ func (c *EdgeConfig) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Limits.AddressAtOnce, "concurrency-limit-address", c.Limits.AddressAtOnce, "requests of one network address under way; 0 = off")
 	flags.Float64Var(&c.Limits.SocketRate, "rate-limit-sockets", c.Limits.SocketRate, "sockets a second that one network address may open; 0 = off")
 	flags.Float64Var(&c.Limits.LoginRate, "rate-limit-logins", c.Limits.LoginRate, "requests a second of one network address to /auth/; 0 = off")
+	flags.Float64Var(&c.Limits.DeliveryRate, "rate-limit-deliveries", c.Limits.DeliveryRate, "parts of artifacts a second that one network address may fetch; 0 = off")
+	flags.IntVar(&c.Limits.DeliveryAtOnce, "concurrency-limit-deliveries", c.Limits.DeliveryAtOnce, "parts of artifacts that one network address may fetch at once; 0 = off")
 	flags.BoolVar(&c.Introspection, "introspection", false, "serve GraphQL introspection (always in --dev)")
 	flags.BoolVar(&c.Suggestions, "suggestions", false, "say what a misspelt name in a document may have meant (always in --dev)")
 }

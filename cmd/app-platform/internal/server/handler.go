@@ -28,6 +28,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/transport/wsapi"
 	"github.com/gpuaas/app-platform/internal/edge"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/web"
 )
@@ -130,6 +131,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	mux.Handle("/graphql", api)
 	mux.HandleFunc("GET /.well-known/jwks.json", p.publish)
 	mux.Handle("/auth/", logins)
+	mux.Handle(delivery.Path, resolver.Deliveries)
 	mux.Handle("/", web.Handler())
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/migrations"
 	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/workers/reconcile"
@@ -52,6 +53,8 @@ type platform struct {
 	denials *audit.Denials
 	found   reconcile.Stats // by the reconcilers, when this process works
 	sent    hooks.Stats     // of webhooks, likewise
+	// delivered counts the parts of artifacts that nodes fetched here.
+	delivered delivery.Stats
 }
 
 // Run serves until ctx ends, and then stops in order: no new work, work under way handed over or
