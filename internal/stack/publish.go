@@ -3,6 +3,7 @@ package stack
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,9 +57,12 @@ func (s *Stack) publish(ctx context.Context, app App) error {
 	return s.publishManifest(ctx, app, document, version, ref, digest)
 }
 
-// push stores the controller's program in the registry. Without times in it, the same bytes get
+// push stores what the app pins in the registry: its image, or its controller's program. Without times in it, the same bytes get
 // the same digest.
 func (s *Stack) push(ctx context.Context, app App) (ref, digest string, err error) {
+	if app.Image != "" {
+		return s.PushImage(ctx, "apps/"+app.Slug, s.program(app.Image))
+	}
 	program, err := os.ReadFile(s.program(app.Controller))
 	if err != nil {
 		return "", "", err
@@ -171,7 +175,7 @@ func (s *Stack) declare(ctx context.Context, app App, document manifestDocument)
 
 func (s *Stack) publishArtifact(ctx context.Context, app App, ref, digest string) error {
 	made, err := gql.PublishArtifact(ctx, s.Operator, gql.PublishArtifactInput{
-		Name: app.Controller, MediaType: string(types.OCIManifestSchema1), Ref: ref, IdempotencyKey: "seed-artifact-" + digest[7:39],
+		Name: cmp.Or(app.Image, app.Controller), MediaType: string(types.OCIManifestSchema1), Ref: ref, IdempotencyKey: "seed-artifact-" + digest[7:39],
 	})
 	if err != nil {
 		return err
@@ -200,7 +204,7 @@ func (s *Stack) publishManifest(ctx context.Context, app App, document manifestD
 	encodedVersion, _ := json.Marshal(version)
 	document["version"] = encodedVersion
 	artifacts, err := json.Marshal([]map[string]string{{
-		"name": "controller", "mediaType": string(types.OCIManifestSchema1), "ref": ref, "digest": digest,
+		"name": pinned(document), "mediaType": string(types.OCIManifestSchema1), "ref": ref, "digest": digest,
 	}})
 	if err != nil {
 		return err

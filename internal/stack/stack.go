@@ -55,6 +55,7 @@ type Config struct {
 type App struct {
 	Slug       string // as in the manifest
 	Controller string // program and registered adapter's folder, such as "hello-cluster-controller"
+	Image      string // program that its image is built from; empty for an app whose artifact is its controller
 	Family     string
 	Features   []prereq.Feature
 	Rooted     bool // needs nodes with namespaces
@@ -65,6 +66,8 @@ func Apps() []App {
 	return []App{
 		{Slug: "hello-cluster", Controller: "hello-cluster-controller", Family: "apps"},
 		{Slug: "slurm", Controller: "slurm-reference-controller", Family: "scheduler", Features: []prereq.Feature{prereq.Slurm}, Rooted: true},
+		{Slug: "web-notebook", Controller: "oci-launch-controller", Image: "web-notebook", Family: "apps",
+			Features: []prereq.Feature{prereq.CloudInit, prereq.Containers}, Rooted: true},
 	}
 }
 
