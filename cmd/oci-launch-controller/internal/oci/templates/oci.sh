@@ -14,6 +14,7 @@
 set -eu
 top="${GPUAAS_MEMBER_ROOT:-}/srv/oci"
 limits=/sys/fs/cgroup
+volatile="${GPUAAS_MEMBER_ROOT:-}/run/oci"
 group="gpuaas-${GPUAAS_MEMBER_ID:-$(hostname)}"
 
 fail() { echo "oci: $*" >&2; exit 1; }
@@ -30,7 +31,7 @@ ports() {
 	mkdir -p "$top"
 	touch "$top/ports"
 	for want in "$@"; do
-		name=${want%%=*} port=$((${want#*=} + START)) tries=0
+		name=${want%%=*} port=$((${want#*=} + ${START:-0})) tries=0
 		if grep -q "^$name=" "$top/ports"; then
 			continue
 		fi
@@ -48,12 +49,12 @@ ports() {
 # enforce mounts the controllers by which limits are enforced, in the member's own mount namespace. Where that is not
 # possible containers run without limits, and facts says so.
 enforce() {
-	if [ -e /run/oci/limits ]; then
+	if [ -e "$volatile/limits" ]; then
 		return
 	fi
-	mkdir -p /run/oci
+	mkdir -p "$volatile"
 	how=none
-	if mount -t tmpfs -o mode=755 cgroup "$limits" 2>/dev/null; then
+	if [ -z "${GPUAAS_MEMBER_ROOT:-}" ] && mount -t tmpfs -o mode=755 cgroup "$limits" 2>/dev/null; then
 		while IFS=: read -r _ names _; do
 			case "$names" in '' | name=*) continue ;; esac
 			mkdir -p "$limits/$names"
@@ -69,7 +70,7 @@ enforce() {
 			how=cgroup-v1
 		fi
 	fi
-	echo "$how" > /run/oci/limits
+	echo "$how" > "$volatile/limits"
 }
 
 accelerators() {
@@ -100,7 +101,7 @@ prepare() {
 # create makes the container; a release's create file calls it with the arguments of its own.
 create() {
 	bounds="--cgroups=disabled"
-	if [ "$(cat /run/oci/limits)" != none ]; then
+	if [ "$(cat "$volatile/limits")" != none ]; then
 		bounds="--cgroups=enabled --cgroupns=host --cgroup-parent=/$group $limited"
 	fi
 	devices=""
@@ -132,7 +133,7 @@ ready() {
 }
 
 facts() {
-	echo "limits=$(cat /run/oci/limits 2> /dev/null || echo none)"
+	echo "limits=$(cat "$volatile/limits" 2> /dev/null || echo none)"
 	echo "devices=$(grep -c . "$top/releases/$1/devices" 2> /dev/null || true)"
 	echo "state=$(state "$1")"
 }

@@ -1,0 +1,88 @@
+// Command web-notebook is what the image of the reference app runs: a web server with everything that a test of a launched
+// container asks for. It stands for a notebook, and needs nothing but itself.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// maxEat is the most memory that one request takes, in MiB.
+const maxEat = 4096
+
+// build tells images with otherwise the same bytes apart; it is set when the program is linked.
+var build = "1"
+
+func main() {
+	log.SetFlags(0)
+	listen := flag.String("listen", ":8888", "address to listen on")
+	flag.Parse()
+	log.Printf("web-notebook %s listens on %s", build, *listen)
+	if err := serve(*listen); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// serve answers until the container is asked to stop.
+func serve(listen string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	server := &http.Server{Addr: listen, Handler: routes(), ReadHeaderTimeout: 5 * time.Second}
+	context.AfterFunc(ctx, func() {
+		log.Print("asked to stop")
+		bounded, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = server.Shutdown(bounded)
+	})
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "%s from %s, build %s\n", os.Getenv("GREETING"), os.Getenv("GPUAAS_MEMBER_ID"), build)
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /env", func(w http.ResponseWriter, _ *http.Request) {
+		all := os.Environ()
+		slices.Sort(all)
+		fmt.Fprintln(w, strings.Join(all, "\n"))
+	})
+	// It ends as a program with a mistake does.
+	mux.HandleFunc("POST /crash", func(http.ResponseWriter, *http.Request) {
+		log.Print("crashing")
+		os.Exit(3)
+	})
+	mux.HandleFunc("POST /eat", eat)
+	return mux
+}
+
+// eat takes memory and holds it while it answers, so that a limit is seen.
+func eat(w http.ResponseWriter, r *http.Request) {
+	mib, err := strconv.Atoi(r.URL.Query().Get("mib"))
+	if err != nil || mib < 1 || mib > maxEat {
+		http.Error(w, fmt.Sprintf("mib must be 1 to %d", maxEat), http.StatusBadRequest)
+		return
+	}
+	held := make([]byte, mib<<20)
+	for i := 0; i < len(held); i += 4096 {
+		held[i] = 1
+	}
+	fmt.Fprintf(w, "%d MiB\n", mib)
+	runtime.KeepAlive(held)
+}
