@@ -39,6 +39,8 @@ type standin struct {
 	opened    int
 	refuse    func(operation string) bool
 	secrets   map[string]*standSecret
+	deliver   func(taskID string) (any, *client.Error)
+	artifacts http.Handler // what answers below /v1/artifacts/
 }
 
 // standSecret is a runtime secret as the platform keeps it.
@@ -114,6 +116,10 @@ func (s *standin) stop() {
 
 func (s *standin) serve(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if strings.HasPrefix(r.URL.Path, "/v1/artifacts/") {
+		s.artifacts.ServeHTTP(w, r)
+		return
+	}
 	if websocket.IsWebSocketUpgrade(r) {
 		s.stream(w, r, token)
 		return
@@ -123,6 +129,7 @@ func (s *standin) serve(w http.ResponseWriter, r *http.Request) {
 		Variables     struct {
 			Input    json.RawMessage
 			SecretID string
+			TaskID   string
 		}
 	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
@@ -131,6 +138,9 @@ func (s *standin) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if body.OperationName == "RedeemRuntimeSecret" {
 		body.Variables.Input, _ = json.Marshal(body.Variables.SecretID)
+	}
+	if body.OperationName == "OpenArtifactDelivery" {
+		body.Variables.Input, _ = json.Marshal(body.Variables.TaskID)
 	}
 	data, err := s.answer(body.OperationName, token, body.Variables.Input)
 	w.Header().Set("Content-Type", "application/json")
@@ -168,6 +178,10 @@ func (s *standin) answer(operation, token string, input json.RawMessage) (any, *
 		return s.append(input)
 	case "RedeemRuntimeSecret":
 		return s.redeem(input)
+	case "OpenArtifactDelivery":
+		var id string
+		_ = json.Unmarshal(input, &id)
+		return s.deliver(id)
 	}
 	return nil, &client.Error{Code: "DOCUMENT_INVALID", Message: operation}
 }
