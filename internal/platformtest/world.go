@@ -124,7 +124,7 @@ func (k *Kit) Manifest(stage lifecycle.Stage, document map[string]any) *db.Manif
 	require.NoError(k.t, k.Admin.QueryRow(ctx, `SELECT id FROM app WHERE slug = $1`, parsed.App).Scan(&appID))
 	row, err := k.Ent.Manifest.Create().SetID(ids.New(ids.Manifest)).SetAppID(appID).SetAppSlug(parsed.App).SetVersion(parsed.Version).
 		SetDisplayName(parsed.DisplayName).SetSummary(parsed.Summary).SetStage(stage).SetDigest(Digest(data)).SetDocument(data).
-		SetAdapterName(parsed.Adapter).Save(ctx)
+		SetAdapterName(parsed.Adapter).SetArtifactKind(parsed.ArtifactKind).Save(ctx)
 	require.NoError(k.t, err)
 	for _, pin := range parsed.Artifacts {
 		k.SQL(`INSERT INTO manifest_artifact (id, manifest_id, artifact_id) SELECT $1, $2, id FROM artifact WHERE digest = $3`,

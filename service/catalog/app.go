@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/check"
@@ -36,7 +37,7 @@ func (in CreateAppInput) check() error {
 }
 
 // CreateApp adds an app to the catalog. Key: app.manage on the platform. CONFLICT when the short
-// name is taken.
+// name is taken, NOT_FOUND at input.publisherProjectId.
 func (s *Service) CreateApp(ctx context.Context, in CreateAppInput) (out *db.App, err error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -61,8 +62,13 @@ func createApp(ctx context.Context, t *tx.Tx, in CreateAppInput) (*db.App, error
 	if repeated {
 		return t.App.Get(ctx, made.ID)
 	}
+	publisher, err := publisherOf(ctx, t, in.PublisherProjectID)
+	if err != nil {
+		return nil, err
+	}
 	row, err := t.App.Create().SetID(made.ID).SetSlug(in.Slug).SetDisplayName(in.DisplayName).SetSummary(in.Summary).
-		SetPermissionFamily(in.PermissionFamily).SetCreatedAt(t.Now).Save(ctx)
+		SetPermissionFamily(in.PermissionFamily).SetNillablePublisherTenantID(publisher).SetNillablePublisherProjectID(in.PublisherProjectID).
+		SetCreatedAt(t.Now).Save(ctx)
 	if tx.Violates(err, "app_slug_key") {
 		return nil, fault.New(fault.Conflict, "an app %q exists", in.Slug).At("input.slug").Retry(false)
 	}
@@ -70,7 +76,24 @@ func createApp(ctx context.Context, t *tx.Tx, in CreateAppInput) (*db.App, error
 		return nil, fmt.Errorf("create app: %w", err)
 	}
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.AppManage, ObjectID: row.ID,
-		After: map[string]any{"slug": in.Slug, "displayName": in.DisplayName, "permissionFamily": in.PermissionFamily}})
+		After: map[string]any{"slug": in.Slug, "displayName": in.DisplayName, "permissionFamily": in.PermissionFamily,
+			"publisherTenant": publisher, "publisherProject": in.PublisherProjectID}})
+}
+
+// publisherOf is the tenant of the project that publishes an app; nil for no project. NOT_FOUND when there is no such
+// project, or not any more.
+func publisherOf(ctx context.Context, t *tx.Tx, projectID *ids.ID) (*ids.ID, error) {
+	if projectID == nil {
+		return nil, nil
+	}
+	found, err := t.Project.Query().Where(project.ID(*projectID), project.DeletedAtIsNil()).Only(ctx)
+	if db.IsNotFound(err) {
+		return nil, fault.NoSuch().At("input.publisherProjectId")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load project %s: %w", *projectID, err)
+	}
+	return &found.TenantID, nil
 }
 
 // App reads an app by its short name. Key: <family>.catalog.read in any scope.

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,36 @@ func TestAPublisherAddsAnAppOnce(t *testing.T) {
 	refused(t, err, fault.Forbidden)
 	require.Equal(t, 1, b.Count("app", ""))
 	require.Equal(t, 1, b.audited("createApp", "FORBIDDEN"))
+}
+
+func TestAnAppIsGivenToTheProjectThatPublishesIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	project, gone := b.Project(b.Tenant()), b.Project(b.Tenant())
+	b.SQL(`UPDATE project SET deleted_at = now() WHERE id = $1`, gone.ID)
+	in := catalog.CreateAppInput{Slug: "notebooks", DisplayName: "Notebooks", PermissionFamily: "apps", PublisherProjectID: &project.ID, IdempotencyKey: "k"}
+	made, err := b.verbs.CreateApp(b.publisher, in)
+	require.NoError(t, err)
+	require.Equal(t, []any{&project.TenantID, &project.ID}, []any{made.PublisherTenantID, made.PublisherProjectID})
+	audited := false
+	for _, entry := range b.Audit() {
+		audited = audited || entry.Action == "createApp" && strings.Contains(string(entry.After), string(project.ID))
+	}
+	require.True(t, audited)
+	again, err := b.verbs.CreateApp(b.publisher, in)
+	require.NoError(t, err)
+	require.Equal(t, made.ID, again.ID)
+	in.PublisherProjectID = &gone.ID
+	_, err = b.verbs.CreateApp(b.publisher, in)
+	refused(t, err, fault.IdempotencyKeyReused)
+
+	missing := ids.New(ids.Project)
+	for _, id := range []*ids.ID{&gone.ID, &missing} {
+		_, err = b.verbs.CreateApp(b.publisher, catalog.CreateAppInput{Slug: "others", DisplayName: "Others", PermissionFamily: "apps", PublisherProjectID: id, IdempotencyKey: "k2"})
+		refused(t, err, fault.NotFound, "input.publisherProjectId")
+	}
+	require.Equal(t, 1, b.Count("app", ""))
+	require.Equal(t, 1, b.Count("idempotency", ""))
 }
 
 func TestTheCatalogIsPagedSearchedAndLimitedToFamiliesOfTheCaller(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbadapter "github.com/gpuaas/app-platform/ent/generated/db/adapter"
@@ -20,11 +21,12 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// evidence is why a manifest was staged.
-type evidence struct {
-	Lint    lintEvidence    `json:"lint"`
-	Smoke   smokeEvidence   `json:"smoke"`
-	Adapter adapterEvidence `json:"adapter"`
+// staged is why a manifest was staged.
+type staged struct {
+	Lint    lintEvidence     `json:"lint"`
+	Smoke   smokeEvidence    `json:"smoke"`
+	Adapter adapterEvidence  `json:"adapter"`
+	Reports []reportEvidence `json:"reports,omitempty"`
 }
 
 type lintEvidence struct {
@@ -45,7 +47,13 @@ type adapterEvidence struct {
 	DescribedAt *time.Time `json:"describedAt"`
 }
 
-// prove gathers everything that staging asks for.
+type reportEvidence struct {
+	ID     ids.ID                 `json:"id"`
+	Kind   lifecycle.EvidenceKind `json:"kind"`
+	Digest string                 `json:"digest"`
+}
+
+// prove gathers everything that staging asks for. The artifacts have been looked at.
 func prove(ctx context.Context, t *tx.Tx, row *db.Manifest, smoke *ids.ID) (json.RawMessage, error) {
 	parsed, err := manifest.Parse(row.Document)
 	if err != nil {
@@ -55,14 +63,17 @@ func prove(ctx context.Context, t *tx.Tx, row *db.Manifest, smoke *ids.ID) (json
 	if err != nil {
 		return nil, err
 	}
-	if reasons := world.findings(parsed); len(reasons) > 0 {
+	if reasons := world.named(parsed); len(reasons) > 0 {
 		return nil, fault.New(fault.ManifestInvalid, "the manifest does not fit the catalog any more").With(reasons...)
 	}
-	out := evidence{Lint: lintEvidence{Digest: row.Digest, At: t.Now}}
+	out := staged{Lint: lintEvidence{Digest: row.Digest, At: t.Now}}
 	if out.Adapter, err = snapshot(ctx, t, parsed); err != nil {
 		return nil, err
 	}
 	if out.Smoke, err = smoked(ctx, t, row, smoke); err != nil {
+		return nil, err
+	}
+	if out.Reports, err = reported(ctx, t, row, parsed, out.Adapter.Build); err != nil {
 		return nil, err
 	}
 	encoded, err := json.Marshal(out)

@@ -8,11 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/evidence"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
 	"github.com/gpuaas/app-platform/service/catalog"
 )
 
@@ -77,7 +79,53 @@ func (b *bench) world() world {
 }
 
 func (w world) document(version string) map[string]any {
-	return platformtest.Document(w.app, version, w.adapter, w.artifact)
+	document := platformtest.Document(w.app, version, w.adapter, w.artifact)
+	mode := func(word string) map[string]any { return map[string]any{"mode": word, "keepsWork": false} }
+	document["lifecycle"] = map[string]any{"upgrade": mode("rolling"), "rollback": mode("rolling"), "delete": mode("immediate")}
+	return document
+}
+
+// published gives the app to a new project of the tenant, with an account there that may do all that publishing takes.
+func (b *bench) published(w world, tenant *db.Tenant) (project *db.Project, publisher context.Context) {
+	project = b.Project(tenant)
+	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, tenant.ID, project.ID, w.app.ID)
+	return project, b.account(project)
+}
+
+// account is a service account of the project with the keys of a publisher.
+func (b *bench) account(project *db.Project) context.Context {
+	_, credential := b.ServiceAccount(project, authz.ManifestRead, authz.ManifestPublish, authz.ManifestPromote, authz.ManifestSmoke, authz.ArtifactRead)
+	return b.With(credential)
+}
+
+// report is a report of the adapter's build in which every required clause of the kind has passed, and what changes it.
+func report(t *testing.T, kind lifecycle.EvidenceKind, w world, change ...func(*conformance.Report)) catalog.EvidenceInput {
+	t.Helper()
+	said := conformance.Report{Digested: conformance.Digested{
+		Suite: conformance.Version, Contract: "1.1", Adapter: conformance.AdapterID{Name: w.adapter.Name, Build: "b1"}, App: w.app.Slug,
+	}}
+	for _, id := range evidence.Required(kind) {
+		said.Digested.Clauses = append(said.Digested.Clauses, conformance.ClauseOutcome{ID: id, Outcome: conformance.Passed})
+	}
+	for _, one := range change {
+		one(&said)
+	}
+	digest, err := said.Digested.Digest()
+	require.NoError(t, err)
+	said.Digest = digest
+	data := encode(t, said)
+	return catalog.EvidenceInput{Kind: kind, Report: string(data), Digest: platformtest.Digest(data)}
+}
+
+// proved brings both reports of a manifest.
+func (b *bench) proved(of *db.Manifest, w world) {
+	b.t.Helper()
+	for _, kind := range []lifecycle.EvidenceKind{lifecycle.EvidenceConformance, lifecycle.EvidenceTenancy} {
+		in := report(b.t, kind, w)
+		in.ManifestID = of.ID
+		_, err := b.verbs.SubmitEvidence(b.operator, in)
+		require.NoError(b.t, err)
+	}
 }
 
 // smoked is an instance that ran the manifest as a smoke launch and was torn down with proof.

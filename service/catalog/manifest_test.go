@@ -106,13 +106,18 @@ func TestAManifestEarnsItsStagesOneByOne(t *testing.T) {
 	w := b.world()
 	old := b.Manifest(lifecycle.StageActive, w.document("1.0.0"))
 	next := b.Manifest(lifecycle.StageDraft, w.document("1.1.0"))
+	b.proved(next, w)
 	staged, err := b.promote(next, lifecycle.StageStaged, b.smoked(next))
 	require.NoError(t, err)
-	var evidence map[string]map[string]any
+	var evidence struct {
+		Lint, Smoke, Adapter map[string]any
+		Reports              []map[string]any
+	}
 	require.NoError(t, json.Unmarshal(staged.Evidence, &evidence))
-	require.Equal(t, next.Digest, evidence["lint"]["digest"])
-	require.Contains(t, evidence["smoke"]["createOperationId"], "op_")
-	require.Equal(t, "b1", evidence["adapter"]["build"])
+	require.Equal(t, next.Digest, evidence.Lint["digest"])
+	require.Contains(t, evidence.Smoke["createOperationId"], "op_")
+	require.Equal(t, "b1", evidence.Adapter["build"])
+	require.Len(t, evidence.Reports, 2)
 
 	for _, to := range []lifecycle.Stage{lifecycle.StageCanary, lifecycle.StageStaged, lifecycle.StageCanary, lifecycle.StageActive} {
 		moved, err := b.promote(next, to)
@@ -122,6 +127,8 @@ func TestAManifestEarnsItsStagesOneByOne(t *testing.T) {
 	}
 	require.Equal(t, lifecycle.StageDeprecated, b.stage(old), "the version before stands aside")
 	require.Equal(t, 6, b.audited("promoteManifest", ""), "five steps, and the one of the version before")
+	require.Equal(t, 5, b.Count("promotion", "object_id = $1", next.ID))
+	require.Equal(t, 1, b.Count("promotion", "object_id = $1 AND from_stage = 'ACTIVE' AND to_stage = 'DEPRECATED' AND canary_percent IS NULL", old.ID))
 	last := b.Audit()[b.Count("audit_entry", "")-1]
 	require.Contains(t, string(last.Before)+string(last.After), "stage")
 	require.NotEmpty(t, last.Reason)
@@ -260,30 +267,36 @@ func TestOfTwoPromotionsAtOnceOneWins(t *testing.T) {
 	}
 }
 
-func TestRivalVersionsNeverLeaveTwoActiveOrNone(t *testing.T) {
+func TestAnAppHasOneCanaryAtATimeHoweverManyWantToBe(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	w := b.world()
-	b.Manifest(lifecycle.StageActive, w.document("1.0.0"))
 	var rivals []*db.Manifest
 	for _, version := range []string{"1.1.0", "1.2.0", "1.3.0"} {
-		rivals = append(rivals, b.Manifest(lifecycle.StageCanary, w.document(version)))
+		rivals = append(rivals, b.Manifest(lifecycle.StageStaged, w.document(version)))
 	}
 	results := make(chan error, len(rivals))
 	for _, rival := range rivals {
-		go func() { _, err := b.promote(rival, lifecycle.StageActive); results <- err }()
+		go func() { _, err := b.promote(rival, lifecycle.StageCanary); results <- err }()
 	}
 	won := 0
 	for range rivals {
 		if err := <-results; err != nil {
-			refused(t, err, fault.Conflict, "input.manifestId")
+			refused(t, err, fault.Conflict)
 		} else {
 			won++
 		}
 	}
-	require.Positive(t, won)
-	require.Equal(t, 1, b.Count("manifest", "stage = 'ACTIVE'"))
-	require.Equal(t, won, b.Count("manifest", "stage = 'DEPRECATED'"), "each winner put the one before it aside")
+	require.Equal(t, 1, won)
+	require.Equal(t, 1, b.Count("manifest", "stage = 'CANARY'"))
+	require.Equal(t, 1, b.Count("promotion", ""))
+	for _, rival := range rivals {
+		if b.stage(rival) == lifecycle.StageStaged {
+			_, err := b.promote(rival, lifecycle.StageCanary)
+			refused(t, err, fault.Conflict, "input.to")
+			require.ErrorContains(t, err, "man_")
+		}
+	}
 }
 
 func TestAPromotionThatWaitedForAnotherIsAConflict(t *testing.T) {
@@ -313,7 +326,8 @@ func TestAPromotionToActiveDoesNotPutAsideWhatBecameActiveMeanwhile(t *testing.T
 	t.Parallel()
 	b := newBench(t)
 	w := b.world()
-	one, two := b.Manifest(lifecycle.StageCanary, w.document("1.0.0")), b.Manifest(lifecycle.StageCanary, w.document("1.1.0"))
+	one := b.Manifest(lifecycle.StageCanary, w.document("1.0.0"))
+	two := ids.New(ids.Manifest)
 	other, err := b.Admin.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = other.Exec(t.Context(), `SELECT FROM app FOR UPDATE`)
@@ -323,10 +337,11 @@ func TestAPromotionToActiveDoesNotPutAsideWhatBecameActiveMeanwhile(t *testing.T
 	require.Eventually(t, func() bool {
 		return b.Count("pg_stat_activity", "datname = current_database() AND wait_event_type = 'Lock'") == 1
 	}, 10*time.Second, 5*time.Millisecond)
-	_, err = other.Exec(t.Context(), `UPDATE manifest SET stage = 'ACTIVE' WHERE id = $1`, two.ID)
+	_, err = other.Exec(t.Context(), `INSERT INTO manifest (id, app_id, app_slug, version, display_name, summary, stage, digest, document, adapter_name, created_at)
+		SELECT $1, app_id, app_slug, '1.1.0', display_name, summary, 'ACTIVE', digest, document, adapter_name, now() FROM manifest WHERE id = $2`, two, one.ID)
 	require.NoError(t, err)
 	require.NoError(t, other.Commit(t.Context()))
 	refused(t, <-result, fault.Conflict, "input.manifestId")
-	require.Equal(t, lifecycle.StageActive, b.stage(two))
+	require.Equal(t, 1, b.Count("manifest", "id = $1 AND stage = 'ACTIVE'", two))
 	require.Equal(t, lifecycle.StageCanary, b.stage(one))
 }

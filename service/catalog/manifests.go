@@ -8,6 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/page"
@@ -52,47 +53,37 @@ func (s *Service) Manifest(ctx context.Context, id ids.ID) (*db.Manifest, error)
 // ActiveManifests reads the active manifest of several apps at once, by their short names; an app
 // without one is left out. Key: <family>.catalog.read in any scope.
 func (s *Service) ActiveManifests(ctx context.Context, slugs []string) (map[string]*db.Manifest, error) {
-	var found []*db.Manifest
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest
-		WHERE app_slug = ANY ($1) AND stage = 'ACTIVE'`, slugs))
-	if err != nil {
-		return nil, err
-	}
-	if err := authz.RequireAnywhere(actor, authz.FamilyKeys("catalog.read")...); err != nil {
-		return nil, err
-	}
-	out := make(map[string]*db.Manifest, len(found))
-	for _, row := range found {
-		out[row.AppSlug] = row
-	}
-	return out, nil
+	return s.inStage(ctx, slugs, lifecycle.StageActive)
 }
 
-// pinned is an artifact with the manifest that pins it.
-type pinned struct {
-	manifestID ids.ID
-	*db.Artifact
-}
-
-func scanPinned(row pgx.CollectableRow) (pinned, error) {
-	x := pinned{Artifact: new(db.Artifact)}
-	return x, row.Scan(&x.manifestID, &x.ID, &x.Name, &x.MediaType, &x.Ref, &x.Digest, &x.SizeBytes, &x.Stage, &x.Evidence, &x.CreatedAt)
-}
+// pin is an artifact's id with that of a manifest that pins it.
+type pin struct{ manifestID, artifactID ids.ID }
 
 // ArtifactsOf reads the artifacts that several manifests pin at once. Key: artifact.read in any scope.
 func (s *Service) ArtifactsOf(ctx context.Context, manifests []ids.ID) (map[ids.ID][]*db.Artifact, error) {
-	var found []pinned
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanPinned, `SELECT p.manifest_id, `+rows.ArtifactColumns+` FROM artifact
-		JOIN manifest_artifact p ON p.artifact_id = artifact.id WHERE p.manifest_id = ANY ($1) ORDER BY artifact.id`, texts(manifests)))
+	var pins []pin
+	var found []*db.Artifact
+	actor, err := s.DB.Read(ctx,
+		tx.Rows(&pins, func(row pgx.CollectableRow) (p pin, err error) {
+			return p, row.Scan((*string)(&p.manifestID), (*string)(&p.artifactID))
+		}, `SELECT manifest_id, artifact_id FROM manifest_artifact WHERE manifest_id = ANY ($1) ORDER BY artifact_id`, texts(manifests)),
+		tx.Rows(&found, rows.Artifact, `SELECT `+rows.ArtifactColumns+` FROM artifact
+			WHERE id IN (SELECT artifact_id FROM manifest_artifact WHERE manifest_id = ANY ($1))`, texts(manifests)))
 	if err != nil {
 		return nil, err
 	}
 	if err := authz.RequireAnywhere(actor, authz.ArtifactRead); err != nil {
 		return nil, err
 	}
-	out := make(map[ids.ID][]*db.Artifact, len(manifests))
+	byID := make(map[ids.ID]*db.Artifact, len(found))
 	for _, row := range found {
-		out[row.manifestID] = append(out[row.manifestID], row.Artifact)
+		byID[row.ID] = row
+	}
+	out := make(map[ids.ID][]*db.Artifact, len(manifests))
+	for _, p := range pins {
+		if row := byID[p.artifactID]; row != nil {
+			out[p.manifestID] = append(out[p.manifestID], row)
+		}
 	}
 	return out, nil
 }

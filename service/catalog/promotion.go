@@ -3,68 +3,79 @@ package catalog
 import (
 	"context"
 
-	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
-	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// EvidenceInput is a report for a manifest.
-type EvidenceInput struct {
-	ManifestID ids.ID
-	Kind       lifecycle.EvidenceKind
-	Report     string
-	Digest     string
+// maxSteps bounds the steps that are read of one object.
+const maxSteps = 100
+
+// owned is a row with the publisher whose keys say what of it is shown.
+type owned[T any] struct {
+	publisher
+	row T
 }
 
-// ManifestFilter narrows a list of manifests.
-type ManifestFilter struct {
-	Search, AppSlug string
-	Stages          []lifecycle.Stage
-}
-
-// SubmitEvidence stores a report.
-func (s *Service) SubmitEvidence(ctx context.Context, in EvidenceInput) (*db.PromotionEvidence, error) {
-	panic("not implemented")
-}
-
-// SetCanaryPercent changes how many projects a canary takes in.
-func (s *Service) SetCanaryPercent(ctx context.Context, id ids.ID, percent int, reason string) (*db.Manifest, error) {
-	panic("not implemented")
-}
-
-// ManifestList lists manifests of all apps.
-func (s *Service) ManifestList(ctx context.Context, filter ManifestFilter, args page.Args) (*page.Page[*db.Manifest], error) {
-	panic("not implemented")
-}
-
-// CanaryManifests reads the canaries of apps.
-func (s *Service) CanaryManifests(ctx context.Context, slugs []string) (map[string]*db.Manifest, error) {
-	panic("not implemented")
-}
-
-// Icons reads the pictures of apps.
-func (s *Service) Icons(ctx context.Context, slugs []string) (map[string]string, error) {
-	panic("not implemented")
-}
-
-// EvidenceOf reads the reports of manifests.
+// EvidenceOf reads the newest 50 reports of several manifests at once, newest first, without their bytes. Those of apps on
+// whose publisher the caller does not hold manifest.read are left out.
 func (s *Service) EvidenceOf(ctx context.Context, manifests []ids.ID) (map[ids.ID][]*db.PromotionEvidence, error) {
-	panic("not implemented")
+	var found []owned[*db.PromotionEvidence]
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanOwnedReport, `SELECT a.publisher_tenant_id, a.publisher_project_id, `+reportColumns+`
+		FROM manifest m JOIN app a ON a.id = m.app_id
+		JOIN LATERAL (SELECT * FROM promotion_evidence p WHERE p.manifest_id = m.id ORDER BY p.id DESC LIMIT $2) e ON true
+		WHERE m.id = ANY ($1) ORDER BY e.id DESC`, texts(manifests), maxReports))
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[ids.ID][]*db.PromotionEvidence, len(manifests))
+	for _, one := range found {
+		if actor.AllowsOn(authz.ManifestRead, one.object()) {
+			out[one.row.ManifestID] = append(out[one.row.ManifestID], one.row)
+		}
+	}
+	return out, nil
 }
 
-// HistoryOf reads the steps of artifacts and manifests.
+func scanOwnedReport(row pgx.CollectableRow) (owned[*db.PromotionEvidence], error) {
+	x := new(db.PromotionEvidence)
+	one := owned[*db.PromotionEvidence]{row: x}
+	return one, row.Scan(&one.tenant, &one.project, (*string)(&x.ID), (*string)(&x.ManifestID), &x.TenantID, (*string)(&x.Kind), &x.Digest,
+		(*[]byte)(&x.Summary), &x.Passed, &x.SubmittedBy, &x.CreatedAt)
+}
+
+// HistoryOf reads the newest 100 steps of several artifacts and manifests at once, newest first. Key: manifest.read or
+// artifact.read in any scope. Who took a step and why is for those alone who hold one of them on the publisher.
 func (s *Service) HistoryOf(ctx context.Context, objects []ids.ID) (map[ids.ID][]*db.Promotion, error) {
-	panic("not implemented")
+	var found []owned[*db.Promotion]
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanStep, `SELECT coalesce(a.publisher_tenant_id, f.tenant_id), coalesce(a.publisher_project_id, f.project_id),
+		p.id, p.object_id, p.tenant_id, p.from_stage, p.to_stage, p.canary_percent, p.reason, p.actor_kind, p.actor_id, p.actor_name, p.created_at
+		FROM unnest($1::text[]) o (id)
+		JOIN LATERAL (SELECT * FROM promotion s WHERE s.object_id = o.id ORDER BY s.id DESC LIMIT $2) p ON true
+		LEFT JOIN manifest m ON m.id = o.id LEFT JOIN app a ON a.id = m.app_id LEFT JOIN artifact f ON f.id = o.id
+		ORDER BY p.id DESC`, texts(objects), maxSteps))
+	if err != nil {
+		return nil, err
+	}
+	if err := authz.RequireAnywhere(actor, authz.ManifestRead, authz.ArtifactRead); err != nil {
+		return nil, err
+	}
+	out := make(map[ids.ID][]*db.Promotion, len(objects))
+	for _, one := range found {
+		if step := one.row; !actor.AllowsOn(authz.ManifestRead, one.object()) && !actor.AllowsOn(authz.ArtifactRead, one.object()) {
+			step.Reason, step.ActorID, step.ActorName = "", "", ""
+		}
+		out[one.row.ObjectID] = append(out[one.row.ObjectID], one.row)
+	}
+	return out, nil
 }
 
-// Lacks says what manifests lack for their next stage.
-func (s *Service) Lacks(ctx context.Context, manifests []ids.ID) (map[ids.ID][]*fault.Reason, error) {
-	panic("not implemented")
-}
-
-// PinnedBy reads the manifests that pin artifacts.
-func (s *Service) PinnedBy(ctx context.Context, artifacts []ids.ID) (map[ids.ID][]*db.Manifest, error) {
-	panic("not implemented")
+func scanStep(row pgx.CollectableRow) (owned[*db.Promotion], error) {
+	x := new(db.Promotion)
+	one := owned[*db.Promotion]{row: x}
+	return one, row.Scan(&one.tenant, &one.project, (*string)(&x.ID), (*string)(&x.ObjectID), &x.TenantID, (*string)(&x.FromStage), (*string)(&x.ToStage),
+		&x.CanaryPercent, &x.Reason, &x.ActorKind, &x.ActorID, &x.ActorName, &x.CreatedAt)
 }

@@ -7,9 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -27,8 +24,9 @@ type PublishManifestInput struct {
 	IdempotencyKey string
 }
 
-// PublishManifest stores a manifest as a draft. Key: manifest.publish on the platform.
-// MANIFEST_INVALID when it does not lint; CONFLICT when the app has that version.
+// PublishManifest stores a manifest as a draft. Key: manifest.publish on the app's publisher, or on the platform.
+// MANIFEST_INVALID when it does not lint, or pins what is not the publisher's tenant's nor the platform's, retired or in
+// quarantine; CONFLICT when the app has that version.
 //
 // The document arrives decoded from the request, so that the publisher's own bytes are not known
 // here. What is stored, and what the digest covers, is its one canonical form: members sorted by
@@ -41,10 +39,11 @@ func (s *Service) PublishManifest(ctx context.Context, in PublishManifestInput) 
 	return out, err
 }
 
+const publishing = "publishManifest"
+
 func publish(ctx context.Context, t *tx.Tx, in PublishManifestInput) (*db.Manifest, error) {
-	const action = "publishManifest"
-	if err := audit.Require(t, action, authz.ManifestPublish, authz.Object{}, ""); err != nil {
-		return nil, err
+	if !t.Actor.AllowsAnywhere(authz.ManifestPublish) {
+		return nil, audit.Require(t, publishing, authz.ManifestPublish, authz.Object{}, "")
 	}
 	parsed, err := manifest.Parse(in.Document)
 	if err != nil {
@@ -53,17 +52,22 @@ func publish(ctx context.Context, t *tx.Tx, in PublishManifestInput) (*db.Manife
 	if in.Document, err = canonical(in.Document); err != nil {
 		return nil, err
 	}
-	made := made{ID: ids.New(ids.Manifest)}
-	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, Value: in.IdempotencyKey, Input: in}, &made)
+	world, err := worldOf(ctx, t, parsed)
+	if err != nil {
+		return nil, err
+	}
+	if world.appID != nil {
+		if err := audit.Require(t, publishing, authz.ManifestPublish, world.object(), *world.appID); err != nil {
+			return nil, err
+		}
+	}
+	made, object := made{ID: ids.New(ids.Manifest)}, world.object()
+	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: publishing, TenantID: object.TenantID, ProjectID: object.ProjectID, Value: in.IdempotencyKey, Input: in}, &made)
 	if err != nil {
 		return nil, err
 	}
 	if repeated {
 		return t.Manifest.Get(ctx, made.ID)
-	}
-	world, err := worldOf(ctx, t, parsed)
-	if err != nil {
-		return nil, err
 	}
 	if reasons := world.findings(parsed); len(reasons) > 0 {
 		return nil, inDocument(fault.New(fault.ManifestInvalid, "the manifest does not fit the catalog").With(reasons...))
@@ -82,7 +86,7 @@ func inDocument(err error) error {
 func store(ctx context.Context, t *tx.Tx, id ids.ID, parsed *manifest.Manifest, document []byte, world *world) (*db.Manifest, error) {
 	row, err := t.Manifest.Create().SetID(id).SetAppID(*world.appID).SetAppSlug(parsed.App).SetVersion(parsed.Version).
 		SetDisplayName(parsed.DisplayName).SetSummary(parsed.Summary).SetDigest(digestOf(document)).SetDocument(document).
-		SetAdapterName(parsed.Adapter).SetCreatedAt(t.Now).Save(ctx)
+		SetAdapterName(parsed.Adapter).SetArtifactKind(parsed.ArtifactKind).SetCreatedAt(t.Now).Save(ctx)
 	if tx.Violates(err, "manifest_app_slug_version") {
 		return nil, fault.New(fault.Conflict, "app %q has version %s", parsed.App, parsed.Version).At("input.document.version").Retry(false)
 	}
@@ -90,11 +94,11 @@ func store(ctx context.Context, t *tx.Tx, id ids.ID, parsed *manifest.Manifest, 
 		return nil, fmt.Errorf("store manifest: %w", err)
 	}
 	_, err = t.Exec(ctx, `INSERT INTO manifest_artifact (id, manifest_id, artifact_id)
-		SELECT $1 || '/' || id, $1, id FROM artifact WHERE digest = ANY ($2)`, id, digests(parsed))
+		SELECT $1 || '/' || pinned, $1, pinned FROM unnest($2::text[]) pinned`, id, world.pins())
 	if err != nil {
 		return nil, fmt.Errorf("pin artifacts: %w", err)
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: "publishManifest", Key: authz.ManifestPublish, ObjectID: id,
+	return row, audit.Write(ctx, t, audit.Entry{Action: publishing, Key: authz.ManifestPublish, Object: world.object(), ObjectID: id,
 		After: map[string]any{"app": row.AppSlug, "version": row.Version, "stage": row.Stage, "digest": row.Digest}})
 }
 
@@ -118,65 +122,6 @@ func canonical(document []byte) ([]byte, error) {
 func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-func digests(parsed *manifest.Manifest) []string {
-	out := make([]string, len(parsed.Artifacts))
-	for i, artifact := range parsed.Artifacts {
-		out[i] = artifact.Digest
-	}
-	return out
-}
-
-// world is what the catalog knows of the things a manifest names.
-type world struct {
-	appID   *ids.ID // nil when there is no such app
-	family  *string
-	adapter bool
-	digests []string // those of its artifacts that are published and not retired
-}
-
-const worldSQL = `SELECT (SELECT id FROM app WHERE slug = $1), (SELECT permission_family FROM app WHERE slug = $1),
-	EXISTS (SELECT FROM adapter WHERE name = $2), ARRAY (SELECT digest FROM artifact WHERE digest = ANY ($3) AND stage <> 'RETIRED')`
-
-func scanWorld(row pgx.CollectableRow) (*world, error) {
-	w := new(world)
-	return w, row.Scan(&w.appID, &w.family, &w.adapter, &w.digests)
-}
-
-func worldOf(ctx context.Context, t *tx.Tx, m *manifest.Manifest) (*world, error) {
-	found, err := t.Query(ctx, worldSQL, m.App, m.Adapter, digests(m))
-	if err != nil {
-		return nil, fmt.Errorf("look up what the manifest names: %w", err)
-	}
-	w, err := pgx.CollectOneRow(found, scanWorld)
-	if err != nil {
-		return nil, fmt.Errorf("look up what the manifest names: %w", err)
-	}
-	return w, nil
-}
-
-// findings holds a manifest against the catalog.
-func (w *world) findings(m *manifest.Manifest) []fault.Reason {
-	var found []fault.Reason
-	add := func(path, format string, args ...any) {
-		found = append(found, fault.Reason{Code: fault.UnknownValue, Message: fmt.Sprintf(format, args...), Path: path})
-	}
-	switch {
-	case w.appID == nil:
-		add("app", "the catalog has no app %q", m.App)
-	case *w.family != m.PermissionFamily:
-		add("permissionFamily", "the app's family is %s", *w.family)
-	}
-	if !w.adapter {
-		add("adapter", "no adapter %q is registered", m.Adapter)
-	}
-	for i, artifact := range m.Artifacts {
-		if !slices.Contains(w.digests, artifact.Digest) {
-			add(fmt.Sprintf("artifacts.%d.digest", i), "no artifact of this digest is published")
-		}
-	}
-	return found
 }
 
 // LintManifest says what would keep a document from being published; nothing is stored and an

@@ -27,6 +27,11 @@ func visible(actor *authz.Actor) ([]string, error) {
 	if err := authz.RequireAnywhere(actor, authz.FamilyKeys("catalog.read")...); err != nil {
 		return nil, err
 	}
+	return seenFamilies(actor), nil
+}
+
+// seenFamilies is the families whose apps the caller may see.
+func seenFamilies(actor *authz.Actor) []string {
 	var families []string
 	for _, family := range authz.Families() {
 		key, err := authz.FamilyKey(family, "catalog.read")
@@ -34,7 +39,7 @@ func visible(actor *authz.Actor) ([]string, error) {
 			families = append(families, family)
 		}
 	}
-	return families, nil
+	return families
 }
 
 // oneApp reads an app by a condition on one value and checks that the caller may see its family.

@@ -1,0 +1,124 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// standing is everything that says whether a manifest may take its next step.
+type standing struct {
+	publisher
+	row         db.Manifest
+	description []byte
+	reports     []brought
+	artifacts   []pinned
+	canary      *string // another version that is the app's canary
+	smoked      bool
+	users       int
+}
+
+const standingSQL = `SELECT m.id, m.stage, m.adapter_name, m.document, m.canary_halted_at, m.canary_halt_reason, a.publisher_tenant_id, a.publisher_project_id,
+	(SELECT d.description FROM adapter d WHERE d.name = m.adapter_name), ` + broughtSQL + `,
+	(SELECT coalesce(jsonb_agg(jsonb_build_object('Name', f.name, 'Digest', f.digest, 'Stage', f.stage, 'Quarantined', f.quarantined_at IS NOT NULL,
+		'Why', f.quarantine_reason) ORDER BY f.id), '[]') FROM artifact f JOIN manifest_artifact p ON p.artifact_id = f.id WHERE p.manifest_id = m.id),
+	(SELECT c.version FROM manifest c WHERE c.app_slug = m.app_slug AND c.stage = 'CANARY' AND c.id <> m.id),
+	m.stage = 'DRAFT' AND EXISTS (SELECT FROM instance i WHERE i.manifest_id = m.id AND i.smoke AND i.released_at IS NOT NULL
+		AND EXISTS (SELECT FROM operation o WHERE o.instance_id = i.id AND o.kind = 'INSTANCE_CREATE' AND o.state = 'SUCCEEDED' AND coalesce(o.outcome, 'NORMAL') = 'NORMAL')
+		AND EXISTS (SELECT FROM operation o WHERE o.instance_id = i.id AND o.kind = 'INSTANCE_DECOMMISSION' AND o.state = 'SUCCEEDED' AND coalesce(o.outcome, 'NORMAL') = 'NORMAL')),
+	CASE WHEN m.stage = 'DEPRECATED' THEN platform.users_of_manifest(m.id) ELSE 0 END
+	FROM manifest m JOIN app a ON a.id = m.app_id WHERE m.id = ANY ($1)`
+
+func scanStanding(row pgx.CollectableRow) (*standing, error) {
+	x := &standing{}
+	var reports, artifacts []byte
+	err := row.Scan((*string)(&x.row.ID), (*string)(&x.row.Stage), &x.row.AdapterName, &x.row.Document, &x.row.CanaryHaltedAt, &x.row.CanaryHaltReason,
+		&x.tenant, &x.project, &x.description, &reports, &artifacts, &x.canary, &x.smoked, &x.users)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(reports, &x.reports); err != nil {
+		return nil, fmt.Errorf("read the reports: %w", err)
+	}
+	if err := json.Unmarshal(artifacts, &x.artifacts); err != nil {
+		return nil, fmt.Errorf("read the artifacts: %w", err)
+	}
+	return x, nil
+}
+
+// Lacks says what each of several manifests lacks for its next stage, from what is known here: nobody is asked. It is told
+// to those who hold manifest.read on the app's publisher; to others, who can do nothing about it, nothing is.
+func (s *Service) Lacks(ctx context.Context, manifests []ids.ID) (map[ids.ID][]*fault.Reason, error) {
+	var found []*standing
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanStanding, standingSQL, texts(manifests)))
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[ids.ID][]*fault.Reason, len(manifests))
+	for _, one := range found {
+		if !actor.AllowsOn(authz.ManifestRead, one.object()) {
+			continue
+		}
+		reasons := []*fault.Reason{}
+		for _, reason := range one.lacks() {
+			reasons = append(reasons, &reason)
+		}
+		out[one.row.ID] = reasons
+	}
+	return out, nil
+}
+
+// lacks is what keeps the manifest from its next stage.
+func (x *standing) lacks() []fault.Reason {
+	switch x.row.Stage {
+	case lifecycle.StageDraft:
+		return append(lacks(x.artifacts, lifecycle.StageStaged), x.lacksEvidence()...)
+	case lifecycle.StageStaged:
+		reasons := lacks(x.artifacts, lifecycle.StageCanary)
+		if x.canary != nil {
+			reasons = append(reasons, fault.Reason{Code: fault.Conflict, Message: fmt.Sprintf("version %s is the app's canary: an app has one at a time", *x.canary), Path: "input.to"})
+		}
+		return reasons
+	case lifecycle.StageCanary:
+		reasons := lacks(x.artifacts, lifecycle.StageActive)
+		if x.row.CanaryHaltedAt != nil {
+			reasons = append(reasons, haltedCanary(&x.row).Reasons...)
+		}
+		return reasons
+	case lifecycle.StageDeprecated:
+		if x.users > 0 {
+			return []fault.Reason{{Code: fault.FailedPrecondition, Message: fmt.Sprintf("%d live instances use it", x.users), Path: "input.to"}}
+		}
+	}
+	return nil
+}
+
+// lacksEvidence is what a draft lacks to be staged, its artifacts aside.
+func (x *standing) lacksEvidence() (reasons []fault.Reason) {
+	parsed, err := manifest.Parse(x.row.Document)
+	if err != nil {
+		return fault.From(err).Reasons
+	}
+	if !x.smoked {
+		reasons = append(reasons, fault.Reason{Code: fault.EvidenceMissing, Path: "input.smokeInstanceId",
+			Message: "no smoke instance that you see has run this version and was torn down with proof"})
+	}
+	var said description
+	if len(x.description) == 0 || json.Unmarshal(x.description, &said) != nil {
+		return append(reasons, fault.Reason{Code: fault.FailedPrecondition, Path: "adapter",
+			Message: fmt.Sprintf("adapter %q has never described itself", x.row.AdapterName)})
+	}
+	reasons = append(reasons, said.findings(parsed)...)
+	_, missing := controllerLacks(parsed, said.Build, x.reports)
+	return append(reasons, missing...)
+}

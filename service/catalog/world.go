@@ -1,0 +1,122 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// world is what the catalog knows of the things a manifest names.
+type world struct {
+	publisher
+	appID     *ids.ID // nil when there is no such app
+	family    *string
+	adapter   bool
+	artifacts map[string]candidate // by digest
+}
+
+// candidate is the artifact that a digest in a manifest stands for.
+type candidate struct {
+	ID          ids.ID          `json:"id"`
+	Digest      string          `json:"digest"`
+	Stage       lifecycle.Stage `json:"stage"`
+	Quarantined bool            `json:"quarantined"`
+}
+
+// worldSQL looks for an app, an adapter and artifacts. Of two artifacts of a digest the one of the publisher's tenant comes
+// before the platform's.
+const worldSQL = `SELECT app.id, app.permission_family, app.publisher_tenant_id, app.publisher_project_id,
+	EXISTS (SELECT FROM adapter WHERE name = $2),
+	(SELECT coalesce(jsonb_agg(jsonb_build_object('id', x.id, 'digest', x.digest, 'stage', x.stage, 'quarantined', x.quarantined_at IS NOT NULL)), '[]')
+		FROM (SELECT DISTINCT ON (f.digest) f.* FROM artifact f WHERE f.digest = ANY ($3)
+			AND (f.tenant_id IS NULL OR f.tenant_id = app.publisher_tenant_id) ORDER BY f.digest, f.tenant_id IS NULL) x)
+	FROM (SELECT) one LEFT JOIN app ON app.slug = $1`
+
+func scanWorld(row pgx.CollectableRow) (*world, error) {
+	w := &world{artifacts: map[string]candidate{}}
+	var encoded []byte
+	if err := row.Scan(&w.appID, &w.family, &w.tenant, &w.project, &w.adapter, &encoded); err != nil {
+		return nil, err
+	}
+	var list []candidate
+	if err := json.Unmarshal(encoded, &list); err != nil {
+		return nil, fmt.Errorf("read the artifacts: %w", err)
+	}
+	for _, one := range list {
+		w.artifacts[one.Digest] = one
+	}
+	return w, nil
+}
+
+func worldOf(ctx context.Context, t *tx.Tx, m *manifest.Manifest) (*world, error) {
+	found, err := t.Query(ctx, worldSQL, m.App, m.Adapter, digests(m))
+	if err != nil {
+		return nil, fmt.Errorf("look up what the manifest names: %w", err)
+	}
+	w, err := pgx.CollectOneRow(found, scanWorld)
+	if err != nil {
+		return nil, fmt.Errorf("look up what the manifest names: %w", err)
+	}
+	return w, nil
+}
+
+func digests(parsed *manifest.Manifest) []string {
+	out := make([]string, len(parsed.Artifacts))
+	for i, artifact := range parsed.Artifacts {
+		out[i] = artifact.Digest
+	}
+	return out
+}
+
+// pins are the ids of the artifacts.
+func (w *world) pins() []string {
+	var out []string
+	for _, one := range w.artifacts {
+		out = append(out, string(one.ID))
+	}
+	return out
+}
+
+// findings holds a manifest against the catalog.
+func (w *world) findings(m *manifest.Manifest) []fault.Reason {
+	found := w.named(m)
+	for i, artifact := range m.Artifacts {
+		path := fmt.Sprintf("artifacts.%d.digest", i)
+		one, ok := w.artifacts[artifact.Digest]
+		switch {
+		case !ok:
+			found = append(found, fault.Reason{Code: fault.UnknownValue, Message: "no artifact of this digest is published, to the app's publisher or to all", Path: path})
+		case one.Stage == lifecycle.StageRetired:
+			found = append(found, fault.Reason{Code: fault.UnknownValue, Message: "the artifact of this digest is RETIRED", Path: path})
+		case one.Quarantined:
+			found = append(found, fault.Reason{Code: fault.ArtifactQuarantined, Message: "the artifact of this digest is in quarantine", Path: path})
+		}
+	}
+	return found
+}
+
+// named holds everything but the artifacts against the catalog.
+func (w *world) named(m *manifest.Manifest) []fault.Reason {
+	var found []fault.Reason
+	add := func(path, format string, args ...any) {
+		found = append(found, fault.Reason{Code: fault.UnknownValue, Message: fmt.Sprintf(format, args...), Path: path})
+	}
+	switch {
+	case w.appID == nil:
+		add("app", "the catalog has no app %q", m.App)
+	case *w.family != m.PermissionFamily:
+		add("permissionFamily", "the app's family is %s", *w.family)
+	}
+	if !w.adapter {
+		add("adapter", "no adapter %q is registered", m.Adapter)
+	}
+	return found
+}
