@@ -27,6 +27,9 @@ type member struct {
 
 	mu        sync.Mutex
 	processes map[string]*process
+
+	booting sync.Mutex // one boot at a time
+	boots   []booted
 }
 
 type process struct {

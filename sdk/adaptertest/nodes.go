@@ -15,14 +15,20 @@ import (
 
 // Nodes are the sandboxes of this package for the conformance suite (its Options.Runner), which has
 // none with namespaces of its own.
-type Nodes struct{ runner *runner }
+type Nodes struct {
+	// Artifacts are what members fetch; the test puts them there.
+	Artifacts *sandbox.Artifacts
+
+	runner *runner
+}
 
 // NewNodes makes sandboxes that end with the test.
 func NewNodes(t testing.TB, options ...Option) *Nodes {
 	t.Helper()
 	public, private, err := box.GenerateKey(rand.Reader)
 	require.NoError(t, err)
-	n := &Nodes{newRunner(t, public, private)}
+	n := &Nodes{runner: newRunner(t, public, private)}
+	n.Artifacts = n.runner.artifacts
 	for _, option := range options {
 		option(n.runner)
 	}

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/crypto/nacl/box"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
 )
 
 // Token is the bearer token the public API takes.
@@ -33,6 +34,8 @@ type Platform struct {
 	URL string
 	// Name is the audience of its requests: the adapter's registered name.
 	Name string
+	// Artifacts are what members fetch; the test puts them there.
+	Artifacts *sandbox.Artifacts
 
 	t      testing.TB
 	signer *adapter.Signer
@@ -64,6 +67,7 @@ func New(t testing.TB, name string, options ...Option) *Platform {
 	for _, option := range options {
 		option(p.runner)
 	}
+	p.Artifacts = p.runner.artifacts
 	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: "k1", Algorithm: "EdDSA", Use: "sig"}}})
 	require.NoError(t, err)
 	mux := http.NewServeMux()

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/crypto/nacl/box"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
 )
 
 // Option changes how members run.
@@ -45,6 +46,7 @@ type runner struct {
 	dir             string
 	namespaces      bool
 	public, private *[32]byte
+	artifacts       *sandbox.Artifacts
 
 	mu      sync.Mutex
 	members map[string]*member
@@ -52,7 +54,7 @@ type runner struct {
 }
 
 func newRunner(t testing.TB, public, private *[32]byte) *runner {
-	r := &runner{t: t, dir: t.TempDir(), public: public, private: private, members: map[string]*member{}, lost: map[string]chan struct{}{}}
+	r := &runner{t: t, dir: t.TempDir(), public: public, private: private, artifacts: &sandbox.Artifacts{}, members: map[string]*member{}, lost: map[string]chan struct{}{}}
 	t.Cleanup(func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -165,6 +167,10 @@ func (r *runner) do(ctx context.Context, input taskInput) (map[string]any, error
 		})
 	case adapter.TaskProbe:
 		return withSpec(input, func(s adapter.Probe) (map[string]any, error) { return probe(ctx, m, s) })
+	case adapter.TaskFetchArtifact:
+		return withSpec(input, func(s adapter.FetchArtifact) (map[string]any, error) { return r.fetch(ctx, m, s) })
+	case adapter.TaskCloudInit:
+		return withSpec(input, func(s adapter.CloudInit) (map[string]any, error) { return r.boot(ctx, m, s) })
 	}
 	return nil, fmt.Errorf("node task kind %q is not known", input.Kind)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/standin"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 	Only []string
 	// Launcher starts and kills the adapter; nil leaves the crash clauses out.
 	Launcher Launcher
+	// Content is what the members of plain sandboxes fetch; nil for nothing.
+	Content *sandbox.Artifacts
 	// Runner carries node tasks out; nil means plain sandboxes below Dir.
 	Runner standin.Nodes
 	// Dir is a directory of the suite's own for sandboxes; empty means a temporary one.

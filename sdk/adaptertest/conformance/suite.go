@@ -152,6 +152,7 @@ func (s *suite) plainNodes() (*sandbox.Nodes, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	nodes.Artifacts = s.options.Content
 	return nodes, func() error {
 		nodes.Close()
 		if made == "" {

@@ -28,6 +28,7 @@ type member struct {
 	mu        sync.Mutex
 	ran       bool // a command has been started, so there may be processes
 	processes map[string]*process
+	boots     []adapter.CloudInit
 }
 
 // do carries out one task that needs the sandbox.
@@ -47,6 +48,10 @@ func (m *member) do(ctx context.Context, task Task, n *Nodes) (Outcome, error) {
 		return decoded(task, func(s adapter.WriteFile) (Outcome, error) { return m.write(s, n) })
 	case adapter.TaskStartProcess:
 		return decoded(task, func(s adapter.StartProcess) (Outcome, error) { return m.start(s, n) })
+	case adapter.TaskFetchArtifact:
+		return decoded(task, func(s adapter.FetchArtifact) (Outcome, error) { return m.fetch(s, n) })
+	case adapter.TaskCloudInit:
+		return decoded(task, func(s adapter.CloudInit) (Outcome, error) { return m.boot(s, n) })
 	case adapter.TaskStopProcess:
 		return decoded(task, func(s adapter.StopProcess) (Outcome, error) { return m.stop(ctx, s.Name) })
 	}

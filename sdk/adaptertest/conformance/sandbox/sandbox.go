@@ -58,6 +58,9 @@ type Outcome struct {
 
 // Nodes are the sandboxes of all members, all on this machine. Safe for concurrent use.
 type Nodes struct {
+	// Artifacts are what members fetch; nil for none. It is set before the first task.
+	Artifacts *Artifacts
+
 	dir             string
 	public, private *[32]byte
 

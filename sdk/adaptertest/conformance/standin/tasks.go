@@ -53,7 +53,8 @@ type Entry struct {
 // Acts says whether a task of this kind changes the member: probes and inspections only look.
 func Acts(kind adapter.TaskKind) bool {
 	switch kind {
-	case adapter.TaskRun, adapter.TaskWriteFile, adapter.TaskStartProcess, adapter.TaskStopProcess, adapter.TaskTeardown:
+	case adapter.TaskRun, adapter.TaskWriteFile, adapter.TaskStartProcess, adapter.TaskStopProcess,
+		adapter.TaskFetchArtifact, adapter.TaskCloudInit, adapter.TaskTeardown:
 		return true
 	}
 	return false

@@ -1,0 +1,76 @@
+package sandbox
+
+import (
+	"os"
+	"path"
+	"strings"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// maxBoots bounds the first boots that are remembered of one member.
+const maxBoots = 64
+
+// fetch places what the task is for, out of n.Artifacts.
+func (m *member) fetch(spec adapter.FetchArtifact, n *Nodes) (Outcome, error) {
+	if n.Artifacts == nil {
+		return Outcome{}, failf("ARTIFACT_UNAVAILABLE", "these nodes have no artifacts")
+	}
+	files, came, err := n.Artifacts.Fetch(spec)
+	if err != nil {
+		return Outcome{}, err
+	}
+	mode := spec.Mode
+	if mode == "" {
+		mode = "0644"
+	}
+	for _, file := range files {
+		place := adapter.WriteFile{Path: path.Join(spec.Path, file.Name), Mode: mode, Owner: spec.Owner, Content: string(file.Data), MakeDirs: true}
+		if _, err := m.write(place, n); err != nil {
+			return Outcome{}, err
+		}
+	}
+	return Outcome{Result: map[string]any{"digest": came.Digest, "manifest": came.Manifest, "path": came.Path, "bytes": came.Bytes,
+		"fetchedBytes": came.FetchedBytes, "parts": came.Parts, "cached": came.Cached}}, nil
+}
+
+// boot notes a first boot. These members are directories of the machine, which nothing must be booted in: what the
+// document asks for does not happen.
+func (m *member) boot(spec adapter.CloudInit, n *Nodes) (Outcome, error) {
+	if (spec.UserData == "") == (spec.UserDataSealed == "") || spec.InstanceID == "" {
+		return Outcome{}, failf("SPEC_INVALID", "userData or userDataSealed, and instanceId, must be given")
+	}
+	if spec.UserDataSealed != "" {
+		opened, err := n.open(spec.UserDataSealed, m.instance)
+		if err != nil {
+			return Outcome{}, err
+		}
+		spec.UserData, spec.UserDataSealed = string(opened), ""
+	}
+	if !strings.HasPrefix(spec.UserData, "#") && !strings.HasPrefix(spec.UserData, "Content-Type:") {
+		return Outcome{}, failf("CLOUD_INIT_FAILED", "the document does not begin as user data does")
+	}
+	if spec.Hostname == "" {
+		spec.Hostname, _ = os.Hostname()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last := len(m.boots) - 1; (last < 0 || m.boots[last].InstanceID != spec.InstanceID) && len(m.boots) < maxBoots {
+		m.boots = append(m.boots, spec)
+	}
+	return Outcome{Result: map[string]any{"status": "done", "errors": []string{}, "stages": []string{}, "output": "noted, and not carried out"}}, nil
+}
+
+// Boots are the first boots that were asked for in a member, in their order and with their documents open. They were
+// noted and not carried out.
+func (n *Nodes) Boots(memberID string) []adapter.CloudInit {
+	n.mu.Lock()
+	m, ok := n.members[memberID]
+	n.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]adapter.CloudInit(nil), m.boots...)
+}
