@@ -65,6 +65,7 @@ const (
 	SignerKey        Kind = "sgk"
 	Evidence         Kind = "evd"
 	Promotion        Kind = "prm"
+	ArtifactPart     Kind = "prt"
 )
 
 // kindNames is the catalogue of kinds with the word an error message uses for each.
@@ -81,6 +82,7 @@ var kindNames = map[Kind]string{
 	ControlPlane: "control plane share", RuntimeSecret: "runtime secret", AuditCheckpoint: "audit checkpoint",
 	Webhook: "webhook", WebhookDelivery: "webhook delivery",
 	ArtifactSource: "artifact source", SignerKey: "signer key", Evidence: "evidence", Promotion: "promotion",
+	ArtifactPart: "artifact part",
 }
 
 const (

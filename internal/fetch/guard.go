@@ -135,3 +135,19 @@ func silentOr(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+// Told is what may be told of an error to whoever named the source: what the source said, and nothing of addresses.
+func Told(err error) string {
+	var answered statusError
+	switch {
+	case errors.As(err, &answered):
+		return answered.Error()
+	case errors.Is(err, errSilent):
+		return errSilent.Error()
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return "the source broke off in the middle"
+	case unreachable(err):
+		return "the source cannot be reached"
+	}
+	return "the source answered something that is not understood"
+}

@@ -80,15 +80,24 @@ func (s *Session) Size(ctx context.Context, digest string, role lifecycle.PartRo
 // dropped. The caller closes what it gets, and holds it against the digest.
 func (s *Session) Blob(ctx context.Context, digest string, offset int64) (out io.ReadCloser, size int64, err error) {
 	ctx = context.WithValue(ctx, streamed{}, true)
+	out, size, err = s.from(ctx, digest, offset, offset > 0)
+	if offset > 0 && errors.Is(err, statusError(http.StatusRequestedRangeNotSatisfiable)) { // some know no open range
+		return s.from(ctx, digest, offset, false)
+	}
+	return out, size, err
+}
+
+// from asks for a blob from an offset on, by Range or without.
+func (s *Session) from(ctx context.Context, digest string, offset int64, ranged bool) (io.ReadCloser, int64, error) {
 	asked := header("*/*")
-	if offset > 0 {
+	if ranged {
 		asked.Set("Range", fmt.Sprintf("bytes=%d-", offset))
 	}
 	response, err := s.ask(ctx, http.MethodGet, s.blob(digest), asked, http.StatusOK, http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable)
 	if err != nil {
 		return nil, 0, err
 	}
-	size, err = position(response, offset)
+	size, err := position(response, offset)
 	if err != nil {
 		_ = response.Body.Close()
 		return nil, 0, err

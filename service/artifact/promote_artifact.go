@@ -11,7 +11,6 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	dbartifact "github.com/gpuaas/app-platform/ent/generated/db/artifact"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/check"
@@ -20,6 +19,8 @@ import (
 // maxNamed bounds the objects that a refusal names.
 const maxNamed = 10
 
+const promoting = "promoteArtifact"
+
 // PromoteArtifactInput is a step of trust.
 type PromoteArtifactInput struct {
 	ArtifactID ids.ID
@@ -27,12 +28,17 @@ type PromoteArtifactInput struct {
 	Reason     string
 }
 
-// PromoteArtifact moves an artifact to its next stage. Key: artifact.promote on the platform.
+// PromoteArtifact moves an artifact to its next stage. Key: artifact.promote on its project or tenant, or on the
+// platform.
 //
-// From DRAFT to STAGED its registry is asked again, before and outside of the transaction. An
-// artifact that an active manifest pins stays active, and one that a live instance uses is not
-// retired. FAILED_PRECONDITION names both stages when the step is none; CONFLICT when another
-// promotion came first.
+// From DRAFT to STAGED all its bytes and signatures are looked at again, before and outside of the transaction. No step up
+// is taken in quarantine, nor when the key that signed it has ended, was revoked, or its source asks for more than it has;
+// steps down always may. An artifact that an active manifest pins stays active, and one that a live instance uses is not
+// retired: those that the caller does not see are counted, and not named.
+//
+// Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN; FAILED_PRECONDITION at input.to, naming both stages or who uses it;
+// ARTIFACT_QUARANTINED, SIGNATURE_MISSING, SIGNATURE_UNTRUSTED, DIGEST_MISMATCH, SOURCE_UNKNOWN, DIAL_REFUSED and
+// ARTIFACT_UNAVAILABLE at input.artifactId; CONFLICT when another promotion came first; UNAVAILABLE as of PublishArtifact.
 func (s *Service) PromoteArtifact(ctx context.Context, in PromoteArtifactInput) (out *db.Artifact, err error) {
 	var input check.Input
 	input.Text("input.reason", in.Reason, 1, check.MaxReason)
@@ -40,17 +46,16 @@ func (s *Service) PromoteArtifact(ctx context.Context, in PromoteArtifactInput) 
 		return nil, err
 	}
 	var seen *db.Artifact
-	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		seen, err = load(ctx, t, in)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	var found *Found
-	if seen.Stage == lifecycle.StageDraft && in.To == lifecycle.StageStaged {
-		if found, err = s.Registries.Fetch(ctx, seen.Ref); err != nil {
-			return nil, err
+	var found *found
+	if in.To == lifecycle.StageStaged {
+		row, from, err := s.look(ctx, promoting, authz.ArtifactPromote, in.ArtifactID, in.may)
+		if err != nil {
+			return nil, at(err, "input.artifactId")
+		}
+		if seen = row; row.Stage == lifecycle.StageDraft {
+			if found, err = s.read(ctx, again(promoting, row, from)); err != nil {
+				return nil, at(err, "input.artifactId")
+			}
 		}
 	}
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
@@ -60,61 +65,84 @@ func (s *Service) PromoteArtifact(ctx context.Context, in PromoteArtifactInput) 
 	return out, err
 }
 
-// load locks the artifact, authorised, and refuses a step that the table does not hold.
-func load(ctx context.Context, t *tx.Tx, in PromoteArtifactInput) (*db.Artifact, error) {
-	const action = "promoteArtifact"
-	if err := audit.Require(t, action, authz.ArtifactPromote, authz.Object{}, in.ArtifactID); err != nil {
-		return nil, err
-	}
-	row, err := t.Artifact.Query().Where(dbartifact.ID(in.ArtifactID)).ForUpdate().Only(ctx)
-	if db.IsNotFound(err) {
-		return nil, audit.Missing(t, action, authz.ArtifactPromote, in.ArtifactID)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("load artifact %s: %w", in.ArtifactID, err)
-	}
-	if err := row.Stage.CanMove(in.To); err != nil {
-		return nil, fault.From(err).At("input.to")
-	}
-	return row, nil
+// up says that a step raises how far the artifact is trusted.
+func (in PromoteArtifactInput) up(from lifecycle.Stage) bool {
+	return in.To == lifecycle.StageCanary || in.To == lifecycle.StageActive || in.To == lifecycle.StageStaged && from == lifecycle.StageDraft
 }
 
-func (s *Service) promote(ctx context.Context, t *tx.Tx, in PromoteArtifactInput, seen *db.Artifact, found *Found) (*db.Artifact, error) {
-	row, err := load(ctx, t, in)
+// may refuses a step that the table does not hold, and one up out of quarantine.
+func (in PromoteArtifactInput) may(row *db.Artifact) error {
+	if err := row.Stage.CanMove(in.To); err != nil {
+		return fault.From(err).At("input.to")
+	}
+	if row.QuarantinedAt != nil && in.up(row.Stage) {
+		text := row.QuarantineReason
+		if row.QuarantineCode != "" {
+			text = row.QuarantineCode + ": " + text
+		}
+		return fault.New(fault.ArtifactQuarantined, "the artifact is in quarantine: %s", text).At("input.artifactId")
+	}
+	return nil
+}
+
+func (s *Service) promote(ctx context.Context, t *tx.Tx, in PromoteArtifactInput, seen *db.Artifact, found *found) (*db.Artifact, error) {
+	row, err := load(ctx, t, promoting, authz.ArtifactPromote, in.ArtifactID)
 	if err != nil {
 		return nil, err
 	}
-	if row.Stage != seen.Stage {
+	if seen != nil && row.Stage != seen.Stage {
 		return nil, fault.New(fault.Conflict, "the artifact was %s when this began and is %s now", seen.Stage, row.Stage).At("input.artifactId")
 	}
-	update := row.Update().SetStage(in.To)
-	switch {
-	case found != nil:
-		evidence, err := s.evidence(found)
-		if err != nil {
+	from := row.Stage
+	if err := in.may(row); err != nil {
+		return nil, audit.Refused(t, promoting, authz.ArtifactPromote, objectOf(row), row.ID, err)
+	}
+	if found != nil {
+		if row, err = s.note(ctx, t, row, found); err != nil {
 			return nil, err
 		}
-		update.SetEvidence(evidence).SetSizeBytes(found.SizeBytes)
-	case in.To == lifecycle.StageDeprecated:
-		err = nobody(ctx, t, "an active manifest pins the artifact", `SELECT 'manifest ' || m.id || ' (' || m.app_slug || ' ' || m.version || ')'
-			FROM manifest m JOIN manifest_artifact p ON p.manifest_id = m.id WHERE p.artifact_id = $1 AND m.stage = 'ACTIVE' ORDER BY m.id LIMIT $2`, row.ID)
-	case in.To == lifecycle.StageRetired:
-		err = nobody(ctx, t, "live instances use the artifact", `SELECT 'instance ' || i.id || ' (' || i.name || ')' FROM instance i
-			JOIN manifest_artifact p ON p.manifest_id = i.manifest_id WHERE p.artifact_id = $1 AND i.released_at IS NULL ORDER BY i.id LIMIT $2`, row.ID)
 	}
-	if err != nil {
-		return nil, err
+	if err := in.rules(ctx, t, row, from); err != nil {
+		return nil, audit.Refused(t, promoting, authz.ArtifactPromote, objectOf(row), row.ID, err)
 	}
-	moved, err := update.Save(ctx)
+	moved, err := row.Update().SetStage(in.To).Save(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("promote artifact %s: %w", row.ID, err)
 	}
-	return moved, audit.Write(ctx, t, audit.Entry{Action: "promoteArtifact", Key: authz.ArtifactPromote, ObjectID: row.ID, Reason: in.Reason,
-		Before: map[string]any{"stage": row.Stage}, After: map[string]any{"stage": moved.Stage, "digest": moved.Digest}})
+	step := t.Promotion.Create().SetID(ids.New(ids.Promotion)).SetObjectID(row.ID).SetNillableTenantID(row.TenantID).SetFromStage(from).SetToStage(in.To).
+		SetReason(in.Reason).SetActorKind(string(t.Actor.Kind)).SetActorID(string(t.Actor.ID)).SetActorName(t.Actor.Name).SetCreatedAt(t.Now)
+	if err := step.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("note the promotion of %s: %w", row.ID, err)
+	}
+	before := trail(row)
+	before["stage"] = from
+	return moved, audit.Write(ctx, t, audit.Entry{Action: promoting, Key: authz.ArtifactPromote, Object: objectOf(row), ObjectID: row.ID, Reason: in.Reason,
+		Before: before, After: trail(moved)})
 }
 
-// nobody refuses with FAILED_PRECONDITION when the query finds users of the artifact, naming up to 10.
-func nobody(ctx context.Context, t *tx.Tx, text, query string, id ids.ID) error {
+// rules are what a step asks beyond the table of stages.
+func (in PromoteArtifactInput) rules(ctx context.Context, t *tx.Tx, row *db.Artifact, was lifecycle.Stage) error {
+	switch {
+	case in.up(was):
+		from, err := sourceOf(ctx, t, row)
+		if err != nil {
+			return at(err, "input.artifactId")
+		}
+		return trusted(row, from, "input.artifactId")
+	case in.To == lifecycle.StageDeprecated:
+		return nobody(ctx, t, "an active manifest pins the artifact", `SELECT 'manifest ' || m.id || ' (' || m.app_slug || ' ' || m.version || ')'
+			FROM manifest m JOIN manifest_artifact p ON p.manifest_id = m.id WHERE p.artifact_id = $1 AND m.stage = 'ACTIVE' ORDER BY m.id LIMIT $2`, row.ID, "0")
+	case in.To == lifecycle.StageRetired:
+		return nobody(ctx, t, "live instances use the artifact", `SELECT 'instance ' || i.id || ' (' || i.name || ')' FROM instance i
+			JOIN manifest_artifact p ON p.manifest_id = i.manifest_id WHERE p.artifact_id = $1 AND i.released_at IS NULL ORDER BY i.id LIMIT $2`, row.ID,
+			`platform.live_users($1)`)
+	}
+	return nil
+}
+
+// nobody refuses with FAILED_PRECONDITION when the query finds users of the artifact, naming up to 10 that the caller
+// sees; of, an expression, counts them all.
+func nobody(ctx context.Context, t *tx.Tx, text, query string, id ids.ID, of string) error {
 	found, err := t.Query(ctx, query, id, maxNamed)
 	if err != nil {
 		return fmt.Errorf("look for users of artifact %s: %w", id, err)
@@ -123,12 +151,19 @@ func nobody(ctx context.Context, t *tx.Tx, text, query string, id ids.ID) error 
 	if err != nil {
 		return fmt.Errorf("look for users of artifact %s: %w", id, err)
 	}
-	if len(users) == 0 {
+	var all int
+	if err := t.QueryRow(ctx, `SELECT greatest(`+of+`, $2) FROM (SELECT $1::text) asked`, id, len(users)).Scan(&all); err != nil {
+		return fmt.Errorf("count users of artifact %s: %w", id, err)
+	}
+	if all == 0 {
 		return nil
 	}
 	refused := fault.New(fault.FailedPrecondition, "%s", text)
 	for _, user := range users {
 		refused = refused.With(fault.Reason{Code: fault.FailedPrecondition, Message: user, Path: "input.to"})
+	}
+	if more := all - len(users); more > 0 {
+		refused = refused.With(fault.Reason{Code: fault.FailedPrecondition, Message: fmt.Sprintf("%d more", more), Path: "input.to"})
 	}
 	return refused
 }

@@ -10,10 +10,13 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
+	"github.com/gpuaas/app-platform/internal/fetch"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/check"
 	"github.com/gpuaas/app-platform/service/idem"
+	"github.com/gpuaas/app-platform/service/origin"
 	"github.com/gpuaas/app-platform/service/overlay"
 )
 
@@ -24,16 +27,38 @@ type PublishArtifactInput struct {
 	ProjectID                            *ids.ID `json:",omitempty"` // nil for the platform
 }
 
-func (in PublishArtifactInput) check() error {
+// maxRef bounds an address, in bytes.
+const maxRef = 512
+
+// check refuses what is wrong with the input by itself, and tells the digest that it names; empty when it names none.
+func (in PublishArtifactInput) check() (digest string, err error) {
 	var input check.Input
 	input.Text("input.name", in.Name, 1, 100)
-	if _, _, err := mime.ParseMediaType(in.MediaType); err != nil || len(in.MediaType) > 255 {
+	if _, _, err := mime.ParseMediaType(in.MediaType); in.MediaType != "" && (err != nil || len(in.MediaType) > maxWord) {
 		input.Bad("input.mediaType", "a media type such as application/vnd.oci.image.manifest.v1+json")
 	}
-	if len(in.Ref) > 512 {
-		input.Bad("input.ref", "at most 512 characters")
+	if len(in.Ref) > maxRef {
+		input.Bad("input.ref", "at most %d characters", maxRef)
 	}
-	return input.Err()
+	if in.Digest != "" && !fetch.IsDigest(in.Digest) {
+		input.Bad("input.digest", "sha256: and 64 lower-case hexadecimal digits")
+	}
+	if err := input.Err(); err != nil {
+		return "", err
+	}
+	ref, err := fetch.Parse(in.Ref)
+	switch {
+	case err != nil:
+		return "", at(err, "input.ref")
+	case ref.File() && in.Digest == "":
+		input.Bad("input.digest", "a file's digest must be given")
+		return "", input.Err()
+	case in.Digest == "" || ref.Digest == "":
+		return in.Digest + ref.Digest, nil
+	case in.Digest != ref.Digest:
+		return "", fault.New(fault.DigestMismatch, "the reference is pinned by another digest than is wanted").At("input.digest")
+	}
+	return in.Digest, nil
 }
 
 // made is what an idempotency key remembers.
@@ -41,92 +66,116 @@ type made struct {
 	ID ids.ID `json:"id"`
 }
 
-// errGoOn ends the first transaction of PublishArtifact without a trace.
-var errGoOn = errors.New("the artifact has to be fetched")
+// errGoOn ends the first transaction of a verb that asks a source, without a trace.
+var errGoOn = errors.New("the source has to be asked")
 
-// PublishArtifact stores an artifact as a draft, after its manifest was fetched and held against
-// its digest. Key: artifact.publish on the platform. The faults are those of Registries.Fetch,
-// POLICY_DENIED at input.ref when the platform's policy does not let its source through, and CONFLICT when
-// the digest is published.
+// PublishArtifact stores an artifact as a draft, after all its bytes were read from its source and held against their
+// digests, and its signatures by the keys that the source trusts. Key: artifact.publish on the project, or on the
+// platform.
 //
-// The registry is asked between two transactions, as it may take its time: the first authorises
-// and looks whether this is a repeat, the second claims the idempotency key and writes.
+// Faults: INVALID_ARGUMENT; POLICY_DENIED, SOURCE_UNKNOWN, DIAL_REFUSED, ARTIFACT_UNAVAILABLE, SIGNATURE_MISSING and
+// SIGNATURE_UNTRUSTED at input.ref, DIGEST_MISMATCH at input.ref, or at input.digest when it is not the one that was
+// wanted; CONFLICT when the owner has the digest, or the source changed meanwhile; UNAVAILABLE when the reading takes longer than the request may:
+// it goes on, and a repeat waits for it.
+//
+// The source is asked between two transactions: the first authorises and looks whether this is a repeat, the second claims
+// the idempotency key and writes.
 func (s *Service) PublishArtifact(ctx context.Context, in PublishArtifactInput) (out *db.Artifact, err error) {
-	if err := in.check(); err != nil {
+	digest, err := in.check()
+	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Registries.parseRef(in.Ref); err != nil {
-		return nil, err
-	}
+	var begun *publication
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		if out, _, err = claim(ctx, t, in); out != nil || err != nil {
-			return err
-		}
-		if err := permitted(ctx, t, in.Ref); err != nil {
+		begun, err = begin(ctx, t, in)
+		if err != nil || begun.repeated != nil {
 			return err
 		}
 		return errGoOn
 	})
-	if !errors.Is(err, errGoOn) {
-		return out, err
+	if err == nil {
+		return begun.repeated, nil
 	}
-	found, err := s.Registries.Fetch(ctx, in.Ref)
-	if err != nil {
+	if !errors.Is(err, errGoOn) {
 		return nil, err
 	}
+	found, err := s.read(ctx, wanted{verb: "publishArtifact", from: begun.from, ref: in.Ref, digest: digest,
+		tenant: begun.object.TenantID, project: begun.object.ProjectID})
+	if err != nil {
+		return nil, at(err, "input.ref")
+	}
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		out, err = s.store(ctx, t, in, found)
+		out, err = s.publish(ctx, t, in, begun.from, found)
 		return err
 	})
 	return out, err
 }
 
-// claim authorises and claims the idempotency key; it answers the artifact when the key was used
-// before, and the id to use when not.
-func claim(ctx context.Context, t *tx.Tx, in PublishArtifactInput) (*db.Artifact, ids.ID, error) {
+// publication is what a publishing begins with.
+type publication struct {
+	id       ids.ID
+	object   authz.Object
+	from     *origin.Source
+	repeated *db.Artifact // what an earlier call with the same key made
+}
+
+// begin authorises, claims the idempotency key, asks the policy for where the artifact comes from, and finds its source.
+func begin(ctx context.Context, t *tx.Tx, in PublishArtifactInput) (*publication, error) {
 	const action = "publishArtifact"
-	if err := audit.Require(t, action, authz.ArtifactPublish, authz.Object{}, ""); err != nil {
-		return nil, "", err
-	}
-	made := made{ID: ids.New(ids.Artifact)}
-	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, Value: in.IdempotencyKey, Input: in}, &made)
-	if err != nil || !repeated {
-		return nil, made.ID, err
-	}
-	row, err := t.Artifact.Get(ctx, made.ID)
-	return row, made.ID, err
-}
-
-// permitted asks the platform's policy for where an artifact comes from: before its registry is dialled, and
-// again when it is stored.
-func permitted(ctx context.Context, t *tx.Tx, ref string) error {
-	rules, err := overlay.Load(ctx, t, "", "")
-	if err != nil {
-		return err
-	}
-	return audit.Refused(t, "publishArtifact", authz.ArtifactPublish, authz.Object{}, "", rules.Source(ref, "input.ref"))
-}
-
-func (s *Service) store(ctx context.Context, t *tx.Tx, in PublishArtifactInput, found *Found) (*db.Artifact, error) {
-	repeated, id, err := claim(ctx, t, in)
-	if repeated != nil || err != nil {
-		return repeated, err
-	}
-	if err := permitted(ctx, t, in.Ref); err != nil {
+	out := &publication{id: ids.New(ids.Artifact)}
+	var err error
+	if out.object, err = owner(ctx, t, action, in.ProjectID); err != nil {
 		return nil, err
 	}
-	evidence, err := s.evidence(found)
+	made := made{ID: out.id}
+	key := idem.Key{Verb: action, TenantID: out.object.TenantID, ProjectID: out.object.ProjectID, Value: in.IdempotencyKey, Input: in}
+	repeated, err := idem.Claim(ctx, t, key, &made)
 	if err != nil {
 		return nil, err
 	}
-	row, err := t.Artifact.Create().SetID(id).SetName(in.Name).SetMediaType(in.MediaType).SetRef(in.Ref).SetDigest(found.Digest).
-		SetSizeBytes(found.SizeBytes).SetEvidence(evidence).SetCreatedAt(t.Now).Save(ctx)
-	if tx.Violates(err, "artifact_digest_key") {
-		return nil, fault.New(fault.Conflict, "an artifact of digest %s is published", found.Digest).At("input.ref").Retry(false)
+	if repeated {
+		if out.repeated, err = t.Artifact.Get(ctx, made.ID); err != nil {
+			return nil, fmt.Errorf("load artifact %s: %w", made.ID, err)
+		}
+		return out, nil
+	}
+	rules, err := overlay.Load(ctx, t, out.object.TenantID, out.object.ProjectID)
+	if err != nil {
+		return nil, err
+	}
+	if err := rules.Source(in.Ref, "input.ref"); err != nil {
+		return nil, audit.Refused(t, action, authz.ArtifactPublish, out.object, "", err)
+	}
+	out.from, err = origin.Find(ctx, t, tenantOf(out.object), in.Ref)
+	return out, err
+}
+
+// owner is whose the new artifact will be, authorised.
+func owner(ctx context.Context, t *tx.Tx, action string, projectID *ids.ID) (authz.Object, error) {
+	if projectID == nil {
+		return authz.Object{}, audit.Require(t, action, authz.ArtifactPublish, authz.Object{}, "")
+	}
+	project, err := t.Project.Query().Where(dbproject.ID(*projectID)).Only(ctx)
+	if db.IsNotFound(err) {
+		return authz.Object{}, audit.Missing(t, action, authz.ArtifactPublish, *projectID)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("store artifact: %w", err)
+		return authz.Object{}, fmt.Errorf("load project %s: %w", *projectID, err)
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: "publishArtifact", Key: authz.ArtifactPublish, ObjectID: row.ID,
-		After: map[string]any{"name": row.Name, "ref": row.Ref, "stage": row.Stage, "evidence": evidence}})
+	object := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
+	if err := audit.Require(t, action, authz.ArtifactPublish, object, project.ID); err != nil {
+		return authz.Object{}, err
+	}
+	if project.DeletedAt != nil {
+		return authz.Object{}, fault.New(fault.FailedPrecondition, "the project is deleted").At("input.projectId")
+	}
+	return object, nil
+}
+
+// tenantOf is the object's tenant; nil for the platform's.
+func tenantOf(object authz.Object) *ids.ID {
+	if object.TenantID == "" {
+		return nil
+	}
+	return &object.TenantID
 }

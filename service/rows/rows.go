@@ -77,6 +77,9 @@ const (
 		artifact.size_bytes, artifact.stage, artifact.evidence, artifact.created_at, artifact.kind,
 		artifact.source_id, artifact.tenant_id, artifact.project_id, coalesce(artifact.platforms, '[]'), artifact.signature,
 		artifact.signer_key_id, artifact.quarantined_at, artifact.quarantine_code, artifact.quarantine_reason, artifact.verified_at`
+	ArtifactPartColumns = `artifact_part.id, artifact_part.artifact_id, artifact_part.tenant_id, artifact_part."position",
+		artifact_part.role, artifact_part.digest, artifact_part.media_type, artifact_part.size_bytes,
+		artifact_part.platform, artifact_part.title, artifact_part.parent`
 	AppColumns = `app.id, app.slug, app.display_name, app.summary, app.permission_family, app.created_at,
 		app.publisher_tenant_id, app.publisher_project_id`
 )
@@ -172,6 +175,13 @@ func Artifact(row pgx.CollectableRow) (*db.Artifact, error) {
 	return x, row.Scan((*string)(&x.ID), &x.Name, &x.MediaType, &x.Ref, &x.Digest, &x.SizeBytes, (*string)(&x.Stage), raw(&x.Evidence),
 		&x.CreatedAt, (*string)(&x.Kind), &x.SourceID, &x.TenantID, &x.ProjectID, &x.Platforms, (*string)(&x.Signature),
 		&x.SignerKeyID, &x.QuarantinedAt, &x.QuarantineCode, &x.QuarantineReason, &x.VerifiedAt)
+}
+
+// ArtifactPart scans a row of ArtifactPartColumns.
+func ArtifactPart(row pgx.CollectableRow) (*db.ArtifactPart, error) {
+	x := new(db.ArtifactPart)
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.ArtifactID), &x.TenantID, &x.Position, (*string)(&x.Role), &x.Digest, &x.MediaType,
+		&x.SizeBytes, &x.Platform, &x.Title, &x.Parent)
 }
 
 // App scans a row of AppColumns.

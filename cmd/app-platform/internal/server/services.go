@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/dial"
+	"github.com/gpuaas/app-platform/internal/fetch"
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
@@ -45,11 +46,15 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 	if err != nil {
 		return nil, err
 	}
-	registries, err := p.registries()
+	reach, err := p.reach()
 	if err != nil {
 		return nil, err
 	}
 	hooks, err := dial.ParsePolicy(strings.Join(p.config.WebhookHosts, ","))
+	if err != nil {
+		return nil, err
+	}
+	sources, err := dial.ParsePolicy(strings.Join(p.config.RegistryHosts, ","))
 	if err != nil {
 		return nil, err
 	}
@@ -60,26 +65,29 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 		DB: p.db, Keys: p.ring, Progress: &graph.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
 		Identity:        &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring},
 		Catalog:         &catalog.Service{DB: p.db},
-		Artifacts:       &artifact.Service{DB: p.db, Registries: registries},
-		ArtifactSources: &source.Service{DB: p.db, Vault: p.vault},
-		Deliveries:      &delivery.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
-		Canaries:        &canary.Service{DB: p.db},
-		Adapters:        &adapter.Service{DB: p.db, Describer: calls, Allow: allowAddress(policy)},
-		Allocations:     &allocation.Service{DB: p.db},
-		Nodes:           &node.Service{DB: p.db},
-		Tasks:           &task.Service{DB: p.db, Hub: p.hub},
-		Instances:       instances,
-		Members:         members,
-		Retries:         &retry.Service{DB: p.db, Members: members.Again, Instances: instances.Again},
-		Blockers:        &blocker.Service{DB: p.db},
-		Orphans:         &orphan.Service{DB: p.db},
-		BreakGlass:      &breakglass.Service{DB: p.db, Log: p.log},
-		Prices:          &price.Service{DB: p.db},
-		Explain:         &explain.Service{DB: p.db},
-		Policies:        &policies.Service{DB: p.db},
-		Shares:          &share.Service{DB: p.db},
-		Secrets:         &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
-		Webhooks:        &webhook.Service{DB: p.db, Vault: p.vault, Feeds: feeds, Allow: allowWebhook(hooks, len(p.config.WebhookHosts) > 0)},
+		Artifacts:       &artifact.Service{DB: p.db, Vault: p.vault, Reach: reach},
+		ArtifactSources: &source.Service{DB: p.db, Vault: p.vault, Allow: allowSource(sources)},
+		Deliveries: &delivery.Service{
+			DB: p.db, Vault: p.vault, Keys: p.ring, URL: p.config.NodeURL + delivery.Path, Log: p.log, Stats: &p.delivered,
+			Reach: reach,
+		},
+		Canaries:    &canary.Service{DB: p.db},
+		Adapters:    &adapter.Service{DB: p.db, Describer: calls, Allow: allowAddress(policy)},
+		Allocations: &allocation.Service{DB: p.db},
+		Nodes:       &node.Service{DB: p.db},
+		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
+		Instances:   instances,
+		Members:     members,
+		Retries:     &retry.Service{DB: p.db, Members: members.Again, Instances: instances.Again},
+		Blockers:    &blocker.Service{DB: p.db},
+		Orphans:     &orphan.Service{DB: p.db},
+		BreakGlass:  &breakglass.Service{DB: p.db, Log: p.log},
+		Prices:      &price.Service{DB: p.db},
+		Explain:     &explain.Service{DB: p.db},
+		Policies:    &policies.Service{DB: p.db},
+		Shares:      &share.Service{DB: p.db},
+		Secrets:     &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
+		Webhooks:    &webhook.Service{DB: p.db, Vault: p.vault, Feeds: feeds, Allow: allowWebhook(hooks, len(p.config.WebhookHosts) > 0)},
 	}, nil
 }
 
@@ -122,18 +130,28 @@ func allowAddress(policy dial.Policy) func(*url.URL) error {
 	}
 }
 
-// registries reaches public registries, and those others that the operator names.
-func (p *platform) registries() (artifact.Registries, error) {
+// allowSource refuses an artifact source's address that names an IP inside which the operator does not name.
+func allowSource(policy dial.Policy) func(*url.URL) error {
+	return func(address *url.URL) error {
+		if err := dial.Check(policy, true, address); err != nil {
+			return fault.New(fault.DialRefused, "the operator does not allow artifact sources at %s", address.Host)
+		}
+		return nil
+	}
+}
+
+// reach is how artifact sources are reached: public ones, and those others that the operator names.
+func (p *platform) reach() (fetch.Reach, error) {
 	allowed, err := dial.ParsePolicy(strings.Join(p.config.RegistryHosts, ","))
 	if err != nil {
-		return artifact.Registries{}, err
+		return fetch.Reach{}, err
 	}
 	connect := dial.To(allowed, true)
-	return artifact.Registries{Insecure: p.config.InsecureRegistries,
+	return fetch.Reach{Insecure: p.config.InsecureRegistries, Also: p.config.AlsoRegistries,
 		Keychain: pullKeychain{ring: p.ring, hosts: p.config.PullTokens}, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			connection, err := connect(ctx, network, address)
 			if refused := new(dial.Refused); errors.As(err, &refused) {
-				return nil, fault.New(fault.DialRefused, "the operator does not allow registries at %s", refused.Address).At("input.ref")
+				return nil, fault.New(fault.DialRefused, "the operator does not allow artifact sources at %s", refused.Address)
 			}
 			return connection, err
 		}}, nil
