@@ -144,6 +144,7 @@ func addFixtures(s *clienttest.Server) {
 	addWhyFixtures(s)
 	addShareFixtures(s)
 	addDeliveryFixtures(s)
+	addSourceFixtures(s)
 	s.HandleStream("operationProgress", progressTo("SUCCEEDED"))
 	s.HandleStream("instanceTimeline", func(_ clienttest.Call, emit func(any) error) error {
 		_ = emit(event(1, "apps.instance.requested"))

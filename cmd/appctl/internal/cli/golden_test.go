@@ -55,6 +55,9 @@ func TestAnswers(t *testing.T) {
 		"promote artifact sha256:abc --to staged --reason checked", "promote manifest hello@1.2.0 --to canary --percent 20 --reason careful",
 		"manifest lint testdata/manifest.json", "manifest publish testdata/manifest.json", "manifest list --app hello --stage active",
 		"manifest show hello@1.2.0", "manifest smoke hello@1.2.0 --name smoke-1 --gpus 2", "evidence submit man_1 testdata/manifest.json --kind tenancy",
+		"source list", "source show team", "source add team registry.example.com/team --tenant ten_1", "source update src_1 --off --reason moved",
+		"source credential src_1 --none --reason open", "source key add team testdata/signer.pub --name release --until 2030-01-01T00:00:00Z",
+		"source key revoke sgk_1 --reason lost",
 		"canary report hello@1.2.0", "canary percent man_1 50 --reason grows",
 		"projects quota", "projects quota --max-members 8 --max-gpus none --reason agreed",
 	} {

@@ -113,7 +113,7 @@ func (t *tool) root() *cobra.Command {
 		t.eventsCommand(), t.actionCommand(), t.decommissionCommand(true), t.nodesCommand(), t.auditCommand(), t.breakGlassCommand(),
 		t.membersCommand(), t.orphansCommand(), t.controlPlanesCommand(), t.pricesCommand(), t.secretsCommand(), t.webhooksCommand(),
 		t.policyCommand(), t.entitlementsCommand(),
-		t.artifactCommand(), t.manifestCommand(), t.promoteCommand(), t.evidenceCommand(), t.canaryCommand(),
+		t.sourceCommand(), t.artifactCommand(), t.manifestCommand(), t.promoteCommand(), t.evidenceCommand(), t.canaryCommand(),
 		t.adminCommand(), t.adapterCommand(), t.whyCommand(), t.versionCommand(),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp},
 	)
