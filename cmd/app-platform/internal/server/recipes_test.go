@@ -155,6 +155,24 @@ var recipes = map[string]func(v, a *house) []arguments{
 	}),
 	"mutation releaseAllocation": input(func(v, _ *house) []object { return []object{{"allocationId": v.Free}, {"allocationId": v.Used}} }),
 
+	"query artifactSources": func(v, _ *house) []arguments { return one("tenantId", v.Tenant) },
+	"mutation createArtifactSource": input(func(v, _ *house) []object {
+		mine := object{"name": "mine", "kind": "OCI", "location": "registry.test/mine"}
+		theirs := maps.Clone(mine)
+		theirs["tenantId"] = v.Tenant
+		return []object{mine, theirs}
+	}),
+	"mutation updateArtifactSource": plain(func(v, _ *house) []object {
+		return []object{{"sourceId": v.Source, "signaturePolicy": "OPTIONAL"}, {"sourceId": v.Source, "disabled": true}}
+	}),
+	"mutation setSourceCredential": plain(func(v, _ *house) []object {
+		return []object{{"sourceId": v.Source, "user": "mine", "secret": "mine"}, {"sourceId": v.Source}}
+	}),
+	"mutation addSignerKey": plain(func(v, _ *house) []object {
+		return []object{{"sourceId": v.Source, "name": "mine", "publicKey": signerPEM}}
+	}),
+	"mutation revokeSignerKey": func(v, _ *house) []arguments { return []arguments{{"keyId": v.Signer, "reason": "mine"}} },
+
 	"mutation createApp": input(func(_, _ *house) []object {
 		return []object{{"slug": "mine", "displayName": "Mine", "summary": "Mine.", "permissionFamily": "apps"}}
 	}),
@@ -256,6 +274,7 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"mutation appendNodeTaskOutput": plain(func(v, _ *house) []object {
 		return []object{{"taskId": v.Task, "fence": 1, "stream": "STDOUT", "offset": 0, "data": "mine"}}
 	}),
+	"mutation openArtifactDelivery": func(v, _ *house) []arguments { return one("taskId", v.Fetch) },
 	"mutation runNodeTask": input(func(v, _ *house) []object {
 		return []object{{"memberId": v.Member, "kind": "RUN", "spec": object{"command": []string{"true"}}}}
 	}),
@@ -270,6 +289,9 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"subscription projectActivity":   inProject,
 	"subscription operationProgress": func(v, _ *house) []arguments { return one("operationId", v.Operation) },
 }
+
+// signerPEM is a public key that anybody may ask to be trusted.
+const signerPEM = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"
 
 func none(_, _ *house) []arguments { return []arguments{{}} }
 

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
 	"reflect"
 	"slices"
 	"time"
@@ -20,6 +22,7 @@ type house struct {
 	Tenant, Project, User, Binding, Account, Key, App, Slug, Manifest, Artifact, Adapter  ids.ID
 	Node, Free, Used, Instance, Member, Operation, Step, Event, Task, Entitlement, Record ids.ID
 	Generation, Orphan, Share, Sibling, Secret, Overlay, Webhook, Delivery, Session       ids.ID
+	Source, Signer, Fetch, Part                                                           ids.ID
 
 	project   *db.Project
 	operation *db.Operation
@@ -124,6 +127,10 @@ func (b *bench) add(h *house, instance *db.Instance) {
 		SetEventTypes([]string{"apps.*"}).SetFamilies([]string{"apps"}).SetSecret([]byte("sealed")).SetStatus(lifecycle.WebhookPaused).Exec(ctx))
 	require.NoError(b.t, b.Ent.WebhookDelivery.Create().SetID(h.Delivery).SetTenantID(h.Tenant).SetProjectID(h.Project).SetWebhookID(h.Webhook).
 		SetEventID(h.Event).SetEventType("apps.instance.requested").SetState(lifecycle.DeliveryDead).Exec(ctx))
+	public, _, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(b.t, err)
+	source := b.Kit.Source(&db.Tenant{ID: h.Tenant}, lifecycle.SourceOCI, "registry.test/"+string(h.Tenant))
+	h.Source, h.Signer = source.ID, b.Kit.SignerKey(source, public).ID
 	h.Share, h.Sibling = ids.New(ids.ControlPlane), b.Kit.Project(&db.Tenant{ID: h.Tenant}).ID
 	b.SQL(`UPDATE instance SET control_plane_scope = 'TENANT' WHERE id = $1`, h.Instance)
 	require.NoError(b.t, b.Ent.ControlPlaneShare.Create().SetID(h.Share).SetTenantID(h.Tenant).SetProjectID(h.Sibling).SetOwnerProjectID(h.Project).
@@ -137,6 +144,12 @@ func (b *bench) add(h *house, instance *db.Instance) {
 		SetSealed([]byte("sealed")).SetExpiresAt(time.Now().Add(time.Hour)).Exec(ctx))
 	require.NoError(b.t, b.Ent.OperationStep.Create().SetID(h.Step).SetTenantID(h.Tenant).SetProjectID(h.Project).SetOperationID(h.Operation).
 		SetName("dispatch").SetOrdinal(0).SetState(lifecycle.StepRunning).Exec(ctx))
+	h.Fetch, h.Part = ids.New(ids.NodeTask), ids.New(ids.Artifact)
+	b.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, fence, state, timeout_seconds,
+		idempotency_key, created_at) SELECT $1, $2, $3, $4, $5, $6, 'FETCH_ARTIFACT', jsonb_build_object('digest', digest, 'path', '/x'), '', 1, 'RUNNING',
+		60, 'fetch', now() FROM artifact WHERE id = $7`, h.Fetch, h.Tenant, h.Project, h.Instance, h.Member, h.Node, h.Artifact)
+	b.SQL(`INSERT INTO artifact_part (id, artifact_id, position, role, digest, size_bytes) SELECT $1, id, 0, 'MANIFEST', digest, 1 FROM artifact WHERE id = $2`,
+		h.Part, h.Artifact)
 	b.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, app_slug, permission_family, seq, type, message, payload, correlation_id, occurred_at)
 		VALUES ($1, $2, $3, $4, $5, 'apps', 1, 'apps.instance.requested', 'asked for', '{}', 'c-1', now())`, h.Event, h.Tenant, h.Project, h.Instance, instance.AppSlug)
 	require.NoError(b.t, b.Ent.NodeTask.Create().SetID(h.Task).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
