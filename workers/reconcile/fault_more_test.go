@@ -96,7 +96,7 @@ func platformTrouble(l *lab) injected {
 	instance, op := l.launch()
 	l.SQL(`UPDATE manifest SET document = 'not a manifest' WHERE id = $1`, l.stored.ID)
 	l.work()
-	return injected{op: op, instance: instance, code: "PLATFORM_TROUBLE", owner: "platform", subject: "verify", message: "internal error", retried: true}
+	return injected{op: op, instance: instance, code: "PLATFORM_TROUBLE", owner: "platform", subject: "dispatch", message: "internal error", retried: true}
 }
 
 func launchRejected(l *lab) injected {
