@@ -22,14 +22,23 @@ func (s *Stack) roles(number int) string {
 	return s.config.Roles[number-1]
 }
 
+// registryFlags let a server ask the installation's registry and those of the configuration, all without TLS.
+func (s *Stack) registryFlags() []string {
+	flags := []string{"--registry-pull-tokens", s.RegistryAddr()}
+	for _, host := range append([]string{s.RegistryAddr()}, s.config.Registries...) {
+		flags = append(flags, "--registry-allow", host, "--registry-insecure", host)
+	}
+	return flags
+}
+
 // startServer starts the platform, listening on this machine and, through an inherited descriptor,
 // on the switch that only nodes see.
 func (s *Stack) startServer(ctx context.Context) error {
 	command := []string{
 		s.program("app-platform"), "serve", "--listen", s.config.Listen, "--public-url", s.URL, "--dev",
-		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(), "--registry-pull-tokens", s.RegistryAddr(),
-		"--roles", s.roles(1),
+		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--roles", s.roles(1),
 	}
+	command = append(command, s.registryFlags()...)
 	spec := supervise.Spec{Name: "server", Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN())}
 	if s.Network() != nil {
 		file, address, err := s.Network().ListenFile(":0")
@@ -64,11 +73,10 @@ func (s *Stack) startOthers(ctx context.Context) error {
 		}
 		child, err := s.Program(supervise.Spec{
 			Name: name, Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN()),
-			Command: []string{
+			Command: append([]string{
 				s.program("app-platform"), "serve", "--listen", address, "--public-url", s.URL, "--dev",
-				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--registry-allow", s.RegistryAddr(), "--registry-insecure", s.RegistryAddr(), "--registry-pull-tokens", s.RegistryAddr(),
-				"--node-url", s.nodeURL, "--roles", s.roles(i),
-			},
+				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--node-url", s.nodeURL, "--roles", s.roles(i),
+			}, s.registryFlags()...),
 		})
 		if err != nil {
 			return err

@@ -47,6 +47,8 @@ type Config struct {
 	Throwaway bool
 	// Apps are the reference apps to publish, by name of their controller's folder under cmd.
 	Apps []App
+	// Registries are further registries and file servers, host:port, that artifacts may come from, asked without TLS.
+	Registries []string
 	// Out takes what a person should read; nil drops it.
 	Out io.Writer
 }
