@@ -28,6 +28,7 @@ func (t *tool) appCreate() *cobra.Command {
 	})
 	create.Flags().StringVar(&input.DisplayName, "display-name", "", "name for people; the slug if not given")
 	create.Flags().StringVar(&input.Summary, "summary", "", "one line on what it is")
+	create.Flags().StringVar(&input.PublisherProjectId, "publisher", "", "id of the project that publishes it; the platform's staff alone if not given")
 	create.Flags().StringVar(&input.PermissionFamily, "family", "apps", "family of its permission keys: apps or scheduler")
 	keyFlag(create, &input.IdempotencyKey)
 	return create
