@@ -42,8 +42,10 @@ const (
 	recordDir  = "/var/lib/cloud/member"
 	recordFile = recordDir + "/result.json"
 	lockFile   = recordDir + "/lock"
-	resultFile = "/run/cloud-init/result.json"
-	statusFile = "/run/cloud-init/status.json"
+	runDir     = "/run/cloud-init"
+	namedFile  = "/var/lib/cloud/data/set-hostname"
+	resultFile = runDir + "/result.json"
+	statusFile = runDir + "/status.json"
 )
 
 // maxRequest bounds the request, in bytes.
@@ -125,9 +127,10 @@ func takeTurn() (*os.File, error) {
 	return lock, nil
 }
 
-// prepare writes seed and configuration. What an earlier run with another id left is replaced.
+// prepare writes seed and configuration. What an earlier run with another id left is replaced, and what tells one boot from the
+// next is removed, as /run is emptied at a boot: without that cloud-init trusts what it knew, and takes the host name as given.
 func prepare(request Request) error {
-	if err := os.Remove(recordFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := errors.Join(os.RemoveAll(recordFile), os.RemoveAll(runDir), os.RemoveAll(namedFile)); err != nil {
 		return err
 	}
 	hostname := request.Hostname

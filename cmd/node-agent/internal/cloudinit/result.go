@@ -25,7 +25,7 @@ datasource:
   NoCloud: { fs_label: null }
 network: { config: disabled }
 output: { all: '>> ` + outputLog + `' }
-users: []
+users: {}
 apt: { preserve_sources_list: true }
 cloud_init_modules: [ bootcmd, write_files, set_hostname, update_hostname, update_etc_hosts, ca_certs, users_groups ]
 cloud_config_modules: [ set_passwords, timezone, apt_configure, runcmd ]
