@@ -23,9 +23,9 @@ func (t *tool) appsCommand() *cobra.Command {
 		func(ctx context.Context, args []string) error { return t.showApp(ctx, args[0]) })
 	show.ValidArgsFunction = t.completeApps
 	var version string
-	fit := t.command("fit SLUG", "Show which of the project's free allocations an app fits, and why not", cobra.ExactArgs(1),
+	fit := t.command("fit SLUG", "Show which versions of an app the project may launch, which of its free allocations fit, and why not", cobra.ExactArgs(1),
 		func(ctx context.Context, args []string) error { return t.fitApp(ctx, args[0], version) })
-	fit.Flags().StringVar(&version, "version", "", "version; the active one if not given")
+	fit.Flags().StringVar(&version, "version", "", "version; that of a launch without one if not given: the canary that has chosen the project, or else the active one")
 	fit.ValidArgsFunction = t.completeApps
 	return group("apps", "The catalog of apps", list, show, fit)
 }

@@ -37,7 +37,7 @@ func (t *tool) launchCommand() *cobra.Command {
 	set.StringArrayVar(&flags.components, "component", nil, "members of a component, key=count; repeat for more")
 	set.StringArrayVar(&flags.set, "set", nil, "a value of the config, path.to.key=value; repeat for more")
 	set.StringVar(&flags.config, "config", "", `JSON file with the config; "-" reads standard input`)
-	set.StringVar(&flags.input.Version, "version", "", "version; the active one if not given")
+	set.StringVar(&flags.input.Version, "version", "", "version; if not given the canary that has chosen the project, or else the active one")
 	set.DurationVar(&flags.deadline, "deadline", 0, "time after which the launch counts as failed, 30s to 24h; 15m if not given")
 	set.StringVar(&flags.mode, "mode", "", "who runs its control plane: tenant-dedicated (if not given) or platform-managed")
 	set.StringVar(&flags.serves, "serves", "", "whom its control plane serves: project (if not given) or tenant")
