@@ -129,14 +129,23 @@ func (b *bench) proved(of *db.Manifest, w world) {
 }
 
 // smoked is an instance that ran the manifest as a smoke launch and was torn down with proof.
-func (b *bench) smoked(of *db.Manifest) ids.ID {
-	project := b.Project(b.Tenant())
+func (b *bench) smoked(of *db.Manifest) ids.ID { return b.smokedIn(b.Project(b.Tenant()), of) }
+
+func (b *bench) smokedIn(project *db.Project, of *db.Manifest) ids.ID {
 	instance := b.Instance(project, of, lifecycle.InstanceStopped)
 	b.Operation(instance, lifecycle.InstanceCreate, lifecycle.OperationSucceeded)
 	b.Operation(instance, lifecycle.InstanceDecommission, lifecycle.OperationSucceeded)
 	b.SQL(`UPDATE instance SET smoke = true, released_at = now() WHERE id = $1`, instance.ID)
 	b.SQL(`UPDATE operation SET outcome = 'NORMAL' WHERE instance_id = $1`, instance.ID)
 	return instance.ID
+}
+
+// copied is an artifact of the tenant with the digest of another one.
+func (b *bench) copied(of *db.Artifact, tenant *db.Tenant) ids.ID {
+	id := ids.New(ids.Artifact)
+	b.SQL(`INSERT INTO artifact (id, name, media_type, ref, digest, size_bytes, stage, tenant_id, created_at)
+		SELECT $1, name, media_type, ref, digest, size_bytes, stage, $2, now() FROM artifact WHERE id = $3`, id, tenant.ID, of.ID)
+	return id
 }
 
 func (b *bench) promote(of *db.Manifest, to lifecycle.Stage, smoke ...ids.ID) (*db.Manifest, error) {

@@ -87,7 +87,7 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 	}
 	whole := ofApp(terms, options.Manifest, document)
 	where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
-	if smokes := slices.Contains(tested, options.Manifest.Stage) && actor.AllowsOn(authz.ManifestSmoke, where); !smokes {
+	if smokes := slices.Contains(tested, options.Manifest.Stage) && actor.AllowsOn(authz.ManifestSmoke, tests(app, where)); !smokes {
 		whole = slices.Concat(reasonsOf(enter(options.Manifest, project.ID, "version")), whole)
 	}
 	for _, allocation := range free {
