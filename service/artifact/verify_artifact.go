@@ -132,9 +132,11 @@ func (s *Service) note(ctx context.Context, t *tx.Tx, row *db.Artifact, found *f
 		code = lacking(from.Policy, found.signature.State)
 		reason = why(code, found.signature)
 		update.SetSignature(found.signature.State).SetVerifiedAt(t.Now).SetSizeBytes(found.size()).SetKind(found.kind).
-			SetPlatforms(found.platforms).ClearSignerKeyID()
+			SetPlatforms(found.platforms)
 		if key := found.signature.Key; key != nil {
 			update.SetSignerKeyID(key.ID)
+		} else {
+			update.ClearSignerKeyID()
 		}
 	}
 	byPerson := row.QuarantinedAt != nil && row.QuarantineCode == ""
