@@ -1,4 +1,4 @@
-# The first process of a member: an overlay over the machine's root, private /run and /tmp, and then
+# The first process of a member: an overlay over the machine's root, private /run and /tmp, a /scratch on no overlay, and then
 # nothing but reaping. $1 is the member's directory.
 set -e
 mount --make-rprivate /
@@ -10,6 +10,9 @@ cd "$1/root"
 mount -t proc proc proc
 mount -t sysfs sysfs sys
 mount --rbind /dev dev
+mkdir -p scratch "$1/fs/scratch"
+mount --bind "$1/fs/scratch" scratch
+mount -t tmpfs -o mode=755,size=1m none sys/fs/cgroup
 for dir in run tmp; do mount -t tmpfs -o mode=1777 none $dir; done
 mkdir tmp/old
 pivot_root . tmp/old

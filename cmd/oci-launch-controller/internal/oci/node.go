@@ -2,6 +2,7 @@ package oci
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -57,15 +58,21 @@ func (n node) install(ctx context.Context) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := renderRelease(n.run.Instance(), n.member, ports)
+	p, err := profileOf(n.run.Instance())
 	if err != nil {
 		return nil, err
 	}
-	if err := n.fetch(ctx, "image", r.image.Digest, top+"layouts/"+hexOf(r.image.Digest), adapter.AsOCILayout); err != nil {
+	image, _ := n.run.Instance().Artifact(p.Image)
+	manifest, err := n.fetch(ctx, "image", image.Digest, top+"layouts/"+hexOf(image.Digest), adapter.AsOCILayout)
+	if err != nil {
+		return nil, err
+	}
+	r, err := renderRelease(n.run.Instance(), n.member, ports, manifest)
+	if err != nil {
 		return nil, err
 	}
 	for i, held := range r.volumes {
-		if err := n.fetch(ctx, fmt.Sprintf("artifact-%d", i), held.artifact.Digest, top+"artifacts/"+held.folder, ""); err != nil {
+		if _, err := n.fetch(ctx, fmt.Sprintf("artifact-%d", i), held.artifact.Digest, top+"artifacts/"+held.folder, adapter.AsFiles); err != nil {
 			return nil, err
 		}
 	}
@@ -108,13 +115,15 @@ func neighbours(all []adapter.Member, of adapter.Member) []adapter.Member {
 	return slices.DeleteFunc(slices.Clone(all), func(m adapter.Member) bool { return m.Node.ID != of.Node.ID })
 }
 
-// fetch brings an artifact to the member. What the node says of a failure is the operation's own.
-func (n node) fetch(ctx context.Context, step, digest, path, as string) error {
+// fetch brings an artifact to the member, and answers the digest of the manifest that was placed. What the node says of a
+// failure is the operation's own.
+func (n node) fetch(ctx context.Context, step, digest, path, as string) (manifest string, err error) {
 	result, err := n.run.Try(ctx, n.member, n.prefix+step, adapter.FetchArtifact{Digest: digest, Path: path, As: as}, adapter.Within(fetchTime))
 	if err != nil {
-		return err
+		return "", err
 	}
-	return n.failed(result, "fetching "+digest)
+	fetched, _ := result.Fetched()
+	return cmp.Or(fetched.Manifest, digest), n.failed(result, "fetching "+digest)
 }
 
 // boot has cloud-init write the release down and make its container.

@@ -54,7 +54,9 @@ type release struct {
 	image   adapter.Artifact
 	volumes []mounted
 	ports   map[string]int
-	start   adapter.StartProcess
+	// manifest is the digest that podman must find.
+	manifest string
+	start    adapter.StartProcess
 }
 
 // mounted is an artifact that the container reads.
@@ -63,13 +65,14 @@ type mounted struct {
 	folder   string // its name below /srv/oci/artifacts
 }
 
-// renderRelease makes everything that a member needs to run the instance, with the ports that it has there.
-func renderRelease(instance adapter.Instance, member adapter.Member, ports map[string]int) (*release, error) {
+// renderRelease makes everything that a member needs to run the instance, with the ports that it has there. The manifest is
+// the one that the node has placed: of an image for several platforms that of its own.
+func renderRelease(instance adapter.Instance, member adapter.Member, ports map[string]int, manifest string) (*release, error) {
 	p, err := profileOf(instance)
 	if err != nil {
 		return nil, err
 	}
-	r := &release{member: member, profile: p, ports: ports}
+	r := &release{member: member, profile: p, ports: ports, manifest: manifest}
 	r.image, _ = instance.Artifact(p.Image)
 	for _, volume := range p.Volumes {
 		if volume.Artifact != "" {
@@ -169,7 +172,7 @@ func (r *release) imageFile() string {
 		limited = append(limited, "--cpus="+strconv.FormatFloat(r.profile.Resources.CPUs, 'f', -1, 64))
 	}
 	return fmt.Sprintf("layout=\"$top/layouts/%s\"\ndigest=%s\ngrace=%d\ngpus=%d\nlimited=%s\n",
-		hexOf(r.image.Digest), r.image.Digest, graceSeconds, r.profile.Resources.GPUs, quote(strings.Join(limited, " ")))
+		hexOf(r.image.Digest), r.manifest, graceSeconds, r.profile.Resources.GPUs, quote(strings.Join(limited, " ")))
 }
 
 // createFile calls the script's create with the options, the image and its arguments.

@@ -66,7 +66,7 @@ func TestUserDataIsRenderedAsTheGoldenFilesSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := renderRelease(instanceOf(c.profile, c.config), memberOf(1), c.ports)
+			r, err := renderRelease(instanceOf(c.profile, c.config), memberOf(1), c.ports, digestOf("c"))
 			require.NoError(t, err)
 			document, err := r.render()
 			require.NoError(t, err)

@@ -1,0 +1,226 @@
+package oci
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest"
+)
+
+const patience = 2 * time.Minute
+
+// launched is an instance whose members have namespaces of their own, so that cloud-init and podman really run.
+type launched struct {
+	t       *testing.T
+	p       *adaptertest.Platform
+	base    string
+	count   int
+	as      adapter.Instance
+	members []adapter.Member
+}
+
+// real begins an instance of a profile. Without root, podman and cloud-init the test is skipped.
+func real(t *testing.T, profile string) *launched {
+	t.Helper()
+	adaptertest.Require(t, "podman", "crun", "cloud-init")
+	p := adaptertest.New(t, "oci-launch", adaptertest.Namespaces())
+	app, err := App(readManifest(t))
+	require.NoError(t, err)
+	l := &launched{t: t, p: p, base: p.Start(app), as: instanceOf(profile, "")}
+	t.Cleanup(func() { // what a member had of limits is on this machine
+		left, _ := filepath.Glob("/sys/fs/cgroup/*/gpuaas-mem_" + l.as.ID + "*")
+		for _, dir := range left {
+			_ = exec.Command("find", dir, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";").Run()
+		}
+	})
+	l.as.ID = "ins_" + fmt.Sprint(time.Now().UnixNano())
+	return l
+}
+
+// image builds a program of this repository into an image, and puts it where members fetch.
+func (l *launched) image(program, build string) string {
+	l.t.Helper()
+	binary := filepath.Join(l.t.TempDir(), "program")
+	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.build="+build, "-o", binary, "../../testimages/"+program)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := command.CombinedOutput()
+	require.NoError(l.t, err, "%s", out)
+	data, err := os.ReadFile(binary)
+	require.NoError(l.t, err)
+	var layer bytes.Buffer
+	archive := tar.NewWriter(&layer)
+	require.NoError(l.t, archive.WriteHeader(&tar.Header{Name: "program", Mode: 0o755, Size: int64(len(data))}))
+	_, err = archive.Write(data)
+	require.NoError(l.t, err)
+	require.NoError(l.t, archive.Close())
+	sum := sha256.Sum256(layer.Bytes())
+	config, err := json.Marshal(map[string]any{"architecture": runtime.GOARCH, "os": "linux",
+		"config": map[string]any{"Entrypoint": []string{"/program"}, "User": "65532:65532"},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + hex.EncodeToString(sum[:])}}})
+	require.NoError(l.t, err)
+	return l.manifest("application/vnd.oci.image.config.v1+json", config, "application/vnd.oci.image.layer.v1.tar", layer.Bytes(), "")
+}
+
+func (l *launched) manifest(configType string, config []byte, layerType string, layer []byte, title string) string {
+	l.t.Helper()
+	held := l.p.Artifacts
+	document, err := json.Marshal(map[string]any{
+		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+		"config": map[string]any{"mediaType": configType, "digest": held.Put(config), "size": len(config)},
+		"layers": []any{map[string]any{"mediaType": layerType, "digest": held.Put(layer), "size": len(layer),
+			"annotations": map[string]string{"org.opencontainers.image.title": title}}},
+	})
+	require.NoError(l.t, err)
+	return held.Put(document)
+}
+
+// pin makes an artifact what the manifest pins.
+func (l *launched) pin(name, digest string) {
+	at := slices.IndexFunc(l.as.Artifacts, func(a adapter.Artifact) bool { return a.Name == name })
+	l.as.Artifacts = slices.Clone(l.as.Artifacts)
+	l.as.Artifacts[at].Digest = digest
+}
+
+func (l *launched) grow(count int) (ids []string) {
+	for range count {
+		index := len(l.members)
+		id := fmt.Sprintf("mem_%s_%d", l.as.ID, index)
+		l.members = append(l.members, adapter.Member{ID: id, ComponentKey: component, Index: index, Status: "pending", Node: l.p.Node("127.0.0.1")})
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// run does an operation and answers its end; what members are then is what the next one finds.
+func (l *launched) run(kind adapter.Kind, change any, targets ...string) adapter.Status {
+	l.t.Helper()
+	l.count++
+	raw, err := json.Marshal(change)
+	require.NoError(l.t, err)
+	l.as.Components = []adapter.ComponentCount{{Key: component, Count: max(1, len(l.members))}}
+	status := l.p.Run(l.base, adapter.Dispatch{
+		OperationID: fmt.Sprintf("op_%d", l.count), Kind: kind, Attempt: 1, Deadline: time.Now().Add(patience), CorrelationID: "cor-1",
+		Instance: l.as, Members: slices.Clone(l.members), Targets: targets, Change: raw, Platform: l.p.Access(),
+	}, patience)
+	for _, said := range status.Members {
+		for i := range l.members {
+			if l.members[i].ID == said.ID {
+				l.members[i].Status = string(said.Status)
+			}
+		}
+	}
+	l.members = slices.DeleteFunc(l.members, func(m adapter.Member) bool { return m.Status == string(adapter.MemberRemoved) })
+	return status
+}
+
+func (l *launched) succeed(kind adapter.Kind, change any, targets ...string) adapter.Status {
+	l.t.Helper()
+	status := l.run(kind, change, targets...)
+	require.Equal(l.t, adapter.StateSucceeded, status.State, "%+v", status.Error)
+	return status
+}
+
+// at is where a member listens, as its detail says.
+func (l *launched) at(status adapter.Status, member, port string) string {
+	l.t.Helper()
+	for _, said := range status.Members {
+		var detail struct{ Endpoints map[string]string }
+		if said.ID == member && json.Unmarshal(said.Detail, &detail) == nil {
+			return "http://" + detail.Endpoints[port]
+		}
+	}
+	l.t.Fatalf("nothing is said of %s", member)
+	return ""
+}
+
+// get asks a container; it answers an empty text when there is no answer.
+func (l *launched) get(method, url string) string {
+	l.t.Helper()
+	request, err := http.NewRequestWithContext(l.t.Context(), method, url, nil)
+	require.NoError(l.t, err)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	require.NoError(l.t, err)
+	return string(body)
+}
+
+func TestContainersReallyRunAndChangeAndLeaveNothing(t *testing.T) {
+	t.Parallel()
+	l := real(t, `{"image":"image","args":["--listen",":$(PORT_HTTP)"],"env":{"GREETING":"Hello"},"ports":[{"name":"http","port":18888}],
+		"resources":{"memoryMiB":64,"cpus":0.5},"health":{"http":{"port":18888,"path":"/healthz","expectStatus":200}}}`)
+	first, second := l.image("web-notebook", "one"), l.image("web-notebook", "two")
+	l.pin("image", first)
+	l.as.Config = json.RawMessage(`{"env":{"GREETING":"Bon jour"}}`)
+	ids := l.grow(2)
+	status := l.succeed(adapter.InstanceCreate, nil)
+	a, b := l.at(status, ids[0], "http"), l.at(status, ids[1], "http")
+	require.NotEqual(t, a, b, "two members of one node listen at two ports")
+	require.Equal(t, "Bon jour from "+ids[0]+", build one\n", l.get(http.MethodGet, a))
+	require.Equal(t, "Bon jour from "+ids[1]+", build one\n", l.get(http.MethodGet, b))
+
+	var read struct{ Logs []struct{ Text string } }
+	l.p.Action(l.base, "logs.read", adapter.Dispatch{Instance: l.as, Members: l.members}, "k1", map[string]any{"member": ids[0]}, &read)
+	require.Len(t, read.Logs, 1)
+	require.Contains(t, read.Logs[0].Text, "web-notebook one listens on")
+
+	from := adapter.VersionConfig{Version: l.as.Version, Config: l.as.Config}
+	l.as.Version = "2.0.0"
+	l.pin("image", second)
+	status = l.succeed(adapter.InstanceUpgrade, adapter.VersionChange{From: from, To: adapter.VersionConfig{Version: "2.0.0"}})
+	require.Contains(t, l.get(http.MethodGet, l.at(status, ids[1], "http")), "build two")
+
+	l.as.Version = "3.0.0"
+	l.as.RuntimeProfile = json.RawMessage(`{"image":"image","args":["--no-such-flag"],"ports":[{"name":"http","port":18888}],
+		"health":{"http":{"port":18888,"path":"/healthz"},"attempts":2}}`)
+	status = l.run(adapter.InstanceUpgrade, adapter.VersionChange{From: from, To: adapter.VersionConfig{Version: "3.0.0"}})
+	require.Equal(t, adapter.StateFailed, status.State)
+	for _, at := range []string{a, b} {
+		require.Contains(t, l.get(http.MethodGet, at), "build two", "what does not become well is taken back: %+v", status.Error)
+	}
+
+	l.succeed(adapter.MemberDrain, nil, ids[1])
+	require.Empty(t, l.get(http.MethodGet, b))
+	l.succeed(adapter.MemberUncordon, nil, ids[1])
+	require.Contains(t, l.get(http.MethodGet, b), "build two")
+
+	status = l.succeed(adapter.InstanceDecommission, nil)
+	require.JSONEq(t, fmt.Sprintf(`{%q:0,%q:0}`, ids[0], ids[1]), string(status.Evidence["residue"]))
+	require.Empty(t, l.get(http.MethodGet, a))
+	left, err := filepath.Glob("/sys/fs/cgroup/*/gpuaas-" + ids[0])
+	require.NoError(t, err)
+	require.Empty(t, left, "limits go with what they bounded")
+}
+
+func TestAModelServerReadsItsWeightsFromAnArtifact(t *testing.T) {
+	t.Parallel()
+	l := real(t, `{"image":"image","args":["--listen",":$(PORT_API)","--weights","/models"],"ports":[{"name":"api","port":18000}],"readOnly":true,
+		"health":{"http":{"port":18000,"path":"/healthz"}},"volumes":[{"name":"models","path":"/models","artifact":"weights"},{"name":"scratch","path":"/scratch"}]}`)
+	l.pin("image", l.image("model-server", "one"))
+	weights := []byte("weights of a model")
+	l.pin("weights", l.manifest("application/vnd.oci.empty.v1+json", []byte("{}"), "application/octet-stream", weights, "model.bin"))
+	ids := l.grow(1)
+	status := l.succeed(adapter.InstanceCreate, nil)
+	sum := sha256.Sum256(weights)
+	require.Equal(t, "model.bin "+hex.EncodeToString(sum[:])+"\n", l.get(http.MethodGet, l.at(status, ids[0], "api")+"/v1/models"))
+	l.succeed(adapter.InstanceDecommission, nil)
+}
