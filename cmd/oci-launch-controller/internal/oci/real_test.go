@@ -181,7 +181,7 @@ func TestContainersReallyRunAndChangeAndLeaveNothing(t *testing.T) {
 	var read struct{ Logs []struct{ Text string } }
 	l.p.Action(l.base, "logs.read", adapter.Dispatch{Instance: l.as, Members: l.members}, "k1", map[string]any{"member": ids[0]}, &read)
 	require.Len(t, read.Logs, 1)
-	require.Contains(t, read.Logs[0].Text, "web-notebook one listens on")
+	require.Contains(t, read.Logs[0].Text, "web-notebook listens build=one")
 
 	from := adapter.VersionConfig{Version: l.as.Version, Config: l.as.Config}
 	l.as.Version = "2.0.0"

@@ -8,7 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,13 +16,13 @@ import (
 )
 
 func main() {
-	log.SetFlags(0)
 	listen := flag.String("listen", ":8000", "address to listen on")
 	weights := flag.String("weights", "/models", "folder of the weights")
 	flag.Parse()
 	sums, err := load(*weights)
 	if err != nil {
-		log.Fatal(err)
+		slog.Error("model-server has no weights", "error", err)
+		os.Exit(1)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -32,8 +32,9 @@ func main() {
 		}
 	})
 	server := &http.Server{Addr: *listen, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	log.Printf("model-server has %d files of weights and listens on %s", len(sums), *listen)
-	log.Fatal(server.ListenAndServe())
+	slog.Info("model-server listens", "files", len(sums), "address", *listen)
+	slog.Error("model-server ends", "error", server.ListenAndServe())
+	os.Exit(1)
 }
 
 // load reads every file of weights as a real one would, and says what it has read. No weights are a mistake.

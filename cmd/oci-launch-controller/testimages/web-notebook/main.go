@@ -7,7 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
@@ -26,12 +26,12 @@ const maxEat = 4096
 var build = "1"
 
 func main() {
-	log.SetFlags(0)
 	listen := flag.String("listen", ":8888", "address to listen on")
 	flag.Parse()
-	log.Printf("web-notebook %s listens on %s", build, *listen)
+	slog.Info("web-notebook listens", "build", build, "address", *listen)
 	if err := serve(*listen); err != nil {
-		log.Fatal(err)
+		slog.Error("web-notebook ends", "error", err)
+		os.Exit(1)
 	}
 }
 
@@ -41,7 +41,7 @@ func serve(listen string) error {
 	defer stop()
 	server := &http.Server{Addr: listen, Handler: routes(), ReadHeaderTimeout: 5 * time.Second}
 	context.AfterFunc(ctx, func() {
-		log.Print("asked to stop")
+		slog.Info("asked to stop")
 		bounded, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = server.Shutdown(bounded)
@@ -65,7 +65,7 @@ func routes() http.Handler {
 	})
 	// It ends as a program with a mistake does.
 	mux.HandleFunc("POST /crash", func(http.ResponseWriter, *http.Request) {
-		log.Print("crashing")
+		slog.Error("crashing")
 		os.Exit(3)
 	})
 	mux.HandleFunc("POST /eat", eat)
