@@ -10,6 +10,7 @@ set -euo pipefail
 PLATFORM=${PLATFORM:-linux/amd64} PERCENT=${PERCENT:-20} CANARY_SECONDS=${CANARY_SECONDS:-600} POLL_SECONDS=${POLL_SECONDS:-10}
 REASON=${REASON:-"released by CI"}
 read -r -a registry <<<"${REGISTRY_FLAGS:-}" # such as --plain-http
+read -r -a build <<<"${BUILD_FLAGS:-}"       # such as --user 65532:65532 --env PORT=8080
 read -r -a smoke <<<"${SMOKE_FLAGS:-}"       # such as --gpus 2 --component worker=2
 
 work=$(mktemp -d)
@@ -17,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 say() { echo "== $*" >&2; }
 
 say "build and push $REPOSITORY:$VERSION"
-digest=$(appctl artifact build "$work/image" --file "$PROGRAM" --platform "$PLATFORM" --quiet)
+digest=$(appctl artifact build "$work/image" --file "$PROGRAM" --platform "$PLATFORM" --quiet "${build[@]}")
 ref=$(appctl artifact push "$work/image" "$REPOSITORY:$VERSION" --quiet "${registry[@]}")
 [[ $ref == *"@$digest" ]]
 

@@ -44,8 +44,13 @@ func run(m *testing.M) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
+	if outside, err = startPublishers(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	shared, err = stack.Up(ctx, stack.Config{
-		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: freeAddress(), Nodes: 5, Throwaway: true, Apps: stack.Apps(), Out: os.Stderr,
+		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: freeAddress(), Nodes: 5, Throwaway: true, Apps: stack.Apps(),
+		Registries: []string{outside.host}, Out: os.Stderr,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e: bring the installation up:", err)
