@@ -77,11 +77,11 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 		return nil, err
 	}
 	terms := &overlay.Terms{Policy: policy.Merge(levels...), Entitlement: held, App: slug}
-	options := &Options{Entitled: held != nil}
-	if err := options.choose(versions, version, project.ID, terms); err != nil {
+	options, read := &Options{Entitled: held != nil}, make(documents)
+	if err := options.choose(versions, read, version, project.ID, terms); err != nil {
 		return nil, err
 	}
-	document, err := manifest.Parse(options.Manifest.Document)
+	document, err := read.of(options.Manifest)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +99,8 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 }
 
 // choose picks the version that would be launched, and says of each whether it may be.
-func (o *Options) choose(versions []*db.Manifest, version string, projectID ids.ID, terms *overlay.Terms) error {
-	byDefault, err := choose(versions, projectID, terms)
+func (o *Options) choose(versions []*db.Manifest, read documents, version string, projectID ids.ID, terms *overlay.Terms) error {
+	byDefault, err := choose(versions, read, projectID, terms)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (o *Options) choose(versions []*db.Manifest, version string, projectID ids.
 	for _, stored := range versions {
 		one := Version{Version: stored.Version, Stage: stored.Stage, Chosen: stored == byDefault, Reasons: reasonsOf(enter(stored, projectID, "version"))}
 		if len(one.Reasons) == 0 {
-			document, err := manifest.Parse(stored.Document)
+			document, err := read.of(stored)
 			if err != nil {
 				return err
 			}

@@ -25,16 +25,32 @@ var tested = []lifecycle.Stage{lifecycle.StageDraft, lifecycle.StageStaged, life
 // findManifest picks the version: the one named, or the one that a launch which names none gets. It is held against
 // promotion until the commit.
 func (p *launchPlan) findManifest(ctx context.Context, t *tx.Tx) (err error) {
+	read := make(documents)
 	if p.in.Version != "" {
 		p.stored, err = p.namedManifest(ctx, t)
 	} else {
-		p.stored, err = p.chosenManifest(ctx, t)
+		p.stored, err = p.chosenManifest(ctx, t, read)
 	}
 	if err != nil {
 		return err
 	}
-	p.manifest, err = manifest.Parse(p.stored.Document)
+	p.manifest, err = read.of(p.stored)
 	return err
+}
+
+// documents are those of versions by their digests, each parsed once.
+type documents map[string]*manifest.Manifest
+
+func (d documents) of(stored *db.Manifest) (*manifest.Manifest, error) {
+	if known := d[stored.Digest]; known != nil {
+		return known, nil
+	}
+	parsed, err := manifest.Parse(stored.Document)
+	if err != nil {
+		return nil, err
+	}
+	d[stored.Digest] = parsed
+	return parsed, nil
 }
 
 // namedManifest is the version that the launch asks for. Ordinary launches may have the active one, or that of a
@@ -57,13 +73,13 @@ func (p *launchPlan) namedManifest(ctx context.Context, t *tx.Tx) (*db.Manifest,
 }
 
 // chosenManifest is the version that a launch which names none gets.
-func (p *launchPlan) chosenManifest(ctx context.Context, t *tx.Tx) (*db.Manifest, error) {
+func (p *launchPlan) chosenManifest(ctx context.Context, t *tx.Tx, read documents) (*db.Manifest, error) {
 	for range maxChoices {
 		open, err := t.Manifest.Query().Where(dbmanifest.AppSlug(p.app.Slug), dbmanifest.StageIn(lifecycle.StageActive, lifecycle.StageCanary)).All(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("load the manifests: %w", err)
 		}
-		stored, err := choose(open, p.project.ID, p.terms)
+		stored, err := choose(open, read, p.project.ID, p.terms)
 		if err != nil {
 			return nil, err
 		}
@@ -82,14 +98,14 @@ func (p *launchPlan) chosenManifest(ctx context.Context, t *tx.Tx) (*db.Manifest
 
 // choose picks among an app's versions what a project gets that names none: the canary that has chosen it, where policy
 // and entitlement let the project have that, and the active one otherwise. Nil when there is neither.
-func choose(versions []*db.Manifest, projectID ids.ID, terms *overlay.Terms) (*db.Manifest, error) {
+func choose(versions []*db.Manifest, read documents, projectID ids.ID, terms *overlay.Terms) (*db.Manifest, error) {
 	var active *db.Manifest
 	for _, stored := range versions {
 		switch {
 		case stored.Stage == lifecycle.StageActive:
 			active = stored
 		case stored.Stage == lifecycle.StageCanary && enter(stored, projectID, "") == nil:
-			document, err := manifest.Parse(stored.Document)
+			document, err := read.of(stored)
 			if err != nil {
 				return nil, err
 			}
