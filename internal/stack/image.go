@@ -24,11 +24,10 @@ func (s *Stack) PushImage(ctx context.Context, repository, program string) (ref,
 	if digest, err = publish.Build(dir, image); err != nil {
 		return "", "", err
 	}
-	access, err := s.RegistryPush().Authorization()
+	registry, err := s.registry()
 	if err != nil {
 		return "", "", err
 	}
-	registry := publish.Registry{User: access.Username, Password: access.Password, PlainHTTP: true}
 	pushed, err := registry.PushLayout(ctx, dir, s.RegistryAddr()+"/"+repository+":"+digest[7:19])
 	if err != nil {
 		return "", "", err

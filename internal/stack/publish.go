@@ -50,7 +50,10 @@ func (s *Stack) publish(ctx context.Context, app App) error {
 	if err != nil {
 		return err
 	}
-	s.say("publishing %s %s: lint, smoke launch, promotion", app.Slug, version)
+	s.say("publishing %s %s: signature, lint, smoke launch, promotion", app.Slug, version)
+	if err := s.sign(ctx, ref); err != nil {
+		return fmt.Errorf("sign: %w", err)
+	}
 	if err := s.publishArtifact(ctx, app, ref, digest); err != nil {
 		return err
 	}
@@ -221,6 +224,9 @@ func (s *Stack) publishManifest(ctx context.Context, app App, document manifestD
 		return err
 	}
 	manifest := made.PublishManifest
+	if err := s.bring(ctx, app, manifest.Id, document); err != nil {
+		return err
+	}
 	for _, to := range []gql.Stage{gql.StageStaged, gql.StageCanary, gql.StageActive} {
 		if reached(manifest.Stage, to) {
 			continue

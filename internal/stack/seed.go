@@ -22,6 +22,9 @@ type Demo struct {
 	AdminID, MemberID, ViewerID string
 	// ServiceAccountKey is the key of the project's automation.
 	ServiceAccountKey string
+	// PublisherProjectID is a project that apps may be given to, and PublisherKey the key of the service account there that
+	// takes them the whole way.
+	PublisherProjectID, PublisherKey string
 }
 
 // automationKeys is what the demo's service account may do: run apps from end to end.
@@ -37,10 +40,19 @@ var automationKeys = []string{
 	"scheduler.member.add", "scheduler.member.remove", "scheduler.member.replace", "scheduler.member.recover",
 }
 
+// publisherKeys are what a publisher's service account may do: publish artifacts and manifests, test them, and take them
+// from stage to stage.
+var publisherKeys = []string{
+	"project.read", "source.read", "artifact.read", "artifact.publish", "artifact.promote", "manifest.read", "manifest.publish", "manifest.smoke", "manifest.promote",
+	"operation.read", "operation.cancel", "allocation.read", "allocation.create", "allocation.release",
+	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.delete", "apps.node.read",
+	"scheduler.catalog.read", "scheduler.instance.read", "scheduler.instance.create", "scheduler.instance.delete", "scheduler.node.read",
+}
+
 // seed fills the demo tenant and publishes the apps. Its keys are fixed, so that doing it again
 // finds what is there.
 func (s *Stack) seed(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{s.seedPeople, s.seedServiceAccount} {
+	for _, step := range []func(context.Context) error{s.seedPeople, s.seedAccounts, s.seedSource} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -62,7 +74,7 @@ func (s *Stack) seedTenants(ctx context.Context) error {
 	for _, project := range []struct {
 		slug, name string
 		into       *string
-	}{{"main", "Main", &s.Demo.ProjectID}, {"lab", "Smoke lab", &s.Demo.LabProjectID}} {
+	}{{"main", "Main", &s.Demo.ProjectID}, {"lab", "Smoke lab", &s.Demo.LabProjectID}, {"publishers", "Publishers", &s.Demo.PublisherProjectID}} {
 		made, err := gql.CreateProject(ctx, s.Operator, gql.CreateProjectInput{
 			TenantId: s.Demo.TenantID, Slug: project.slug, DisplayName: project.name, IdempotencyKey: "seed-project-" + project.slug,
 		})
@@ -116,33 +128,40 @@ func (s *Stack) grant(ctx context.Context, subject, role, project string) error 
 	return err
 }
 
-// seedServiceAccount makes the automation and keeps its key, which the API shows only once.
-func (s *Stack) seedServiceAccount(ctx context.Context) error {
-	account, err := gql.CreateServiceAccount(ctx, s.Operator, gql.CreateServiceAccountInput{
-		ProjectId: s.Demo.ProjectID, Name: "cluster-automation", PermissionKeys: automationKeys, IdempotencyKey: "seed-cluster-automation",
-	})
+// seedAccounts makes the automation and the publisher.
+func (s *Stack) seedAccounts(ctx context.Context) (err error) {
+	s.Demo.ServiceAccountKey, err = s.account(ctx, s.Demo.ProjectID, "cluster-automation", automationKeys, s.KeyFile())
 	if err != nil {
 		return err
 	}
-	file := s.KeyFile()
-	kept, err := os.ReadFile(file)
-	if err == nil {
-		s.Demo.ServiceAccountKey = string(kept)
-		return nil
+	s.Demo.PublisherKey, err = s.account(ctx, s.Demo.PublisherProjectID, "publisher", publisherKeys, s.PublisherKeyFile())
+	return err
+}
+
+// account makes a service account and keeps its key in a file, as the API shows it only once.
+func (s *Stack) account(ctx context.Context, project, name string, keys []string, file string) (string, error) {
+	account, err := gql.CreateServiceAccount(ctx, s.Operator, gql.CreateServiceAccountInput{
+		ProjectId: project, Name: name, PermissionKeys: keys, IdempotencyKey: "seed-" + name,
+	})
+	if err != nil {
+		return "", err
 	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return err
+	kept, err := os.ReadFile(file) // #nosec G304 -- in the installation's own folder
+	if err == nil || !errors.Is(err, os.ErrNotExist) {
+		return string(kept), err
 	}
 	key, err := gql.CreateServiceAccountKey(ctx, s.Operator, gql.CreateServiceAccountKeyInput{ServiceAccountId: account.CreateServiceAccount.Id})
 	if err != nil {
-		return err
+		return "", err
 	}
-	s.Demo.ServiceAccountKey = key.CreateServiceAccountKey.Secret
-	return os.WriteFile(file, []byte(s.Demo.ServiceAccountKey), 0o600)
+	return key.CreateServiceAccountKey.Secret, os.WriteFile(file, []byte(key.CreateServiceAccountKey.Secret), 0o600)
 }
 
 // KeyFile holds the demo service account's key.
 func (s *Stack) KeyFile() string { return filepath.Join(s.config.Dir, "cluster-automation.key") }
+
+// PublisherKeyFile holds the key of the publisher's service account.
+func (s *Stack) PublisherKeyFile() string { return filepath.Join(s.config.Dir, "publisher.key") }
 
 // LoginLink mints a one-time login for a person and answers the console's link and the code.
 func (s *Stack) LoginLink(ctx context.Context, userID string) (url, code string, err error) {
