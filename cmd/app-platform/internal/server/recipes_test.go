@@ -183,13 +183,22 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"mutation promoteArtifact": plain(func(v, _ *house) []object {
 		return []object{{"artifactId": v.Artifact, "to": "DEPRECATED", "reason": "mine"}}
 	}),
-	"mutation publishManifest": input(func(_, _ *house) []object { return []object{{"document": object{}}} }),
+	"mutation publishManifest": input(func(v, _ *house) []object { return []object{{"document": v.document}} }),
 	"mutation promoteManifest": plain(func(v, _ *house) []object {
 		return []object{
 			{"manifestId": v.Manifest, "to": "DEPRECATED", "reason": "mine"},
 			{"manifestId": v.Manifest, "to": "STAGED", "reason": "mine", "smokeInstanceId": v.Instance},
 		}
 	}),
+	"mutation submitEvidence": plain(func(v, _ *house) []object {
+		report, digest := evidenceReport()
+		return []object{{"manifestId": v.Manifest, "kind": "TENANCY", "report": report, "digest": digest}}
+	}),
+	"mutation setCanaryPercent": func(v, _ *house) []arguments {
+		return []arguments{{"manifestId": v.Manifest, "percent": 20, "reason": "mine"}}
+	},
+	"query manifests":    func(v, _ *house) []arguments { return []arguments{{}, {"appSlug": v.Slug, "stages": []string{"ACTIVE"}}} },
+	"query canaryReport": func(v, _ *house) []arguments { return one("manifestId", v.Manifest) },
 	"mutation registerAdapter": plain(func(_, _ *house) []object {
 		return []object{{"name": "mine", "url": "http://127.0.0.1:1"}}
 	}),
