@@ -174,7 +174,28 @@ func (a *aviary) populate() *world {
 	require.NoError(a.t, err)
 	require.NotNil(a.t, hook.CreateWebhook.Secret)
 	a.canaries["a webhook's secret"] = *hook.CreateWebhook.Secret
+	a.credential(w)
 	return w
+}
+
+// credential gives a source a credential, in all the ways that are taken and refused.
+func (a *aviary) credential(w *world) {
+	a.t.Helper()
+	ctx, value := a.t.Context(), "canary-of-a-source-of-artifacts"
+	a.canaries["a source's credential"] = value
+	operator := a.client(w.operator)
+	made, err := gql.CreateArtifactSource(ctx, operator, gql.CreateArtifactSourceInput{Name: "canary", Kind: gql.SourceKindOci, Location: "registry.test/canary",
+		SignaturePolicy: gql.SignaturePolicyOptional, IdempotencyKey: "canary"})
+	require.NoError(a.t, err)
+	in := gql.SetSourceCredentialInput{SourceId: made.CreateArtifactSource.Id, User: "robot", Secret: value}
+	_, err = gql.SetSourceCredential(ctx, operator, in)
+	require.NoError(a.t, err)
+	_, err = gql.SetSourceCredential(ctx, a.client(w.admin), in)
+	require.Equal(a.t, client.CodeForbidden, client.CodeOf(err))
+	in.User, in.Secret = value, "" // in the wrong field, and refused for it
+	_, err = gql.SetSourceCredential(ctx, operator, in)
+	require.Equal(a.t, client.CodeInvalidArgument, client.CodeOf(err))
+	require.Equal(a.t, 1, a.Count("artifact_source", "credential_user = 'robot' AND credential IS NOT NULL"))
 }
 
 // deliver takes every way in which a value reaches a node or an adapter.
@@ -304,11 +325,14 @@ func (a *aviary) look(w *world) {
 			`{ nodeTasks(memberId: "` + w.member + `") { edges { node { id kind spec state result message } } } }`,
 			`{ auditEntries(projectId: "` + w.project + `") { edges { node { action actor { name } before after reason } } } }`,
 			`{ instance(id: "` + w.instance + `") { id name config members { edges { node { id status } } } } }`,
+			`{ artifactSources { edges { node { id name location credentialUser credentialAt keys { publicKey } } } } }`,
+			`{ auditEntries { edges { node { action before after reason } } } }`,
 		} {
 			a.third.WriteString(a.post(credential, document, nil).Raw)
 		}
 	}
 	require.Contains(a.t, a.third.String(), "joining", "they see that there are secrets")
+	require.Contains(a.t, a.third.String(), "robot", "and that there is a credential")
 }
 
 func (a *aviary) client(credential string) *client.Client {

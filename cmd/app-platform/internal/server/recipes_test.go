@@ -197,7 +197,9 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"mutation setCanaryPercent": func(v, _ *house) []arguments {
 		return []arguments{{"manifestId": v.Manifest, "percent": 20, "reason": "mine"}}
 	},
-	"query manifests":    func(v, _ *house) []arguments { return []arguments{{}, {"appSlug": v.Slug, "stages": []string{"ACTIVE"}}} },
+	"query manifests": func(v, _ *house) []arguments {
+		return []arguments{{}, {"appSlug": v.Slug, "stages": []string{"ACTIVE"}}}
+	},
 	"query canaryReport": func(v, _ *house) []arguments { return one("manifestId", v.Manifest) },
 	"mutation registerAdapter": plain(func(_, _ *house) []object {
 		return []object{{"name": "mine", "url": "http://127.0.0.1:1"}}

@@ -42,19 +42,24 @@ func TestAllValuesInCustodyMoveToAnotherKeeperAndWhatCannotIsNamed(t *testing.T)
 	hook := ids.New(ids.Webhook)
 	kit.SQL(`INSERT INTO webhook (id, tenant_id, project_id, url, event_types, families, secret, previous_secret, created_at, updated_at)
 		VALUES ($1, $2, $3, 'https://hook.test', '[]', '[]', $4, $5, now(), now())`, hook, project.TenantID, project.ID, seal("hook"), seal("hook before"))
+	origin := kit.Source(nil, lifecycle.SourceOCI, "registry.test")
+	kit.SQL(`UPDATE artifact_source SET credential = $2, keeper = 'local' WHERE id = $1`, origin.ID, seal("source"))
 	config := RewrapConfig{DatabaseURL: kit.DSN, KeysDir: dir, Keeper: next, Previous: []string{custody.Local}}
 	var said bytes.Buffer
 	require.NoError(t, Rewrap(ctx, config, &said))
 	require.Contains(t, said.String(), "runtime_secret: 100 rows so far")
 	require.Contains(t, said.String(), "105 values wrapped") // 104 values and one before a rotation
 	require.Contains(t, said.String(), "webhook: 1 rows, 2 values wrapped")
+	require.Contains(t, said.String(), "artifact_source: 1 rows, 1 values wrapped")
 
 	alone, err := custody.Open(ctx, next, dir)
 	require.NoError(t, err)
 	require.Equal(t, rewrapBatch+4, kit.Count("runtime_secret", "keeper = $1", alone.Name()))
+	require.Equal(t, 1, kit.Count("artifact_source", "keeper = $1", alone.Name()))
 	for what, query := range map[string]string{
 		"now": `SELECT sealed FROM runtime_secret WHERE id = $1`, "before": `SELECT previous FROM runtime_secret WHERE id = $1`,
 		"hook": `SELECT secret FROM webhook WHERE $1 <> ''`, "hook before": `SELECT previous_secret FROM webhook WHERE $1 <> ''`,
+		"source": `SELECT credential FROM artifact_source WHERE $1 <> ''`,
 	} {
 		var sealed []byte
 		require.NoError(t, kit.Admin.QueryRow(ctx, query, made[0]).Scan(&sealed))

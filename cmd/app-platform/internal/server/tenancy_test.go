@@ -85,6 +85,8 @@ var strangers = map[string]allowed{
 	"query apps":                    {"person robot operation", "the catalog is the platform's: every tenant sees the apps of its families", nil},
 	"query app":                     {"person robot operation", "the catalog is the platform's", nil},
 	"query artifacts":               {"person robot operation", "artifacts are the platform's, and artifact.read in any scope shows them", nil},
+	"query artifactSources":         {"person robot operation", "the platform's sources are there for all; another tenant's are not among them", nil},
+	"query manifests":               {"person robot operation", "the catalog is the platform's: manifest.read in any scope shows them", nil},
 	"query lintManifest":            {"person robot operation", "checks the caller's own document and stores nothing", nil},
 	"mutation rotateNodeCredential": {"node", "makes a credential for the calling node itself", []string{"node_credential"}},
 	"mutation enrolNode":            {"enrolment", "makes the node that the token was minted for", []string{"compute_node", "node_credential", "node_enrolment"}},

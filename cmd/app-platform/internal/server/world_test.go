@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/json"
 	"reflect"
 	"slices"
 	"time"
@@ -26,6 +27,7 @@ type house struct {
 
 	project   *db.Project
 	operation *db.Operation
+	document  json.RawMessage // the manifest's
 	// The credentials of the house.
 	admin, robot, node, token string
 }
@@ -72,7 +74,7 @@ func (b *bench) build() *house {
 	h.Account, h.robot = account.ID, key
 
 	app, stored := b.Launchable(project, "apps")
-	h.App, h.Slug, h.Manifest = app.ID, ids.ID(app.Slug), stored.ID
+	h.App, h.Slug, h.Manifest, h.document = app.ID, ids.ID(app.Slug), stored.ID, stored.Document
 	node, credential := b.Kit.Node(2)
 	h.Node, h.node = node.ID, credential
 	h.Free, h.Used = b.Allocation(project, node).ID, ""
