@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/graph"
 	"github.com/gpuaas/app-platform/graph/authhttp"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
@@ -130,10 +131,18 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	}
 	mux.Handle("/graphql", api)
 	mux.HandleFunc("GET /.well-known/jwks.json", p.publish)
+	mux.HandleFunc("GET /schemas/manifest.v1.json", manifestSchema)
 	mux.Handle("/auth/", logins)
 	mux.Handle(delivery.Path, resolver.Deliveries)
 	mux.Handle("/", web.Handler())
 	return nil
+}
+
+// manifestSchema answers the JSON Schema of manifest documents, for editors and other tools.
+func manifestSchema(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/schema+json")
+	w.Header().Set("Cache-Control", "public, max-age=3600")
+	_, _ = w.Write(manifest.DocumentSchema())
 }
 
 // publish answers the keys that verify our tokens, as they are now.

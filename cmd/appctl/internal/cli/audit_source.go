@@ -4,11 +4,8 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -180,27 +177,12 @@ func readKeys(path string) (set jose.JSONWebKeySet, err error) {
 func fetchKeys(ctx context.Context, server string) (set jose.JSONWebKeySet, err error) {
 	ctx, cancel := context.WithTimeout(ctx, keysWithin)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(server, "/")+"/.well-known/jwks.json", nil)
-	if err != nil {
-		return set, usageError{err}
-	}
-	away := func(err error) error {
-		return &client.Error{Code: client.CodeUnavailable, Message: fmt.Sprintf("the published keys cannot be read: %v", err)}
-	}
-	answer, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are refused") }}).Do(request)
-	if err != nil {
-		return set, away(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxKeys))
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = errors.New(answer.Status)
-	}
+	text, err := published(ctx, server, "/.well-known/jwks.json", maxKeys)
 	if err == nil {
 		err = json.Unmarshal(text, &set)
 	}
 	if err != nil {
-		return set, away(err)
+		return set, away("the published keys", err)
 	}
 	return set, nil
 }

@@ -18,7 +18,7 @@ const maxVersions = 10000
 
 func (t *tool) manifestCommand() *cobra.Command {
 	return group("manifest", "Versions of apps: lint, publish and smoke-test them",
-		t.manifestLint(), t.manifestPublish(), t.manifestList(), t.manifestShow(), t.manifestSmoke(), t.manifestPromote())
+		t.manifestLint(), t.manifestPublish(), t.manifestList(), t.manifestShow(), t.manifestSmoke(), t.manifestPromote(), t.manifestSchema())
 }
 
 // manifestFile reads a manifest document.
