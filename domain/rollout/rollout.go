@@ -43,7 +43,7 @@
 //	5 %      15 %     430                    270
 //
 // One that fails 9 times in 10 beside 2 % is halted within 15 launches, and of 1,000 runs of 600 launches in which both
-// were the same at most 6 were halted.
+// were the same at most 4 were halted.
 package rollout
 
 import (
