@@ -2,12 +2,6 @@ package server
 
 import "maps"
 
-// arguments are what a root field is called with.
-type arguments map[string]any
-
-// object is an input object.
-type object = map[string]any
-
 // recipes say, for every root field, how one would call it to get at a house that is not one's own:
 // v is the victim's house and a the attacker's. A field without a recipe fails the test.
 var recipes = map[string]func(v, a *house) []arguments{
@@ -32,16 +26,19 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"query app":             func(v, _ *house) []arguments { return one("slug", v.Slug) },
 	"query lintManifest":    func(_, _ *house) []arguments { return one("document", object{}) },
 	"query artifacts":       none,
-	"query adapters":        none,
-	"query nodes":           none,
-	"query nodeTask":        func(v, _ *house) []arguments { return one("id", v.Task) },
-	"query nodeTasks":       func(v, _ *house) []arguments { return one("memberId", v.Member) },
-	"query instance":        func(v, _ *house) []arguments { return one("id", v.Instance) },
-	"query instances":       inProject,
-	"query launchOptions":   func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "appSlug": v.Slug}} },
-	"query operation":       func(v, _ *house) []arguments { return one("id", v.Operation) },
-	"query operations":      inProject,
-	"query auditEntries":    inProject,
+	"query artifact": func(v, _ *house) []arguments {
+		return []arguments{{"digest": v.digest, "tenantId": v.Tenant}, {"digest": v.digest}}
+	},
+	"query adapters":      none,
+	"query nodes":         none,
+	"query nodeTask":      func(v, _ *house) []arguments { return one("id", v.Task) },
+	"query nodeTasks":     func(v, _ *house) []arguments { return one("memberId", v.Member) },
+	"query instance":      func(v, _ *house) []arguments { return one("id", v.Instance) },
+	"query instances":     inProject,
+	"query launchOptions": func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "appSlug": v.Slug}} },
+	"query operation":     func(v, _ *house) []arguments { return one("id", v.Operation) },
+	"query operations":    inProject,
+	"query auditEntries":  inProject,
 	"query searchAudit": func(v, _ *house) []arguments {
 		return []arguments{{"filter": object{"projectId": v.Project}}, {"filter": object{"tenantId": v.Tenant}}}
 	},
@@ -176,12 +173,22 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"mutation createApp": input(func(_, _ *house) []object {
 		return []object{{"slug": "mine", "displayName": "Mine", "summary": "Mine.", "permissionFamily": "apps"}}
 	}),
-	"mutation publishArtifact": input(func(_, _ *house) []object {
+	"mutation publishArtifact": input(func(v, _ *house) []object {
 		digest := "sha256:0000000000000000000000000000000000000000000000000000000000000000"
-		return []object{{"name": "mine", "mediaType": "application/octet-stream", "ref": "registry.test/mine@" + digest}}
+		return []object{
+			{"name": "mine", "mediaType": "application/octet-stream", "ref": "registry.test/mine@" + digest},
+			{"name": "mine", "ref": "registry.test/mine@" + digest, "projectId": v.Project},
+		}
 	}),
+	"mutation verifyArtifact": func(v, _ *house) []arguments { return []arguments{{"artifactId": v.Artifact}, {"artifactId": v.Owned}} },
+	"mutation quarantineArtifact": func(v, _ *house) []arguments {
+		return []arguments{{"artifactId": v.Artifact, "reason": "mine"}, {"artifactId": v.Owned, "reason": "mine"}}
+	},
+	"mutation releaseArtifact": func(v, _ *house) []arguments {
+		return []arguments{{"artifactId": v.Artifact, "reason": "mine"}, {"artifactId": v.Owned, "reason": "mine"}}
+	},
 	"mutation promoteArtifact": plain(func(v, _ *house) []object {
-		return []object{{"artifactId": v.Artifact, "to": "DEPRECATED", "reason": "mine"}}
+		return []object{{"artifactId": v.Artifact, "to": "DEPRECATED", "reason": "mine"}, {"artifactId": v.Owned, "to": "STAGED", "reason": "mine"}}
 	}),
 	"mutation publishManifest": input(func(v, _ *house) []object { return []object{{"document": v.document}} }),
 	"mutation promoteManifest": plain(func(v, _ *house) []object {
@@ -299,56 +306,4 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"subscription instanceTimeline":  func(v, _ *house) []arguments { return one("instanceId", v.Instance) },
 	"subscription projectActivity":   inProject,
 	"subscription operationProgress": func(v, _ *house) []arguments { return one("operationId", v.Operation) },
-}
-
-// signerPEM is a public key that anybody may ask to be trusted.
-const signerPEM = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"
-
-func none(_, _ *house) []arguments { return []arguments{{}} }
-
-func one(name string, value any) []arguments { return []arguments{{name: value}} }
-
-func inProject(v, _ *house) []arguments { return one("projectId", v.Project) }
-
-func ofMember(v, a *house) []arguments {
-	return plain(func(v, _ *house) []object { return []object{{"memberId": v.Member, "force": true}} })(v, a)
-}
-
-func changeOfMember(v, a *house) []arguments {
-	return input(func(v, _ *house) []object { return []object{{"memberId": v.Member, "reason": "mine"}} })(v, a)
-}
-
-// overlays are those that somebody else would write, on every level.
-func overlays(v, a *house) []arguments {
-	return plain(func(v, _ *house) []object {
-		rest := object{"document": object{"maxMembers": 0}, "expectedRevision": 0, "reason": "mine"}
-		ofProject, ofTenant := maps.Clone(rest), maps.Clone(rest)
-		ofProject["projectId"], ofTenant["tenantId"] = v.Project, v.Tenant
-		return []object{ofProject, ofTenant, rest}
-	})(v, a)
-}
-
-func entitlement(v, _ *house) []arguments {
-	return []arguments{{"projectId": v.Project, "appSlug": v.Slug}}
-}
-
-// plain wraps input objects in their argument.
-func plain(make func(v, a *house) []object) func(v, a *house) []arguments {
-	return func(v, a *house) (all []arguments) {
-		for _, in := range make(v, a) {
-			all = append(all, arguments{"input": in})
-		}
-		return all
-	}
-}
-
-// input is plain with an idempotency key.
-func input(make func(v, a *house) []object) func(v, a *house) []arguments {
-	return plain(func(v, a *house) []object {
-		all := make(v, a)
-		for _, in := range all {
-			in["idempotencyKey"] = "attack"
-		}
-		return all
-	})
 }
