@@ -73,6 +73,7 @@ func command() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), options, level) },
 	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
+	cmd.AddCommand(pullCommand())
 	hostname, _ := os.Hostname()
 	flags := cmd.Flags()
 	flags.SortFlags = false
