@@ -14,6 +14,7 @@ import (
 	"gocloud.dev/gcerrors"
 	"gocloud.dev/secrets"
 
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -191,6 +192,12 @@ func TestKeysAreTrustedAndRevoked(t *testing.T) {
 	some, err := b.verbs.Keys(b.viewer, []ids.ID{second.ID})
 	require.NoError(t, err)
 	require.Equal(t, map[ids.ID]*db.SignerKey{second.ID: second}, some)
+	_, account := b.ServiceAccount(b.Project(b.tenant), authz.ArtifactRead)
+	some, err = b.verbs.Keys(b.With(account), []ids.ID{second.ID})
+	require.NoError(t, err)
+	require.Equal(t, map[ids.ID]*db.SignerKey{second.ID: second}, some, "whoever reads artifacts reads who signed them")
+	_, err = b.verbs.KeysOf(b.With(account), []ids.ID{made.ID})
+	refused(t, err, fault.Forbidden, "", "what a source trusts is its own matter")
 	of, err = b.verbs.KeysOf(b.elsewhere, []ids.ID{made.ID})
 	require.NoError(t, err)
 	require.Empty(t, of, "another tenant's")

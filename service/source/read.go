@@ -13,13 +13,13 @@ import (
 )
 
 // read runs queries of sources and keys, which row-level security confines to the platform's and those of the tenants that
-// the caller is seen in. Key: source.read in any scope.
-func (s *Service) read(ctx context.Context, query tx.Query) error {
+// the caller is seen in. Key: source.read in any scope, or one of the others.
+func (s *Service) read(ctx context.Context, query tx.Query, others ...authz.Key) error {
 	actor, err := s.DB.Read(ctx, query)
 	if err != nil {
 		return err
 	}
-	return authz.RequireAnywhere(actor, authz.SourceRead)
+	return authz.RequireAnywhere(actor, append([]authz.Key{authz.SourceRead}, others...)...)
 }
 
 // List lists the sources that the caller may use, by name: the platform's and those of its tenants, or of one tenant and the
@@ -77,10 +77,12 @@ func (s *Service) KeysOf(ctx context.Context, sources []ids.ID) (map[ids.ID][]*d
 	return out, nil
 }
 
-// Keys reads keys; those that are missing or of another tenant's source are left out. Key: source.read in any scope.
+// Keys reads keys; those that are missing or of another tenant's source are left out. Key: source.read in any scope, or
+// artifact.read, as whoever reads an artifact reads who has signed it.
 func (s *Service) Keys(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.SignerKey, error) {
 	var found []*db.SignerKey
-	if err := s.read(ctx, tx.Rows(&found, scanKey, `SELECT `+keyColumns+` FROM signer_key WHERE id = ANY ($1)`, wanted)); err != nil {
+	query := tx.Rows(&found, scanKey, `SELECT `+keyColumns+` FROM signer_key WHERE id = ANY ($1)`, wanted)
+	if err := s.read(ctx, query, authz.ArtifactRead); err != nil {
 		return nil, err
 	}
 	return byID(found, func(row *db.SignerKey) ids.ID { return row.ID }), nil
