@@ -36,6 +36,8 @@ var subjects = []struct {
 	{"denials", measureDenials},
 	{"detail", measureDetail},
 	{"list", measureList},
+	{"catalog", measureCatalog},
+	{"delivery", measureDelivery},
 	{"fanout", measureFanout},
 	{"dispatch", measureDispatch},
 	{"throughput", measureThroughput},

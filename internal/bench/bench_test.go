@@ -30,7 +30,7 @@ var tinier = dataset.Size{Name: "tinier", Tenants: 1, Projects: 1, Instances: 60
 func tiny(t *testing.T) plan {
 	return plan{
 		data: t.TempDir(), size: dataset.Tiny, durability: postgres.Throwaway, rounds: 1, callers: 2, connections: 2, pool: 4,
-		span: 50 * time.Millisecond, sockets: []int{9}, messages: 90, rate: 50, operations: 10, backlog: 12, long: 30, waiting: 20,
+		catalog: 60, blob: 1 << 20, large: 3 << 20, span: 50 * time.Millisecond, sockets: []int{9}, messages: 90, rate: 50, operations: 10, backlog: 12, long: 30, waiting: 20,
 		wait: 50 * time.Millisecond, scale: [2]dataset.Size{dataset.Tiny, tinier},
 	}
 }
@@ -43,7 +43,8 @@ func TestEverySubjectIsMeasuredBesideItsReference(t *testing.T) {
 	require.NoError(t, err)
 	var text strings.Builder
 	sheet.print(&text)
-	for _, figure := range []string{"permission decision", "policy of a launch", "verification of a signed token", "detail query under row-level security", "detail, requests/s", "first 50 list, requests/s", "fan-out to 9 sockets, messages/s",
+	for _, figure := range []string{"permission decision", "policy of a launch", "verification of a signed token", "detail query under row-level security", "detail, requests/s", "first 50 list, requests/s", "catalog page, requests/s", "artifact by digest, requests/s", "verified pull", "memory of the server", "memory of the agent",
+		"fan-out to 9 sockets, messages/s",
 		"fan-out to 9 sockets, p99", "memory of a socket", "operations/s, p50", "operations/s, p99", "accepted to ended",
 		"accepted to succeeded, one worker process", "three worker processes, beside one", "resident memory after 3, 15 and 30", "20 operations that wait for an adapter: questions",
 		"a tenant's only operation", "a claim of 8", "first 50 events of a timeline"} {

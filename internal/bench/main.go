@@ -29,6 +29,7 @@ import (
 
 // roles are what this program can be besides the bench itself.
 var roles = map[process.Role]process.Main{
+	sourceRole:    sourceMain,
 	platform.Role: platform.Main, reference.Role: reference.Main, reference.BroadcastRole: reference.Broadcast,
 	load.SocketsRole: load.Sockets,
 	adapterRole:      adapterMain, noopRole: noopMain,
@@ -61,10 +62,13 @@ type plan struct {
 	durability  postgres.Profile
 	only        []string
 	rounds      int
-	callers     int             // people who ask
-	connections int             // HTTP connections at once
-	pool        int             // database connections of each login role
-	span        time.Duration   // one round of requests
+	callers     int           // people who ask
+	connections int           // HTTP connections at once
+	pool        int           // database connections of each login role
+	span        time.Duration // one round of requests
+	catalog     int           // manifests and artifacts
+	blob        int64         // bytes of the artifact that is delivered, and of the one over which memory must stay flat
+	large       int64
 	sockets     []int           // fan-outs
 	messages    int             // of a round of fan-out, over all sockets
 	rate        int             // operations a second
@@ -81,7 +85,7 @@ type plan struct {
 func full() plan {
 	return plan{
 		data: ".data/bench", size: dataset.Full, durability: postgres.Durable, rounds: 5, callers: 64, connections: 64, pool: 16,
-		span: 4 * time.Second, sockets: []int{1_000, 10_000}, messages: 300_000, rate: 50, operations: 750,
+		span: 4 * time.Second, catalog: 5_000, blob: 512 << 20, large: 2 << 30, sockets: []int{1_000, 10_000}, messages: 300_000, rate: 50, operations: 750,
 		backlog: 5_000, long: 100_000, waiting: 10_000, wait: 20 * time.Second, scale: [2]dataset.Size{dataset.Tenth, dataset.Full},
 	}
 }
@@ -90,6 +94,7 @@ func full() plan {
 func (p *plan) short() {
 	p.size, p.rounds, p.span = dataset.Short, 2, time.Second
 	p.sockets, p.messages, p.operations = []int{500}, 50_000, 150
+	p.blob = 128 << 20
 	p.backlog, p.long, p.waiting, p.wait = 1_000, 3_000, 1_000, 5*time.Second
 }
 

@@ -103,6 +103,7 @@ func TestAnAddressIsBoundByWhatItAsksFor(t *testing.T) {
 	}{
 		"operations":         {Config{AddressRate: 1}, "POST", "/graphql", nil, "address"},
 		"sockets":            {Config{SocketRate: 1}, "GET", "/graphql", upgrade, "socket"},
+		"parts of artifacts": {Config{DeliveryRate: 1}, "GET", "/v1/artifacts/sha256:0", nil, "delivery"},
 		"logins":             {Config{LoginRate: 1}, "POST", "/auth/login", nil, "login"},
 		"requests to /auth/": {Config{AddressRate: 1}, "GET", "/auth/x", nil, "address"},
 	} {

@@ -18,11 +18,13 @@ import (
 	"github.com/gpuaas/app-platform/graph/transport/wsapi"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/dial"
+	"github.com/gpuaas/app-platform/internal/fetch"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
@@ -73,6 +75,7 @@ func (p *platform) handler(ctx context.Context) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/graphql", api)
+	mux.Handle(delivery.Path, resolver.Deliveries)
 	mux.HandleFunc("GET /.well-known/jwks.json", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(keys) })
 	return secure(mux), nil
 }
@@ -88,6 +91,7 @@ func (p *platform) resolver() *graph.Resolver {
 		Identity:    &identity.Service{DB: p.db, PublicURL: p.config.Issuer},
 		Catalog:     &catalog.Service{DB: p.db},
 		Artifacts:   &artifact.Service{DB: p.db},
+		Deliveries:  &delivery.Service{DB: p.db, Keys: p.ring, Log: p.log, Reach: fetch.Reach{Insecure: p.config.Sources}},
 		Adapters:    &adapter.Service{DB: p.db, Describer: calls},
 		Allocations: &allocation.Service{DB: p.db},
 		Nodes:       &node.Service{DB: p.db},

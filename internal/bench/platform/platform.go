@@ -43,6 +43,8 @@ type Config struct {
 	Connections int
 	// Work says whether operations are carried out.
 	Work bool
+	// Sources are hosts that artifacts come from, asked without TLS.
+	Sources []string
 }
 
 // platform is the running platform.

@@ -92,6 +92,8 @@ func (s *server) handler(keys []byte) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /instances/{id}", s.detail)
 	mux.HandleFunc("GET /projects/{id}/instances", s.list)
+	mux.HandleFunc("GET /apps/{slug}/manifests", s.catalog)
+	mux.HandleFunc("GET /artifacts/{digest}", s.artifact)
 	mux.HandleFunc("POST /launch", s.launch)
 	mux.HandleFunc("GET /.well-known/jwks.json", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(keys) })
 	return mux
