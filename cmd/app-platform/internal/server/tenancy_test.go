@@ -84,7 +84,7 @@ var strangers = map[string]allowed{
 	"query skuPrices":               {"person robot operation", "list prices are the platform's: whoever is logged in sees them", nil},
 	"query apps":                    {"person robot operation", "the catalog is the platform's: every tenant sees the apps of its families", nil},
 	"query app":                     {"person robot operation", "the catalog is the platform's", nil},
-	"query artifacts":               {"person robot operation", "artifacts are the platform's, and artifact.read in any scope shows them", nil},
+	"query artifacts":               {"person robot operation", "the platform's artifacts, and those that manifests pin, are there for all; another tenant's own are not among them", nil},
 	"query artifactSources":         {"person robot operation", "the platform's sources are there for all; another tenant's are not among them", nil},
 	"query manifests":               {"person robot operation", "the catalog is the platform's: manifest.read in any scope shows them", nil},
 	"query lintManifest":            {"person robot operation", "checks the caller's own document and stores nothing", nil},

@@ -23,10 +23,11 @@ type house struct {
 	Tenant, Project, User, Binding, Account, Key, App, Slug, Manifest, Artifact, Adapter  ids.ID
 	Node, Free, Used, Instance, Member, Operation, Step, Event, Task, Entitlement, Record ids.ID
 	Generation, Orphan, Share, Sibling, Secret, Overlay, Webhook, Delivery, Session       ids.ID
-	Source, Signer, Fetch, Part                                                           ids.ID
+	Source, Signer, Fetch, Part, Owned                                                    ids.ID
 
 	project   *db.Project
 	operation *db.Operation
+	digest    string          // of Owned
 	document  json.RawMessage // the manifest's
 	// The credentials of the house.
 	admin, robot, node, token string
@@ -133,6 +134,9 @@ func (b *bench) add(h *house, instance *db.Instance) {
 	require.NoError(b.t, err)
 	source := b.Kit.Source(&db.Tenant{ID: h.Tenant}, lifecycle.SourceOCI, "registry.test/"+string(h.Tenant))
 	h.Source, h.Signer = source.ID, b.Kit.SignerKey(source, public).ID
+	h.Owned, h.digest = ids.New(ids.Artifact), platformtest.Digest([]byte(h.Tenant))
+	require.NoError(b.t, b.Ent.Artifact.Create().SetID(h.Owned).SetTenantID(h.Tenant).SetProjectID(h.Project).SetSourceID(h.Source).
+		SetName("own").SetRef("registry.test/"+string(h.Tenant)+"/own@"+h.digest).SetDigest(h.digest).Exec(ctx))
 	h.Share, h.Sibling = ids.New(ids.ControlPlane), b.Kit.Project(&db.Tenant{ID: h.Tenant}).ID
 	b.SQL(`UPDATE instance SET control_plane_scope = 'TENANT' WHERE id = $1`, h.Instance)
 	require.NoError(b.t, b.Ent.ControlPlaneShare.Create().SetID(h.Share).SetTenantID(h.Tenant).SetProjectID(h.Sibling).SetOwnerProjectID(h.Project).
