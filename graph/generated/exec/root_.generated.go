@@ -9729,7 +9729,7 @@ type LaunchVersion {
 type LaunchOptions {
   "The manifest that would be launched."
   manifest: Manifest!
-  "The app's versions that are not retired: first the one asked for, then the active one and canaries, then the newest; at most 50."
+  "The app's versions that are not retired: first the one asked for, then the active one and the canary, then the newest; at most 50."
   versions: [LaunchVersion!]!
   "Whether the project may launch it."
   entitled: Boolean!

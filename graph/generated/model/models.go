@@ -717,7 +717,7 @@ type LaunchInstancePayload struct {
 type LaunchOptions struct {
 	// The manifest that would be launched.
 	Manifest *db.Manifest `json:"manifest"`
-	// The app's versions that are not retired: first the one asked for, then the active one and canaries, then the newest; at most 50.
+	// The app's versions that are not retired: first the one asked for, then the active one and the canary, then the newest; at most 50.
 	Versions []*LaunchVersion `json:"versions"`
 	// Whether the project may launch it.
 	Entitled bool `json:"entitled"`

@@ -5870,7 +5870,7 @@ type LaunchOptions struct {
 	Manifest ManifestDetail `json:"manifest"`
 	// Whether the project may launch it.
 	Entitled bool `json:"entitled"`
-	// The app's versions that are not retired: first the one asked for, then the active one and canaries, then the newest; at most 50.
+	// The app's versions that are not retired: first the one asked for, then the active one and the canary, then the newest; at most 50.
 	Versions []LaunchVersion `json:"versions"`
 	// The project's ready and free allocations with their verdicts, at most 256.
 	Allocations []AllocationVerdict `json:"allocations"`
