@@ -59,6 +59,7 @@ func do(t *testing.T, e *task.Executor, kind, spec string) journal.Outcome {
 func TestBadSpecificationIsRefusedByItsField(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
+	digest := "sha256:" + strings.Repeat("a", 64)
 	long := `"` + strings.Repeat("x", 1<<20+1) + `"`
 	for _, c := range []struct{ kind, spec, says string }{
 		{"RUN", `{}`, "command: must name a program"},
@@ -100,6 +101,18 @@ func TestBadSpecificationIsRefusedByItsField(t *testing.T) {
 		{"PROBE", `{"exec":{"command":[]}}`, "command:"},
 		{"PROBE", `{"tcp":{"port":1},"attempts":-1}`, "attempts:"},
 		{"PROBE", `{"tcp":{"port":1},"timeoutSeconds":-1}`, "timeoutSeconds:"},
+		{"FETCH_ARTIFACT", `{"path":"/x"}`, "digest:"},
+		{"FETCH_ARTIFACT", `{"digest":"sha256:../x","path":"/x"}`, "digest:"},
+		{"FETCH_ARTIFACT", `{"digest":"` + digest + `","path":"x"}`, "path:"},
+		{"FETCH_ARTIFACT", `{"digest":"` + digest + `","path":"/a/.."}`, "path:"},
+		{"FETCH_ARTIFACT", `{"digest":"` + digest + `","path":"/x","as":"zip"}`, "as:"},
+		{"FETCH_ARTIFACT", `{"digest":"` + digest + `","path":"/x","mode":"rw"}`, "mode:"},
+		{"FETCH_ARTIFACT", `{"digest":"` + digest + `","path":"/x","unpack":true}`, `unknown field "unpack"`},
+		{"CLOUD_INIT", `{"instanceId":"i-1"}`, "userData:"},
+		{"CLOUD_INIT", `{"instanceId":"i-1","userData":"x","userDataSealed":"y"}`, "userData:"},
+		{"CLOUD_INIT", `{"instanceId":"../x","userData":"x"}`, "instanceId:"},
+		{"CLOUD_INIT", `{"instanceId":"i-1","userData":"x","hostname":"a b"}`, "hostname:"},
+		{"CLOUD_INIT", `{"instanceId":"i-1","userData":"x"}`, "no namespaces"},
 		{"RESIDUE", `{"x":1}`, `unknown field "x"`},
 		{"TEARDOWN", `{"x":1}`, `unknown field "x"`},
 		{"DANCE", `{}`, "kind:"},
