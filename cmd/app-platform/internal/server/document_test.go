@@ -64,8 +64,16 @@ func document(schema *ast.Schema, r root, arguments map[string]any) string {
 	if len(passed) > 0 {
 		text += "(" + strings.Join(passed, ", ") + ")"
 	}
-	return text + selection(schema, schema.Types[r.field.Type.Name()], 3) + " }"
+	depth := 3
+	if flat[r.field.Type.Name()] {
+		depth = 2
+	}
+	return text + selection(schema, schema.Types[r.field.Type.Name()], depth) + " }"
 }
+
+// flat are types with lists in lists in lists: all of that at once is more than a document may ask for. What lies deeper is
+// asked for where their pages are.
+var flat = map[string]bool{"Manifest": true, "Artifact": true}
 
 // selection asks for what a type has, down to a depth; a page and its edges do not count.
 func selection(schema *ast.Schema, of *ast.Definition, depth int) string {
