@@ -2,8 +2,9 @@
 // database and judges no digest; whoever asks holds the bytes against what they should be.
 //
 // A source is somebody else's machine. It is dialled as the operator allows, over TLS unless the operator says
-// otherwise, and may send us on only to hosts that the operator names; no credential goes along. What is read into
-// memory is bounded, what is large is streamed, and a source that falls silent is given up.
+// otherwise, and may send us on only to hosts that the operator names: a credential is shown to the source itself and to
+// the token server that it names among them, and goes along to nobody else. What is read into memory is bounded, what is
+// large is streamed, and a source that falls silent is given up.
 package fetch
 
 import (

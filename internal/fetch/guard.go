@@ -73,7 +73,7 @@ func unreachable(err error) bool {
 	return errors.As(err, &asked) || errors.As(err, &network)
 }
 
-// ask sends a request and gives the answer to the status codes that are expected. It is given up when nothing comes for as long as the
+// ask sends a request and gives the answer if its status is expected. It is given up when nothing comes for as long as the
 // session's patience, of the body too.
 func (s *Session) ask(ctx context.Context, method, address string, header http.Header, expected ...int) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
