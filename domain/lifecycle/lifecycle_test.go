@@ -158,7 +158,7 @@ type value[S any] interface {
 // list holds a closed list against its own GraphQL and wire spelling.
 func list[S word, P value[S]](t *testing.T) {
 	t.Helper()
-	form := regexp.MustCompile(`^[A-Z]+(_[A-Z]+)*$`)
+	form := regexp.MustCompile(`^[A-Z]+[0-9]*(_[A-Z]+)*$`)
 	var none S
 	require.NotEmpty(t, none.Values())
 	for _, name := range none.Values() {
@@ -246,7 +246,7 @@ func TestEveryKindHasItsEffects(t *testing.T) {
 
 func TestEventTypesAreUniqueAndNamedAlike(t *testing.T) {
 	t.Parallel()
-	form := regexp.MustCompile(`^apps\.(instance|operation|allocation|orphan)\.[a-z]+(_[a-z]+)*$`)
+	form := regexp.MustCompile(`^apps\.(instance|operation|allocation|orphan|artifact)\.[a-z]+(_[a-z]+)*$`)
 	types := EventTypes()
 	for _, event := range types {
 		require.Regexp(t, form, string(event))
