@@ -8,7 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-const inTenancy = "Security, tenants"
+const inTenancy = "Tenants"
 
 func tenancyClauses() []Clause {
 	one := func(id, rule, fix string, run func(*check), needs ...string) Clause {
