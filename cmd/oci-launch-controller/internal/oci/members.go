@@ -112,7 +112,7 @@ func drain(ctx context.Context, run *adapter.Run) error {
 		return resume(ctx, run, members, err)
 	}
 	for _, member := range members {
-		if err := run.Member(member.ID, adapter.MemberDrained, adapter.HealthUnknown, map[string]any{"name": name(member), "stopped": true}); err != nil {
+		if err := run.Member(member.ID, adapter.MemberDrained, adapter.HealthUnknown, nil); err != nil {
 			return err
 		}
 	}

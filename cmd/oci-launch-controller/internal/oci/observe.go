@@ -2,7 +2,6 @@ package oci
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -40,7 +39,7 @@ func observeOne(ctx context.Context, call *adapter.Call, member adapter.Member) 
 	if !ok || inspected.State != adapter.TaskSucceeded {
 		return one
 	}
-	one.Detail = json.RawMessage(encode(map[string]any{"process": state.State, "restarts": state.Restarts, "startedAt": state.StartedAt}))
+	// No detail: the platform keeps what was reported of the member last, and where it listens is told when it is launched.
 	if state.State != "running" {
 		one.Health, one.Message = adapter.Unhealthy, "its container is "+state.State
 		return one

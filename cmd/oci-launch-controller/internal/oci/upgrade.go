@@ -113,7 +113,7 @@ func restoreOne(ctx context.Context, n node) error {
 	if _, err := n.do(ctx, "keep", verb("keep", releaseOf(start)), adapter.Within(time.Minute)); err != nil {
 		return err
 	}
-	return n.run.Member(n.member.ID, adapter.MemberActive, adapter.Healthy, map[string]any{"name": name(n.member), "release": releaseOf(start)})
+	return n.run.Member(n.member.ID, adapter.MemberActive, adapter.Healthy, nil)
 }
 
 // tidyUp deletes the old releases. One that stays is no reason to fail a change that has happened.
