@@ -17,15 +17,19 @@ import (
 	"github.com/gpuaas/app-platform/service/audit"
 )
 
-// publisher is who acts for an app: a project, or the platform when both are nil.
+// publisher is who acts for an app: a project, or the platform when both are nil. An artifact may be a tenant's as a whole.
 type publisher struct{ tenant, project *ids.ID }
 
 // object is what the publisher's keys are asked for on.
 func (p publisher) object() authz.Object {
-	if p.tenant == nil || p.project == nil {
-		return authz.Object{}
+	var object authz.Object
+	if p.tenant != nil {
+		object.TenantID = *p.tenant
 	}
-	return authz.Object{TenantID: *p.tenant, ProjectID: *p.project}
+	if p.project != nil {
+		object.ProjectID = *p.project
+	}
+	return object
 }
 
 // attempt is a verb on a manifest that is about to be allowed or refused.
