@@ -63,6 +63,7 @@ func TestTheLongestLocationAnswersAndATenantsOwnBeforeThePlatforms(t *testing.T)
 		{us, nil, "registry.test:5000/apps/x:tag", apps},
 		{them, theirs, "registry.test:5000/apps/x:tag", apps},
 		{us, ours, "https://files.test/pub/bucket/a%20b.bin", bucket},
+		{us, ours, "https://files.test/pub/bucket/Größe(1)%28!.bin", bucket},
 		{them, theirs, "https://files.test/pub/bucket/a.bin", files},
 	} {
 		found, err := find(kit, one.as, one.tenant, one.ref)
@@ -92,6 +93,7 @@ func TestWhatNoSourceCoversIsUnknown(t *testing.T) {
 		"https://files.test/pub/", "https://files.test/pubx", "http://files.test/pub/x", "https://Files.test/pub/x", "https://u@files.test/pub/x",
 		"https://files.test/pub/../x", "https://files.test/pub/%2e%2e/x", "https://files.test/pub//x", "https://files.test/pub/%2Fx", "https://files.test/pub/%61",
 		"https://files.test/pub/x?y", "https://files.test/pub/x#y", `https://files.test/pub\x`, "https://files.test/pub/%5cx", "https://files.test:443/pub/x",
+		"https://files.test/pub/%252e", "https://files.test/pub/%", "https://files.test/pub/%4", "https://files.test/pub/a b", "https://files.test/pub/%00", "HTTPS://files.test/pub/x",
 	} {
 		_, err := find(kit, as, ours, ref)
 		require.True(t, fault.Is(err, fault.SourceUnknown), "%s: %v", ref, err)

@@ -1,6 +1,7 @@
 package origin
 
 import (
+	"encoding/hex"
 	"net/url"
 	"strings"
 )
@@ -21,15 +22,31 @@ func place(ref string) (named string, file, ok bool) {
 	return named, false, strings.ToLower(named) == named && !strings.ContainsAny(named, " \\%?#") && steady(named)
 }
 
-// plain says whether a file's address is in its plain form: no user, query or fragment, a host in lower case, nothing
-// encoded that need not be, and a path whose every step goes down, whoever reads it.
+// plain says whether a file's address is in its plain form: no user, query or fragment, a host in lower case, none of the
+// letters encoded that locations are made of, and a path whose every step goes down, whoever reads it.
 func plain(ref string) bool {
 	address, err := url.Parse(ref)
-	if err != nil || address.Host == "" || address.Host != strings.ToLower(address.Host) {
+	if err != nil || address.Host == "" || address.Host != strings.ToLower(address.Host) || strings.ContainsAny(ref, "?#") {
 		return false
 	}
-	again := url.URL{Scheme: address.Scheme, Host: address.Host, Path: address.Path}
-	return again.String() == ref && !strings.ContainsAny(address.Path, "\\\x00") && steady(address.Path)
+	path, ok := strings.CutPrefix(ref, address.Scheme+"://"+address.Host+"/")
+	for i := 0; ok && i < len(path); i++ {
+		one, encoded := path[i], path[i] == '%'
+		if encoded {
+			read, err := hex.DecodeString(path[i+1 : min(i+3, len(path))])
+			if err != nil || len(read) != 1 {
+				return false
+			}
+			one = read[0]
+		}
+		ok = one != '\\' && one != 0x7f && one >= ' ' && (encoded || one != ' ') && !(encoded && ofLocations(one))
+	}
+	return ok && steady(path)
+}
+
+// ofLocations says whether a letter may stand in a location, or would be read as the beginning of another encoded one.
+func ofLocations(one byte) bool {
+	return one >= 'a' && one <= 'z' || one >= 'A' && one <= 'Z' || one >= '0' && one <= '9' || strings.IndexByte("._~+=@-/%", one) >= 0
 }
 
 // steady says whether no step of a path stands still or goes up. The first and the last may be empty, as slashes at the
