@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/evidence"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -181,4 +182,20 @@ func TestReportsAndWhoPromotedAreForThePublisherAlone(t *testing.T) {
 	}
 	_, err = b.verbs.HistoryOf(b.As(b.User(b.Tenant())), ids1(row))
 	refused(t, err, fault.Forbidden)
+}
+
+func TestTheStepsOfATenantsArtifactAreToldWholeToTheTenant(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	tenant := b.Tenant()
+	id := b.copied(b.Artifact(lifecycle.StageActive), tenant)
+	b.SQL(`INSERT INTO promotion (id, object_id, tenant_id, from_stage, to_stage, reason, actor_kind, actor_id, actor_name, created_at)
+		VALUES ('prm_1', $1, $2, 'DRAFT', 'STAGED', 'why', 'USER', 'usr_1', 'Ada', now())`, id, tenant.ID)
+	history, err := b.verbs.HistoryOf(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), []ids.ID{id})
+	require.NoError(t, err)
+	require.Equal(t, "Ada", history[id][0].ActorName)
+	other := b.Tenant()
+	history, err = b.verbs.HistoryOf(b.As(b.User(other, platformtest.Across(authz.TenantAdmin, other))), []ids.ID{id})
+	require.NoError(t, err)
+	require.Empty(t, history[id])
 }
