@@ -21,14 +21,19 @@ func change(ctx context.Context, run *adapter.Run) error {
 	if err := answering(ctx, run, members); err != nil {
 		return err
 	}
-	found := make(map[string]string, len(members))
+	found, changed := make(map[string]string, len(members)), make([]*release, len(members))
 	for i, member := range members {
 		run.Progress("changing "+name(member), 10+80*i/len(members), fmt.Sprintf("changing %s, %d of %d", name(member), i+1, len(members)))
 		r, err := changeOne(ctx, node{run: run, member: member})
 		if err != nil {
 			return restore(ctx, run, members[:i+1], err)
 		}
-		found[name(member)] = r.image.Digest
+		found[name(member)], changed[i] = r.image.Digest, r
+	}
+	for i, member := range members { // what is said of members before may yet be taken back
+		if err := run.Member(member.ID, standing(member), healthOf(member), (node{run: run, member: member}).detail(ctx, changed[i])); err != nil {
+			return err
+		}
 	}
 	if err := tidyUp(ctx, run, members); err != nil {
 		return err
@@ -63,7 +68,7 @@ func changeOne(ctx context.Context, n node) (*release, error) {
 		if _, err := n.do(ctx, "use", verb("use", r.Name), adapter.Within(quick)); err != nil {
 			return nil, err
 		}
-		return r, n.run.Member(n.member.ID, adapter.MemberDrained, adapter.HealthUnknown, n.detail(ctx, r))
+		return r, nil
 	}
 	// What was used is kept first: begin forgets it when the new one is well.
 	before, ok := n.previous(ctx)
@@ -78,7 +83,22 @@ func changeOne(ctx context.Context, n node) (*release, error) {
 	if err := n.begin(ctx, r.start, r.Name, r.profile.Health); err != nil {
 		return nil, err
 	}
-	return r, n.run.Member(n.member.ID, adapter.MemberActive, adapter.Healthy, n.detail(ctx, r))
+	return r, n.run.Member(n.member.ID, adapter.MemberActive, adapter.Healthy, nil)
+}
+
+// standing is where a member stands after a change of version: drained ones stay so.
+func standing(member adapter.Member) adapter.MemberStatus {
+	if member.Status == string(adapter.MemberDrained) {
+		return adapter.MemberDrained
+	}
+	return adapter.MemberActive
+}
+
+func healthOf(member adapter.Member) adapter.Health {
+	if standing(member) == adapter.MemberDrained {
+		return adapter.HealthUnknown
+	}
+	return adapter.Healthy
 }
 
 // restore starts the old containers again, the last one first, and returns the reason.
