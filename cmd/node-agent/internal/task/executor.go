@@ -93,14 +93,14 @@ type Attempt struct {
 	Progress func(done, total int64)
 }
 
-// Kept tells whether a kind's work is done and timed by the member's init, which outlives the agent.
-func Kept(kind string) bool { return kind == KindRun || kind == KindCloud }
+// keptByInit tells whether a kind's work is done and timed by the member's init, which outlives the agent.
+func keptByInit(kind string) bool { return kind == KindRun || kind == KindCloud }
 
 // Do executes the task to its outcome. The only errors are ErrDetached, when ctx ended for another
 // cause than ErrCanceled, and those of Started.
 func (e *Executor) Do(ctx context.Context, task Task, attempt Attempt) (journal.Outcome, error) {
 	bounded, cancel := ctx, context.CancelFunc(func() {})
-	if !Kept(task.Kind) {
+	if !keptByInit(task.Kind) {
 		bounded, cancel = context.WithTimeoutCause(ctx, task.Timeout, errTimedOut)
 	}
 	defer cancel()
@@ -161,7 +161,7 @@ func (e *Executor) dispatch(ctx context.Context, task Task, attempt Attempt) (jo
 
 // Settle lets the member forget a run whose outcome is journalled. Failure costs a little disk.
 func (e *Executor) Settle(ctx context.Context, task Task) {
-	if !Kept(task.Kind) {
+	if !keptByInit(task.Kind) {
 		return
 	}
 	client, err := e.Sandboxes.Lookup(ctx, task.MemberID)
