@@ -53,7 +53,7 @@ function launchOptions(world, { projectId, appSlug }) {
   const shapes = manifest.compatibility.requires_capacity_shape;
   const free = world.allocations.filter((each) => each.projectId === projectId && each.status === 'READY' && each.instance === null);
   return {
-    manifest, entitled: true,
+    manifest, entitled: true, versions: [{ version: manifest.version, stage: 'ACTIVE', chosen: true, reasons: [] }],
     allocations: free.map((allocation) => {
       const shape = allocation.shape.toLowerCase();
       const compatible = shapes.includes(shape);

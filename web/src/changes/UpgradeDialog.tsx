@@ -70,7 +70,7 @@ function UpgradeForm({ workload, choices, onClose, onDone }: InstanceDialogProps
 
 /** Versions to choose from: those that may be launched, and the present one. */
 export function versions(choices: readonly Pick<Choice, 'version' | 'stage'>[], present: string): { value: string; label: string }[] {
-  const rows = choices.filter((each) => each.stage === 'ACTIVE' || each.version === present);
+  const rows = choices.filter((each) => each.stage === 'ACTIVE' || each.stage === 'CANARY' || each.version === present);
   const listed = rows.map((each) => ({ value: each.version, label: each.version === present ? `${each.version}, as now` : `${each.version}, ${words(each.stage).toLowerCase()}` }));
   return listed.some((each) => each.value === present) ? listed : [...listed, { value: present, label: `${present}, as now` }];
 }

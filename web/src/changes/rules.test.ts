@@ -65,10 +65,10 @@ it('keeps an addition within the bounds', () => {
   expect(addProblems(1, 0, undefined).get('count')).toContain('as many members as it may have');
 });
 
-it('offers active versions and the present one, whatever became of it', () => {
-  const choices = [{ version: '2.0.0', stage: 'ACTIVE' }, { version: '1.5.0', stage: 'DEPRECATED' }, { version: '1.0.0', stage: 'DEPRECATED' }] as const;
-  expect(versions(choices, '1.0.0').map((each) => each.value)).toEqual(['2.0.0', '1.0.0']);
-  expect(versions(choices, '0.9.0').map((each) => each.value)).toEqual(['2.0.0', '0.9.0']);
+it('offers active versions, the canary and the present one, whatever became of it', () => {
+  const choices = [{ version: '2.0.0', stage: 'ACTIVE' }, { version: '2.1.0', stage: 'CANARY' }, { version: '1.5.0', stage: 'DEPRECATED' }, { version: '1.0.0', stage: 'DEPRECATED' }] as const;
+  expect(versions(choices, '1.0.0').map((each) => each.value)).toEqual(['2.0.0', '2.1.0', '1.0.0']);
+  expect(versions(choices, '0.9.0').map((each) => each.value)).toEqual(['2.0.0', '2.1.0', '0.9.0']);
 });
 
 it('wants something to change, and puts complaints of the config below it', () => {

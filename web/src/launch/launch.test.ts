@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { nameProblem, suggestName } from './launch';
+import { nameProblem, suggestName, versionChoices } from './launch';
 
 it.each(['ab', 'slurm-2x', 'a'.repeat(40)])('accepts the name %s', (name) => expect(nameProblem(name)).toBeUndefined());
 
@@ -13,4 +13,11 @@ it.each([
 
 it('suggests names that are themselves valid, however long the slug', () => {
   for (const slug of ['a', 'some-app', 'x'.repeat(40)]) expect(nameProblem(suggestName(slug, () => 0.99))).toBeUndefined();
+});
+
+it('lists the versions of every stage, and says why one cannot be launched', () => {
+  expect(versionChoices([{ version: '1.2.0', stage: 'ACTIVE', reasons: [] }, { version: '1.3.0', stage: 'CANARY', reasons: [{ message: 'the project is not part of its canary' }] }])).toEqual([
+    { value: '1.2.0', label: '1.2.0, active', disabled: false },
+    { value: '1.3.0', label: '1.3.0, the project is not part of its canary', disabled: true },
+  ]);
 });

@@ -1,4 +1,5 @@
 // Rules of the launch form that need no page.
+import { words } from '../lib/format';
 
 /** Deadlines to choose from; seconds by name. */
 export const deadlines = [
@@ -28,4 +29,19 @@ export function suggestName(slug: string, random: () => number = Math.random): s
   const letters = 'bcdfghjkmnpqrstvwxz23456789';
   const tail = Array.from({ length: 4 }, () => letters.charAt(Math.floor(random() * letters.length))).join('');
   return `${slug.slice(0, 34)}-${tail}`;
+}
+
+/** A version that could be launched, and why not. */
+export interface VersionOption {
+  readonly version: string;
+  readonly stage: string;
+  readonly reasons: readonly { readonly message: string }[];
+}
+
+/** The versions to choose from; one that this project may not launch says why and cannot be chosen. */
+export function versionChoices(versions: readonly VersionOption[]): { value: string; label: string; disabled: boolean }[] {
+  return versions.map(({ version, stage, reasons }) => {
+    const [first] = reasons;
+    return { value: version, label: `${version}, ${first === undefined ? words(stage).toLowerCase() : first.message}`, disabled: first !== undefined };
+  });
 }
