@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,7 +53,11 @@ func (d *desk) run(ctx context.Context, key errandKey, read func(context.Context
 	select {
 	case <-e.done:
 		d.drop(key, e)
-		return e.out, e.err
+		if e.err != nil {
+			return nil, e.err
+		}
+		own := *e.out // several may have waited, and each goes on with what it found
+		return &own, nil
 	case <-waiting.Done():
 		return nil, fault.New(fault.Unavailable, errandInTheWork, e.bytes.Load()).Because(waiting.Err())
 	}
@@ -92,6 +97,11 @@ func (d *desk) take(ctx context.Context, key errandKey, read func(context.Contex
 		defer cancel()
 		defer close(e.done)
 		defer time.AfterFunc(errandKept, func() { d.drop(key, e) })
+		defer func() {
+			if cause := recover(); cause != nil { // it has no request that would catch it
+				e.err = fmt.Errorf("read an artifact: panic: %v", cause)
+			}
+		}()
 		e.out, e.err = read(apart, &e.bytes)
 	}()
 	return e, nil

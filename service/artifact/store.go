@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -148,13 +147,7 @@ func why(code fault.Code, finding signature.Finding) string {
 	if text == "" {
 		text = untrusted(code, nil, "").Message
 	}
-	if len(text) > maxWhy {
-		text = strings.ToValidUTF8(text[:maxWhy], "")
-	}
-	if !utf8.ValidString(text) {
-		text = strings.ToValidUTF8(text, "")
-	}
-	return text
+	return strings.ToValidUTF8(text[:min(len(text), maxWhy)], "")
 }
 
 // storeParts inserts what the artifact is made of, in one statement.
