@@ -26,8 +26,12 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"query app":             func(v, _ *house) []arguments { return one("slug", v.Slug) },
 	"query lintManifest":    func(_, _ *house) []arguments { return one("document", object{}) },
 	"query artifacts":       none,
-	"query artifact": func(v, _ *house) []arguments {
-		return []arguments{{"digest": v.digest, "tenantId": v.Tenant}, {"digest": v.digest}}
+	"query artifact": func(v, a *house) []arguments {
+		all := []arguments{{"digest": v.digest, "tenantId": v.Tenant}}
+		if v != a { // without a tenant it is the platform's that is asked for, which is not the house's either
+			all = append(all, arguments{"digest": v.digest})
+		}
+		return all
 	},
 	"query adapters":      none,
 	"query nodes":         none,

@@ -194,6 +194,7 @@ var withheld = map[string]string{
 	"query auditCheckpoints": "audit.verify is the platform's",
 	"query adapters":         "adapter.read is the platform's",
 	"query nodes":            "node.read is the platform's",
+	"query canaryReport":     "the house's app is published by the platform, whose the report is",
 	"query node":             "the house has ids of kinds that are no Relay nodes, and its node is the platform's",
 }
 
