@@ -103,8 +103,9 @@ func (s *Service) send(ctx context.Context, w http.ResponseWriter, p *part, want
 // sourceFailed is what a node is told of a source that does not give what it should. Which source it is, and what it said,
 // is for the log.
 func (s *Service) sourceFailed(ctx context.Context, err error) error {
-	if refused, ok := fault.As(err); ok && refused.Code != fault.InvalidArgument {
-		return refused
+	if fault.Is(err, fault.DialRefused) {
+		s.note(ctx, slog.LevelWarn, "an artifact's source may not be reached", err)
+		return fault.New(fault.DialRefused, "the operator does not allow the platform to reach the artifact's source")
 	}
 	if errors.Is(err, fetch.ErrNotFound) {
 		return fault.New(fault.ArtifactUnavailable, "the artifact's source does not have this part any more").Because(err)

@@ -138,6 +138,17 @@ func (o opened) get(t *testing.T, offset int) *http.Response {
 	return response
 }
 
+// metrics is what the server counts.
+func (s *serverProcess) metrics() string {
+	response, err := http.Get(s.url + "/metrics")
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, _ := io.ReadAll(response.Body)
+	return string(text)
+}
+
 // slowSource gives a file, and the first time only half of it before it waits for the test's end.
 func slowSource(t *testing.T, file []byte) *httptest.Server {
 	var asked atomic.Int32
@@ -203,11 +214,9 @@ func TestADeliveryGoesOnByRangeWhenItsServerWasKilled(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, digest, platformtest.Digest(append(had, rest...)))
 
-	metrics, err := http.Get(server.url + "/metrics")
-	require.NoError(t, err)
-	defer func() { _ = metrics.Body.Close() }()
-	text, err := io.ReadAll(metrics.Body)
-	require.NoError(t, err)
-	require.Contains(t, string(text), "app_platform_delivery_parts_total 1")
-	require.Contains(t, string(text), fmt.Sprintf("app_platform_delivery_bytes_total %v", float64(len(rest))))
+	counted := fmt.Sprintf("app_platform_delivery_bytes_total %v\n", float64(len(rest)))
+	require.Eventually(t, func() bool { // the node may have the last byte before it is counted
+		text := server.metrics()
+		return strings.Contains(text, counted) && strings.Contains(text, "app_platform_delivery_parts_total 1\n")
+	}, 10*time.Second, 10*time.Millisecond)
 }
