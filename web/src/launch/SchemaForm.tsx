@@ -1,7 +1,7 @@
 // A form from a JSON Schema: one field for each property, groups for objects, JSON where nothing else fits.
 import { JsonInput, MultiSelect, NumberInput, PasswordInput, Select, Switch, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { atKey, boundsOf, fieldsOf, withKey } from '../lib/schema';
+import { atKey, boundsOf, fieldsOf, isEmpty, withKey } from '../lib/schema';
 import type { Field, Schema } from '../lib/schema';
 
 /** What a form needs of its owner. */
@@ -13,11 +13,13 @@ export interface SchemaFormProps {
   readonly errors: ReadonlyMap<string, string>;
   /** The dotted path of this part of the form; left out for the root. */
   readonly path?: string;
+  /** Whether this part is left out as it stands, so that none of its fields is needed. */
+  readonly idle?: boolean;
 }
 
 /** The fields of an object schema. */
-export function SchemaForm({ schema, value, onChange, errors, path = '' }: SchemaFormProps) {
-  const fields = fieldsOf(schema, path);
+export function SchemaForm({ schema, value, onChange, errors, path = '', idle = false }: SchemaFormProps) {
+  const fields = fieldsOf(schema, path).map((field) => ({ ...field, required: field.required && !idle }));
   if (fields.length === 0) return <p className="soft small">Nothing to set.</p>;
   return (
     <div className="form-grid">
@@ -44,7 +46,7 @@ function SchemaField({ field, value, onChange, errors }: FieldProps) {
         <fieldset className="group wide">
           <legend>{field.label}</legend>
           {field.help !== '' && <p className="small faint" style={{ marginBottom: 10 }}>{field.help}</p>}
-          <SchemaForm schema={field.schema} value={value ?? {}} onChange={onChange} errors={errors} path={field.path} />
+          <SchemaForm schema={field.schema} value={value ?? {}} onChange={(next) => onChange(isEmpty(next) && !field.required ? undefined : next)} errors={errors} path={field.path} idle={value === undefined && !field.required} />
         </fieldset>
       );
     case 'select':

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fieldsOf, hasField, initialValue, validate, widgetOf, withKey } from './schema';
+import { fieldsOf, hasField, initialValue, isEmpty, validate, widgetOf, withKey } from './schema';
 import type { Schema } from './schema';
 
 const schema: Schema = {
@@ -86,4 +86,12 @@ it('knows which paths have a field', () => {
 
 it('takes an emptied key out', () => {
   expect(withKey({ a: 1, b: 2 }, 'a', undefined)).toEqual({ b: 2 });
+});
+
+it('leaves out a group that may be left out, with what it asks for', () => {
+  const group = { type: 'object', required: ['policy'], properties: { policy: { type: 'string' } } } as const;
+  expect(initialValue({ type: 'object', properties: { restart: group } })).toEqual({});
+  expect(initialValue({ type: 'object', required: ['restart'], properties: { restart: group } })).toEqual({ restart: {} });
+  expect(validate({ type: 'object', properties: { restart: group } }, {}).size).toBe(0);
+  expect([{}, { a: undefined }, { a: 0 }, [], null, ''].map(isEmpty)).toEqual([true, true, false, false, false, false]);
 });

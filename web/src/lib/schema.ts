@@ -115,13 +115,18 @@ export function typeOf(schema: Schema): string | undefined {
   return types[0] ?? (schema.properties === undefined ? undefined : 'object');
 }
 
-/** What stands in the form at first: the schema's defaults, and nothing where it names none. */
+/** What stands in the form at first: the schema's defaults, and nothing where it names none; a group that may be left out is, so that what it asks for is not missed. */
 export function initialValue(schema: Schema): unknown {
   if (schema.const !== undefined) return schema.const;
   if (schema.default !== undefined) return structuredClone(schema.default);
   if (widgetOf(schema) !== 'group') return undefined;
   const entries = Object.entries(schema.properties ?? {}).map(([key, property]) => [key, initialValue(property)] as const);
-  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+  return Object.fromEntries(entries.filter(([key, value]) => value !== undefined && (schema.required?.includes(key) === true || !isEmpty(value))));
+}
+
+/** Whether a value is an object without members. */
+export function isEmpty(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every((each) => each === undefined);
 }
 
 /** Whether a form of this schema has a field of the dotted path. */

@@ -36,7 +36,7 @@ export function CanaryCard({ manifestId, running, onChanged }: { manifestId: str
     >
       <div className="stack">
         {report.haltedAt !== null && <Notice tone="bad" icon="warn" role="alert"><b>Halted <Ago at={report.haltedAt} />.</b> <span className="said">{report.haltReason}</span> No new launch gets it. Roll it back, or start over once it is mended.</Notice>}
-        <p className="soft">{report.percent} % of the projects{report.startedAt !== null && <>, since <Ago at={report.startedAt} /></>}.</p>
+        <p className="soft">{running ? <>{report.percent} % of the projects, since <Ago at={report.startedAt} />.</> : <>It is over; it began <Ago at={report.startedAt} />.</>}</p>
         <Chart report={report} />
         <Arms report={report} />
       </div>
