@@ -5,13 +5,12 @@ package evidence
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
@@ -156,8 +155,7 @@ func digestOf(data json.RawMessage) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("write the report: %w", err)
 	}
-	sum := sha256.Sum256(canonical)
-	return "sha256:" + hex.EncodeToString(sum[:]), nil
+	return digest.Of(canonical), nil
 }
 
 func bad(format string, args ...any) *fault.Fault {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/ids"
 )
 
@@ -32,7 +33,6 @@ const (
 var (
 	processName  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 	envName      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
-	digestForm   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	platformForm = regexp.MustCompile(`^[a-z0-9]{1,20}/[a-z0-9_]{1,20}(/[a-z0-9.]{1,20})?$`)
 	hostForm     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	accountName  = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.$-]*(:[A-Za-z0-9_.][A-Za-z0-9_.$-]*)?$`)
@@ -96,7 +96,7 @@ func (s *StartProcess) check(c *checker) {
 }
 
 func (s *FetchArtifact) check(c *checker) {
-	if !digestForm.MatchString(s.Digest) {
+	if !digest.Valid(s.Digest) {
 		c.bad("digest", "must be sha256: and 64 hexadecimal digits")
 	}
 	if !path.IsAbs(s.Path) || path.Clean(s.Path) == "/" || len(s.Path) > maxPath {

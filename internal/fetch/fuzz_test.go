@@ -4,15 +4,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
 )
 
 // FuzzParse: a reference that is taken names a host and a digest, a tag or a file; any other is the caller's mistake.
 func FuzzParse(f *testing.F) {
-	digest := "@sha256:" + strings.Repeat("a", 64)
+	pinned := "@sha256:" + strings.Repeat("a", 64)
 	for _, seed := range []string{
-		"registry.test/x/y" + digest, "x" + digest, "registry.test:5000/x" + digest, "http://x" + digest, "registry.test/x:tag", "[::1]:5000/x" + digest,
-		"@sha256:", digest, "a/../b" + digest, "127.1/x" + digest, "https://files.test/a/b", "https://u:p@files.test/a", "https://files.test/a?b", "https://files.test/a/../b", "http:///x",
+		"registry.test/x/y" + pinned, "x" + pinned, "registry.test:5000/x" + pinned, "http://x" + pinned, "registry.test/x:tag", "[::1]:5000/x" + pinned,
+		"@sha256:", pinned, "a/../b" + pinned, "127.1/x" + pinned, "https://files.test/a/b", "https://u:p@files.test/a", "https://files.test/a?b", "https://files.test/a/../b", "http:///x",
 	} {
 		f.Add(seed)
 	}
@@ -27,7 +28,7 @@ func FuzzParse(f *testing.F) {
 		if parsed.Host() == "" || strings.ContainsAny(parsed.Host(), "/@ ?#") {
 			t.Fatalf("took %q as %+v", ref, parsed)
 		}
-		if ways := btoi(parsed.File()) + btoi(parsed.Tag != "") + btoi(parsed.Digest != ""); ways != 1 || parsed.Digest != "" && !IsDigest(parsed.Digest) {
+		if ways := btoi(parsed.File()) + btoi(parsed.Tag != "") + btoi(parsed.Digest != ""); ways != 1 || parsed.Digest != "" && !digest.Valid(parsed.Digest) {
 			t.Fatalf("took %q as %+v", ref, parsed)
 		}
 		if parsed.File() && strings.ContainsAny(parsed.Pinned(""), "?#@\x00") && !strings.ContainsAny(ref, "@") {

@@ -1,12 +1,12 @@
 package fetch
 
 import (
-	"encoding/hex"
 	"net/url"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
 )
 
@@ -27,7 +27,7 @@ func Parse(ref string) (Ref, error) {
 		return parseFile(ref)
 	}
 	if pinned, err := name.NewDigest(ref, name.StrictValidation); err == nil {
-		if !IsDigest(pinned.DigestStr()) {
+		if !digest.Valid(pinned.DigestStr()) {
 			return Ref{}, malformed("the reference must be pinned by a sha256 digest")
 		}
 		return Ref{Digest: pinned.DigestStr(), repository: pinned.Context()}, nil
@@ -75,13 +75,6 @@ func (r Ref) Pinned(digest string) string {
 		return r.address.String()
 	}
 	return r.repository.Name() + "@" + digest
-}
-
-// IsDigest says that text is `sha256:` and 64 lower-case hexadecimal digits.
-func IsDigest(text string) bool {
-	sum, ok := strings.CutPrefix(text, "sha256:")
-	raw, err := hex.DecodeString(sum)
-	return ok && err == nil && len(raw) == 32 && strings.ToLower(sum) == sum
 }
 
 // registry is a registry with the scheme that the operator's word gives it.

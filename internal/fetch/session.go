@@ -2,8 +2,6 @@ package fetch
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
@@ -35,15 +34,14 @@ func (s *Session) Resolve(ctx context.Context) (string, error) {
 		return "", err
 	}
 	_ = response.Body.Close()
-	if digest := response.Header.Get("Docker-Content-Digest"); response.StatusCode == http.StatusOK && IsDigest(digest) {
-		return digest, nil
+	if told := response.Header.Get("Docker-Content-Digest"); response.StatusCode == http.StatusOK && digest.Valid(told) {
+		return told, nil
 	}
 	data, _, err := s.Manifest(ctx, s.ref.Tag) // a registry that does not say it: the bytes do
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:]), nil
+	return digest.Of(data), nil
 }
 
 // Manifest gets a manifest's bytes as they are, at most MaxManifest, by its digest or tag. They are held against

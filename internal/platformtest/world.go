@@ -2,8 +2,6 @@ package platformtest
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
@@ -85,8 +84,7 @@ func (k *Kit) Artifact(stage lifecycle.Stage) *db.Artifact {
 
 // Digest is the digest of some bytes, "sha256:" and 64 hexadecimal digits.
 func Digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return digest.Of(data)
 }
 
 // Document is a manifest that lints: one component "worker" of 1 to 8 members, an integer

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"slices"
 	"strings"
@@ -17,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/fetch"
@@ -86,7 +85,7 @@ func (r *reading) manifest(ctx context.Context, out *content, p part, depth int)
 	if err != nil {
 		return failed(ctx, "manifest "+p.Digest, err)
 	}
-	if err := p.holds(int64(len(data)), sum(data)); err != nil {
+	if err := p.holds(int64(len(data)), digest.Of(data)); err != nil {
 		return err
 	}
 	if r.manifests += int64(len(data)); r.manifests > maxManifests || depth >= maxDepth {
@@ -210,7 +209,7 @@ func (r *reading) read(ctx context.Context, p *part) ([]byte, error) {
 			return nil, failed(ctx, "part "+p.Digest, err)
 		}
 	}
-	if err := p.holds(done, sumOf(hasher)); err != nil {
+	if err := p.holds(done, digest.Sum(hasher)); err != nil {
 		return nil, err
 	}
 	p.Size = done
@@ -266,13 +265,6 @@ func (p *part) holds(size int64, digest string) error {
 func (p *part) mismatch(format string, args ...any) *fault.Fault {
 	return fault.New(fault.DigestMismatch, "%s %s %s", strings.ToLower(string(p.Role)), p.Digest, fmt.Sprintf(format, args...))
 }
-
-func sum(data []byte) string {
-	raw := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(raw[:])
-}
-
-func sumOf(hasher hash.Hash) string { return "sha256:" + hex.EncodeToString(hasher.Sum(nil)) }
 
 // failed is the fault of a source that did not give what was asked for. What it said of itself is told, and nothing of
 // addresses within the network.

@@ -8,9 +8,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
-	"github.com/gpuaas/app-platform/internal/fetch"
 )
 
 // The bounds of what is taken from a source's manifests.
@@ -137,7 +137,7 @@ func (d *document) parts(parent part) ([]part, error) {
 
 func (d descriptor) part(role lifecycle.PartRole, parent part) (part, error) {
 	title := d.Annotations.Title
-	if !fetch.IsDigest(d.Digest) || d.Size < 0 || d.Size > maxPart || !word(d.MediaType) || len(title) > maxTitle || !printable(title) {
+	if !digest.Valid(d.Digest) || d.Size < 0 || d.Size > maxPart || !word(d.MediaType) || len(title) > maxTitle || !printable(title) {
 		return part{}, malformed("a part has no sha256 digest, no size, or words that are none")
 	}
 	made := part{Role: role, Digest: d.Digest, MediaType: d.MediaType, Size: d.Size, Title: title, Parent: parent.Digest}

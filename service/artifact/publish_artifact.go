@@ -7,6 +7,7 @@ import (
 	"mime"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -31,7 +32,7 @@ type PublishArtifactInput struct {
 const maxRef = 512
 
 // check refuses what is wrong with the input by itself, and tells the digest that it names; empty when it names none.
-func (in PublishArtifactInput) check() (digest string, err error) {
+func (in PublishArtifactInput) check() (named string, err error) {
 	var input check.Input
 	input.Text("input.name", in.Name, 1, 100)
 	if _, _, err := mime.ParseMediaType(in.MediaType); in.MediaType != "" && (err != nil || len(in.MediaType) > maxWord) {
@@ -40,7 +41,7 @@ func (in PublishArtifactInput) check() (digest string, err error) {
 	if len(in.Ref) > maxRef {
 		input.Bad("input.ref", "at most %d characters", maxRef)
 	}
-	if in.Digest != "" && !fetch.IsDigest(in.Digest) {
+	if in.Digest != "" && !digest.Valid(in.Digest) {
 		input.Bad("input.digest", "sha256: and 64 lower-case hexadecimal digits")
 	}
 	if err := input.Err(); err != nil {
@@ -81,7 +82,7 @@ var errGoOn = errors.New("the source has to be asked")
 // The source is asked between two transactions: the first authorises and looks whether this is a repeat, the second claims
 // the idempotency key and writes.
 func (s *Service) PublishArtifact(ctx context.Context, in PublishArtifactInput) (out *db.Artifact, err error) {
-	digest, err := in.check()
+	named, err := in.check()
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (s *Service) PublishArtifact(ctx context.Context, in PublishArtifactInput) 
 	if !errors.Is(err, errGoOn) {
 		return nil, err
 	}
-	found, err := s.read(ctx, wanted{verb: "publishArtifact", from: begun.from, ref: in.Ref, digest: digest,
+	found, err := s.read(ctx, wanted{verb: "publishArtifact", from: begun.from, ref: in.Ref, digest: named,
 		tenant: begun.object.TenantID, project: begun.object.ProjectID})
 	if err != nil {
 		return nil, at(err, "input.ref")

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -84,11 +85,11 @@ func (s *Service) Artifact(ctx context.Context, id ids.ID) (*db.Artifact, error)
 
 // ByDigest reads the artifact of a digest: the given tenant's own if it has one, else the platform's. Key: artifact.read
 // in any scope. INVALID_ARGUMENT at digest, NOT_FOUND.
-func (s *Service) ByDigest(ctx context.Context, digest string, tenantID *ids.ID) (*db.Artifact, error) {
-	if !fetch.IsDigest(digest) {
+func (s *Service) ByDigest(ctx context.Context, wanted string, tenantID *ids.ID) (*db.Artifact, error) {
+	if !digest.Valid(wanted) {
 		return nil, fault.New(fault.InvalidArgument, "the digest must be sha256: and 64 lower-case hexadecimal digits").At("digest")
 	}
-	return s.one(ctx, `WHERE digest = $1 AND (tenant_id IS NULL OR tenant_id = $2) ORDER BY tenant_id IS NULL LIMIT 1`, digest, tenantID)
+	return s.one(ctx, `WHERE digest = $1 AND (tenant_id IS NULL OR tenant_id = $2) ORDER BY tenant_id IS NULL LIMIT 1`, wanted, tenantID)
 }
 
 func (s *Service) one(ctx context.Context, where string, args ...any) (*db.Artifact, error) {

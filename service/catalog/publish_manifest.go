@@ -3,12 +3,11 @@ package catalog
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/manifest"
@@ -85,7 +84,7 @@ func inDocument(err error) error {
 
 func store(ctx context.Context, t *tx.Tx, id ids.ID, parsed *manifest.Manifest, document []byte, world *world) (*db.Manifest, error) {
 	row, err := t.Manifest.Create().SetID(id).SetAppID(*world.appID).SetAppSlug(parsed.App).SetVersion(parsed.Version).
-		SetDisplayName(parsed.DisplayName).SetSummary(parsed.Summary).SetDigest(digestOf(document)).SetDocument(document).
+		SetDisplayName(parsed.DisplayName).SetSummary(parsed.Summary).SetDigest(digest.Of(document)).SetDocument(document).
 		SetAdapterName(parsed.Adapter).SetArtifactKind(parsed.ArtifactKind).SetCreatedAt(t.Now).Save(ctx)
 	if tx.Violates(err, "manifest_app_slug_version") {
 		return nil, fault.New(fault.Conflict, "app %q has version %s", parsed.App, parsed.Version).At("input.document.version").Retry(false)
@@ -117,11 +116,6 @@ func canonical(document []byte) ([]byte, error) {
 		return nil, fmt.Errorf("encode the document: %w", err)
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
-}
-
-func digestOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // LintManifest says what would keep a document from being published; nothing is stored and an

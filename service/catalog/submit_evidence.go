@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/evidence"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -22,8 +22,6 @@ import (
 
 // maxReports bounds the reports of one manifest.
 const maxReports = 50
-
-var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // EvidenceInput is a report for a manifest.
 type EvidenceInput struct {
@@ -51,7 +49,7 @@ func (s *Service) SubmitEvidence(ctx context.Context, in EvidenceInput) (out *db
 // read holds the input against its digest and reads the report.
 func (in EvidenceInput) read() (evidence.Summary, error) {
 	var input check.Input
-	if !digestForm.MatchString(in.Digest) {
+	if !digest.Valid(in.Digest) {
 		input.Bad("input.digest", "sha256: and 64 hexadecimal digits")
 	}
 	if len(in.Report) > evidence.MaxReport {
@@ -60,7 +58,7 @@ func (in EvidenceInput) read() (evidence.Summary, error) {
 	if err := input.Err(); err != nil {
 		return evidence.Summary{}, err
 	}
-	if own := digestOf([]byte(in.Report)); own != in.Digest {
+	if own := digest.Of([]byte(in.Report)); own != in.Digest {
 		return evidence.Summary{}, fault.New(fault.DigestMismatch, "the report's bytes are %s", own).At("input.digest")
 	}
 	return evidence.Parse(in.Kind, []byte(in.Report))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/graph/transport"
 	"github.com/gpuaas/app-platform/internal/edge"
@@ -45,8 +46,8 @@ func (s *Service) serve(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			Code: string(fault.From(err).Code), At: s.DB.Now()})
 		return err
 	}
-	digest := strings.TrimPrefix(r.URL.Path, Path)
-	if !fetch.IsDigest(digest) {
+	asked := strings.TrimPrefix(r.URL.Path, Path)
+	if !digest.Valid(asked) {
 		return fault.New(fault.NotFound, "the address must end with sha256: and 64 hexadecimal digits")
 	}
 	leave, err := s.room.enter(of.Node)
@@ -54,7 +55,7 @@ func (s *Service) serve(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return err
 	}
 	defer leave()
-	p, err := s.find(ctx, of, digest)
+	p, err := s.find(ctx, of, asked)
 	if err != nil {
 		return err
 	}

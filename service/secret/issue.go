@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -34,7 +35,6 @@ const (
 
 var (
 	purposeForm = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,63}$`)
-	digestForm  = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
 
 // IssueInput says what secret is issued.
@@ -86,7 +86,7 @@ func (in IssueInput) check() error {
 	if life := time.Duration(in.TTLSeconds) * time.Second; life < minLife || life > most {
 		wrong.Bad("input.ttlSeconds", "%d to %d seconds", int(minLife.Seconds()), int(most.Seconds()))
 	}
-	if pull && !digestForm.MatchString(in.ArtifactDigest) {
+	if pull && !digest.Valid(in.ArtifactDigest) {
 		wrong.Bad("input.artifactDigest", "sha256: and 64 hexadecimal digits, as the manifest pins them")
 	}
 	if !pull && in.ArtifactDigest != "" {
