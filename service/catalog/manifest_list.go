@@ -154,15 +154,5 @@ func (s *Service) PinnedBy(ctx context.Context, artifacts []ids.ID) (map[ids.ID]
 	if err := authz.RequireAnywhere(actor, authz.ManifestRead); err != nil {
 		return nil, err
 	}
-	byID := make(map[ids.ID]*db.Manifest, len(found))
-	for _, row := range found {
-		byID[row.ID] = row
-	}
-	out := make(map[ids.ID][]*db.Manifest, len(artifacts))
-	for _, p := range pins {
-		if row := byID[p.manifestID]; row != nil {
-			out[p.artifactID] = append(out[p.artifactID], row)
-		}
-	}
-	return out, nil
+	return grouped(pins, found, func(row *db.Manifest) ids.ID { return row.ID }, func(p pin) (ids.ID, ids.ID) { return p.artifactID, p.manifestID }), nil
 }

@@ -75,17 +75,23 @@ func (s *Service) ArtifactsOf(ctx context.Context, manifests []ids.ID) (map[ids.
 	if err := authz.RequireAnywhere(actor, authz.ArtifactRead); err != nil {
 		return nil, err
 	}
-	byID := make(map[ids.ID]*db.Artifact, len(found))
+	return grouped(pins, found, func(row *db.Artifact) ids.ID { return row.ID }, func(p pin) (ids.ID, ids.ID) { return p.manifestID, p.artifactID }), nil
+}
+
+// grouped gives each end of the pins the rows at their other end, in the pins' order; a row that is hidden is left out.
+func grouped[T any](pins []pin, found []*T, idOf func(*T) ids.ID, ends func(pin) (of, to ids.ID)) map[ids.ID][]*T {
+	byID := make(map[ids.ID]*T, len(found))
 	for _, row := range found {
-		byID[row.ID] = row
+		byID[idOf(row)] = row
 	}
-	out := make(map[ids.ID][]*db.Artifact, len(manifests))
+	out := make(map[ids.ID][]*T)
 	for _, p := range pins {
-		if row := byID[p.artifactID]; row != nil {
-			out[p.manifestID] = append(out[p.manifestID], row)
+		of, to := ends(p)
+		if row := byID[to]; row != nil {
+			out[of] = append(out[of], row)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Many reads several manifests at once by their ids, for those who show an instance of theirs; what
