@@ -77,16 +77,20 @@ func onText(source *gql.ArtifactSource) string {
 	return "off since " + render.Time(source.DisabledAt)
 }
 
-// sourceNamed finds a source by its id, or by its name when just one that the caller sees has it.
-func sourceNamed(ctx context.Context, c *client.Client, given string) (*gql.ArtifactSource, error) {
+// sourceNamed connects, and finds a source by its id, or by its name when just one that the caller sees has it.
+func (t *tool) sourceNamed(ctx context.Context, given string) (*client.Client, *gql.ArtifactSource, error) {
+	c, err := t.connect()
+	if err != nil {
+		return nil, nil, err
+	}
 	found, err := sources(ctx, c, "", maxSources)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var named []*gql.ArtifactSource
 	for i := range found {
 		if found[i].Id == given {
-			return &found[i], nil
+			return c, &found[i], nil
 		}
 		if found[i].Name == given {
 			named = append(named, &found[i])
@@ -94,20 +98,16 @@ func sourceNamed(ctx context.Context, c *client.Client, given string) (*gql.Arti
 	}
 	switch len(named) {
 	case 0:
-		return nil, usagef("no source %q: see appctl source list", given)
+		return nil, nil, usagef("no source %q: see appctl source list", given)
 	case 1:
-		return named[0], nil
+		return c, named[0], nil
 	}
-	return nil, usagef("more than one source is named %q: give its id", given)
+	return nil, nil, usagef("more than one source is named %q: give its id", given)
 }
 
 func (t *tool) sourceShow() *cobra.Command {
 	return t.command("show SOURCE", "Show a source with its keys", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
-		c, err := t.connect()
-		if err != nil {
-			return err
-		}
-		found, err := sourceNamed(ctx, c, args[0])
+		_, found, err := t.sourceNamed(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -191,11 +191,7 @@ func (t *tool) sourceUpdate() *cobra.Command {
 			if off || on {
 				input.Disabled = &off
 			}
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
-			of, err := sourceNamed(ctx, c, args[0])
+			c, of, err := t.sourceNamed(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -233,11 +229,7 @@ func (t *tool) sourceCredential() *cobra.Command {
 					return usagef("secret: %s holds none", file)
 				}
 			}
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
-			of, err := sourceNamed(ctx, c, args[0])
+			c, of, err := t.sourceNamed(ctx, args[0])
 			if err != nil {
 				return err
 			}

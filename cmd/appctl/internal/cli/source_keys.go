@@ -29,11 +29,7 @@ func (t *tool) sourceKeyAdd() *cobra.Command {
 			if input.ValidUntil, err = instant("until", until); err != nil {
 				return err
 			}
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
-			of, err := sourceNamed(ctx, c, args[0])
+			c, of, err := t.sourceNamed(ctx, args[0])
 			if err != nil {
 				return err
 			}
