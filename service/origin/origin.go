@@ -112,11 +112,8 @@ func (s *Source) Credential(ctx context.Context, vault *custody.Vault) (fetch.Cr
 		return fetch.Credential{}, nil
 	}
 	secret, err := vault.Open(ctx, s.Sealed, Associated(s.ID))
-	if errors.Is(err, custody.ErrKeeper) {
-		return fetch.Credential{}, fault.New(fault.Unavailable, "the keeper of secrets does not answer as it should; try again").Because(err)
-	}
 	if err != nil {
-		return fetch.Credential{}, fmt.Errorf("open the credential of %s: %w", s.ID, err)
+		return fetch.Credential{}, fmt.Errorf("open the credential of %s: %w", s.ID, custody.Told(err))
 	}
 	return fetch.Credential{User: s.CredentialUser, Secret: string(secret)}, nil
 }

@@ -139,7 +139,7 @@ func (s *Service) issue(ctx context.Context, t *tx.Tx, in IssueInput, fresh *cus
 		return nil, audit.Refused(t, action, authz.SecretIssue, to.Object, in.InstanceID, err)
 	}
 	if fresh == nil {
-		return nil, errUnprepared
+		return nil, custody.ErrUnprepared
 	}
 	if err := s.store(ctx, t, out, fresh); err != nil {
 		return nil, err

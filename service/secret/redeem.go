@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/audit"
@@ -46,7 +47,7 @@ func (s *Service) Redeem(ctx context.Context, id ids.ID) (*Redeemed, error) {
 		}
 		value, err := s.Vault.Open(ctx, found.sealed, associated(found.TenantID, id, found.version))
 		if err != nil {
-			return nil, unavailable(err)
+			return nil, custody.Told(err)
 		}
 		out := &Redeemed{ID: id, Purpose: found.purpose, Version: found.version, ExpiresAt: found.expires}
 		if err := out.wrap(string(value), found, node); err != nil {

@@ -56,7 +56,7 @@ func (s *Service) rotate(ctx context.Context, t *tx.Tx, in RotateInput, overlap 
 		return nil, audit.Refused(t, action, authz.SecretRotate, before.object(), in.SecretID, spent())
 	}
 	if fresh == nil {
-		return nil, errUnprepared
+		return nil, custody.ErrUnprepared
 	}
 	next := *before
 	next.Version++

@@ -8,7 +8,6 @@ package secret
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/custody"
@@ -93,28 +91,11 @@ func associated(tenant, id ids.ID, version int) string {
 	return fmt.Sprintf("runtime_secret|%s|%s|%d", tenant, id, version)
 }
 
-// errUnprepared leaves a transaction to ask the keeper for a key.
-var errUnprepared = errors.New("the keeper has to be asked first")
-
-// prepared runs a verb that may leave with errUnprepared once, and then again with a key.
+// prepared runs a verb in a transaction, and once more with a key when it left with custody.ErrUnprepared.
 func (s *Service) prepared(ctx context.Context, verb func(ctx context.Context, t *tx.Tx, fresh *custody.Fresh) error) error {
-	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error { return verb(ctx, t, nil) })
-	if !errors.Is(err, errUnprepared) {
-		return err
-	}
-	fresh, err := s.Vault.Prepare(ctx)
-	if err != nil {
-		return unavailable(err)
-	}
-	return s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error { return verb(ctx, t, fresh) })
-}
-
-// unavailable is the fault of a keeper that does not answer; a value that does not open is one of ours.
-func unavailable(err error) error {
-	if !errors.Is(err, custody.ErrKeeper) {
-		return err
-	}
-	return fault.New(fault.Unavailable, "the keeper of secrets does not answer as it should; try again").Because(err)
+	return s.Vault.Prepared(ctx, func(fresh *custody.Fresh) error {
+		return s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error { return verb(ctx, t, fresh) })
+	})
 }
 
 // lock loads a secret for change and asks for the key. NOT_FOUND when it is missing or hidden.

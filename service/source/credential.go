@@ -2,13 +2,11 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/gpuaas/app-platform/authz"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/custody"
@@ -47,9 +45,6 @@ func (in CredentialInput) check() error {
 	return input.Err()
 }
 
-// errUnprepared leaves a transaction to ask the keeper for a key.
-var errUnprepared = errors.New("the keeper has to be asked first")
-
 // SetCredential sets a credential in the place of the one before, or takes it away. It goes into custody and is never
 // shown. Key: source.manage on the source's tenant, or on the platform.
 //
@@ -59,20 +54,12 @@ func (s *Service) SetCredential(ctx context.Context, in CredentialInput) (out *d
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	set := func(fresh *custody.Fresh) error {
+	err = s.Vault.Prepared(ctx, func(fresh *custody.Fresh) error {
 		return s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 			out, err = setCredential(ctx, t, in, fresh)
 			return err
 		})
-	}
-	err = set(nil)
-	if errors.Is(err, errUnprepared) {
-		fresh, failed := s.Vault.Prepare(ctx)
-		if failed != nil {
-			return nil, fault.New(fault.Unavailable, "the keeper of secrets does not answer as it should; try again").Because(failed)
-		}
-		err = set(fresh)
-	}
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +79,7 @@ func setCredential(ctx context.Context, t *tx.Tx, in CredentialInput, fresh *cus
 	case in.Secret == "":
 		at = nil
 	case fresh == nil:
-		return nil, errUnprepared
+		return nil, custody.ErrUnprepared
 	default:
 		keeper = fresh.Keeper()
 		if sealed, err = fresh.Seal([]byte(in.Secret), origin.Associated(before.ID)); err != nil {
