@@ -5,7 +5,6 @@ package hello
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,7 +61,7 @@ func check(components []adapter.Component, d adapter.Dispatch) error {
 			return err
 		}
 	}
-	return checkChange(d)
+	return d.CheckChange()
 }
 
 // checkCounts holds the counts after the change against the bounds.
@@ -78,43 +77,6 @@ func checkCounts(components []adapter.Component, counts []adapter.ComponentCount
 		case count.Count > components[at].Max:
 			return adapter.Reject("ABOVE_MAXIMUM", path+".count", "%d peers are more than %d", count.Count, components[at].Max)
 		}
-	}
-	return nil
-}
-
-// checkChange holds targets and change against each other.
-func checkChange(d adapter.Dispatch) error {
-	if strings.HasPrefix(string(d.Kind), "member") && len(d.Targets) == 0 && d.OperationID != "" {
-		return adapter.Reject("TARGET_MISSING", "targets", "%s needs a member", d.Kind)
-	}
-	switch d.Kind {
-	case adapter.InstanceUpgrade, adapter.InstanceRollback:
-		var to adapter.VersionChange
-		if err := decode(d.Change, &to); err != nil {
-			return err
-		}
-		if to.To.Version != d.Instance.Version {
-			return adapter.Reject("VERSION_MISMATCH", "change.to.version", "is %q, but the instance is of version %q", to.To.Version, d.Instance.Version)
-		}
-	case adapter.MemberReplace:
-		var by adapter.ReplaceChange
-		if err := decode(d.Change, &by); err != nil {
-			return err
-		}
-		known := slices.ContainsFunc(d.Members, func(m adapter.Member) bool { return m.ID == by.ReplacementID })
-		if !known && d.OperationID != "" {
-			return adapter.Reject("REPLACEMENT_UNKNOWN", "change.replacementId", "is not one of members")
-		}
-	}
-	return nil
-}
-
-func decode(raw json.RawMessage, out any) error {
-	if len(raw) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(raw, out); err != nil {
-		return adapter.Reject("CHANGE_INVALID", "change", "cannot be read: %v", err)
 	}
 	return nil
 }

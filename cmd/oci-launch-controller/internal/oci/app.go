@@ -55,7 +55,7 @@ func check(bounds []adapter.Component, d adapter.Dispatch) error {
 			return err
 		}
 	}
-	if err := checkChange(d); err != nil || !slices.Contains(starts, d.Kind) {
+	if err := d.CheckChange(); err != nil || !slices.Contains(starts, d.Kind) {
 		return err
 	}
 	profile, err := profileOf(d.Instance)
@@ -84,43 +84,6 @@ func checkCounts(bounds []adapter.Component, counts []adapter.ComponentCount) er
 		case count.Count > bounds[at].Max:
 			return adapter.Reject("ABOVE_MAXIMUM", path+".count", "%d replicas are more than %d", count.Count, bounds[at].Max)
 		}
-	}
-	return nil
-}
-
-// checkChange holds targets and change against each other. A plan has no operation yet, nor who is still to come.
-func checkChange(d adapter.Dispatch) error {
-	planned := d.OperationID == ""
-	if strings.HasPrefix(string(d.Kind), "member") && len(d.Targets) == 0 && !planned {
-		return adapter.Reject("TARGET_MISSING", "targets", "%s needs a member", d.Kind)
-	}
-	switch d.Kind {
-	case adapter.InstanceUpgrade, adapter.InstanceRollback:
-		var to adapter.VersionChange
-		if err := decode(d.Change, &to); err != nil {
-			return err
-		}
-		if to.To.Version != d.Instance.Version {
-			return adapter.Reject("VERSION_MISMATCH", "change.to.version", "is %q, but the instance is of version %q", to.To.Version, d.Instance.Version)
-		}
-	case adapter.MemberReplace:
-		var by adapter.ReplaceChange
-		if err := decode(d.Change, &by); err != nil {
-			return err
-		}
-		if !planned && !slices.ContainsFunc(d.Members, func(m adapter.Member) bool { return m.ID == by.ReplacementID }) {
-			return adapter.Reject("REPLACEMENT_UNKNOWN", "change.replacementId", "is not one of members")
-		}
-	}
-	return nil
-}
-
-func decode(raw json.RawMessage, out any) error {
-	if len(raw) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(raw, out); err != nil {
-		return adapter.Reject("CHANGE_INVALID", "change", "cannot be read: %v", err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -124,8 +125,8 @@ func restoreOne(ctx context.Context, n node) error {
 		return nil
 	}
 	var start adapter.StartProcess
-	if err := decode([]byte(kept), &start); err != nil {
-		return err
+	if err := json.Unmarshal([]byte(kept), &start); err != nil {
+		return fmt.Errorf("read what it ran: %w", err)
 	}
 	if err := n.begin(ctx, start, releaseOf(start), nil); err != nil {
 		return err
