@@ -22,6 +22,8 @@ export interface Session {
   readonly choose: (projectId: string) => void;
   /** Whether the viewer holds the permission key in the project. The server decides; this only hides what it would refuse. */
   readonly can: (key: string) => boolean;
+  /** Whether the viewer holds a role on the platform itself. */
+  readonly staff: boolean;
   /** Calls back for each event of the project; returns how to stop. */
   readonly onActivity: (listener: (event: Activity) => void) => () => void;
 }
@@ -68,7 +70,7 @@ function Provider({ viewer, children }: { viewer: SessionQuery['viewer']; childr
   useEffect(keepFresh, []);
   const onActivity = useProjectActivity(project?.id);
   const session = useMemo<Session>(() => ({
-    viewer, projects, project, choose, onActivity, can: (key) => keys.has(key),
+    viewer, projects, project, choose, onActivity, can: (key) => keys.has(key), staff: viewer.bindings.some((each) => each.tenantId === null),
   }), [viewer, projects, project, choose, onActivity, keys]);
   return <SessionContext value={session}>{children}</SessionContext>;
 }

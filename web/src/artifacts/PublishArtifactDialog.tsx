@@ -8,8 +8,7 @@ import { PublishArtifactDocument } from '../generated/graphql';
 
 /** The dialog; `onDone` gets the artifact's id. */
 export function PublishArtifactDialog({ onClose, onDone }: { onClose: () => void; onDone: (id: string | undefined) => void }) {
-  const { project, viewer } = useSession();
-  const staff = viewer.bindings.some((each) => each.tenantId === null);
+  const { project, staff } = useSession();
   const publish = useSender(PublishArtifactDocument);
   const [name, setName] = useState('');
   const [ref, setRef] = useState('');

@@ -32,8 +32,8 @@ export function OverlayCard(place: Place) {
 }
 
 function Editor({ place, live, onWritten }: { place: Place; live: Overlay | undefined; onWritten: () => void }) {
-  const { can, viewer } = useSession();
-  const manage = can('policy.manage') && (place.scope !== 'PLATFORM' || viewer.bindings.some((each) => each.tenantId === null));
+  const { can, staff } = useSession();
+  const manage = can('policy.manage') && (place.scope !== 'PLATFORM' || staff);
   const [text, setText] = useState(() => JSON.stringify(live?.document ?? startingDocument, null, 2));
   const [preview, setPreview] = useState<PreviewBitsFragment>();
   const [problem, setProblem] = useState<Problem>();

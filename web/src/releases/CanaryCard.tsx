@@ -1,5 +1,5 @@
 // How a canary goes beside the active version, and what can be done about it.
-import { Button, NumberInput } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { tell, useRead } from '../api/hooks';
 import { useSession } from '../api/session';
@@ -11,6 +11,7 @@ import { Notice, ProblemNotice } from '../ui/Problem';
 import { Status } from '../ui/Status';
 import { Ago, Card, DataTable, Loading } from '../ui/parts';
 import { linesOf, percentOf } from './chart';
+import { ShareField, shareProblem } from './share';
 
 type Report = CanaryReportQuery['canaryReport'];
 type Arm = ArmBitsFragment & { readonly name: string };
@@ -90,16 +91,16 @@ function seconds(value: number | null): string {
 
 function ShareDialog({ manifestId, percent, onClose, onDone }: { manifestId: string; percent: number; onClose: () => void; onDone: () => void }) {
   const [share, setShare] = useState<number | string>(percent);
-  const number = Number(share);
-  const wrong = share === '' || !Number.isInteger(number) || number < 1 || number > 100 ? new Map([['percent', 'Must be 1 to 100.']]) : new Map<string, string>();
+  const bad = shareProblem(share);
+  const wrong = new Map(bad === undefined ? [] : [['percent', bad]]);
   return (
     <ChangeDialog
       onClose={onClose} onDone={onDone}
       change={{
         title: 'Change the canary’s share', act: 'Change it', fields: ['percent'], wrong, reasonNeeded: true,
-        intro: 'A project that is in stays in when the share grows. What runs goes on either way.',
-        send: ({ reason }) => tell(SetCanaryPercentDocument, { manifestId, percent: number, reason: reason ?? '' }),
-        form: (errors) => <NumberInput label="Share of the projects" suffix=" %" min={1} max={100} required value={share} onChange={setShare} error={errors.get('percent')} data-autofocus />,
+        intro: 'What runs goes on either way.',
+        send: ({ reason }) => tell(SetCanaryPercentDocument, { manifestId, percent: Number(share), reason: reason ?? '' }),
+        form: (errors) => <ShareField value={share} onChange={setShare} error={errors.get('percent')} />,
       }}
     />
   );

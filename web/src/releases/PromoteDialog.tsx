@@ -1,11 +1,12 @@
 // A step of trust for a manifest, with what it still lacks.
-import { NumberInput, TextInput } from '@mantine/core';
+import { TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { tell } from '../api/hooks';
 import { ChangeDialog } from '../changes/ChangeDialog';
 import { PromoteManifestDocument } from '../generated/graphql';
 import type { ReasonBitsFragment, Stage } from '../generated/graphql';
 import { Notice } from '../ui/Problem';
+import { ShareField, shareProblem } from './share';
 import type { Step } from './stages';
 
 /** The manifest that takes the step. */
@@ -21,8 +22,8 @@ export function PromoteDialog({ release, step, lacks, onClose, onDone }: {
   const starting = step.to === 'CANARY';
   const wrong = new Map<string, string>();
   if (staging && !smoke.trim().startsWith('ins_')) wrong.set('smokeInstanceId', 'Name the smoke instance: ins_…');
-  const share = Number(percent);
-  if (starting && (percent === '' || !Number.isInteger(share) || share < 1 || share > 100)) wrong.set('canaryPercent', 'Must be 1 to 100.');
+  const badShare = starting ? shareProblem(percent) : undefined;
+  if (badShare !== undefined) wrong.set('canaryPercent', badShare);
   return (
     <ChangeDialog
       onClose={onClose} onDone={onDone}
@@ -30,13 +31,13 @@ export function PromoteDialog({ release, step, lacks, onClose, onDone }: {
         title: `${step.act}: ${release.appSlug} ${release.version}`, act: step.act, danger: step.danger, reasonNeeded: true,
         fields: ['smokeInstanceId', 'canaryPercent'], wrong, intro: step.means,
         send: ({ reason }) => tell(PromoteManifestDocument, { input: {
-          manifestId: release.id, to: step.to, reason: reason ?? '', smokeInstanceId: staging ? smoke.trim() : null, canaryPercent: starting ? share : null,
+          manifestId: release.id, to: step.to, reason: reason ?? '', smokeInstanceId: staging ? smoke.trim() : null, canaryPercent: starting ? Number(percent) : null,
         } }),
         form: (errors) => (
           <div className="stack">
             {lacks.length > 0 && !step.danger && <Lacks lacks={lacks} />}
             {staging && <TextInput label="Smoke instance" description="It ran this very version as a smoke launch and was torn down with proof" placeholder="ins_…" required maxLength={40} spellCheck={false} value={smoke} onChange={(event) => setSmoke(event.currentTarget.value)} error={errors.get('smokeInstanceId')} data-autofocus />}
-            {starting && <NumberInput label="Share of the projects" description="A project that is in stays in when the share grows" suffix=" %" min={1} max={100} required value={percent} onChange={setPercent} error={errors.get('canaryPercent')} data-autofocus />}
+            {starting && <ShareField value={percent} onChange={setPercent} error={errors.get('canaryPercent')} />}
           </div>
         ),
       }}

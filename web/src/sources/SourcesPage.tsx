@@ -22,10 +22,9 @@ type Asked = { what: 'edit' | 'credential' | 'key' | 'switch'; row: SourceBitsFr
 
 /** The sources that the project may use: the platform's and its tenant's. */
 export function SourcesPage() {
-  const { can, project, viewer } = useSession();
+  const { can, project, staff } = useSession();
   const [asked, setAsked] = useState<Asked>();
   const list = useRows(SourcesDocument, useMemo(() => ({ tenantId: project?.tenantId ?? null }), [project]), pick);
-  const staff = viewer.bindings.some((each) => each.tenantId === null);
   const manages = (row: SourceBitsFragment) => can('source.manage') && (row.tenantId !== null || staff);
   const close = () => setAsked(undefined);
   const done = () => { close(); list.refresh(); };
