@@ -56,8 +56,9 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"unknown flag": {[]string{"--nonsense"}, 2, "nonsense"},
 		"argument":     {[]string{"--platform-url", "http://p", "--state-dir", dir, "more"}, 2, `"more"`},
 		"bad level":    {[]string{"--platform-url", "http://p", "--state-dir", dir, "--log-level", "loud"}, 1, "--log-level"},
-		"bad address":  {[]string{"--platform-url", "http://p", "--state-dir", dir, "--listen", "nowhere:x"}, 1, "--listen"},
-		"bad fd":       {[]string{"--platform-url", "http://p", "--state-dir", dir, "--listen-fd", "987"}, 1, "--listen-fd"},
+		"bad address":  {[]string{"--platform-url", "http://p", "--state-dir", t.TempDir(), "--listen", "nowhere:x"}, 1, "--listen"},
+		// Each that opens its journal has a directory of its own: a program that another test starts may hold the lock of the journal before it until it runs.
+		"bad fd": {[]string{"--platform-url", "http://p", "--state-dir", t.TempDir(), "--listen-fd", "987"}, 1, "--listen-fd"},
 	}
 	for name, c := range cases {
 		var stderr bytes.Buffer
