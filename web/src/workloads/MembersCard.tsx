@@ -48,7 +48,7 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
       </div>
       {gone < all.length && now === 'picture' && (
         <div className={`topology${tall ? ' tall' : ''}`} data-topology>
-          <Suspense fallback={<div style={{ display: 'grid', placeItems: 'center', height: '100%' }}><Loader size="sm" aria-label="Loading the picture" /></div>}>
+          <Suspense fallback={<div style={{ display: 'grid', placeItems: 'center', height: '100%' }}><Loader size="sm" role="status" aria-label="Loading the picture" /></div>}>
             <Topology components={workload.roles} members={members} drift={drift} onOpen={setShown} />
           </Suspense>
         </div>
