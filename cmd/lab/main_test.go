@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/internal/lab"
+	"github.com/gpuaas/app-platform/sdk/loopback"
 )
 
 // asProgram makes this test program behave as the command itself.
@@ -102,10 +102,9 @@ func TestInterruptStopsEverythingAndASecondRunWorksOnTheKeptData(t *testing.T) {
 // freeAddress is an address that nothing listens on now.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.AddressOn("127.0.0.1")
 	require.NoError(t, err)
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
+	return address
 }
 
 func TestBadArgumentsAreRefusedByName(t *testing.T) {

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/stack"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+	"github.com/gpuaas/app-platform/sdk/loopback"
 )
 
 // shared is the installation that all tests of the package use; each test launches instances of
@@ -76,12 +76,11 @@ func printLogs(dir string) {
 }
 
 func freeAddress() string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.AddressOn("127.0.0.1")
 	if err != nil {
 		return "127.0.0.1:18080"
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
+	return address
 }
 
 // bounded is a context for one test.

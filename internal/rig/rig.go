@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/prereq"
 	"github.com/gpuaas/app-platform/internal/supervise"
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/loopback"
 )
 
 // ErrInUse is returned by Up for a data folder that another rig holds.
@@ -268,7 +269,11 @@ func (r *Rig) registryListener() (net.Listener, error) {
 		address = string(data)
 	}
 	if address == "" {
-		address = "127.0.0.1:0"
+		free, err := loopback.AddressOn("127.0.0.1")
+		if err != nil {
+			return nil, err
+		}
+		address = free
 	}
 	listener, err := net.Listen("tcp4", address)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/rig"
 	"github.com/gpuaas/app-platform/internal/supervise"
 	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/loopback"
 )
 
 // Config describes an installation.
@@ -145,6 +146,12 @@ func (s *Stack) reserve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen address %q: %w", s.config.Listen, err)
 	}
+	if port == "0" {
+		if s.config.Listen, err = loopback.AddressOn(host); err != nil {
+			return err
+		}
+		_, port, _ = net.SplitHostPort(s.config.Listen)
+	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", s.config.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -155,10 +162,6 @@ func (s *Stack) reserve(ctx context.Context) error {
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
-	}
-	if port == "0" {
-		port = portOf(listener.Addr())
-		s.config.Listen = net.JoinHostPort(host, port)
 	}
 	s.URL = "http://" + net.JoinHostPort(host, port)
 	return listener.Close()
@@ -287,12 +290,8 @@ func (s *Stack) address(program string) (string, error) {
 			return string(kept), listener.Close()
 		}
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.Address()
 	if err != nil {
-		return "", err
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

@@ -144,21 +144,35 @@ func cancelStale(c *check) {
 
 // cancelRace lets a create go on at the very moment in which it is canceled, at several points
 // between its beginning and its end.
+// races are where a cancel meets a create: at which quarter of its node tasks it is held, and by how much the cancel is ahead
+// of its going on. The last task is tried with several leads: the closer the end, the more there is to get wrong.
+func (c *check) races() []race {
+	return []race{
+		{quarter: 0}, {quarter: 1}, {quarter: 2}, {quarter: 3}, {quarter: 3, lead: c.bounds.Settle / 40},
+		{quarter: 3, lead: c.bounds.Settle / 8}, {quarter: 3, lead: c.bounds.Settle / 2}, {quarter: 4},
+	}
+}
+
+type race struct {
+	quarter int
+	lead    time.Duration
+}
+
 func cancelRace(c *check) {
-	for n := range 5 {
+	for _, at := range c.races() {
 		i := c.instance()
 		d := c.dispatch(i, adapter.InstanceCreate)
-		skip := n * max(c.baseline.total(), 1) / 4
+		skip := at.quarter * max(c.baseline.total(), 1) / 4
 		rule := c.hold(i, d, skip)
 		c.accept(d)
 		if skip < c.baseline.total() {
 			c.caught(rule, d.OperationID)
 		}
 		done := make(chan struct{})
-		go func() {
+		time.AfterFunc(at.lead, func() {
 			defer close(done)
 			rule.Lift()
-		}()
+		})
 		result := c.resolve(d.OperationID, 1)
 		<-done
 		ended := c.await(d.OperationID).State

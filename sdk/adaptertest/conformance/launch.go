@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/gpuaas/app-platform/sdk/loopback"
 )
 
 // Launcher starts the adapter and ends it as kill -9 does. The suite calls it from one goroutine.
@@ -41,7 +40,7 @@ type Command struct {
 	Line string
 	// Name is the adapter's registered name.
 	Name string
-	// URL is where it shall listen; empty means a free port of the loopback.
+	// URL is where it shall listen; empty means a free address of the loopback.
 	URL string
 	// StateDir is its state directory, which must exist.
 	StateDir string
@@ -100,7 +99,7 @@ func (c *Command) Alive() bool {
 // address is where the adapter shall listen; the first start chooses it.
 func (c *Command) address() (string, error) {
 	if c.URL == "" {
-		address, err := FreeAddress()
+		address, err := loopback.Address()
 		if err != nil {
 			return "", err
 		}
@@ -111,21 +110,6 @@ func (c *Command) address() (string, error) {
 		return "", optionf("url: %q is not a URL", c.URL)
 	}
 	return at.Host, nil
-}
-
-// FreeAddress finds a loopback address with a port that nobody listens on. It lies below the ports
-// that outgoing connections get, so that it is still free when a killed adapter starts again.
-func FreeAddress() (string, error) {
-	var failed error
-	for range 64 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+rand.IntN(12_000)))
-		listener, err := net.Listen("tcp", address)
-		if err == nil {
-			return address, listener.Close()
-		}
-		failed = err
-	}
-	return "", fmt.Errorf("choose a port: %w", failed)
 }
 
 // Kill implements [Launcher]: the whole process group, and then its end is waited for.

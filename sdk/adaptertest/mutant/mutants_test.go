@@ -39,6 +39,8 @@ func TestTinyAdapterWithoutAFaultPassesEveryClause(t *testing.T) {
 	require.Len(t, report.Results, len(conformance.Clauses()))
 }
 
+// The mutants share the machine, and the suite's bounds are times: one that shows otherwise among the others is exercised again
+// by itself, and that is what counts.
 func TestEachMutantFailsExactlyTheClauseItBreaks(t *testing.T) {
 	t.Parallel()
 	faults := chosen()
@@ -49,22 +51,29 @@ func TestEachMutantFailsExactlyTheClauseItBreaks(t *testing.T) {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			burst := 20
-			if fault == "feed.page" {
-				burst = 510
-			}
-			reports[n], failures[n] = exercise(t, fault, burst, newNodes())
+			reports[n], failures[n] = exercise(t, fault, burstOf(fault), newNodes())
 		})
 	}
 	all.Wait()
 	for n, fault := range faults {
 		t.Run(fault, func(t *testing.T) {
-			t.Parallel()
+			if report := reports[n]; failures[n] != nil || !slices.Equal(report.Failures(), []string{fault}) {
+				t.Logf("exercised again by itself: %v\n%s", failures[n], told(report))
+				reports[n], failures[n] = exercise(t, fault, burstOf(fault), newNodes())
+			}
 			require.NoError(t, failures[n])
 			require.Equal(t, []string{fault}, reports[n].Failures(), "%s", told(reports[n]))
 			require.False(t, reports[n].OK())
 		})
 	}
+}
+
+// burstOf is how many operations fill the feed: as many as a page holds where that is what is broken.
+func burstOf(fault string) int {
+	if fault == "feed.page" {
+		return 510
+	}
+	return 20
 }
 
 // usual are the mutants of every test run, some of each group of clauses.

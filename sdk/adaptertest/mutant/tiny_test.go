@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
-	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
+	"github.com/gpuaas/app-platform/sdk/loopback"
 )
 
 const name = "tiny"
@@ -94,7 +94,7 @@ func (l *launcher) Start(_ context.Context, platform string) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.address == "" {
-		address, err := conformance.FreeAddress()
+		address, err := loopback.Address()
 		if err != nil {
 			return "", err
 		}

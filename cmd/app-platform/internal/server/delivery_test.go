@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,6 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/sdk/loopback"
 )
 
 // childEnv makes this test binary a server: its configuration.
@@ -56,10 +56,9 @@ type serverProcess struct {
 }
 
 func startServer(t *testing.T, config *Config) *serverProcess {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.Address()
 	require.NoError(t, err)
-	config.Listen = []string{listener.Addr().String()}
-	require.NoError(t, listener.Close())
+	config.Listen = []string{address}
 	text, err := json.Marshal(config)
 	require.NoError(t, err)
 	s := &serverProcess{t: t, config: string(text), url: "http://" + config.Listen[0]}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
+	"github.com/gpuaas/app-platform/sdk/loopback"
 )
 
 // serveAdapter serves an adapter of one trivial app that trusts issuer, behind a handler that may spoil it.
@@ -62,7 +63,7 @@ func inventive(next http.Handler) http.Handler {
 // issuerAddress is where a check can be the platform.
 func issuerAddress(t *testing.T) string {
 	t.Helper()
-	address, err := conformance.FreeAddress()
+	address, err := loopback.Address()
 	require.NoError(t, err)
 	return address
 }

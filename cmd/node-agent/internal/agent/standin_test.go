@@ -15,6 +15,7 @@ import (
 
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+	"github.com/gpuaas/app-platform/sdk/loopback"
 )
 
 // standin stands in for the platform's node part: it answers the operations that an agent uses by
@@ -80,9 +81,11 @@ const enrolToken = "gpu_enr_test"
 
 func newStandin(t *testing.T) *standin {
 	t.Helper()
+	address, err := loopback.Address()
+	require.NoError(t, err)
 	s := &standin{
 		t: t, enrolment: enrolToken, valid: map[string]bool{}, life: time.Hour, tasks: map[string]*standTask{},
-		streams: map[*websocket.Conn]*sync.Mutex{}, address: "127.0.0.1:0",
+		streams: map[*websocket.Conn]*sync.Mutex{}, address: address,
 	}
 	s.start()
 	t.Cleanup(s.stop)
@@ -95,7 +98,6 @@ func (s *standin) url() string { return "http://" + s.address }
 func (s *standin) start() {
 	listener, err := net.Listen("tcp", s.address)
 	require.NoError(s.t, err)
-	s.address = listener.Addr().String()
 	server := &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute}
 	s.mu.Lock()
 	s.server = server

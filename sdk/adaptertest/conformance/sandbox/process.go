@@ -235,11 +235,15 @@ func (m *member) destroy() {
 		p.cancel()
 		<-p.ended
 	}
-	for _, pid := range m.pids() {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
-	for end := time.Now().Add(stopTime); len(m.pids()) > 0 && time.Now().Before(end); {
-		wait(context.Background(), 5*time.Millisecond)
+	// A process that is forked while the table is read is in none of its lines: it is killed by the next reading.
+	for end := time.Now().Add(stopTime); time.Now().Before(end); wait(context.Background(), 5*time.Millisecond) {
+		pids := m.pids()
+		if len(pids) == 0 {
+			break
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 	}
 	_ = os.RemoveAll(m.root) // what is left is the residue, which is looked at next
 }

@@ -1,0 +1,45 @@
+// Package loopback chooses addresses of this machine for servers that are killed and come back to
+// the address they had, as tests of adapters and local installations have them.
+package loopback
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// The ports to choose from lie below those that outgoing connections get by themselves (32768 and up
+// on Linux), which could otherwise take a port while its server is away.
+const (
+	lowestPort = 20_000
+	ports      = 12_000
+	attempts   = 64
+)
+
+// Address is a host:port of the loopback that nobody listens on. Where the system has all of
+// 127.0.0.0/8, as Linux has, the host is one out of sixteen million: no other server and no outgoing
+// connection comes upon it, so it is still free when a killed server starts again. Elsewhere it is
+// 127.0.0.1.
+func Address() (string, error) {
+	host := net.IPv4(127, byte(1+rand.IntN(254)), byte(rand.IntN(256)), byte(1+rand.IntN(254))).String()
+	address, err := AddressOn(host)
+	if err != nil {
+		return AddressOn("127.0.0.1")
+	}
+	return address, nil
+}
+
+// AddressOn is a host:port of this host that nobody listens on.
+func AddressOn(host string) (string, error) {
+	var failed error
+	for range attempts {
+		address := net.JoinHostPort(host, strconv.Itoa(lowestPort+rand.IntN(ports)))
+		listener, err := net.Listen("tcp", address)
+		if err == nil {
+			return address, listener.Close()
+		}
+		failed = err
+	}
+	return "", fmt.Errorf("choose a port of %s: %w", host, failed)
+}
