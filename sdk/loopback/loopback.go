@@ -3,10 +3,13 @@
 package loopback
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"syscall"
+	"time"
 )
 
 // The ports to choose from lie below those that outgoing connections get by themselves (32768 and up
@@ -16,6 +19,24 @@ const (
 	ports      = 12_000
 	attempts   = 64
 )
+
+// A listener that was closed may be held a while by a process that was forked before and has not
+// executed its program yet.
+const (
+	patience = 5 * time.Second
+	tick     = 5 * time.Millisecond
+)
+
+// Listen listens on an address again whose listener this process has just closed. One that stays in
+// use for 5 seconds is another's, and its error says so.
+func Listen(address string) (net.Listener, error) {
+	for end := time.Now().Add(patience); ; time.Sleep(tick) {
+		listener, err := net.Listen("tcp", address)
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+			return listener, err
+		}
+	}
+}
 
 // Address is a host:port of the loopback that nobody listens on. Where the system has all of
 // 127.0.0.0/8, as Linux has, the host is one out of sixteen million: no other server and no outgoing

@@ -3,7 +3,9 @@ package loopback_test
 import (
 	"net"
 	"strconv"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,6 +24,21 @@ func TestAnAddressCanBeListenedOnAgainAndAgain(t *testing.T) {
 		require.NoError(t, listener.Close())
 		require.NoError(t, conn.Close())
 	}
+}
+
+func TestAnAddressThatIsHeldAWhileIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	before, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	held, err := before.(*net.TCPListener).File() // as a forked process has it
+	require.NoError(t, err)
+	require.NoError(t, before.Close())
+	_, err = net.Listen("tcp", before.Addr().String())
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	time.AfterFunc(20*time.Millisecond, func() { _ = held.Close() })
+	again, err := loopback.Listen(before.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
 }
 
 func TestAddressesDoNotMeet(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -64,6 +63,7 @@ type tiny struct {
 	kid         string
 	key         ed25519.PublicKey
 	server      *http.Server
+	served      chan struct{} // closed when the server has ended
 	log         io.Writer
 	asked       int // descriptions so far
 }
@@ -100,7 +100,7 @@ func (l *launcher) Start(_ context.Context, platform string) (string, error) {
 		}
 		l.address = address
 	}
-	listener, err := net.Listen("tcp", l.address)
+	listener, err := loopback.Listen(l.address)
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +113,11 @@ func (l *launcher) Start(_ context.Context, platform string) (string, error) {
 	l.current = t
 	t.resume()
 	t.server = &http.Server{Handler: t.routes(), ReadHeaderTimeout: time.Minute}
-	go func() { _ = t.server.Serve(listener) }()
+	t.served = make(chan struct{})
+	go func() {
+		defer close(t.served)
+		_ = t.server.Serve(listener)
+	}()
 	return "http://" + l.address, nil
 }
 
@@ -128,6 +132,7 @@ func (l *launcher) Kill() error {
 	l.current.cancel()
 	l.current.disk.mu.Unlock()
 	err := l.current.server.Close()
+	<-l.current.served // it may not have begun, and then it closes the listener only now
 	l.current = nil
 	return err
 }

@@ -3,7 +3,6 @@ package agent_test
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -96,7 +95,7 @@ func (s *standin) url() string { return "http://" + s.address }
 
 // start listens, after a stop on the same address.
 func (s *standin) start() {
-	listener, err := net.Listen("tcp", s.address)
+	listener, err := loopback.Listen(s.address)
 	require.NoError(s.t, err)
 	server := &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute}
 	s.mu.Lock()
