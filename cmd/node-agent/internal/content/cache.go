@@ -21,8 +21,6 @@ import (
 const (
 	dirWhole   = "sha256"
 	dirPartial = "partial"
-	// Buffer is the size of the pieces in which parts are read and written, in bytes.
-	Buffer = 256 << 10
 )
 
 var hexForm = regexp.MustCompile(`^[0-9a-f]{64}$`)

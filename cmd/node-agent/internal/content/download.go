@@ -16,32 +16,29 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
-// buffers is how many pieces of a download are in memory at once: some are hashed while one is written and the next comes.
-const buffers = 4
-
 // Download is a part on its way, owned by one goroutine.
 type Download struct {
 	cache  *Cache
 	entry  *entry
 	part   Part
-	file   *os.File
+	file   *disk
 	sum    hash.Hash
 	offset int64
 }
 
 // resume opens what there is of the part and hashes it, so that it is fetched from there on.
 func (c *Cache) resume(e *entry, part Part) (*Download, error) {
-	file, err := os.OpenFile(c.partial(e.hex), os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := openDisk(c.partial(e.hex))
 	if err != nil {
 		return nil, diskError(err)
 	}
 	d := &Download{cache: c, entry: e, part: part, file: file, sum: sha256.New()}
-	d.offset, err = io.CopyBuffer(struct{ io.Writer }{d.sum}, struct{ io.Reader }{file}, make([]byte, Buffer))
+	d.offset, err = io.CopyBuffer(struct{ io.Writer }{d.sum}, struct{ io.Reader }{file.plain}, make([]byte, Buffer))
 	if err == nil && d.offset > part.Size {
 		err = d.Reset()
 	}
 	if err != nil {
-		_ = file.Close()
+		file.close()
 		return nil, diskError(err)
 	}
 	return d, nil
@@ -61,8 +58,7 @@ func (d *Download) Offset() int64 { return d.offset }
 func (d *Download) Reset() error {
 	d.offset = 0
 	d.sum.Reset()
-	_, err := d.file.Seek(0, io.SeekStart)
-	return errors.Join(err, d.file.Truncate(0))
+	return d.file.plain.Truncate(0)
 }
 
 // WriteError is a failure of the node's own disk while a part came, as opposed to one of where it came from.
@@ -71,47 +67,51 @@ type WriteError struct{ error }
 // Unwrap gives what failed.
 func (e WriteError) Unwrap() error { return e.error }
 
-// Copy appends what comes, hashing it beside writing, and tells progress of each piece. It stops at the part's size and says
-// whether more would have come. Its error is of the reading, or a WriteError.
+// Copy appends what comes, hashing and writing it while more comes, and tells progress of what was read. It stops at the
+// part's size and says whether more would have come. Its error is of the reading, or a WriteError, after which the download
+// can only be closed.
 func (d *Download) Copy(from io.Reader, progress func(bytes int64)) (longer bool, err error) {
-	free, full := make(chan []byte, buffers), make(chan []byte, buffers)
-	hashed := make(chan struct{})
-	for range buffers {
-		free <- make([]byte, Buffer)
+	w := d.file.writer(d.offset, d.part.Size-d.offset, d.sum)
+	for at := d.offset; err == nil && at < d.part.Size; {
+		piece, ok := w.piece()
+		if !ok {
+			break
+		}
+		var n int
+		// The first piece of a part that is gone on with ends where a block does, so that the others begin there.
+		n, err = fill(piece[:min(int64(len(piece))-at%block, d.part.Size-at)], from, progress)
+		at += int64(n)
+		w.full <- piece[:n]
 	}
-	go func() {
-		defer close(hashed)
-		for piece := range full {
-			_, _ = d.sum.Write(piece)
-			free <- piece[:cap(piece)]
+	var failed error
+	if d.offset, failed = w.finish(); failed != nil {
+		return false, WriteError{diskError(failed)}
+	}
+	if err == nil && d.offset == d.part.Size {
+		longer, err = more(from)
+	}
+	return longer, ended(err)
+}
+
+// fill reads until the piece is full or nothing more comes.
+func fill(piece []byte, from io.Reader, progress func(bytes int64)) (n int, err error) {
+	for n < len(piece) && err == nil {
+		var came int
+		came, err = from.Read(piece[n:])
+		n += came
+		if came > 0 {
+			progress(int64(came))
 		}
-	}()
-	defer func() {
-		close(full)
-		<-hashed
-	}()
+	}
+	return n, err
+}
+
+// more says whether there is more to read.
+func more(from io.Reader) (bool, error) {
+	var one [1]byte
 	for {
-		buffer := <-free
-		if d.offset == d.part.Size {
-			n, err := from.Read(buffer[:1])
-			for n == 0 && err == nil {
-				n, err = from.Read(buffer[:1])
-			}
-			return n > 0, ended(err)
-		}
-		n, err := from.Read(buffer[:min(int64(len(buffer)), d.part.Size-d.offset)])
-		if n > 0 {
-			full <- buffer[:n]
-			if _, err := d.file.WriteAt(buffer[:n], d.offset); err != nil {
-				return false, WriteError{diskError(err)}
-			}
-			d.offset += int64(n)
-			progress(int64(n))
-		} else {
-			free <- buffer
-		}
-		if err != nil {
-			return false, ended(err)
+		if n, err := from.Read(one[:]); n > 0 || err != nil {
+			return n > 0, err
 		}
 	}
 }
@@ -128,7 +128,7 @@ func (d *Download) Finish() (genuine bool, err error) {
 	if d.offset != d.part.Size || hex.EncodeToString(d.sum.Sum(nil)) != d.entry.hex {
 		return false, d.Reset()
 	}
-	if err := d.file.Sync(); err != nil {
+	if err := d.file.plain.Sync(); err != nil {
 		return false, diskError(err)
 	}
 	whole := d.cache.whole(d.entry.hex)
@@ -146,7 +146,7 @@ func (d *Download) Finish() (genuine bool, err error) {
 
 // Close lets the next one have its turn. What came is kept for it, unless it is nothing.
 func (d *Download) Close() {
-	_ = d.file.Close()
+	d.file.close()
 	if d.offset == 0 {
 		_ = os.Remove(d.cache.partial(d.entry.hex))
 	}
