@@ -3,23 +3,19 @@ package source_test
 import (
 	"context"
 	"crypto/elliptic"
-	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"gocloud.dev/gcerrors"
-	"gocloud.dev/secrets"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/internal/custody"
+	"github.com/gpuaas/app-platform/internal/platformtest"
 	"github.com/gpuaas/app-platform/service/origin"
 	"github.com/gpuaas/app-platform/service/source"
 )
@@ -111,8 +107,8 @@ func TestAWrongCredentialIsRefusedWithoutRepeatingIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	made := b.source()
-	away := &away{}
-	b.verbs.Vault = custody.New(custody.NewKeeper("away", secrets.NewKeeper(away)))
+	var keeper platformtest.Silent
+	b.verbs.Vault = keeper.Vault()
 	for what, one := range map[string]struct {
 		as   context.Context
 		in   source.CredentialInput
@@ -137,27 +133,15 @@ func TestAWrongCredentialIsRefusedWithoutRepeatingIt(t *testing.T) {
 		b.unchanged(made, what)
 		require.Nil(t, b.sealed(made.ID), what)
 	}
-	require.Zero(t, away.asked.Load(), "whoever may not makes us ask nobody")
+	require.Zero(t, keeper.Asked(), "whoever may not makes us ask nobody")
 	_, err := b.verbs.SetCredential(b.admin, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret"})
 	refused(t, err, fault.Unavailable, "", "the keeper is away")
-	require.Equal(t, int64(1), away.asked.Load())
+	require.Equal(t, int64(1), keeper.Asked())
 	b.unchanged(made, "the keeper is away")
 	require.Empty(t, b.entries("setSourceCredential"))
 	_, err = b.verbs.SetCredential(b.admin, source.CredentialInput{SourceID: made.ID})
 	require.NoError(t, err, "to take one away no keeper is needed")
 }
-
-// away is a keeper that does not answer.
-type away struct{ asked atomic.Int64 }
-
-func (a *away) Encrypt(context.Context, []byte) ([]byte, error) {
-	a.asked.Add(1)
-	return nil, errors.New("away")
-}
-func (*away) Decrypt(context.Context, []byte) ([]byte, error) { return nil, errors.New("away") }
-func (*away) Close() error                                    { return nil }
-func (*away) ErrorAs(error, any) bool                         { return false }
-func (*away) ErrorCode(error) gcerrors.ErrorCode              { return gcerrors.Unknown }
 
 func TestKeysAreTrustedAndRevoked(t *testing.T) {
 	t.Parallel()

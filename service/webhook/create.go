@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/tx"
 	sdk "github.com/gpuaas/app-platform/sdk/webhook"
 	"github.com/gpuaas/app-platform/service/audit"
@@ -30,7 +31,8 @@ type CreateInput struct {
 
 // Create makes a webhook that sends what happens from now on, of the families that the caller may read, and answers its
 // signing secret for the only time. Key: webhook.manage on the project. INVALID_ARGUMENT and DIAL_REFUSED name the
-// field; LIMIT_EXCEEDED beyond 20 webhooks. A repeat is answered without the secret.
+// field; LIMIT_EXCEEDED beyond 20 webhooks; UNAVAILABLE when the keeper of secrets, which is asked between two transactions,
+// does not answer. A repeat is answered without the secret.
 func (s *Service) Create(ctx context.Context, in CreateInput) (*Created, error) {
 	in.EventTypes = slices.Compact(slices.Sorted(slices.Values(in.EventTypes)))
 	var input check.Input
@@ -44,9 +46,11 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (*Created, error) 
 		return nil, refused
 	}
 	var out *Created
-	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
-		out, err = s.create(ctx, t, in)
-		return err
+	err := s.Vault.Prepared(ctx, func(fresh *custody.Fresh) error {
+		return s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
+			out, err = s.create(ctx, t, in, fresh)
+			return err
+		})
 	})
 	return out, err
 }
@@ -58,19 +62,22 @@ type draft struct {
 	sealed         []byte
 }
 
-// mint makes a signing secret, and seals it for the webhook.
-func (s *Service) mint(ctx context.Context, id ids.ID) (secret string, sealed []byte, err error) {
+// mint makes a signing secret, and seals it for the webhook; custody.ErrUnprepared without a key.
+func mint(fresh *custody.Fresh, id ids.ID) (secret string, sealed []byte, err error) {
+	if fresh == nil {
+		return "", nil, custody.ErrUnprepared
+	}
 	key := make([]byte, secretSize)
 	_, _ = rand.Read(key)
 	secret = sdk.Secret(key)
-	sealed, err = s.Vault.Seal(ctx, []byte(secret), Associated(id))
+	sealed, err = fresh.Seal([]byte(secret), Associated(id))
 	if err != nil {
 		return "", nil, fmt.Errorf("seal a signing secret: %w", err)
 	}
 	return secret, sealed, nil
 }
 
-func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput) (*Created, error) {
+func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput, fresh *custody.Fresh) (*Created, error) {
 	const action = "createWebhook"
 	project, err := one(ctx, t, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1 AND deleted_at IS NULL`, in.ProjectID)
 	if err != nil {
@@ -96,10 +103,10 @@ func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput) (*Create
 		row, err := one(ctx, t, Scan, `SELECT `+Columns+` FROM webhook WHERE id = $1`, made.ID)
 		return &Created{Webhook: row}, err
 	}
-	if err := s.complete(ctx, &made); err != nil {
+	if err := room(ctx, t, project.ID); err != nil {
 		return nil, err
 	}
-	if err := room(ctx, t, project.ID); err != nil {
+	if err := s.complete(ctx, &made, fresh); err != nil {
 		return nil, err
 	}
 	row, err := insert(ctx, t, where, in, made, readable)
@@ -111,15 +118,17 @@ func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput) (*Create
 		ObjectID: row.ID, After: shown(row)})
 }
 
-// complete mints the secret, which may be a call to a keeper far away, and reads where the feed ends now.
-func (s *Service) complete(ctx context.Context, made *draft) (err error) {
+// complete mints the secret, and reads where the feed ends now.
+func (s *Service) complete(ctx context.Context, made *draft, fresh *custody.Fresh) (err error) {
+	if made.secret, made.sealed, err = mint(fresh, made.ID); err != nil {
+		return err
+	}
 	from, err := s.Feeds.Now(ctx)
 	if err != nil {
 		return err
 	}
 	made.cursor = s.Feeds.Cursor(from)
-	made.secret, made.sealed, err = s.mint(ctx, made.ID)
-	return err
+	return nil
 }
 
 // room locks the project against another webhook at the same time, and refuses one too many.

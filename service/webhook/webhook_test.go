@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/platformtest"
 	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/page"
 	"github.com/gpuaas/app-platform/service/webhook"
@@ -256,6 +257,29 @@ func TestASecretIsRotatedWithAndWithoutOverlap(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, last.Webhook.PreviousUntil)
 	require.Equal(t, 1, b.Count("webhook", "previous_secret IS NULL"))
+}
+
+func TestAKeeperThatDoesNotAnswerIsAskedByThoseWhoMayAloneAndNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	row := b.hook().Webhook
+	var keeper platformtest.Silent
+	b.service.Vault = keeper.Vault()
+	for who, as := range map[string]context.Context{"viewer": b.viewer, "stranger": b.stranger} {
+		_, err := b.service.Create(as, b.input())
+		require.Error(t, err, who)
+		_, err = b.service.Rotate(as, row.ID, 0)
+		require.Error(t, err, who)
+	}
+	require.Zero(t, keeper.Asked())
+	_, err := b.service.Create(b.admin, b.input())
+	refused(t, err, fault.Unavailable, "", "create")
+	_, err = b.service.Rotate(b.admin, row.ID, 60)
+	refused(t, err, fault.Unavailable, "", "rotate")
+	require.EqualValues(t, 2, keeper.Asked())
+	require.Equal(t, 1, b.Count("webhook", "secret_rotated_at IS NULL AND previous_secret IS NULL"))
+	require.Equal(t, 1, b.Count("webhook", "TRUE"))
+	require.Zero(t, b.Count("audit_entry", "action = 'rotateWebhookSecret' AND allowed"))
 }
 
 func TestAReplayGoesBackToACursorOfThisFeed(t *testing.T) {
