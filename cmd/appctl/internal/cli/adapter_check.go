@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
-	"github.com/gpuaas/app-platform/cmd/appctl/internal/values"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
 	"github.com/gpuaas/app-platform/sdk/client"
 )
 
@@ -26,7 +26,9 @@ type checkFlags struct {
 	options        conformance.Options
 	members        map[string]int
 	config, report string
+	profile        string
 	inputs         []string
+	artifacts      []string
 	start, state   string
 	digest         bool
 }
@@ -46,6 +48,8 @@ func (t *tool) adapterCheck() *cobra.Command {
 	set.StringVar(&o.App, "app", "", "app to exercise, where the adapter describes several")
 	set.StringVar(&o.Version, "app-version", "", "manifest version sent with each instance (1.0.0)")
 	set.StringVar(&flags.config, "config", "", `JSON file with the instance config; "-" reads standard input; made from the schema if not given`)
+	set.StringVar(&flags.profile, "runtime-profile", "", `JSON or YAML file with the manifest's runtimeProfile; "-" reads standard input`)
+	set.StringArrayVar(&flags.artifacts, "artifact", nil, "artifact that the manifest pins, name=PATH of an OCI image layout or a file; repeat for more")
 	set.StringToIntVar(&flags.members, "members", nil, "members of an instance, key=count, separated by commas; the described defaults if not given")
 	set.IntVar(&o.Nodes, "nodes", 3, "how many nodes the members are spread over, 1 to 16")
 	set.StringVar(&o.Address, "node-address", "", "address of every node, for apps that will not do with 127.0.0.1, 127.0.0.2 and so on")
@@ -103,14 +107,11 @@ func (f *checkFlags) complete(t *tool, args []string) (drop func(), err error) {
 		f.options.URL = args[0]
 	}
 	f.options.Members = f.members
-	if f.config != "" {
-		text, err := values.ReadFile(f.config, t.env.Stdin)
-		if err != nil {
-			return drop, usageError{err}
-		}
-		if f.options.Config, err = values.Document("--config", text); err != nil {
-			return drop, invalidf("%v", err)
-		}
+	if f.options.Config, err = t.document("--config", f.config, nil); err != nil {
+		return drop, err
+	}
+	if f.options.RuntimeProfile, err = t.document("--runtime-profile", f.profile, nil); err != nil {
+		return drop, err
 	}
 	f.options.Inputs = map[string]json.RawMessage{}
 	for _, pair := range f.inputs {
@@ -120,10 +121,30 @@ func (f *checkFlags) complete(t *tool, args []string) (drop func(), err error) {
 		}
 		f.options.Inputs[name] = json.RawMessage(text)
 	}
+	if err := f.load(); err != nil {
+		return drop, err
+	}
 	if f.start == "" {
 		return drop, nil
 	}
 	return f.launcher()
+}
+
+// load reads the artifacts that the members may fetch.
+func (f *checkFlags) load() error {
+	f.options.Content = &sandbox.Artifacts{}
+	for _, pair := range f.artifacts {
+		name, path, found := strings.Cut(pair, "=")
+		if !found || name == "" {
+			return usagef("--artifact %q: must be name=PATH", pair)
+		}
+		loaded, err := f.options.Content.Load(name, path)
+		if err != nil {
+			return usagef("--artifact: %v", err)
+		}
+		f.options.Artifacts = append(f.options.Artifacts, loaded)
+	}
+	return nil
 }
 
 // launcher makes what starts the adapter, with a state directory.

@@ -22,6 +22,11 @@ func serveAdapter(t *testing.T, issuer string, spoil func(http.Handler) http.Han
 	t.Helper()
 	done := func(ctx context.Context, run *adapter.Run) error {
 		for _, member := range run.Of("one") {
+			if model, ok := run.Instance().Artifact("model"); ok {
+				if _, err := run.Do(ctx, member, "fetch", adapter.FetchArtifact{Digest: model.Digest, Path: "/srv/model"}); err != nil {
+					return err
+				}
+			}
 			if err := run.Member(member.ID, adapter.MemberActive, adapter.Healthy, nil); err != nil {
 				return err
 			}
@@ -92,6 +97,19 @@ func TestAdapterCheckReportsWhatPassedAndWhatWasNotRun(t *testing.T) {
 	require.Equal(t, digest+"\n", again.stdout, "another run of the same adapter has the same digest")
 }
 
+func TestAdapterCheckHandsOutTheArtifactsThatAnAdapterFetches(t *testing.T) {
+	t.Parallel()
+	r, address := newRig(t), issuerAddress(t)
+	url := serveAdapter(t, "http://"+address, sound)
+	file := filepath.Join(r.dir, "weights")
+	require.NoError(t, os.WriteFile(file, []byte("weights"), 0o600))
+	check := []string{"adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only", "dispatch.completes"}
+	got := r.run(t.Context(), "", append(check, "--artifact", "model="+file, "--json", "-")...)
+	require.Zero(t, got.code, got.stderr+got.stdout)
+	require.Contains(t, got.stderr, "dispatch.completes")
+	require.Contains(t, got.stdout, `"outcome": "passed"`)
+}
+
 func TestAdapterCheckExplainsAFailureAndEndsWithOne(t *testing.T) {
 	t.Parallel()
 	r, address := newRig(t), issuerAddress(t)
@@ -120,6 +138,8 @@ func TestAdapterCheckSaysWhyItCouldNotRun(t *testing.T) {
 		"no address":     {[]string{"--name", "trivial", "--issuer-listen", "127.0.0.1:0"}, 2, "address"},
 		"unknown clause": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--only", "nonsense"}, 2, "nonsense"},
 		"too many nodes": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--nodes", "99"}, 2, "nodes"},
+		"no path":        {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--artifact", "model"}, 2, "must be name=PATH"},
+		"no artifact":    {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--artifact", "model=" + filepath.Join(t.TempDir(), "none")}, 2, "artifact model"},
 		"bad input":      {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--input", "x={"}, 2, "input of x"},
 		"refused":        {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0"}, 4, "must trust the issuer"},
 		"not there":      {[]string{"http://127.0.0.1:1", "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--timeout", "300ms"}, 7, "does not answer"},
