@@ -138,5 +138,8 @@ func (s *Service) Apps(ctx context.Context, search string, args page.Args) (*pag
 	if err != nil {
 		return nil, err
 	}
+	for _, app := range found {
+		conceal(actor, app)
+	}
 	return page.Cut(args, found, func(row *db.App) string { return page.Cursor(list, row.Slug) }), nil
 }

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -60,6 +61,18 @@ func TestAnAppIsGivenToTheProjectThatPublishesIt(t *testing.T) {
 	in.PublisherProjectID = &gone.ID
 	_, err = b.verbs.CreateApp(b.publisher, in)
 	refused(t, err, fault.IdempotencyKeyReused)
+
+	_, credential := b.ServiceAccount(project, authz.ManifestRead, authz.AppsCatalogRead)
+	publisher := b.With(credential)
+	stranger := b.As(b.User(b.Tenant(), platformtest.In(authz.ProjectAdmin, b.Project(b.Tenant()))))
+	for as, want := range map[context.Context]*ids.ID{b.operator: &project.ID, b.publisher: &project.ID, publisher: &project.ID, stranger: nil} {
+		seen, err := b.verbs.App(as, made.Slug)
+		require.NoError(t, err)
+		require.Equal(t, want, seen.PublisherProjectID)
+		list, err := b.verbs.Apps(as, "", page.Args{First: 5})
+		require.NoError(t, err)
+		require.Equal(t, want, list.Rows[0].PublisherProjectID)
+	}
 
 	missing := ids.New(ids.Project)
 	for _, id := range []*ids.ID{&gone.ID, &missing} {

@@ -59,7 +59,17 @@ func (s *Service) oneApp(ctx context.Context, condition string, value any) (*db.
 	if err != nil || !actor.AllowsAnywhere(key) {
 		return nil, fault.NoSuch()
 	}
+	conceal(actor, app)
 	return app, nil
+}
+
+// conceal takes away whose an app is, which is another tenant's own affair: everybody may look at the catalog. Who may read the
+// app's manifests of every stage keeps it.
+func conceal(actor *authz.Actor, app *db.App) {
+	if app.PublisherTenantID != nil && app.PublisherProjectID != nil &&
+		!actor.Allows(authz.ManifestRead, *app.PublisherTenantID, *app.PublisherProjectID) {
+		app.PublisherTenantID, app.PublisherProjectID = nil, nil
+	}
 }
 
 // texts is ids as PostgreSQL takes an array; never nil, which would be NULL.

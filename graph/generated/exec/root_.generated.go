@@ -8160,7 +8160,7 @@ type App implements Node {
   permissionFamily: String!
   "Its picture as a data URL, of the active manifest or else of the newest; empty for none."
   icon: String!
-  "The project that publishes it; null for the platform's own."
+  "The project that publishes it; null for the platform's own, and for callers who may not read its manifests of every stage."
   publisherProjectId: ID
   "The manifest that new launches get; null while there is none."
   activeManifest: Manifest

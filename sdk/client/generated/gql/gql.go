@@ -507,7 +507,7 @@ type App struct {
 	Summary string `json:"summary"`
 	// The family of permission keys its verbs ask for: `apps` or `scheduler`.
 	PermissionFamily string `json:"permissionFamily"`
-	// The project that publishes it; null for the platform's own.
+	// The project that publishes it; null for the platform's own, and for callers who may not read its manifests of every stage.
 	PublisherProjectId *string `json:"publisherProjectId"`
 	// The manifest that new launches get; null while there is none.
 	ActiveManifest *Manifest `json:"activeManifest"`
