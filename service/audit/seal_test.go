@@ -37,7 +37,17 @@ func newSealed(t *testing.T, n int) *sealed {
 	kit := platformtest.New(t)
 	s := &sealed{Kit: kit, t: t, sealer: &audit.Sealer{DB: kit.DB, Keys: kit.Ring}}
 	s.write(n)
+	s.free()
 	return s
+}
+
+// free waits until nothing holds back what was written: transactions of the server's other databases do so as well, for as long
+// as they run.
+func (s *sealed) free() {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		return s.Count("audit_entry", "xid >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint") == 0
+	}, patience, tick)
 }
 
 func (s *sealed) write(n int) {
@@ -197,6 +207,7 @@ func TestABatchIsBoundedAndABacklogIsSealedInSeveral(t *testing.T) {
 	s := newSealed(t, 0)
 	s.SQL(`INSERT INTO audit_entry (id, actor_kind, permission_key, action, allowed, correlation_id, created_at)
 		SELECT 'aud_' || lpad(n::text, 26, '0'), 'USER', 'k', 'a', true, 'c', now() FROM generate_series(1, 2300) n`)
+	s.free()
 	for _, want := range []int{1_000, 1_000, 300} {
 		out, err := s.sealer.Seal(t.Context())
 		require.NoError(t, err)
