@@ -89,11 +89,13 @@ func dispatchConcurrent(c *check) {
 	const callers = 8
 	l := letter{method: http.MethodPut, target: adapter.OperationPath(d.OperationID), body: c.encode(d)}
 	answers, failures := make([]reply, callers), make([]error, callers)
+	rule := c.hold(i, d, 0) // what comes after the end is a repeat, which is another clause
 	var calls sync.WaitGroup
 	for n := range callers {
 		calls.Go(func() { answers[n], failures[n] = c.try(l) })
 	}
 	calls.Wait()
+	rule.Lift()
 	for n := range callers {
 		c.unless(failures[n] == nil, "one of %d dispatches at the same time was not answered: %v", callers, failures[n])
 		c.taken(d, answers[n])
