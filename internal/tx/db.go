@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -123,7 +122,7 @@ func openPool(ctx context.Context, dsn, role string, connections int, tracer pgx
 	if err != nil {
 		return nil, fmt.Errorf("connect as %s: %w", role, err)
 	}
-	return &pool{Pool: connected, std: stdlib.OpenDBFromPool(connected)}, nil
+	return &pool{Pool: connected, std: openStd(connected)}, nil
 }
 
 // Ping says whether the database answers.

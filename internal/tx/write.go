@@ -12,7 +12,6 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -137,7 +136,7 @@ func (d *DB) inTx(ctx context.Context, from *pool, begin string, fn func(context
 	}
 	defer func() { _ = reserved.Close() }()
 	err = reserved.Raw(func(driver any) error {
-		conn := driver.(*stdlib.Conn).Conn()
+		conn := driver.(held).Conn.Conn()
 		if _, err := conn.Exec(ctx, begin); err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
@@ -184,7 +183,7 @@ func refusedText(err error) error {
 func (d *DB) newTx(ctx context.Context, reserved *sql.Conn) *Tx {
 	t := &Tx{Request: authz.Request(ctx), Now: d.Now(), database: d}
 	_ = reserved.Raw(func(driver any) error {
-		t.conn = driver.(*stdlib.Conn).Conn()
+		t.conn = driver.(held).Conn.Conn()
 		return nil
 	})
 	t.Client = db.NewClient(db.Driver(joined{entsql.NewDriver(dialect.Postgres, entsql.Conn{ExecQuerier: reserved})}))

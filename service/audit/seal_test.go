@@ -41,8 +41,7 @@ func newSealed(t *testing.T, n int) *sealed {
 	return s
 }
 
-// free waits until nothing holds back what was written: transactions of the server's other databases do so as well, for as long
-// as they run.
+// free waits until nothing holds back what was written: transactions of the server's other databases do so as well, while they run.
 func (s *sealed) free() {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {

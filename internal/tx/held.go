@@ -1,0 +1,68 @@
+package tx
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// openStd gives Ent the pool's connections.
+func openStd(pool *pgxpool.Pool) *sql.DB {
+	std := sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
+	std.SetMaxIdleConns(0) // the pool keeps them
+	return std
+}
+
+type connector struct{ driver.Connector }
+
+// Connect implements driver.Connector.
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return held{conn.(*stdlib.Conn)}, nil
+}
+
+// held is a connection that stays with whoever reserved it until they give it back. To driver.ErrBadConn, which pgx answers also when
+// a context had ended before the statement was sent, database/sql gives the connection back at once: the pool would close it in a
+// goroutine of its own while the transaction, which uses it directly as well, still rolls back on it.
+type held struct{ *stdlib.Conn }
+
+// ExecContext implements driver.ExecerContext.
+func (h held) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	out, err := h.Conn.ExecContext(ctx, query, args)
+	return out, kept(ctx, err)
+}
+
+// QueryContext implements driver.QueryerContext.
+func (h held) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	out, err := h.Conn.QueryContext(ctx, query, args)
+	return out, kept(ctx, err)
+}
+
+// PrepareContext implements driver.ConnPrepareContext.
+func (h held) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	out, err := h.Conn.PrepareContext(ctx, query)
+	return out, kept(ctx, err)
+}
+
+// errLost is what became of a connection that takes no statement any more; Away knows it.
+var errLost = fmt.Errorf("the connection to the database was lost: %w", net.ErrClosed)
+
+// kept is the error that leaves the connection where it is.
+func kept(ctx context.Context, err error) error {
+	if !errors.Is(err, driver.ErrBadConn) {
+		return err
+	}
+	if ended := ctx.Err(); ended != nil {
+		return ended
+	}
+	return errLost
+}
