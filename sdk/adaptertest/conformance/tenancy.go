@@ -16,7 +16,7 @@ func tenancyClauses() []Clause {
 	}
 	return []Clause{
 		one("audience", "a request token for another adapter opens no instance: neither observation, usage nor action, and nothing is done",
-			"verify aud on every route, not on dispatches alone", tenancyAudience, "signature.audience"),
+			"verify aud on every route, not on dispatches alone", tenancyAudience),
 		one("instance", "a request token made for one tenant's instance does not open another tenant's",
 			"compare htu as a whole: the instance's id is part of it", tenancyInstance),
 		one("operation", "a request token made for one tenant's operation neither shows nor cancels another tenant's",
