@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/bench/dataset"
 	"github.com/gpuaas/app-platform/internal/bench/platform"
@@ -293,7 +293,7 @@ func digestOf(size int64) (string, error) {
 	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{&blob{size: size}}, make([]byte, 1<<20)); err != nil {
 		return "", err
 	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+	return digest.Sum(sum), nil
 }
 
 func blobPath(size int64) string { return fmt.Sprintf("/blobs/%d", size) }

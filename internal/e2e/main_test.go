@@ -14,7 +14,6 @@ import (
 	"github.com/gpuaas/app-platform/internal/stack"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
-	"github.com/gpuaas/app-platform/sdk/loopback"
 )
 
 // shared is the installation that all tests of the package use; each test launches instances of
@@ -49,7 +48,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	shared, err = stack.Up(ctx, stack.Config{
-		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: freeAddress(), Nodes: 5, Throwaway: true, Apps: stack.Apps(),
+		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: "127.0.0.1:0", Nodes: 5, Throwaway: true, Apps: stack.Apps(),
 		Registries: []string{outside.host}, Out: os.Stderr,
 	})
 	if err != nil {
@@ -73,14 +72,6 @@ func printLogs(dir string) {
 		content, _ := os.ReadFile(file)
 		fmt.Fprintf(os.Stderr, "---- %s\n%s\n", filepath.Base(file), content[max(0, len(content)-6_000):])
 	}
-}
-
-func freeAddress() string {
-	address, err := loopback.AddressOn("127.0.0.1")
-	if err != nil {
-		return "127.0.0.1:18080"
-	}
-	return address
 }
 
 // bounded is a context for one test.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+	"github.com/gpuaas/app-platform/sdk/loopback"
 )
 
 // appctl runs the command line as the service account and answers what it printed.
@@ -42,6 +43,8 @@ func appctlAs(t *testing.T, ctx context.Context, token string, args ...string) (
 func TestTheCommandLinesExitCodeSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	ctx, key := bounded(t), shared.Demo.ServiceAccountKey
+	nobody, err := loopback.Address()
+	require.NoError(t, err)
 	for name, test := range map[string]struct {
 		token, says string
 		args        []string
@@ -55,7 +58,7 @@ func TestTheCommandLinesExitCodeSaysWhatIsWrong(t *testing.T) {
 		"unknown flag":               {key, "USAGE", []string{"instances", "list", "--no-such-flag"}, 2},
 		"garbage token":              {"gpu_sa_garbage", "UNAUTHENTICATED", []string{"instances", "list"}, 4},
 		"right that is not one's":    {key, "FORBIDDEN", []string{"nodes"}, 4},
-		"server that is not there":   {key, "UNAVAILABLE", []string{"instances", "list", "--server", "http://" + freeAddress()}, 7},
+		"server that is not there":   {key, "UNAVAILABLE", []string{"instances", "list", "--server", "http://" + nobody}, 7},
 		"allocation that is no id":   {key, "", []string{"launch", "hello-cluster", "--name", "nothing", "--allocation", "no-such-allocation"}, 3},
 		"name that breaks the rules": {key, "INVALID_ARGUMENT", []string{"launch", "hello-cluster", "--name", "No Name!", "--allocation", "alc_01m7w00000000000000000000a"}, 6},
 	} {

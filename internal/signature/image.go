@@ -3,15 +3,14 @@ package signature
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/sdk/signing"
 )
 
@@ -129,7 +128,7 @@ func (l *look) referrer(ctx context.Context, registry Registry, one Descriptor) 
 		return err
 	}
 	var manifest layered
-	if !is(data, one.Digest) || len(data) > MaxBytes || json.Unmarshal(data, &manifest) != nil {
+	if digest.Of(data) != one.Digest || len(data) > MaxBytes || json.Unmarshal(data, &manifest) != nil {
 		if isBundle(one.ArtifactType) {
 			l.against("referrer %s is malformed", one.Digest)
 		}
@@ -167,17 +166,11 @@ func (l *look) blob(ctx context.Context, registry Registry, layer Descriptor) ([
 	if err != nil {
 		return nil, err
 	}
-	if !is(data, layer.Digest) {
+	if digest.Of(data) != layer.Digest {
 		l.against("a signature's layer has other bytes than its digest %s says", layer.Digest)
 		return nil, nil
 	}
 	return data, nil
-}
-
-// is says whether bytes have a digest.
-func is(data []byte, digest string) bool {
-	sum := sha256.Sum256(data)
-	return "sha256:"+hex.EncodeToString(sum[:]) == digest
 }
 
 // classic looks at the signatures of the older form.

@@ -3,14 +3,13 @@ package stack
 import (
 	"context"
 	"crypto"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 	"github.com/gpuaas/app-platform/sdk/publish"
@@ -151,9 +150,8 @@ func (s *Stack) bring(ctx context.Context, app App, manifestID string, document 
 		if len(report) == 0 {
 			return fmt.Errorf("%s holds no %s report of its build", app.Controller, kind.name)
 		}
-		sum := sha256.Sum256(report)
 		_, err = gql.SubmitEvidence(ctx, s.Operator, gql.SubmitEvidenceInput{
-			ManifestId: manifestID, Kind: kind.as, Report: string(report), Digest: "sha256:" + hex.EncodeToString(sum[:]),
+			ManifestId: manifestID, Kind: kind.as, Report: string(report), Digest: digest.Of(report),
 		})
 		if err != nil {
 			return fmt.Errorf("bring the %s report: %w", kind.name, err)

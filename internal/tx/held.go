@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 )
@@ -17,6 +18,21 @@ func openStd(pool *pgxpool.Pool) *sql.DB {
 	std := sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
 	std.SetMaxIdleConns(0) // the pool keeps them
 	return std
+}
+
+// reserve takes one of the pool's connections, as Ent takes it and as pgx does, until the first is closed.
+func (p *pool) reserve(ctx context.Context) (reserved *sql.Conn, conn *pgx.Conn, err error) {
+	if reserved, err = p.std.Conn(ctx); err != nil {
+		return nil, nil, fmt.Errorf("reserve a connection: %w", err)
+	}
+	err = reserved.Raw(func(driver any) error {
+		conn = driver.(held).Conn.Conn()
+		return nil
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, reserved.Close())
+	}
+	return reserved, conn, nil
 }
 
 type connector struct{ driver.Connector }

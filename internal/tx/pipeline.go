@@ -3,7 +3,6 @@ package tx
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,12 +15,12 @@ import (
 // a deadlock reads and fn are run again from the start.
 func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pgx.Batch), fn func(ctx context.Context, t *Tx, writes *pgx.Batch) error) error {
 	return d.retry(func() error {
-		reserved, err := d.worker.std.Conn(ctx)
+		reserved, conn, err := d.worker.reserve(ctx)
 		if err != nil {
-			return fmt.Errorf("reserve a connection: %w", err)
+			return err
 		}
 		defer func() { _ = reserved.Close() }()
-		t := d.newTx(ctx, reserved)
+		t := d.newTx(ctx, reserved, conn)
 		t.Actor = actor
 		if err := t.pipeline(ctx, reads, fn); err != nil {
 			return errors.Join(err, t.abort(ctx))

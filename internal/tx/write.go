@@ -130,22 +130,15 @@ func (d *DB) beyondNode(from *pool, err error) error {
 // inTx reserves a connection, begins, runs fn and commits or rolls back; hints go out after the
 // commit.
 func (d *DB) inTx(ctx context.Context, from *pool, begin string, fn func(context.Context, *Tx) error) error {
-	reserved, err := from.std.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("reserve a connection: %w", err)
-	}
-	defer func() { _ = reserved.Close() }()
-	err = reserved.Raw(func(driver any) error {
-		conn := driver.(held).Conn.Conn()
-		if _, err := conn.Exec(ctx, begin); err != nil {
-			return fmt.Errorf("begin: %w", err)
-		}
-		return nil
-	})
+	reserved, conn, err := from.reserve(ctx)
 	if err != nil {
 		return err
 	}
-	t := d.newTx(ctx, reserved)
+	defer func() { _ = reserved.Close() }()
+	if _, err := conn.Exec(ctx, begin); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	t := d.newTx(ctx, reserved, conn)
 	if err := fn(ctx, t); err != nil {
 		return errors.Join(refusedText(err), t.abort(ctx))
 	}
@@ -180,14 +173,11 @@ func refusedText(err error) error {
 	return err
 }
 
-func (d *DB) newTx(ctx context.Context, reserved *sql.Conn) *Tx {
-	t := &Tx{Request: authz.Request(ctx), Now: d.Now(), database: d}
-	_ = reserved.Raw(func(driver any) error {
-		t.conn = driver.(held).Conn.Conn()
-		return nil
-	})
-	t.Client = db.NewClient(db.Driver(joined{entsql.NewDriver(dialect.Postgres, entsql.Conn{ExecQuerier: reserved})}))
-	return t
+func (d *DB) newTx(ctx context.Context, reserved *sql.Conn, conn *pgx.Conn) *Tx {
+	return &Tx{
+		Request: authz.Request(ctx), Now: d.Now(), database: d, conn: conn,
+		Client: db.NewClient(db.Driver(joined{entsql.NewDriver(dialect.Postgres, entsql.Conn{ExecQuerier: reserved})})),
+	}
 }
 
 // joined is Ent's driver inside a transaction: what Ent would wrap in one of its own, such as an

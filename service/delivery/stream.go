@@ -3,8 +3,6 @@ package delivery
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"log/slog"
@@ -12,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/fetch"
@@ -51,8 +50,7 @@ func (s *Service) body(ctx context.Context, session *fetch.Session, p *part, off
 		leave()
 		return nil, nil, s.sourceFailed(ctx, err)
 	}
-	sum := sha256.Sum256(data)
-	if "sha256:"+hex.EncodeToString(sum[:]) != p.digest || int64(len(data)) != p.size {
+	if digest.Of(data) != p.digest || int64(len(data)) != p.size {
 		leave()
 		return nil, nil, fault.New(fault.DigestMismatch, "the source has another manifest under this digest")
 	}

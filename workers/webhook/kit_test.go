@@ -164,8 +164,6 @@ type receiver struct {
 	mu     sync.Mutex
 	all    []got
 	answer func(n int, one got, w http.ResponseWriter)
-	open   int // requests that wait for an answer
-	most   int // most of them at once
 }
 
 func (l *lab) receiver() *receiver {
@@ -186,16 +184,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	r.all = append(r.all, one)
 	n, answer := len(r.all), r.answer
-	r.open++
-	r.most = max(r.most, r.open)
 	r.mu.Unlock()
-	leave := sync.OnceFunc(func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.open--
-	})
-	defer leave()
-	defer context.AfterFunc(request.Context(), leave)() // the sender has given it up
 	if answer == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return

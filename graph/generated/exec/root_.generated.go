@@ -8944,7 +8944,7 @@ extend type Subscription {
   "An instance's timeline: replays what came after the cursor, then goes live; no gap, no duplicate. Key: <family>.instance.read on its project."
   instanceTimeline("The instance." instanceId: ID!, "Begin after this cursor; left out for the beginning." after: String): Event!
   "Everything that happens in a project, in commit order: replays what came after the cursor, then goes live. Key: <family>.instance.read on the project; events of families the caller may not read are left out."
-  projectActivity("The project." projectId: ID!, "Begin after this cursor; left out for now." after: String): Event!
+  projectActivity("The project." projectId: ID!, "Begin after this cursor; at the end of the feed if left out." after: String): Event!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/identity.graphql", Input: `"A customer: owns projects, people and everything in them."
@@ -11743,7 +11743,7 @@ input AddSignerKeyInput {
   name: String!
   "PEM of a PKIX public key: ECDSA P-256 or Ed25519."
   publicKey: String!
-  "From when signatures by it count; left out for now."
+  "From when signatures by it count; from its addition on if left out."
   validFrom: DateTime
   "Until when they count; left out for no end."
   validUntil: DateTime

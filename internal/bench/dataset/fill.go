@@ -2,13 +2,12 @@ package dataset
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/manifest"
 )
@@ -56,8 +55,7 @@ func (s Size) people() ([]table, error) {
 	if _, err := manifest.Parse(document); err != nil {
 		return nil, fmt.Errorf("the generated manifest: %w", err)
 	}
-	sum := sha256.Sum256(document)
-	digest := "sha256:" + hex.EncodeToString(sum[:])
+	pinned := digest.Of(document)
 	return []table{
 		{"tenant", []string{"id", "slug", "display_name", "created_at"}, s.Tenants, func(n int) []any {
 			return []any{ID(ids.Tenant, n), name("tenant", n), name("Tenant", n), at(0)}
@@ -79,7 +77,7 @@ func (s Size) people() ([]table, error) {
 		}},
 		{"manifest", []string{"id", "app_id", "app_slug", "version", "display_name", "stage", "digest", "document", "adapter_name", "created_at"}, 1,
 			func(int) []any {
-				return []any{ID(ids.Manifest, 0), ID(ids.App, 0), App, Version, "Bench", "ACTIVE", digest, document, AdapterName, at(0)}
+				return []any{ID(ids.Manifest, 0), ID(ids.App, 0), App, Version, "Bench", "ACTIVE", pinned, document, AdapterName, at(0)}
 			}},
 		{"artifact", []string{"id", "name", "media_type", "ref", "digest", "size_bytes", "stage", "created_at"}, 1, func(int) []any {
 			return []any{ID(ids.Artifact, 0), "bench", mediaType, artifactRef, artifactDigest, 1_024, "ACTIVE", at(0)}

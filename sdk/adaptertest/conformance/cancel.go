@@ -142,10 +142,14 @@ func cancelStale(c *check) {
 	c.succeed(d.OperationID)
 }
 
-// cancelRace lets a create go on at the very moment in which it is canceled, at several points
-// between its beginning and its end.
-// races are where a cancel meets a create: at which quarter of its node tasks it is held, and by how much the cancel is ahead
-// of its going on. The last task is tried with several leads: the closer the end, the more there is to get wrong.
+// race is where a cancel meets a create.
+type race struct {
+	quarter int           // of the create's node tasks, at which it is held
+	lead    time.Duration // by how much the cancel is ahead of its going on
+}
+
+// races go from a create's beginning to its end. Its last task is tried with several leads: the closer the end, the more there is
+// to get wrong.
 func (c *check) races() []race {
 	return []race{
 		{quarter: 0}, {quarter: 1}, {quarter: 2}, {quarter: 3}, {quarter: 3, lead: c.bounds.Settle / 40},
@@ -153,11 +157,8 @@ func (c *check) races() []race {
 	}
 }
 
-type race struct {
-	quarter int
-	lead    time.Duration
-}
-
+// cancelRace lets a create go on at about the moment in which it is canceled, at several points
+// between its beginning and its end.
 func cancelRace(c *check) {
 	for _, at := range c.races() {
 		i := c.instance()

@@ -967,7 +967,7 @@ export type AddSignerKeyInput = {
   readonly name: string;
   /** PEM of a PKIX public key: ECDSA P-256 or Ed25519. */
   readonly publicKey: string;
-  /** From when signatures by it count; left out for now. */
+  /** From when signatures by it count; from its addition on if left out. */
   readonly validFrom?: string | null | undefined;
   /** Until when they count; left out for no end. */
   readonly validUntil?: string | null | undefined;

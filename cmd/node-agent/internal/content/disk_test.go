@@ -80,13 +80,10 @@ func TestAFilesystemThatRefusesDirectWritesGetsOthers(t *testing.T) {
 
 func TestTheFirstWriteThatFailsEndsTheWriting(t *testing.T) {
 	t.Parallel()
-	plain, err := os.Open("/dev/full")
+	plain, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("there is no disk that is always full: " + err.Error())
 	}
-	_ = plain.Close()
-	plain, err = os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	require.NoError(t, err)
 	d := &disk{plain: plain}
 	defer d.close()
 	w := d.writer(0, 100*Buffer, sha256.New())

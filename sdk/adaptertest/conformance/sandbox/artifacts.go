@@ -184,7 +184,7 @@ func (a *Artifacts) layout(found *document, top descriptor) ([]File, error) {
 	if found.Config != nil {
 		parts = append(parts, *found.Config)
 	}
-	index, err := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []descriptor{top}})
+	index, err := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": indexType, "manifests": []descriptor{top}})
 	if err != nil {
 		return nil, fmt.Errorf("write an index: %w", err)
 	}

@@ -266,7 +266,7 @@ type AddSignerKeyInput struct {
 	Name string `json:"name"`
 	// PEM of a PKIX public key: ECDSA P-256 or Ed25519.
 	PublicKey string `json:"publicKey"`
-	// From when signatures by it count; left out for now.
+	// From when signatures by it count; from its addition on if left out.
 	ValidFrom *time.Time `json:"validFrom,omitempty"`
 	// Until when they count; left out for no end.
 	ValidUntil *time.Time `json:"validUntil,omitempty"`
