@@ -5,7 +5,7 @@ export GOTOOLCHAIN := local
 export GOFLAGS := -trimpath
 
 PROGRAMS := app-platform appctl node-agent hello-cluster-controller slurm-reference-controller oci-launch-controller \
-	oci-launch-controller/testimages/web-notebook oci-launch-controller/testimages/model-server lab
+	oci-launch-controller/testimages/web-notebook oci-launch-controller/testimages/model-server
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.10
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.1.4
@@ -35,7 +35,7 @@ web/dist/index.html: web/node_modules/.package-lock.json $(shell find web/src we
 .PHONY: build
 build: tools web/dist/index.html ## Build the console and every program into bin/
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -buildvcs=false -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
+	CGO_ENABLED=0 go build -buildvcs=false -o bin/ $(addprefix ./cmd/,$(PROGRAMS)) ./rig/cmd/lab
 
 .PHONY: run
 run: build ## Bring a whole local installation up; Ctrl-C takes it down again
@@ -45,14 +45,14 @@ run: build ## Bring a whole local installation up; Ctrl-C takes it down again
 test: build ## Run every test; installs what the tests need
 	bin/lab -prepare
 	cd web && npm test
-	go test -timeout 20m -p 2 $$(go list ./... | grep -v -E '/internal/(e2e|chaos)$$|/workers')
+	go test -timeout 20m -p 2 $$(go list ./... | grep -v -E '/rig/(e2e|chaos)$$|/workers')
 	go test -timeout 20m -p 1 -parallel 8 ./workers/... # they wait more than they work
-	go test -timeout 20m -p 1 ./internal/e2e ./internal/chaos # whole installations: one at a time, on a machine of their own
+	go test -timeout 20m -p 1 ./rig/e2e ./rig/chaos # whole installations: one at a time, on a machine of their own
 
 .PHONY: chaos
 chaos: build ## Kill parts of an installation for long and judge what is left: make chaos SEED=7 repeats a run
 	bin/lab -prepare
-	go test ./internal/chaos -v -count=1 -timeout 30m -args -chaos.long $(if $(SEED),-chaos.seed=$(SEED))
+	go test ./rig/chaos -v -count=1 -timeout 30m -args -chaos.long $(if $(SEED),-chaos.seed=$(SEED))
 
 .PHONY: test-race
 test-race: ## Run the concurrent packages under the race detector
@@ -70,7 +70,7 @@ generate: web/node_modules/.package-lock.json ## Write everything that is genera
 	go run ./ent/entc.go
 	go tool gqlgen generate
 	go tool genqlient sdk/client/genqlient.yaml
-	go generate ./graph/transport/internal/testschema
+	go generate ./transport/internal/testschema
 	cd web && npm run generate
 
 .PHONY: verify
@@ -99,7 +99,7 @@ migrate-new: ## Write the next migration from ent/schema: make migrate-new NAME=
 
 .PHONY: bench
 bench: build ## Measure, each figure beside its reference in the same run
-	go run ./internal/bench
+	go run ./rig/bench
 
 .PHONY: ci
 ci: ## What CI runs

@@ -10,8 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/instance"
-	"github.com/gpuaas/app-platform/service/operation"
-	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 func (r *allocationResolver) Node(ctx context.Context, obj *db.Allocation) (*db.ComputeNode, error) {

@@ -20,15 +20,15 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/graph"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
-	"github.com/gpuaas/app-platform/graph/transport"
-	"github.com/gpuaas/app-platform/graph/transport/httpapi"
-	"github.com/gpuaas/app-platform/internal/platformtest"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/transport"
+	"github.com/gpuaas/app-platform/transport/httpapi"
 )
 
 // bench is the public API over a database of its own.

@@ -3,7 +3,7 @@ package graph
 import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
-	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/kit/page"
 )
 
 // The pages that fields give when nothing is said, and at most; the SDL says the same.

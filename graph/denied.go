@@ -15,7 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // maxDenied bounds the refusals of one answer that are recorded: a document may ask for many fields.

@@ -9,11 +9,11 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/live"
-	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/breakglass"
-	"github.com/gpuaas/app-platform/service/event"
-	"github.com/gpuaas/app-platform/service/operation"
-	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 func (r *auditEntryResolver) Actor(ctx context.Context, obj *db.AuditEntry) (*authz.Ref, error) {

@@ -20,16 +20,16 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
-	"github.com/gpuaas/app-platform/graph/transport"
-	"github.com/gpuaas/app-platform/graph/transport/httpapi"
-	"github.com/gpuaas/app-platform/graph/transport/wsapi"
-	"github.com/gpuaas/app-platform/internal/platformtest"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/task"
+	"github.com/gpuaas/app-platform/transport"
+	"github.com/gpuaas/app-platform/transport/httpapi"
+	"github.com/gpuaas/app-platform/transport/wsapi"
 )
 
 // newNodeBench is the public API of nodes, allocations and tasks, with its sockets.

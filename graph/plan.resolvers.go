@@ -8,8 +8,8 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/member"
-	"github.com/gpuaas/app-platform/service/operation"
 )
 
 func (r *planResolver) Instance(ctx context.Context, obj *change.Plan) (*instance.View, error) {

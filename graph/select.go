@@ -5,9 +5,9 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
-	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/instance"
-	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // wanted reads from the selection which neighbours an instance's detail is asked for, so that they

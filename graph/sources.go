@@ -13,10 +13,10 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/event"
 	"github.com/gpuaas/app-platform/service/instance"
-	"github.com/gpuaas/app-platform/service/page"
-	"github.com/gpuaas/app-platform/service/rows"
+	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // Sources are the subscriptions that many watch at once.

@@ -74,7 +74,7 @@ $$;
 -- +goose StatementEnd
 
 -- Tells the timeline of a shared instance what one end of its share did; answers the event's number. The order in
--- the project's feed is as for every event: see service/event.
+-- the project's feed is as for every event: see service/ledger/event.
 -- +goose StatementBegin
 CREATE FUNCTION platform.tell_shared(share text, event_id text, kind text, words text, details jsonb, correlation text, at timestamptz)
   RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -11,7 +11,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/parser"
 
-	"github.com/gpuaas/app-platform/graph/transport/guard"
+	"github.com/gpuaas/app-platform/transport/guard"
 )
 
 // read joins the files of the patterns.

@@ -9,7 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/sdk/adapter"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // stop asks a launch to stop, as its verb does.

@@ -14,7 +14,7 @@ import (
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	dborphan "github.com/gpuaas/app-platform/ent/generated/db/orphan"
 	"github.com/gpuaas/app-platform/sdk/adapter"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // cluster is a running instance with an adapter that a test scripts. Its first member lives in the

@@ -16,8 +16,8 @@ import (
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/ent/generated/db/nodetask"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/event"
-	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 const dirty = `{"residue":{"sandbox":true,"processes":[{"pid":42,"command":"left-behind"}],"mounts":["/x"],"files":1,"bytes":3,"names":["/x/y"]}}`

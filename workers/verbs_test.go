@@ -18,8 +18,8 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/member"
-	"github.com/gpuaas/app-platform/service/operation"
 	"github.com/gpuaas/app-platform/service/retry"
 )
 

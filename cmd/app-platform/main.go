@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gpuaas/app-platform/cmd/app-platform/internal/server"
 	_ "github.com/gpuaas/app-platform/internal/custody/keepers" // Vault and the clouds' key services
+	"github.com/gpuaas/app-platform/server"
 )
 
 func main() {

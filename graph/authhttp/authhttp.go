@@ -22,9 +22,9 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
-	"github.com/gpuaas/app-platform/graph/transport"
 	"github.com/gpuaas/app-platform/internal/edge"
 	"github.com/gpuaas/app-platform/service/identity"
+	"github.com/gpuaas/app-platform/transport"
 )
 
 // maxBody bounds a request body, in bytes.

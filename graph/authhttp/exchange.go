@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/fault"
-	"github.com/gpuaas/app-platform/graph/transport"
 	"github.com/gpuaas/app-platform/internal/edge"
+	"github.com/gpuaas/app-platform/transport"
 )
 
 const (

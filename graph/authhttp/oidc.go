@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/fault"
-	"github.com/gpuaas/app-platform/graph/transport"
 	"github.com/gpuaas/app-platform/internal/edge"
 	"github.com/gpuaas/app-platform/service/identity"
+	"github.com/gpuaas/app-platform/transport"
 )
 
 const (

@@ -22,7 +22,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 
 	"github.com/gpuaas/app-platform/graph/authhttp"
-	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/identity"
 )
 

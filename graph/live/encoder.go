@@ -6,8 +6,8 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
-	"github.com/gpuaas/app-platform/graph/transport"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/transport"
 )
 
 // encoder runs one subscription operation on the executor and turns events into whole GraphQL

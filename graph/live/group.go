@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gpuaas/app-platform/graph/transport"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/transport"
 )
 
 const (

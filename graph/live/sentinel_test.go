@@ -11,7 +11,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
-	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 )
 
 // within is how soon a right that is gone must end what rests on it, with room for a busy machine.

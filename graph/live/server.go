@@ -15,8 +15,8 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
-	"github.com/gpuaas/app-platform/graph/transport"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/transport"
 )
 
 // maxGroups bounds the groups of a process; a subscription that would need one more is refused.

@@ -15,10 +15,10 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/graph/live"
-	"github.com/gpuaas/app-platform/graph/transport"
-	"github.com/gpuaas/app-platform/graph/transport/httpapi"
-	"github.com/gpuaas/app-platform/graph/transport/wsapi"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/transport"
+	"github.com/gpuaas/app-platform/transport/httpapi"
+	"github.com/gpuaas/app-platform/transport/wsapi"
 )
 
 // process is one life of the platform: its own server of subscriptions and its own sockets.

@@ -16,6 +16,25 @@ const (
 	testLimit           = 100
 )
 
+// packageLimit bounds a package, in lines that are neither generated nor tests.
+const packageLimit = 2000
+
+// LargePackages finds packages that one cannot keep in the head.
+func LargePackages(tree *Tree) (found []Finding) {
+	lines := map[string]int{}
+	for _, file := range tree.Written() {
+		if file.Test {
+			continue
+		}
+		before := lines[file.Dir]
+		lines[file.Dir] += file.Lines
+		if before <= packageLimit && lines[file.Dir] > packageLimit {
+			found = append(found, Finding{file.Path, 1, file.Dir, fmt.Sprintf("with this file %s has more than %d lines: split it", file.Dir, packageLimit)})
+		}
+	}
+	return found
+}
+
 // marker is Go's own mark of generated code.
 var marker = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
@@ -173,7 +192,7 @@ func isTable(body *ast.BlockStmt) bool {
 // Sleeping finds tests and kits that wait for time to pass instead of for what they wait for.
 func Sleeping(tree *Tree) (found []Finding) {
 	for _, file := range tree.Written() {
-		if unit, _ := unitOf(file.Dir); !file.Test && !unit.Kit {
+		if !file.Test && !isKit(file.Dir) {
 			continue
 		}
 		for _, at := range calls(file.AST, "time", []string{"Sleep"}) {

@@ -24,6 +24,17 @@ func house(t *testing.T) *archtest.Tree {
 	return tree
 }
 
+func TestTheReadmeShowsTheHouse(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(readme), "<!-- house -->\n```\n")
+	require.True(t, found, "README.md has no block marked <!-- house -->")
+	shown, _, _ := strings.Cut(rest, "```")
+	require.Equal(t, archtest.Picture(), shown, "README.md shows another house than internal/archtest/floors.go")
+	require.Equal(t, byte('9'), shown[0], "at most nine floors")
+}
+
 func TestTheHouseKeepsItsRules(t *testing.T) {
 	t.Parallel()
 	tree := house(t)

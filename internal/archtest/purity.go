@@ -69,7 +69,7 @@ var (
 
 // translators are the packages that turn GraphQL into verbs and back.
 func translator(file *File) bool {
-	return within(file.Dir, "graph") && !within(file.Dir, "graph/transport") && !file.Generated && !file.Test && file.AST != nil
+	return within(file.Dir, "graph") && !file.Generated && !file.Test && file.AST != nil
 }
 
 // Reaching finds a graph package that reads or writes by itself instead of through a verb.
@@ -114,7 +114,7 @@ var appWords = regexp.MustCompile(`(?i)slurm|munge|\bsinfo\b|\bsrun\b|\bsqueue\b
 
 // neutral is where no app's name may stand.
 var neutral = []string{
-	"domain", "ent/schema", "authz", "service", "graph", "workers", "migrations", "internal/tx", "internal/adapterclient",
+	"domain", "ent/schema", "authz", "service", "graph", "workers", "server", "transport", "migrations", "internal/tx", "internal/adapterclient",
 	"cmd/app-platform", "cmd/node-agent", "cmd/appctl", "sdk", "web/src",
 }
 

@@ -56,6 +56,7 @@ func Rules() []Rule {
 	return []Rule{
 		{"every package has a floor", Homeless, nil},
 		{"imports point down", Climbing, climbing},
+		{"reviewed edges are needed and have no circle", UnusedEdges, nil},
 		{"the sdk imports nothing of the platform", SDKAlone, nil},
 		{"break-glass is used by its own verbs alone", Glass, nil},
 		{"adapters, agent and command line see the sdk only", Outsiders, nil},
@@ -66,6 +67,7 @@ func Rules() []Rule {
 		{"generated code lies in folders named generated", Misfiled, nil},
 		{"packages and exported names are documented", Undocumented, undocumentedNames},
 		{"files stay short", LongFiles, longFiles},
+		{"packages stay small", LargePackages, largePackages},
 		{"functions stay short", LongFunctions, longFunctions},
 		{"tests wait for states", Sleeping, sleeping},
 		{"nothing happens unasked", Hidden, hidden},

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/gpuaas/app-platform/graph/transport"
+	"github.com/gpuaas/app-platform/transport"
 )
 
 // apiPolicy is for answers that no page is made of: they load nothing and stand in no frame.

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gpuaas/app-platform/graph/transport"
+	"github.com/gpuaas/app-platform/transport"
 )
 
 // clock is a time that a test moves.

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/gpuaas/app-platform/graph/transport"
+	"github.com/gpuaas/app-platform/transport"
 )
 
 // Header fields that say whom a proxy speaks for.

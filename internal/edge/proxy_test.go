@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gpuaas/app-platform/graph/transport"
+	"github.com/gpuaas/app-platform/transport"
 )
 
 // seen is what the handler beneath the proxies learns of a request.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/gpuaas/app-platform/graph/transport"
+	"github.com/gpuaas/app-platform/transport"
 )
 
 // Refuse answers a request that does not reach the API, in the platform's envelope. The connection

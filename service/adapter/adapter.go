@@ -19,9 +19,9 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbadapter "github.com/gpuaas/app-platform/ent/generated/db/adapter"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/check"
-	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // Describer asks an adapter to describe itself.

@@ -15,9 +15,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/allocation"
-	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/kit/page"
 )
 
 // verbs keeps the service's fields below those of the kit, which have the same names.

@@ -28,7 +28,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/fetch"
-	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/sdk/signing"
 	"github.com/gpuaas/app-platform/service/artifact"
 )

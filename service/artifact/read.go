@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/fetch"
 	"github.com/gpuaas/app-platform/internal/signature"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/origin"
+	"github.com/gpuaas/app-platform/service/kit/origin"
 )
 
 // found is what a source has under an address.

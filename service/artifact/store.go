@@ -14,8 +14,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/signature"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/origin"
+	"github.com/gpuaas/app-platform/service/kit/origin"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // maxWhy bounds the reason of a quarantine, in bytes.

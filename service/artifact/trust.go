@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/fetch"
 	"github.com/gpuaas/app-platform/internal/signature"
-	"github.com/gpuaas/app-platform/service/origin"
+	"github.com/gpuaas/app-platform/service/kit/origin"
 )
 
 // The names of what lies beside a file.

@@ -12,8 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbartifact "github.com/gpuaas/app-platform/ent/generated/db/artifact"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/origin"
+	"github.com/gpuaas/app-platform/service/kit/origin"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // Verify looks at an artifact again: all its bytes, and its signatures by the keys that are trusted now. What it finds

@@ -15,9 +15,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/breakglass"
-	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 const because = "the adapter hangs and its host is gone"

@@ -15,7 +15,7 @@ import (
 	dbapp "github.com/gpuaas/app-platform/ent/generated/db/app"
 	dbmanifest "github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // Halted is what a canary was halted for.

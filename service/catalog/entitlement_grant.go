@@ -14,8 +14,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbapp "github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // Bounds of an entitlement.

@@ -14,7 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbmanifest "github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // publisher is who acts for an app: a project, or the platform when both are nil. An artifact may be a tenant's as a whole.

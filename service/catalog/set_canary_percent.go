@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/kit/check"
 )
 
 // SetCanaryPercent changes how many of the projects a canary takes in, 1 to 100: a project that is in stays in when it

@@ -16,8 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // maxReports bounds the reports of one manifest.

@@ -16,11 +16,11 @@ import (
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/capacity"
-	"github.com/gpuaas/app-platform/service/impact"
-	"github.com/gpuaas/app-platform/service/operation"
-	"github.com/gpuaas/app-platform/service/overlay"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
+	"github.com/gpuaas/app-platform/service/kit/impact"
+	"github.com/gpuaas/app-platform/service/kit/overlay"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // Change is a request with the facts that it rests on, what the rules say to it, and, once it was

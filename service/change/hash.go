@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/sdk/adapter"
-	"github.com/gpuaas/app-platform/service/capacity"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
 )
 
 // basis is everything that a plan rests on; its digest is the plan's hash. Revision and progress are

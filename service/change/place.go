@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbnode "github.com/gpuaas/app-platform/ent/generated/db/computenode"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/capacity"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
 )
 
 // place finds the allocations of the members that come, and gives those members their seats. What is

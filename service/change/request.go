@@ -9,9 +9,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
-	"github.com/gpuaas/app-platform/service/capacity"
-	"github.com/gpuaas/app-platform/service/check"
-	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
+	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // maxLabels bounds the labels of a member.

@@ -10,8 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/impact"
-	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/kit/impact"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // state asks what the states of instance, member, open operations, allocations and versions say.

@@ -7,7 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
-	"github.com/gpuaas/app-platform/service/capacity"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
 )
 
 // verdict is what one source says: refused with a fault, or allowed, perhaps with something to say.

@@ -15,7 +15,7 @@ import (
 	dbmanifest "github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	dboperation "github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // chooseVersion finds what an upgrade or a rollback leads to.

@@ -21,9 +21,9 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/fetch"
-	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/delivery"
-	"github.com/gpuaas/app-platform/service/origin"
+	"github.com/gpuaas/app-platform/service/kit/origin"
 )
 
 const password = "the-source-password"

@@ -15,10 +15,10 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbpart "github.com/gpuaas/app-platform/ent/generated/db/artifactpart"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/overlay"
-	"github.com/gpuaas/app-platform/service/rows"
-	"github.com/gpuaas/app-platform/service/supply"
+	"github.com/gpuaas/app-platform/service/kit/overlay"
+	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/kit/supply"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 const (

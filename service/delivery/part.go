@@ -14,8 +14,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/fetch"
-	"github.com/gpuaas/app-platform/service/origin"
-	"github.com/gpuaas/app-platform/service/supply"
+	"github.com/gpuaas/app-platform/service/kit/origin"
+	"github.com/gpuaas/app-platform/service/kit/supply"
 )
 
 // part is what one request gets: a part of an artifact, and where it comes from.

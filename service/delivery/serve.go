@@ -13,10 +13,10 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
-	"github.com/gpuaas/app-platform/graph/transport"
 	"github.com/gpuaas/app-platform/internal/edge"
 	"github.com/gpuaas/app-platform/internal/fetch"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/transport"
 )
 
 // ServeHTTP answers GET and HEAD of one part below Path: the digest is the rest of the path, the token of the delivery

@@ -11,8 +11,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // DeleteProject deletes a project in which nothing lives; its service accounts, their keys, its roles, webhooks

@@ -10,9 +10,9 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbbinding "github.com/gpuaas/app-platform/ent/generated/db/rolebinding"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/check"
-	"github.com/gpuaas/app-platform/service/rows"
+	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // RevokeRole takes a role away at once. Key: identity.binding.revoke at its scope, and the keys of

@@ -9,8 +9,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/page"
-	"github.com/gpuaas/app-platform/service/rows"
+	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
 // Roles lists every role, and the ceilings of machines, with their keys. Any valid credential may ask.

@@ -17,7 +17,7 @@ import (
 	dbtenant "github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	dbuser "github.com/gpuaas/app-platform/ent/generated/db/user"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // Service holds the verbs on identities.

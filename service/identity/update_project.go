@@ -7,7 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // UpdateProject renames a project. Key: project.update on it.

@@ -12,8 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbaccount "github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // UpdateServiceAccountInput is what changes of a service account; nil parts stay.

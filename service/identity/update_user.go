@@ -10,9 +10,9 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbuser "github.com/gpuaas/app-platform/ent/generated/db/user"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/check"
-	"github.com/gpuaas/app-platform/service/rows"
+	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // UpdateUserInput is what changes of a person; nil parts stay.

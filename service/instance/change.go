@@ -8,7 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/service/change"
-	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 func (s *Service) engine() *change.Engine { return &change.Engine{DB: s.DB, Planner: s.Planner} }

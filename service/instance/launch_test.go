@@ -13,9 +13,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/internal/platformtest"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 func TestALaunchWritesEverythingItPromisesInOneTransaction(t *testing.T) {

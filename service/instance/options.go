@@ -13,8 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/overlay"
-	"github.com/gpuaas/app-platform/service/rows"
+	"github.com/gpuaas/app-platform/service/kit/overlay"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
 // Reason is why an app does not fit an allocation.

@@ -16,8 +16,8 @@ import (
 	dbapp "github.com/gpuaas/app-platform/ent/generated/db/app"
 	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/capacity"
-	"github.com/gpuaas/app-platform/service/overlay"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
+	"github.com/gpuaas/app-platform/service/kit/overlay"
 )
 
 // launchPlan is everything a launch will write, after every rule was asked.

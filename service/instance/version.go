@@ -13,7 +13,7 @@ import (
 	dbmanifest "github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/change"
-	"github.com/gpuaas/app-platform/service/overlay"
+	"github.com/gpuaas/app-platform/service/kit/overlay"
 )
 
 // maxChoices bounds how often a version is chosen anew because a promotion came between the choice and the hold.

@@ -15,9 +15,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/check"
-	"github.com/gpuaas/app-platform/service/rows"
+	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // Secret is a fresh credential: the one time that it can be read.

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/check"
+	"github.com/gpuaas/app-platform/service/kit/check"
 )
 
 // Service holds the verbs on nodes.

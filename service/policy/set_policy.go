@@ -17,9 +17,9 @@ import (
 	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
 	dbtenant "github.com/gpuaas/app-platform/ent/generated/db/tenant"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/check"
-	"github.com/gpuaas/app-platform/service/overlay"
+	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/overlay"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // SetInput is an overlay to be written; a project implies its tenant, and with neither it is the platform's.

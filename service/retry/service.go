@@ -13,10 +13,10 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dboperation "github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
 	"github.com/gpuaas/app-platform/service/change"
-	"github.com/gpuaas/app-platform/service/check"
-	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // Verb asks the verb of a kind once more.

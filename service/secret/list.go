@@ -9,7 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/kit/page"
 )
 
 // list names the cursors of lists.

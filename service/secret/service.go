@@ -19,7 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // PurposeArtifactPull is the purpose that every manifest has: a short-lived token to pull one of its artifacts with.

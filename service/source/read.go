@@ -8,8 +8,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/origin"
-	"github.com/gpuaas/app-platform/service/page"
+	"github.com/gpuaas/app-platform/service/kit/origin"
+	"github.com/gpuaas/app-platform/service/kit/page"
 )
 
 // read runs queries of sources and keys, which row-level security confines to the platform's and those of the tenants that

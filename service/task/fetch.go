@@ -13,9 +13,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/overlay"
-	"github.com/gpuaas/app-platform/service/supply"
+	"github.com/gpuaas/app-platform/service/kit/overlay"
+	"github.com/gpuaas/app-platform/service/kit/supply"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // rules is the policy that a fetch is held against; nil for every other kind of task, and where there is no member to

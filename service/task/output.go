@@ -15,7 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodetask"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // OutputInput is a piece of a task's output.

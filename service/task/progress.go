@@ -15,8 +15,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/event"
-	"github.com/gpuaas/app-platform/service/supply"
+	"github.com/gpuaas/app-platform/service/kit/supply"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 const (

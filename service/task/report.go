@@ -18,8 +18,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/nodetask"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/event"
-	"github.com/gpuaas/app-platform/service/rows"
+	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // ReportInput is what an agent says of a task.

@@ -15,9 +15,9 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/audit"
-	"github.com/gpuaas/app-platform/service/event"
-	"github.com/gpuaas/app-platform/service/rows"
+	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // RunInput is what a task is made from.

@@ -11,9 +11,9 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
-	"github.com/gpuaas/app-platform/service/event"
-	"github.com/gpuaas/app-platform/service/operation"
-	"github.com/gpuaas/app-platform/service/rows"
+	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // together is how many statuses are stored in one transaction at most: one commit serves all of them,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/service/canary"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // Bounds of looking at canaries. One is looked at as soon as a launch of its app has ended; the look at all of them only

@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	blockers "github.com/gpuaas/app-platform/service/blocker"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // nothingLeft is a residue task's result.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/gpuaas/app-platform/service/audit"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // The pace of sealing the audit: at most one look in a second while there is a hint, and one without now

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
-	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 )
 
 func TestWhatCanBeDeliveredNoMoreIsWipedAndLaterForgotten(t *testing.T) {

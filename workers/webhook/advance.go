@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 	verbs "github.com/gpuaas/app-platform/service/webhook"
 	"github.com/gpuaas/app-platform/workers/chores"
 )

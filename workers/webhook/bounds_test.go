@@ -12,7 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	sdk "github.com/gpuaas/app-platform/sdk/webhook"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 func TestEightTriesTakeAboutADay(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/domain/ids"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 	verbs "github.com/gpuaas/app-platform/service/webhook"
 	"github.com/gpuaas/app-platform/workers/leader"
 )

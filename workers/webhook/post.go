@@ -19,7 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/dial"
 	sdk "github.com/gpuaas/app-platform/sdk/webhook"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // maxRetryAfter bounds how long a receiver can put a delivery off.

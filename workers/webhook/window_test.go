@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/domain/lifecycle"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 	verbs "github.com/gpuaas/app-platform/service/webhook"
 	"github.com/gpuaas/app-platform/workers/webhook"
 )

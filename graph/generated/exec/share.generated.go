@@ -15,7 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
-	"github.com/gpuaas/app-platform/service/impact"
+	"github.com/gpuaas/app-platform/service/kit/impact"
 	"github.com/gpuaas/app-platform/service/share"
 	"github.com/vektah/gqlparser/v2/ast"
 )

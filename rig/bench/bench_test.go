@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/internal/postgres"
+	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/process"
+)
+
+// TestMain lets this test binary be the children of the bench.
+func TestMain(m *testing.M) {
+	if code, child := process.Run(roles); child {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// tinier is beside Tiny.
+var tinier = dataset.Size{Name: "tinier", Tenants: 1, Projects: 1, Instances: 60, Events: 5}
+
+// tiny measures nothing worth knowing, but everything.
+func tiny(t *testing.T) plan {
+	return plan{
+		data: t.TempDir(), size: dataset.Tiny, durability: postgres.Throwaway, rounds: 1, callers: 2, connections: 2, pool: 4,
+		catalog: 60, blob: 1 << 20, large: 3 << 20, span: 50 * time.Millisecond, sockets: []int{9}, messages: 90, rate: 50, operations: 10, backlog: 12, long: 30, waiting: 20,
+		wait: 50 * time.Millisecond, scale: [2]dataset.Size{dataset.Tiny, tinier},
+	}
+}
+
+func TestEverySubjectIsMeasuredBesideItsReference(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	sheet, err := measure(ctx, tiny(t), slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	var text strings.Builder
+	sheet.print(&text)
+	for _, figure := range []string{"permission decision", "policy of a launch", "verification of a signed token", "detail query under row-level security", "detail, requests/s", "first 50 list, requests/s", "catalog page, requests/s", "artifact by digest, requests/s", "verified pull", "memory of the server", "memory of the agent",
+		"fan-out to 9 sockets, messages/s",
+		"fan-out to 9 sockets, p99", "memory of a socket", "operations/s, p50", "operations/s, p99", "accepted to ended",
+		"accepted to succeeded, one worker process", "three worker processes, beside one", "resident memory after 3, 15 and 30", "20 operations that wait for an adapter: questions",
+		"a tenant's only operation", "a claim of 8", "first 50 events of a timeline"} {
+		require.Contains(t, text.String(), figure)
+	}
+	for _, figure := range sheet.figures {
+		if strings.HasSuffix(figure.bar, "×") {
+			require.Positive(t, figure.ratio, figure.name)
+			require.NotEmpty(t, figure.other, figure.name)
+		}
+	}
+}
+
+func TestABarThatIsMissedIsSaid(t *testing.T) {
+	t.Parallel()
+	s := &sheet{}
+	s.atLeast("fast", "6/s", "10/s", 0.6, 0.5)
+	s.atMost("slow", "2 ms", "1 ms", 2, 2)
+	s.told("aside", "1", "", 0)
+	require.False(t, s.missed())
+	s.atLeast("faster", "4/s", "10/s", 0.4, 0.5)
+	require.True(t, s.missed())
+	var text strings.Builder
+	s.print(&text)
+	require.Equal(t, 1, strings.Count(text.String(), "MISSED"))
+	s = &sheet{}
+	s.atMost("slower", "5 ms", "1 ms", 5, 4)
+	require.True(t, s.missed())
+	s = &sheet{}
+	s.within("fat", "17 KiB", "≤ 16 KiB", false)
+	require.True(t, s.missed())
+}
+
+func TestRatiosAreTheMedianOfPairs(t *testing.T) {
+	t.Parallel()
+	p := pairs{platform: []float64{50, 5, 60}, other: []float64{100, 10, 60}}
+	require.InDelta(t, 0.5, p.ratio(), 1e-9)
+	require.Equal(t, 2*time.Second, median([]time.Duration{3 * time.Second, time.Second}))
+	require.Zero(t, median[float64](nil))
+}
+
+func TestAnswersThatDifferAreNoticed(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, same([]byte(`{"a": 1, "b": [2]}`), []byte(`{"b":[2],"a":1}`)))
+	require.ErrorContains(t, same([]byte(`{"a":1}`), []byte(`{"a":2}`)), "differ")
+	require.Error(t, same([]byte(`{`), []byte(`{}`)))
+}
+
+func TestUnknownSubjectsAreRefused(t *testing.T) {
+	t.Parallel()
+	_, err := parse([]string{"-only", "detail,speed"}, &strings.Builder{})
+	require.ErrorContains(t, err, `"speed"`)
+	p, err := parse([]string{"-short", "-rounds", "3", "-only", "list"}, &strings.Builder{})
+	require.NoError(t, err)
+	require.Equal(t, 3, p.rounds)
+	require.Equal(t, dataset.Short, p.size)
+}

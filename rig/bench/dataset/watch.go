@@ -1,0 +1,93 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+)
+
+// Open is how many operations have not ended.
+func (s *Set) Open(ctx context.Context) (open int, err error) {
+	if err := s.Admin.QueryRow(ctx, `SELECT count(*) FROM operation WHERE ended_at IS NULL`).Scan(&open); err != nil {
+		return 0, fmt.Errorf("count open operations: %w", err)
+	}
+	return open, nil
+}
+
+// Failed says why one of the operations made in this run failed; nil when none did.
+func (s *Set) Failed(ctx context.Context) error {
+	var failed string
+	err := s.Admin.QueryRow(ctx, `SELECT error_code || ': ' || error_message FROM operation WHERE state = 'FAILED' AND `+
+		youngerThan("op")+` LIMIT 1`).Scan(&failed)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("an operation failed: %s", failed), err)
+}
+
+// Written is what the server has written since it began to count.
+type Written struct{ Commits, Bytes int64 }
+
+// Written answers the server's own count of commits that wrote, and of write-ahead log.
+func (s *Set) Written(ctx context.Context) (w Written, err error) {
+	err = s.Admin.QueryRow(ctx, `SELECT (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint),
+		pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint`).Scan(&w.Commits, &w.Bytes)
+	if err != nil {
+		return w, fmt.Errorf("read the server's counters: %w", err)
+	}
+	return w, nil
+}
+
+// Held is how many operations a worker holds.
+func (s *Set) Held(ctx context.Context) (held int, err error) {
+	if err := s.Admin.QueryRow(ctx, `SELECT count(*) FROM operation WHERE claimed_by IS NOT NULL`).Scan(&held); err != nil {
+		return 0, fmt.Errorf("count held operations: %w", err)
+	}
+	return held, nil
+}
+
+// WorkerConnections is how many connections the workers' login role has.
+func (s *Set) WorkerConnections(ctx context.Context) (n int, err error) {
+	err = s.Admin.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'app-platform app_worker'`).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("count connections: %w", err)
+	}
+	return n, nil
+}
+
+// Wake tells the workers, as whoever accepts an operation does, that the queue has something new.
+func (s *Set) Wake(ctx context.Context) error {
+	if _, err := s.Admin.Exec(ctx, `SELECT pg_notify('app_platform_wake', 'bench|' || $1)`, event.QueueTopic); err != nil {
+		return fmt.Errorf("wake the workers: %w", err)
+	}
+	return nil
+}
+
+// Ended waits until an operation has ended and answers how long it took from its acceptance on.
+func (s *Set) Ended(ctx context.Context, operation ids.ID, patience time.Duration) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for {
+		var seconds *float64
+		err := s.Admin.QueryRow(ctx, `SELECT extract(epoch FROM ended_at - created_at)::float8 FROM operation WHERE id = $1`, operation).Scan(&seconds)
+		if err != nil {
+			return 0, fmt.Errorf("wait for %s: %w", operation, err)
+		}
+		if seconds != nil {
+			return time.Duration(*seconds * float64(time.Second)), nil
+		}
+		select {
+		case <-ctx.Done():
+			return 0, fmt.Errorf("operation %s has not ended: %w", operation, ctx.Err())
+		case <-look.C:
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gpuaas/app-platform/rig/bench/platform"
+)
+
+// The bars of a worker's memory at the end of a long run beside its beginning: a tenth more, and a few
+// megabytes for what is kept a bounded number of.
+const (
+	memoryBar   = 1.1
+	memorySlack = 8 << 20
+)
+
+// held is a worker's memory, in bytes.
+type held struct{ heap, resident uint64 }
+
+// measureMemory carries one long backlog out and looks at the worker's memory at a tenth, at half and at
+// the end of it.
+func measureMemory(ctx context.Context, b *bench) error {
+	adapter, err := b.noop(ctx)
+	if err != nil {
+		return err
+	}
+	defer adapter.Stop()
+	s, err := b.serve(ctx, platform.Role, true)
+	if err != nil {
+		return err
+	}
+	defer s.Stop()
+	n := b.plan.long
+	if err := b.backlog(ctx, n); err != nil {
+		return err
+	}
+	var seen []held
+	for _, ended := range []int{n / 10, n / 2, n} {
+		if err := b.down(ctx, n-ended); err != nil {
+			return err
+		}
+		var now held
+		if err := s.Ask("memory", nil, &now.heap); err != nil {
+			return err
+		}
+		if err := s.Ask("resident", nil, &now.resident); err != nil {
+			return err
+		}
+		b.log.Info("memory", "operations", ended, "heap", now.heap, "resident", now.resident)
+		seen = append(seen, now)
+	}
+	for _, one := range []struct {
+		name string
+		of   func(held) uint64
+	}{{"heap and stacks", func(h held) uint64 { return h.heap }}, {"resident memory", func(h held) uint64 { return h.resident }}} {
+		first, last := one.of(seen[0]), one.of(seen[2])
+		b.sheet.within(fmt.Sprintf("a worker's %s after %d, %d and %d operations", one.name, n/10, n/2, n),
+			fmt.Sprintf("%s, %s, %s", mib(first), mib(one.of(seen[1])), mib(last)), fmt.Sprintf("≤ %.1f × + %s", memoryBar, mib(memorySlack)),
+			float64(last) <= memoryBar*float64(first)+memorySlack)
+	}
+	return b.set.Failed(ctx)
+}
+
+// down waits until no more than so many operations are open.
+func (b *bench) down(ctx context.Context, most int) error {
+	look := time.NewTicker(500 * time.Millisecond)
+	defer look.Stop()
+	last, moved := -1, time.Now()
+	for {
+		open, err := b.set.Open(ctx)
+		if err != nil || open <= most {
+			return err
+		}
+		if open != last {
+			last, moved = open, time.Now()
+		}
+		if time.Since(moved) > endsIn {
+			return fmt.Errorf("%d operations have been open for %s", open, endsIn)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-look.C:
+		}
+	}
+}
+
+func mib(bytes uint64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }

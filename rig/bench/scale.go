@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/load"
+	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
+)
+
+// scaleBar is how much longer a query may take on ten times the data.
+const scaleBar = 1.3
+
+// Each query is asked this often a round, and this many projects are asked about in turn.
+const (
+	scaleAsked    = 200
+	scaleProjects = 16
+	scaleBacklog  = 2_000 // operations that wait while some are claimed
+	scaleClaimed  = 8     // at once
+)
+
+// scaled is one of the two data sets, opened as the platform opens it.
+type scaled struct {
+	set     *dataset.Set
+	db      *tx.DB
+	feeds   *event.Feeds
+	callers []context.Context // who may read a project each
+	numbers []int             // those projects
+}
+
+// measureScale asks the queries that everything rests on of two sets, one ten times the other: a page
+// of each is as long in both, and as many projects wait in both. The sets take turns at every query.
+func measureScale(ctx context.Context, b *bench) error {
+	var sides [2]*scaled
+	projects := min(b.plan.scale[0].ProjectsInAll(), b.plan.scale[1].ProjectsInAll())
+	for i, size := range b.plan.scale {
+		set, err := b.set.Beside(ctx, dataset.Config{Size: size, Log: b.log})
+		if err != nil {
+			return err
+		}
+		defer set.Close()
+		if sides[i], err = openScaled(ctx, set); err != nil {
+			return err
+		}
+		defer sides[i].db.Close()
+		if _, err := set.Backlog(ctx, min(b.plan.backlog, scaleBacklog), 0, projects); err != nil {
+			return err
+		}
+	}
+	for _, one := range scaleQueries {
+		times := &pairs{}
+		for round := range b.plan.rounds + 1 {
+			small, large, err := inTurns(ctx, sides, one.ask)
+			if err != nil {
+				return fmt.Errorf("%s: %w", one.name, err)
+			}
+			if round > 0 { // the first warms up
+				times.other, times.platform = append(times.other, float64(small)), append(times.platform, float64(large))
+			}
+		}
+		sizes := fmt.Sprintf("%d instances and %d events beside %d and %d", b.plan.scale[1].Instances, b.plan.scale[1].Instances*b.plan.scale[1].Events,
+			b.plan.scale[0].Instances, b.plan.scale[0].Instances*b.plan.scale[0].Events)
+		b.sheet.atMost(one.name+", "+sizes, millis(time.Duration(median(times.platform))), millis(time.Duration(median(times.other))), times.ratio(), scaleBar)
+	}
+	return nil
+}
+
+func openScaled(ctx context.Context, set *dataset.Set) (s *scaled, err error) {
+	if err := authz.Load(); err != nil {
+		return nil, err
+	}
+	s = &scaled{set: set}
+	if s.db, err = tx.Open(ctx, set.DSN, tx.Options{Connections: 2}); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.db.Close()
+		}
+	}()
+	callers, err := set.Callers(ctx, min(scaleProjects, set.Size.ProjectsInAll()))
+	if err != nil {
+		return nil, err
+	}
+	ring, err := token.NewKeyring(issuer)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range callers {
+		credential, err := tx.ParseCredential(one.Token, ring, s.db.Now())
+		if err != nil {
+			return nil, err
+		}
+		s.callers, s.numbers = append(s.callers, tx.WithCredential(ctx, credential)), append(s.numbers, one.Number)
+	}
+	s.feeds, err = event.NewFeeds(ctx, s.db.Worker())
+	return s, err
+}
+
+// inTurns asks both sides in turns and answers the median of each.
+func inTurns(ctx context.Context, sides [2]*scaled, ask func(ctx context.Context, s *scaled, n int) error) (small, large time.Duration, err error) {
+	var took [2][]time.Duration
+	for n := range scaleAsked {
+		for i := range sides {
+			began := time.Now()
+			if err := ask(ctx, sides[i], n); err != nil {
+				return 0, 0, err
+			}
+			took[i] = append(took[i], time.Since(began))
+		}
+	}
+	return load.Quantile(took[0], 0.5), load.Quantile(took[1], 0.5), nil
+}
+
+// of is the n-th asked project: its number, and somebody who may read it.
+func (s *scaled) of(n int) (as context.Context, number int) {
+	return s.callers[n%len(s.callers)], s.numbers[n%len(s.numbers)]
+}
+
+// some is an instance of the n-th asked project.
+func (s *scaled) some(n int) (as context.Context, instance ids.ID) {
+	as, number := s.of(n)
+	mine := s.set.Size.InstancesOf(number)
+	return as, dataset.Instance(mine[n/len(s.callers)%len(mine)])
+}
+
+// scaleQueries are what is asked.
+var scaleQueries = []struct {
+	name string
+	ask  func(ctx context.Context, s *scaled, n int) error
+}{
+	{fmt.Sprintf("a claim of %d and the next due", scaleClaimed), func(ctx context.Context, s *scaled, _ int) error {
+		worker := ids.New(ids.Worker)
+		if _, _, err := operation.Claim(ctx, s.db.Worker(), worker, operation.Want{Limit: scaleClaimed}); err != nil {
+			return err
+		}
+		return operation.HandOver(ctx, s.db.Worker(), worker)
+	}},
+	{"first 50 instances of a project", func(_ context.Context, s *scaled, n int) error {
+		as, number := s.of(n)
+		_, err := (&instance.Service{DB: s.db}).List(as, dataset.Project(number), instance.Filter{LastOperations: true}, page.Args{First: 50})
+		return err
+	}},
+	{"first 50 operations of a project", func(_ context.Context, s *scaled, n int) error {
+		as, number := s.of(n)
+		_, err := operation.List(as, s.db, operation.Filter{ProjectID: dataset.Project(number)}, page.Args{First: 50})
+		return err
+	}},
+	{"operations of an instance", func(_ context.Context, s *scaled, n int) error {
+		as, id := s.some(n)
+		_, err := operation.List(as, s.db, operation.Filter{InstanceID: id}, page.Args{First: 50})
+		return err
+	}},
+	{"first 50 events of a timeline", func(_ context.Context, s *scaled, n int) error {
+		as, id := s.some(n)
+		_, err := (&instance.Service{DB: s.db}).Events(as, id, page.Args{First: 50})
+		return err
+	}},
+	{"100 events of a project's feed", func(ctx context.Context, s *scaled, n int) error {
+		_, number := s.of(n)
+		_, err := s.feeds.Project(ctx, dataset.Project(number), []string{"apps"}, event.Position{}, 100)
+		return err
+	}},
+}

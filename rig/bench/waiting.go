@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gpuaas/app-platform/rig/bench/platform"
+	"github.com/gpuaas/app-platform/rig/bench/process"
+)
+
+// What operations that wait for their adapter may cost, however many there are.
+const (
+	waitingGoroutines  = 100 // beyond those of a worker without operations
+	waitingConnections = 20  // of the workers to the database, and to the adapter
+	waitingQuestions   = 20  // to the adapter for the status of single operations, a second
+	waitingPolls       = 2   // to the adapter for its feed, a second
+)
+
+// cost is what a worker takes at a moment.
+type cost struct {
+	goroutines, connections int
+	adapter                 Counts
+}
+
+// measureWaiting has operations accepted by an adapter that does not end them, and sees what they cost
+// while they wait; then the adapter ends them all.
+func measureWaiting(ctx context.Context, b *bench) error {
+	adapter, err := b.noop(ctx)
+	if err != nil {
+		return err
+	}
+	defer adapter.Stop()
+	s, err := b.serve(ctx, platform.Role, true)
+	if err != nil {
+		return err
+	}
+	defer s.Stop()
+	if err := b.settle(ctx, func() error { return b.backlog(ctx, warmUp) }); err != nil {
+		return err
+	}
+	idle, err := b.cost(ctx, s.Child, adapter)
+	if err != nil {
+		return err
+	}
+	if err := adapter.Ask("hold", true, nil); err != nil {
+		return err
+	}
+	if err := b.backlog(ctx, b.plan.waiting); err != nil {
+		return err
+	}
+	if err := b.allWait(ctx, adapter, idle.adapter.Dispatches+int64(b.plan.waiting)); err != nil {
+		return err
+	}
+	began := time.Now()
+	before, err := b.cost(ctx, s.Child, adapter)
+	if err != nil {
+		return err
+	}
+	if err := pause(ctx, b.plan.wait); err != nil {
+		return err
+	}
+	after, err := b.cost(ctx, s.Child, adapter)
+	if err != nil {
+		return err
+	}
+	b.reportWaiting(idle, before, after, time.Since(began))
+	if err := adapter.Ask("hold", false, nil); err != nil {
+		return err
+	}
+	if err := b.down(ctx, 0); err != nil {
+		return err
+	}
+	return b.set.Failed(ctx)
+}
+
+// allWait waits until so many operations were dispatched and no worker holds any.
+func (b *bench) allWait(ctx context.Context, adapter *process.Child, dispatched int64) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*endsIn)
+	defer cancel()
+	for {
+		var seen Counts
+		if err := adapter.Ask("counts", nil, &seen); err != nil {
+			return err
+		}
+		held, err := b.set.Held(ctx)
+		if err != nil {
+			return err
+		}
+		if seen.Dispatches == dispatched && held == 0 {
+			return nil
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return fmt.Errorf("%d of %d operations dispatched, %d held: %w", seen.Dispatches, dispatched, held, err)
+		}
+	}
+}
+
+func (b *bench) cost(ctx context.Context, worker, adapter *process.Child) (c cost, err error) {
+	if err = worker.Ask("goroutines", nil, &c.goroutines); err == nil {
+		err = adapter.Ask("counts", nil, &c.adapter)
+	}
+	if err == nil {
+		c.connections, err = b.set.WorkerConnections(ctx)
+	}
+	return c, err
+}
+
+func (b *bench) reportWaiting(idle, before, after cost, span time.Duration) {
+	n, extra := b.plan.waiting, max(before.goroutines, after.goroutines)-idle.goroutines
+	name := func(what string) string { return fmt.Sprintf("%d operations that wait for an adapter: %s", n, what) }
+	b.sheet.within(name("goroutines more than of none"), fmt.Sprint(extra), fmt.Sprintf("≤ %d", waitingGoroutines), extra <= waitingGoroutines)
+	b.sheet.within(name("connections to the database"), fmt.Sprint(after.connections), fmt.Sprintf("≤ %d", waitingConnections), after.connections <= waitingConnections)
+	b.sheet.within(name("connections to the adapter"), fmt.Sprint(after.adapter.Connections), fmt.Sprintf("≤ %d", waitingConnections),
+		after.adapter.Connections <= waitingConnections)
+	questions := float64(after.adapter.Questions-before.adapter.Questions) / span.Seconds()
+	polls := float64(after.adapter.Polls-before.adapter.Polls) / span.Seconds()
+	b.sheet.within(name("questions to the adapter"), fmt.Sprintf("%.1f/s", questions), fmt.Sprintf("≤ %d/s", waitingQuestions), questions <= waitingQuestions)
+	b.sheet.within(name("polls of its feed"), fmt.Sprintf("%.1f/s", polls), fmt.Sprintf("≤ %d/s", waitingPolls), polls <= waitingPolls)
+}
+
+// pause waits for a while.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

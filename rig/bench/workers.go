@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/rig/bench/platform"
+)
+
+// workersBar is the least that three worker processes do of what one does: no less, but for the noise of
+// a machine on which all of them, the database, the adapter and the bench share two cores.
+const workersBar = 0.95
+
+// measureWorkers carries backlogs out with one worker process and with three.
+func measureWorkers(ctx context.Context, b *bench) error {
+	adapter, err := b.noop(ctx)
+	if err != nil {
+		return err
+	}
+	defer adapter.Stop()
+	rate := &pairs{}
+	for round := range b.plan.rounds {
+		one, err := b.drain(ctx, platform.Role, 1, round)
+		if err != nil {
+			return fmt.Errorf("one process: %w", err)
+		}
+		three, err := b.drain(ctx, platform.Role, 3, round)
+		if err != nil {
+			return fmt.Errorf("three processes: %w", err)
+		}
+		rate.platform, rate.other = append(rate.platform, three.throughput), append(rate.other, one.throughput)
+		b.log.Info("round", "of", "workers", "three", three.throughput, "one", one.throughput)
+	}
+	var seen Counts
+	if err := adapter.Ask("counts", nil, &seen); err != nil {
+		return err
+	}
+	b.sheet.atLeast("operations a second of three worker processes, beside one", perSecond(median(rate.platform)), perSecond(median(rate.other)), rate.ratio(), workersBar)
+	b.sheet.within("operations sent to the adapter more than once", fmt.Sprint(seen.Again), "0", seen.Again == 0)
+	return nil
+}
+
+func perSecond(v float64) string { return fmt.Sprintf("%.0f/s", v) }

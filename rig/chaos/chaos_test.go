@@ -1,0 +1,104 @@
+package chaos_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/rig/chaos"
+	ledger "github.com/gpuaas/app-platform/rig/chaos/adapter"
+	"github.com/gpuaas/app-platform/rig/lab"
+	"github.com/gpuaas/app-platform/rig/stack"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adapter/controller"
+)
+
+// program is the name under which this test binary is the adapter.
+const program = "chaos-controller"
+
+var (
+	seed  = flag.Uint64("chaos.seed", 0, "what the run follows from; 0 takes one at random")
+	long  = flag.Bool("chaos.long", false, "hundreds of operations instead of dozens")
+	built = flag.String("chaos.bin", "../../bin", "the folder of the built programs")
+)
+
+func TestMain(m *testing.M) {
+	lab.MaybeRunInit()
+	if filepath.Base(os.Args[0]) == program {
+		os.Exit(controller.Main(controller.Spec{
+			Name: "chaos", Manifest: ledger.Manifest, App: func(dir string) (adapter.App, error) { return ledger.New(dir) },
+		}))
+	}
+	os.Exit(m.Run())
+}
+
+// programs is a folder with the built programs and this one as the adapter.
+func programs(t *testing.T) string {
+	t.Helper()
+	built, err := filepath.Abs(*built)
+	require.NoError(t, err)
+	_, err = os.Stat(filepath.Join(built, "app-platform"))
+	require.NoError(t, err, "the programs are not built; run make build first, or make test for everything")
+	bin := t.TempDir()
+	for _, name := range []string{"app-platform", "node-agent"} {
+		require.NoError(t, os.Symlink(filepath.Join(built, name), filepath.Join(bin, name)))
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(self, filepath.Join(bin, program)))
+	return bin
+}
+
+func TestNothingIsLostOrDoneTwiceWhilePartsAreKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it brings a whole installation up")
+	}
+	config := chaos.Config{
+		Seed: *seed, Instances: 4, Changes: 6, Subscribers: 4, Followed: 40, Faults: 10,
+		Between: 1500 * time.Millisecond, Settle: 4 * time.Minute, Out: os.Stderr,
+	}
+	if config.Seed == 0 {
+		config.Seed = rand.Uint64N(1 << 32)
+	}
+	if *long {
+		config.Instances, config.Changes, config.Subscribers, config.Followed = 5, 50, 6, 200
+		config.Faults, config.Between, config.Settle = 0, 3*time.Second, 10*time.Minute
+	}
+	t.Logf("repeat with: go test ./rig/chaos -args -chaos.seed=%d -chaos.long=%v", config.Seed, *long)
+	dir := t.TempDir()
+	up, err := stack.Up(t.Context(), stack.Config{
+		Dir: dir, Bin: programs(t), Listen: "127.0.0.1:0", Servers: 3, Roles: []string{"api", "api,worker", "worker"}, Nodes: 3, Out: os.Stderr,
+		Apps: []stack.App{{Slug: "chaos", Controller: program, Family: "apps"}},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, up.Close())
+	})
+	suite := chaos.New(config, up, filepath.Join(dir, "controllers", "chaos", "app"))
+	wrong, err := suite.Run(t.Context())
+	if err != nil || len(wrong) > 0 {
+		keepLogs(t, up.LogDir())
+	}
+	require.NoError(t, err, "seed %d", config.Seed)
+	require.Empty(t, wrong, "seed %d", config.Seed)
+	require.Greater(t, suite.Operations(), config.Instances*(4+config.Changes/2), "too little was accepted to show anything")
+	if *long {
+		require.GreaterOrEqual(t, suite.Operations(), 200)
+	}
+}
+
+// keepLogs prints the end of every log: the folder goes with the test.
+func keepLogs(t *testing.T, dir string) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "*.log"))
+	for _, file := range files {
+		content, _ := os.ReadFile(file)
+		fmt.Fprintf(os.Stderr, "---- %s\n%s\n", filepath.Base(file), content[max(0, len(content)-40_000):])
+	}
+}

@@ -1,0 +1,114 @@
+package e2e_test
+
+import (
+	"context"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/internal/supervise"
+	"github.com/gpuaas/app-platform/rig/stack"
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// awaitWork waits until the adapter has begun to work on the members.
+func awaitWork(t *testing.T, ctx context.Context, c *client.Client, operation string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		op, err := gql.GetOperation(ctx, c, operation)
+		return err == nil && op.Operation.Percent > 15
+	}, time.Minute, 10*time.Millisecond)
+}
+
+// kill ends programs as a power cut would and waits until their supervisor has started each again.
+func kill(t *testing.T, children ...*supervise.Child) (at time.Time) {
+	t.Helper()
+	starts := make([]int, len(children))
+	for i, child := range children {
+		starts[i] = child.Starts()
+	}
+	at = time.Now()
+	for _, child := range children {
+		require.NoError(t, child.Signal(syscall.SIGKILL))
+	}
+	for i, child := range children {
+		require.Eventually(t, func() bool { return child.Starts() > starts[i] }, time.Minute, 20*time.Millisecond)
+	}
+	return at
+}
+
+// requireOneCluster requires that a launch came to its end after the fault, with the members and the
+// cluster nodes of one launch, and takes the instance down.
+func requireOneCluster(t *testing.T, ctx context.Context, c *client.Client, instance, operation string, fault time.Time) {
+	t.Helper()
+	ended := succeeds(t, ctx, c, operation)
+	require.Equal(t, 1, ended.DispatchAttempt)
+	require.NotNil(t, ended.EndedAt)
+	require.True(t, ended.EndedAt.After(fault), "the launch was over before the fault; nothing is shown")
+	members := memberIDs(t, ctx, c, instance)
+	require.Len(t, members, 2)
+	require.Equal(t, 1, clusterNodes(t, ctx, c, instance))
+	requireProof(t, decommission(t, ctx, c, instance), members)
+	requireCleanNodes(t, ctx)
+}
+
+func TestALaunchSurvivesTheServersDeathAndMakesOneCluster(t *testing.T) {
+	needsRoot(t)
+	ctx, c := bounded(t), automation(t)
+	instance, operation := launch(t, ctx, c, "slurm", "slurm-crash", rent(t, ctx, c))
+	awaitWork(t, ctx, c, operation)
+	at := kill(t, shared.Server)
+	require.NoError(t, shared.AwaitReady(ctx))
+	requireOneCluster(t, ctx, c, instance, operation, at)
+}
+
+func TestALaunchSurvivesTheAdaptersDeathAndMakesOneCluster(t *testing.T) {
+	needsRoot(t)
+	ctx, c := bounded(t), automation(t)
+	instance, operation := launch(t, ctx, c, "slurm", "slurm-adapter", rent(t, ctx, c))
+	awaitWork(t, ctx, c, operation)
+	requireOneCluster(t, ctx, c, instance, operation, kill(t, shared.Controllers["slurm"]))
+}
+
+func TestALaunchSurvivesTheAgentsDeathAndMakesOneCluster(t *testing.T) {
+	needsRoot(t)
+	ctx, c := bounded(t), automation(t)
+	instance, operation := launch(t, ctx, c, "slurm", "slurm-agent", rent(t, ctx, c))
+	awaitWork(t, ctx, c, operation)
+	var agents []*supervise.Child
+	for _, node := range shared.Nodes {
+		agents = append(agents, node.Agent)
+	}
+	requireOneCluster(t, ctx, c, instance, operation, kill(t, agents...))
+}
+
+func TestALaunchWaitsForAnAdapterThatIsDown(t *testing.T) {
+	ctx, c := bounded(t), automation(t)
+	app := stack.Apps()[0]
+	require.NoError(t, shared.Controllers[app.Slug].Stop())
+	instance, operation := launch(t, ctx, c, app.Slug, "hello-down", rent(t, ctx, c))
+	require.Eventually(t, func() bool {
+		op, err := gql.GetOperation(ctx, c, operation)
+		return err == nil && triedAndFailed(op.Operation.Steps)
+	}, time.Minute, 50*time.Millisecond, "the platform does not say that the adapter is not there")
+	found, err := gql.GetInstance(ctx, c, instance)
+	require.NoError(t, err)
+	require.NotEqual(t, gql.InstanceStatusRunning, found.Instance.Status)
+	require.NoError(t, shared.StartController(ctx, app))
+	require.Equal(t, 1, succeeds(t, ctx, c, operation).DispatchAttempt)
+	members := memberIDs(t, ctx, c, instance)
+	requireProof(t, decommission(t, ctx, c, instance), members)
+}
+
+// triedAndFailed says whether the dispatch has been tried, in vain, and is still wanted.
+func triedAndFailed(steps []gql.OperationStep) bool {
+	for _, step := range steps {
+		if step.Name == "dispatch" && step.Attempt > 1 && step.EndedAt == nil && step.Message != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,96 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gpuaas/app-platform/internal/supervise"
+	"github.com/gpuaas/app-platform/rig/install"
+)
+
+// roles are what a server does, by its number from 1.
+func (s *Stack) roles(number int) string {
+	if number > len(s.config.Roles) || s.config.Roles[number-1] == "" {
+		return "api,worker"
+	}
+	return s.config.Roles[number-1]
+}
+
+// registryFlags let a server ask the installation's registry and those of the configuration, all without TLS.
+func (s *Stack) registryFlags() []string {
+	flags := []string{"--registry-pull-tokens", s.RegistryAddr()}
+	for _, host := range append([]string{s.RegistryAddr()}, s.config.Registries...) {
+		flags = append(flags, "--registry-allow", host, "--registry-insecure", host)
+	}
+	return flags
+}
+
+// startServer starts the platform, listening on this machine and, through an inherited descriptor,
+// on the switch that only nodes see.
+func (s *Stack) startServer(ctx context.Context) error {
+	command := []string{
+		s.program("app-platform"), "serve", "--listen", s.config.Listen, "--public-url", s.URL, "--dev",
+		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--roles", s.roles(1),
+	}
+	command = append(command, s.registryFlags()...)
+	spec := supervise.Spec{Name: "server", Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN())}
+	if s.Network() != nil {
+		file, address, err := s.Network().ListenFile(":0")
+		if err != nil {
+			return err
+		}
+		spec.ExtraFiles = []*os.File{file}
+		command = append(command, "--listen-fd", "3")
+		s.nodeURL = "http://" + net.JoinHostPort(s.Network().Addr().String(), portOf(address))
+	} else {
+		s.nodeURL = s.URL
+	}
+	command = append(command, "--node-url", s.nodeURL)
+	spec.Command, s.APIURLs = command, []string{s.URL}
+	var err error
+	if s.Server, err = s.Program(spec); err != nil {
+		return err
+	}
+	if err := s.AwaitReady(ctx); err != nil {
+		return fmt.Errorf("%w; see %s", err, filepath.Join(s.LogDir(), "server.log"))
+	}
+	return nil
+}
+
+// startOthers starts the servers beyond the first: same database, same keys, other address.
+func (s *Stack) startOthers(ctx context.Context) error {
+	for i := 2; i <= s.config.Servers; i++ {
+		name := fmt.Sprintf("server-%d", i)
+		address, err := s.address(name)
+		if err != nil {
+			return err
+		}
+		child, err := s.Program(supervise.Spec{
+			Name: name, Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN()),
+			Command: append([]string{
+				s.program("app-platform"), "serve", "--listen", address, "--public-url", s.URL, "--dev",
+				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--node-url", s.nodeURL, "--roles", s.roles(i),
+			}, s.registryFlags()...),
+		})
+		if err != nil {
+			return err
+		}
+		s.Others, s.OtherURLs = append(s.Others, child), append(s.OtherURLs, "http://"+address)
+		if strings.Contains(s.roles(i), "api") {
+			s.APIURLs = append(s.APIURLs, "http://"+address)
+		}
+		ready, cancel := context.WithTimeout(ctx, time.Minute)
+		err = install.AwaitHTTP(ready, http.DefaultClient, "http://"+address+"/readyz")
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%w; see %s", err, filepath.Join(s.LogDir(), name+".log"))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/graph"
+	"github.com/gpuaas/app-platform/graph/authhttp"
+	"github.com/gpuaas/app-platform/graph/generated/exec"
+	"github.com/gpuaas/app-platform/graph/live"
+	"github.com/gpuaas/app-platform/internal/edge"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/delivery"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/transport"
+	"github.com/gpuaas/app-platform/transport/guard"
+	"github.com/gpuaas/app-platform/transport/httpapi"
+	"github.com/gpuaas/app-platform/transport/wsapi"
+	"github.com/gpuaas/app-platform/web"
+)
+
+// maxBody bounds a request, in bytes: the largest thing the contract takes is a node task's spec of
+// 512 KiB, which JSON may write twice as long.
+const maxBody = 1 << 20
+
+// handler is everything this process answers, and metrics, what it answers on a listener of their own.
+func (p *platform) handler(ctx context.Context, group *errgroup.Group) (handler, metrics http.Handler, err error) {
+	gate, err := newGate(&p.config.Edge)
+	if err != nil {
+		return nil, nil, err
+	}
+	mux, own := http.NewServeMux(), http.NewServeMux()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	p.count(registry)
+	registry.MustRegister(gate.limits.Collector())
+	registry.MustRegister(gate.guesses.Collectors()...)
+	own.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	if len(p.config.Edge.MetricsListen) == 0 {
+		mux.Handle("GET /metrics", own)
+	}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /readyz", p.ready)
+	if p.config.has("api") {
+		if err := p.api(ctx, group, gate, mux, registry); err != nil {
+			return nil, nil, err
+		}
+	}
+	return gate.around(mux), own, nil
+}
+
+// ready says whether the database answers.
+func (p *platform) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if err := p.db.Ping(ctx); err != nil {
+		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = w.Write([]byte("ok\n"))
+}
+
+// api adds GraphQL, logins, the published keys and the console.
+func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, mux *http.ServeMux, registry *prometheus.Registry) error {
+	sentinel := live.NewSentinel()
+	feeds, err := event.NewFeeds(ctx, p.db.Worker())
+	if err != nil {
+		return err
+	}
+	resolver, err := p.resolver(sentinel, feeds)
+	if err != nil {
+		return err
+	}
+	engine, err := transport.NewEngine(transport.Config{
+		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present, Log: p.log,
+		Limits: guard.Limits{Introspection: p.config.Dev || p.config.Edge.Introspection}, Suggestions: p.config.Dev || p.config.Edge.Suggestions,
+		Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
+	})
+	if err != nil {
+		return err
+	}
+	streams := &live.Server{Engine: engine, Hub: p.hub, Log: p.log, Sentinel: sentinel, Sources: resolver.Sources(feeds)}
+	sockets, err := wsapi.New(wsapi.Options{
+		Engine: engine, Authenticate: p.authenticate(gate), Admit: gate.admit, Watch: p.watch(sentinel), Streams: streams,
+		Context: withCorrelation, Subject: subject, Origins: p.config.Origins,
+	})
+	if err != nil {
+		return err
+	}
+	for _, run := range []func(context.Context) error{streams.Run, sentinel.Run, sockets.Run} {
+		group.Go(func() error { return run(ctx) })
+	}
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "app_platform_sockets", Help: "WebSocket connections now open.",
+	}, func() float64 { return float64(sockets.Sockets()) }))
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "app_platform_break_glass_total", Help: "Uses of break-glass that came about in this process.",
+	}, func() float64 { return float64(resolver.BreakGlass.Used.Load()) }))
+	options := httpapi.Options{
+		Engine: engine, Authenticate: p.authenticate(gate), Admit: gate.admit, Context: withCorrelation, Origins: p.config.Origins,
+		WebSocket: sockets, BodyBytes: maxBody,
+	}
+	if p.config.Dev {
+		options.GraphiQL = web.GraphiQL()
+	}
+	api, err := httpapi.New(options)
+	if err != nil {
+		return err
+	}
+	logins, err := authhttp.New(authhttp.Options{
+		Identity: resolver.Identity, Origins: p.config.Origins, Log: p.log, Secure: strings.HasPrefix(p.config.PublicURL, "https://"),
+		Guesses: gate.guesses, OIDC: p.config.OIDC.provider(p.config.PublicURL),
+	})
+	if err != nil {
+		return err
+	}
+	mux.Handle("/graphql", api)
+	mux.HandleFunc("GET /.well-known/jwks.json", p.publish)
+	mux.HandleFunc("GET /schemas/manifest.v1.json", manifestSchema)
+	mux.Handle("/auth/", logins)
+	mux.Handle(delivery.Path, resolver.Deliveries)
+	mux.Handle("/", web.Handler())
+	return nil
+}
+
+// manifestSchema answers the JSON Schema of manifest documents, for editors and other tools.
+func manifestSchema(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/schema+json")
+	w.Header().Set("Cache-Control", "public, max-age=3600")
+	_, _ = w.Write(manifest.DocumentSchema())
+}
+
+// publish answers the keys that verify our tokens, as they are now.
+func (p *platform) publish(w http.ResponseWriter, _ *http.Request) {
+	keys, err := p.ring.Public()
+	if err != nil {
+		http.Error(w, "the keys cannot be written", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/jwk-set+json")
+	w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int(token.PublishedFor.Seconds())))
+	_, _ = w.Write(keys)
+}
+
+// authenticate reads the credential, without the database: each verb and read looks it up in the
+// round trip of what it loads.
+func (p *platform) authenticate(gate *gate) func(context.Context, transport.Credential, *http.Request) (context.Context, error) {
+	return func(ctx context.Context, shown transport.Credential, r *http.Request) (context.Context, error) {
+		ctx = authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: transport.CorrelationID(ctx), Origin: edge.Address(r)})
+		if shown.Raw == "" {
+			return ctx, fault.New(fault.Unauthenticated, "a credential is required")
+		}
+		attempt := edge.Attempt{Address: edge.Address(r), Secret: shown.Raw}
+		credential, err := tx.ParseCredential(shown.Raw, p.ring, p.db.Now())
+		if err != nil {
+			err = gate.malformed(attempt, err)
+			p.stranger(ctx, err, "")
+			return ctx, err
+		}
+		if credential.Hash() == nil { // a signed token is no guess: its signature was right
+			ctx = tx.WithOutcome(ctx, func(entered bool) {
+				if !entered {
+					p.stranger(ctx, fault.New(fault.Unauthenticated, ""), credential.RowID())
+				}
+			})
+		} else {
+			attempt.Credential = credential.ID()
+			if err := gate.guesses.Check(attempt); err != nil {
+				return ctx, err
+			}
+			ctx = tx.WithOutcome(ctx, func(entered bool) {
+				if gate.guesses.Outcome(attempt, entered); !entered {
+					p.stranger(ctx, fault.New(fault.Unauthenticated, ""), "")
+				}
+			})
+		}
+		return tx.WithCredential(ctx, credential), nil
+	}
+}
+
+// stranger records that somebody came with a credential that does not hold; repeats from one address are counted in one
+// row. Whose it was is known only of a signed token.
+func (p *platform) stranger(ctx context.Context, err error, object ids.ID) {
+	refused, ok := fault.As(err)
+	if !ok { // it was not looked at
+		return
+	}
+	p.db.Deny(tx.Denial{Request: authz.Request(ctx), Action: "authenticate", Code: string(refused.Code), ObjectID: string(object), At: p.db.Now()})
+}
+
+// watch ends a socket whose credential is unknown, has been revoked or is over, within the few seconds
+// that the sentinel takes for a round.
+func (p *platform) watch(sentinel *live.Sentinel) func(context.Context, func(wsapi.CloseReason)) func() {
+	ask := func(ctx context.Context) error {
+		_, err := p.db.Read(ctx)
+		return err
+	}
+	return func(ctx context.Context, revoke func(wsapi.CloseReason)) func() {
+		return sentinel.Watch(ctx, "socket", ask, func(error) {
+			revoke(wsapi.CloseReason{Code: wsapi.CloseUnauthorized, Reason: "the credential is unknown, revoked or over"})
+		})
+	}
+}
+
+// withCorrelation carries the request's id where verbs and logs look for it.
+func withCorrelation(ctx context.Context, id string) context.Context {
+	info := authz.Request(ctx)
+	info.CorrelationID = id
+	return authz.WithRequest(ctx, info)
+}

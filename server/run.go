@@ -1,0 +1,138 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/internal/custody"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/migrations"
+	"github.com/gpuaas/app-platform/service/delivery"
+	"github.com/gpuaas/app-platform/service/identity"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/workers/reconcile"
+	hooks "github.com/gpuaas/app-platform/workers/webhook"
+)
+
+// Migrate brings the database up to this version.
+func Migrate(ctx context.Context, dsn string) error {
+	if dsn == "" {
+		return fmt.Errorf("--database-url or DATABASE_URL is required")
+	}
+	return migrations.Up(ctx, dsn)
+}
+
+// Bootstrap makes the first operator and answers a one-time login code.
+func Bootstrap(ctx context.Context, dsn, email, name string) (string, error) {
+	if dsn == "" {
+		return "", fmt.Errorf("--database-url or DATABASE_URL is required")
+	}
+	made, err := identity.Bootstrap(ctx, dsn, email, name)
+	if err != nil {
+		return "", err
+	}
+	return made.Code, nil
+}
+
+// platform is what the roles of one process share.
+type platform struct {
+	config  *Config
+	log     *slog.Logger
+	db      *tx.DB
+	hub     *event.Hub
+	ring    *token.Keyring
+	vault   *custody.Vault
+	denials *audit.Denials
+	found   reconcile.Stats // by the reconcilers, when this process works
+	sent    hooks.Stats     // of webhooks, likewise
+	// delivered counts the parts of artifacts that nodes fetched here.
+	delivered delivery.Stats
+}
+
+// Run serves until ctx ends, and then stops in order: no new work, work under way handed over or
+// finished, connections closed.
+func Run(ctx context.Context, config *Config, log *slog.Logger) error {
+	if err := config.complete(); err != nil {
+		return err
+	}
+	if err := authz.Load(); err != nil {
+		return fmt.Errorf("permission policy: %w", err)
+	}
+	listeners, err := config.listeners()
+	if err != nil {
+		return err
+	}
+	p, err := open(ctx, config, log)
+	if err != nil {
+		return err
+	}
+	defer p.db.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.hub.Run(ctx) })
+	group.Go(func() error { return p.denials.Run(ctx, p.db.Worker(), log) })
+	group.Go(func() error { return p.reloadKeys(ctx) })
+	if config.has("worker") {
+		group.Go(func() error { return p.work(ctx) })
+	}
+	if err := p.serve(ctx, group, listeners); err != nil {
+		cancel() // what runs already must end before the database closes
+		return errors.Join(err, group.Wait())
+	}
+	return group.Wait()
+}
+
+// open connects to the migrated database. The hub wants the database and the database wants the
+// hub, so the first is given the second late.
+func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, error) {
+	ring, err := token.LoadKeyring(config.KeysDir, config.PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	vault, err := custody.Open(ctx, config.SecretsKeeper, config.KeysDir, config.SecretsKeepersBefore...)
+	if err != nil {
+		return nil, err
+	}
+	if err := migrations.Up(ctx, config.DatabaseURL); err != nil {
+		return nil, err
+	}
+	p := &platform{config: config, log: log, ring: ring, vault: vault, denials: audit.NewDenials()}
+	hints := &lateHints{}
+	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Hints: hints, Denials: p.denials})
+	if err != nil {
+		return nil, err
+	}
+	p.hub = event.NewHub(p.db.Worker(), log)
+	hints.set(p.hub)
+	return p, nil
+}
+
+// lateHints passes hints on to a hub that is made after it.
+type lateHints struct {
+	mu  sync.RWMutex
+	hub *event.Hub
+}
+
+func (h *lateHints) set(hub *event.Hub) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hub = hub
+}
+
+// Wake passes the topics on.
+func (h *lateHints) Wake(topics ...string) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if h.hub != nil {
+		h.hub.Wake(topics...)
+	}
+}

@@ -1,0 +1,149 @@
+// Package capacity is what every verb that asks for capacity has in common: what may be asked for,
+// the placing of it on nodes, and the quotas of a project.
+package capacity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/policy"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/check"
+)
+
+// Bounds of what is asked for at once.
+const (
+	MaxCount = 64
+	maxGPUs  = 64
+)
+
+// placePattern is a region, a SKU or a scheduler's name.
+var placePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// Want is what each of some allocations is made of.
+type Want struct {
+	Shape       lifecycle.CapacityShape
+	GPUCount    *int   // for GPU_SLICE only
+	SKU, Region string // empty for any
+}
+
+// Check notes what is wrong with it, below the path of the input that holds it.
+func (w *Want) Check(wrong *check.Input, path string) {
+	switch w.Shape {
+	case lifecycle.ShapeBaremetal:
+		if w.GPUCount != nil {
+			wrong.Bad(path+".gpuCount", "leave it out for BAREMETAL, which takes all of a node's")
+		}
+	case lifecycle.ShapeGPUSlice:
+		if w.GPUCount == nil || *w.GPUCount < 1 || *w.GPUCount > maxGPUs {
+			wrong.Bad(path+".gpuCount", "must be 1 to %d for GPU_SLICE", maxGPUs)
+		}
+	default:
+		wrong.Bad(path+".shape", "must be BAREMETAL or GPU_SLICE")
+	}
+	CheckName(wrong, path+".sku", w.SKU)
+	CheckName(wrong, path+".region", w.Region)
+}
+
+// Permitted asks policy for the region and the SKU that are named, at the path of the input that names them.
+func (w *Want) Permitted(rules *policy.Effective, path string) error {
+	var answers []error
+	if w.Region != "" {
+		answers = append(answers, rules.Region(w.Region, path+".region"))
+	}
+	if w.SKU != "" {
+		answers = append(answers, rules.SKU(w.SKU, path+".sku"))
+	}
+	return policy.Join(answers...)
+}
+
+// CheckName notes what is wrong with the name of a region, a SKU or a scheduler; empty is fine.
+func CheckName(wrong *check.Input, path, value string) {
+	if value != "" && !placePattern.MatchString(value) {
+		wrong.Bad(path, "must be letters, digits, dot, dash and underscore, at most 64")
+	}
+}
+
+// Draft is an allocation before it has its node.
+type Draft struct {
+	ID      ids.ID
+	Project *db.Project
+	Want    Want
+	// Name is empty for one made up from the id.
+	Name          string
+	SchedulerType string
+	Metadata      json.RawMessage
+	// Policy chooses among regions and SKUs where none is named. Whoever names one asks policy for it.
+	Policy *policy.Effective
+	// CreatedBy is the operation that asks for it along with a change; empty for none.
+	CreatedBy ids.ID
+}
+
+// Place binds an allocation to a node, whose row stays locked until the commit, and stores it.
+// CAPACITY_EXHAUSTED when no node that policy lets through has room.
+func Place(ctx context.Context, t *tx.Tx, draft Draft) (*db.Allocation, error) {
+	wanted := 0
+	if draft.Want.GPUCount != nil {
+		wanted = *draft.Want.GPUCount
+	}
+	var node ids.ID
+	var gpus int
+	var region, sku string
+	skus, regions := draft.choices()
+	err := t.QueryRow(ctx, `SELECT node_id, node_gpus, node_region, node_sku FROM platform.pick_node($1, $2, $3, $4, $5, $6, $7, $8)`,
+		draft.Want.Shape, wanted, draft.Want.SKU, draft.Want.Region, skus.Only, skus.Not, regions.Only, regions.Not).Scan(&node, &gpus, &region, &sku)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, fault.New(fault.CapacityUnavailable, "no node has room just now")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pick a node: %w", err)
+	}
+	if draft.Want.Shape == lifecycle.ShapeGPUSlice {
+		gpus = wanted
+	}
+	create := t.Allocation.Create().SetID(draft.ID).SetTenantID(draft.Project.TenantID).SetProjectID(draft.Project.ID).SetName(draft.name()).
+		SetShape(draft.Want.Shape).SetGpuCount(gpus).SetSku(sku).SetRegion(region).SetStatus(lifecycle.AllocationReady).SetNodeID(node).
+		SetSchedulerType(draft.SchedulerType).SetCreatedAt(t.Now)
+	if len(draft.Metadata) > 0 {
+		create.SetIntegrationMetadata(draft.Metadata)
+	}
+	if draft.CreatedBy != "" {
+		create.SetCreatedByOperationID(draft.CreatedBy)
+	}
+	row, err := create.Save(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("store allocation %s: %w", draft.ID, err)
+	}
+	return row, nil
+}
+
+// choices are the SKUs and regions to pick among; one that is named leaves no choice.
+func (d *Draft) choices() (skus, regions policy.Choice) {
+	if d.Want.SKU == "" {
+		skus = d.Policy.SKUs()
+	}
+	if d.Want.Region == "" {
+		regions = d.Policy.Regions()
+	}
+	return skus, regions
+}
+
+func (d *Draft) name() string {
+	short := string(d.ID[len(d.ID)-6:])
+	switch {
+	case d.Name != "":
+		return d.Name
+	case d.Want.Shape == lifecycle.ShapeGPUSlice:
+		return "slice-" + short
+	}
+	return "node-" + short
+}

@@ -1,0 +1,123 @@
+package event_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+)
+
+func (b *bundle) seqs() []int {
+	rows, err := b.Admin.Query(b.t.Context(), `SELECT seq FROM app_instance_event WHERE instance_id = $1 ORDER BY seq`, b.first.ID)
+	require.NoError(b.t, err)
+	seqs, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	require.NoError(b.t, err)
+	return seqs
+}
+
+func TestNumbersOfOneInstanceHaveNoGapsUnderManyWriters(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const writers, each = 16, 12
+	refused := errors.New("refused")
+	var running sync.WaitGroup
+	for w := range writers {
+		running.Go(func() {
+			for n := range each {
+				fails := (w+n)%4 == 0 // a rolled-back writer must not leave a hole
+				err := b.DB.Write(b.ctx, func(ctx context.Context, t *tx.Tx) error {
+					row := *b.first
+					drafts := make([]event.Draft, 1+n%3)
+					for i := range drafts {
+						drafts[i] = event.Draft{Type: lifecycle.EventInstanceHealthy, Message: fmt.Sprint(w, n, i)}
+					}
+					if err := event.Append(ctx, t, &row, drafts...); err != nil || !fails {
+						return err
+					}
+					return refused
+				})
+				if !fails {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, refused)
+				}
+			}
+		})
+	}
+	running.Wait()
+	seqs := b.seqs()
+	require.NotEmpty(t, seqs)
+	for i, seq := range seqs {
+		require.Equal(t, i+1, seq)
+	}
+	require.Equal(t, 1, b.Count("instance", "id = $1 AND revision = $2", b.first.ID, len(seqs)))
+}
+
+func TestAppendedAndQueuedEventsStandInOrderAndRaiseTheRevision(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	member, operation := ids.New(ids.Member), ids.New(ids.Operation)
+	waiter := b.Hub.Wait(event.InstanceTopic(b.first.ID), event.ProjectTopic(b.project.ID))
+	defer waiter.Close()
+	require.NoError(t, b.DB.Write(b.ctx, func(ctx context.Context, w *tx.Tx) error {
+		row, err := w.Instance.Query().Where(dbinstance.ID(b.first.ID)).ForUpdate().Only(ctx)
+		require.NoError(t, err)
+		require.NoError(t, event.Append(ctx, w, row)) // nothing to say
+		require.Zero(t, row.Revision)
+		require.NoError(t, event.Append(ctx, w, row,
+			event.Draft{Type: lifecycle.EventInstanceRequested, Message: "a", OperationID: operation, MemberID: member, Payload: map[string]any{"n": 1}},
+			event.Draft{Type: lifecycle.EventInstanceRunning, Message: "b", CorrelationID: "own"}))
+		require.Equal(t, 2, row.Revision)
+		batch := &pgx.Batch{}
+		require.NoError(t, event.Enqueue(batch, w, row, event.Draft{Type: lifecycle.EventInstanceHealthy, Message: "c"}))
+		require.Equal(t, 3, row.Revision)
+		require.True(t, asleep(waiter), "woken before the commit")
+		return w.SendBatch(ctx, batch).Close()
+	}))
+	woken(t, waiter, "after the commit")
+	var stored []*event.Event
+	_, err := b.DB.Read(b.ctx, event.Timeline(&stored, b.first.ID, 0, 10))
+	require.NoError(t, err)
+	require.Len(t, stored, 3)
+	for i, want := range []string{"a", "b", "c"} {
+		require.Equal(t, want, stored[i].Message)
+		require.Equal(t, i+1, stored[i].Seq)
+		require.Equal(t, fmt.Sprintf("s%d", i+1), stored[i].Cursor)
+		require.Equal(t, b.project.ID, stored[i].ProjectID)
+	}
+	require.Equal(t, operation, *stored[0].OperationID)
+	require.Equal(t, member, *stored[0].MemberID)
+	require.Nil(t, stored[1].OperationID)
+	require.Equal(t, b.first.CorrelationID, stored[0].CorrelationID)
+	require.Equal(t, "own", stored[1].CorrelationID)
+	require.JSONEq(t, `{"n":1}`, string(stored[0].Payload))
+	require.JSONEq(t, `{}`, string(stored[1].Payload))
+}
+
+func TestATimelineCursorIsReadBackOrRefused(t *testing.T) {
+	t.Parallel()
+	for _, seq := range []int{0, 1, 4_711} {
+		read, err := event.ParseInstanceCursor(event.InstanceCursor(seq))
+		require.NoError(t, err)
+		require.Equal(t, seq, read)
+	}
+	read, err := event.ParseInstanceCursor("")
+	require.NoError(t, err)
+	require.Zero(t, read)
+	for _, cursor := range []string{"s", "7", "s-1", "sx", "s1.5", "s9999999999999", "p1.2.3", "s1 "} {
+		_, err := event.ParseInstanceCursor(cursor)
+		require.True(t, fault.Is(err, fault.CursorInvalid), "%q: %v", cursor, err)
+		require.Equal(t, "after", fault.From(err).Reasons[0].Path)
+	}
+}

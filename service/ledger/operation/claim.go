@@ -1,0 +1,279 @@
+package operation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+)
+
+// Bounds of the search for due operations: how many of the longest waiting are ranked against each
+// other; and when those fill the window, how many projects with open operations are looked at beside,
+// and how many of each one's.
+const (
+	claimWindow   = "64"
+	claimProjects = "1024"
+	claimEach     = "2"
+)
+
+// parked is how far ahead a claimed operation's next look is put. Whoever wakes the operation while
+// it is held brings that forward, so that its holder notices when it lets go.
+const parked = "1 day"
+
+// ErrFenced says that the operation was ended or taken over; its holder drops it.
+var ErrFenced = errors.New("the claim is not held any more")
+
+// Held is an operation that a worker has claimed. Worker and ClaimEpoch fence everything it writes.
+type Held struct {
+	*db.Operation
+	// Worker is the process that holds it.
+	Worker ids.ID
+}
+
+const heldColumns = rows.OperationColumns + `, operation.adapter_status, operation.failures, operation.claimed_by`
+
+// scanHeld scans heldColumns.
+func scanHeld(row pgx.CollectableRow) (*Held, error) {
+	x := &db.Operation{}
+	return &Held{Operation: x}, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.InstanceID, &x.AllocationID, &x.Kind, &x.State, &x.Outcome,
+		&x.AdapterName, &x.Phase, &x.Percent, &x.Message, &x.RequesterKind, &x.RequesterID,
+		&x.RequesterName, &x.Reason, &x.CorrelationID, &x.DesiredChange, &x.Evidence, &x.ErrorCode,
+		&x.ErrorMessage, &x.ErrorOwner, &x.ErrorRetryable, &x.DispatchAttempt, &x.ClaimEpoch,
+		&x.Deadline, &x.CreatedAt, &x.StartedAt, &x.EndedAt, &x.Targets, &x.Force,
+		(*string)(&x.OnDeadline), &x.ForcedAt, &x.CancelRequestedAt, &x.CancelRequester,
+		&x.CancelReason, &x.CancelMessage, &x.RetryOf, &x.AdapterStatus, &x.Failures, &x.ClaimedBy)
+}
+
+// unclaimed is true of operations that wait in the queue.
+const unclaimed = `ended_at IS NULL AND claimed_by IS NULL`
+
+// claimSQL takes due operations. They take turns by tenant, and within a tenant by project, so that
+// a backlog delays nobody but its owner. Behind a backlog that fills the window the other projects are
+// found by stepping from one to the next along the index, which costs what they are and not what the
+// backlog is.
+const claimSQL = `WITH RECURSIVE due AS MATERIALIZED (
+	SELECT id, tenant_id, project_id, next_run_at FROM operation
+	WHERE ` + unclaimed + ` AND next_run_at <= now() AND tenant_id <> ALL ($3::text[])
+	ORDER BY next_run_at, id LIMIT ` + claimWindow + `
+), project AS (
+	(SELECT tenant_id, project_id, 1 AS place FROM operation
+	WHERE NOT $4::bool AND (SELECT count(*) FROM due) = ` + claimWindow + ` AND ` + unclaimed + `
+	ORDER BY tenant_id, project_id LIMIT 1)
+	UNION ALL
+	SELECT next.tenant_id, next.project_id, p.place + 1 FROM project p, LATERAL (
+		SELECT tenant_id, project_id FROM operation
+		WHERE ` + unclaimed + ` AND (tenant_id, project_id) > (p.tenant_id, p.project_id)
+		ORDER BY tenant_id, project_id LIMIT 1) next
+	WHERE p.place < ` + claimProjects + `
+), others AS MATERIALIZED (
+	SELECT o.* FROM project p, LATERAL (
+		SELECT id, tenant_id, project_id, next_run_at FROM operation
+		WHERE tenant_id = p.tenant_id AND project_id = p.project_id AND ` + unclaimed + ` AND next_run_at <= now()
+		ORDER BY next_run_at, id LIMIT ` + claimEach + `) o
+	WHERE p.tenant_id <> ALL ($3::text[]) AND p.project_id NOT IN (SELECT project_id FROM due)
+), by_project AS (
+	SELECT *, row_number() OVER (PARTITION BY project_id ORDER BY next_run_at, id) AS turn
+	FROM (SELECT * FROM due UNION ALL SELECT * FROM others) found
+), by_tenant AS (
+	SELECT *, row_number() OVER (PARTITION BY tenant_id ORDER BY turn, next_run_at, id) AS round FROM by_project
+), first AS (
+	SELECT id, round, next_run_at FROM by_tenant ORDER BY round, next_run_at, id LIMIT $2 * 4 -- others claim too
+), picked AS (
+	SELECT o.id FROM first r JOIN operation o ON o.id = r.id
+	WHERE coalesce(o.ended_at, 'infinity') = 'infinity' AND coalesce(o.claimed_by, '') = '' AND o.next_run_at <= now() -- by its id, see notEnded
+	ORDER BY r.round, r.next_run_at, r.id LIMIT $2 FOR UPDATE OF o SKIP LOCKED
+)
+UPDATE operation SET claimed_by = $1, claim_epoch = claim_epoch + 1, started_at = coalesce(started_at, now()),
+	state = CASE WHEN state = 'PENDING' THEN 'RUNNING' ELSE state END, next_run_at = now() + interval '` + parked + `'
+FROM picked WHERE operation.id = picked.id RETURNING ` + heldColumns
+
+// nextDueSQL is how long until the next operation is due; none while nothing waits.
+const nextDueSQL = `SELECT extract(epoch FROM next_run_at - now())::float8 FROM operation
+	WHERE ended_at IS NULL AND claimed_by IS NULL AND NOT tenant_id = ANY ($1::text[]) ORDER BY next_run_at LIMIT 1`
+
+// claimSettings are for the claim alone. One that a crash of the database forgets was not made: whoever
+// claims then has another name, or finds that it carries the operation already; so nobody waits for the
+// disk here. Planning the statement anew costs more than carrying it out. And it must be planned for
+// stepping along the queue's indexes, whatever the statistics of a queue, which are always old, make of
+// that: a sort or a hash would read all that waits.
+const claimSettings = `SELECT set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
+	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true)`
+
+// Want says what a worker wants to claim.
+type Want struct {
+	// Limit is the most it takes.
+	Limit int
+	// Full are tenants that are passed over.
+	Full []string
+	// Narrow leaves out the look behind a backlog, for workers that had one a moment ago.
+	Narrow bool
+}
+
+// Claim takes due operations for the worker, in one statement that commits by itself: nothing else is
+// locked with it. It also answers how long until the next operation is due, negative when one is due
+// now, and a day when nothing waits.
+func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, want Want) (held []*Held, next time.Duration, err error) {
+	next = 24 * time.Hour
+	full := want.Full
+	if full == nil {
+		full = []string{}
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(claimSettings)
+	batch.Queue(claimSQL, worker, want.Limit, full, want.Narrow).Query(func(found pgx.Rows) (err error) {
+		held, err = pgx.CollectRows(found, scanHeld)
+		return err
+	})
+	batch.Queue(nextDueSQL, full).Query(func(found pgx.Rows) error {
+		seconds, err := pgx.CollectRows(found, pgx.RowTo[float64])
+		if len(seconds) > 0 {
+			next = time.Duration(seconds[0] * float64(time.Second))
+		}
+		return err
+	})
+	if err := pool.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, 0, fmt.Errorf("claim operations: %w", err)
+	}
+	for _, one := range held {
+		one.Worker = worker
+	}
+	return held, next, nil
+}
+
+// notEnded is true of operations that have not ended, for statements that name the operations: it is
+// written so that no index on what is open answers to it. PostgreSQL keeps a prepared statement's plan,
+// and one made while little was open may go by such an index to each operation, through all that is
+// open by then.
+const notEnded = `coalesce(ended_at, 'infinity') = 'infinity'`
+
+// fenceSQL is true of an operation that is still held.
+const fenceSQL = `id = $1 AND claim_epoch = $2 AND coalesce(claimed_by, '') = $3 AND ` + notEnded
+
+// Locking is what Lock reads.
+type Locking struct {
+	held     *Held
+	instance *db.Instance
+	fresh    []*Held
+}
+
+// QueueLock queues what locks everything that the operation changes, in the order that holds
+// everywhere: its instance, then the operation itself.
+func (h *Held) QueueLock(batch *pgx.Batch) *Locking {
+	l := &Locking{held: h}
+	if h.InstanceID != nil {
+		batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id = $1 FOR UPDATE`, *h.InstanceID).Query(func(found pgx.Rows) (err error) {
+			l.instance, err = pgx.CollectExactlyOneRow(found, rows.Instance)
+			return err
+		})
+	}
+	batch.Queue(`SELECT `+heldColumns+` FROM operation WHERE `+fenceSQL+` FOR UPDATE`, h.ID, h.ClaimEpoch, h.Worker).
+		Query(func(found pgx.Rows) (err error) {
+			l.fresh, err = pgx.CollectRows(found, scanHeld)
+			return err
+		})
+	return l
+}
+
+// OfAdapter is true of the operations $1 that are the adapter $2's and have not ended.
+const OfAdapter = `id = ANY ($1::text[]) AND adapter_name = $2 AND ` + notEnded
+
+// QueueOpen queues what locks those of an adapter's operations that have not ended, in the order of
+// their ids. Their instances, if anything is to be written to them, are locked before.
+func QueueOpen(batch *pgx.Batch, wanted []string, adapter string, each func(*db.Operation)) {
+	batch.Queue(`SELECT `+heldColumns+` FROM operation WHERE `+OfAdapter+` ORDER BY id FOR UPDATE`,
+		wanted, adapter).Query(func(found pgx.Rows) error {
+		list, err := pgx.CollectRows(found, scanHeld)
+		for _, one := range list {
+			each(one.Operation)
+		}
+		return err
+	})
+}
+
+// Refresh reads the operation again, without locking it. ErrFenced when the claim is gone.
+func (h *Held) Refresh(ctx context.Context, pool *pgxpool.Pool) error {
+	found, err := pool.Query(ctx, `SELECT `+heldColumns+` FROM operation WHERE `+fenceSQL, h.ID, h.ClaimEpoch, h.Worker)
+	if err != nil {
+		return fmt.Errorf("read %s again: %w", h.ID, err)
+	}
+	fresh, err := pgx.CollectRows(found, scanHeld)
+	if err != nil {
+		return fmt.Errorf("read %s again: %w", h.ID, err)
+	}
+	if len(fresh) == 0 {
+		return ErrFenced
+	}
+	h.Operation = fresh[0].Operation
+	return nil
+}
+
+// Done refreshes the operation and answers the locked instance, nil when there is none. ErrFenced
+// when the claim is gone.
+func (l *Locking) Done() (*db.Instance, error) {
+	if len(l.fresh) == 0 {
+		return nil, ErrFenced
+	}
+	l.held.Operation = l.fresh[0].Operation
+	return l.instance, nil
+}
+
+// ReleaseSQL lets go of a held operation until a moment; $4 is that moment and $5 the failures in a
+// row. It answers whether the operation was woken in the meantime.
+const ReleaseSQL = `UPDATE operation SET claimed_by = NULL, failures = $5, next_run_at = LEAST(next_run_at, $4)
+	WHERE ` + fenceSQL + ` RETURNING next_run_at <= now()`
+
+// HandOver lets go of everything a worker holds, at once: it is stopping.
+func HandOver(ctx context.Context, pool *pgxpool.Pool, worker ids.ID) error {
+	_, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE id IN (
+		SELECT id FROM operation WHERE claimed_by = $1 ORDER BY id FOR UPDATE)`, worker) // in the order that holds everywhere
+	if err != nil {
+		return fmt.Errorf("hand operations over: %w", err)
+	}
+	return nil
+}
+
+// ReleaseLost lets go of what is claimed in a worker's name but not carried on by it.
+func ReleaseLost(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, carried []string) error {
+	_, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE id IN (
+		SELECT id FROM operation WHERE claimed_by = $1 AND NOT id = ANY ($2::text[]) ORDER BY id FOR UPDATE SKIP LOCKED)`, worker, carried)
+	if err != nil {
+		return fmt.Errorf("release lost claims: %w", err)
+	}
+	return nil
+}
+
+// ReleaseDead lets go of operations whose worker has given no sign of life for that long, and
+// answers how many there were.
+func ReleaseDead(ctx context.Context, pool *pgxpool.Pool, silence time.Duration) (int, error) {
+	tag, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE id IN (
+		SELECT id FROM operation o WHERE claimed_by IS NOT NULL AND NOT EXISTS (
+			SELECT FROM worker_process w WHERE w.id = o.claimed_by AND w.heartbeat_at > now() - $1::interval)
+		LIMIT 1000 FOR UPDATE SKIP LOCKED)`, silence)
+	if err != nil {
+		return 0, fmt.Errorf("release the operations of dead workers: %w", err)
+	}
+	return int(tag.RowsAffected()), nil
+}
+
+// Wake makes operations due now, after the transaction. It locks their rows.
+func Wake(ctx context.Context, t *tx.Tx, operations ...ids.ID) error {
+	if len(operations) == 0 {
+		return nil
+	}
+	_, err := t.Exec(ctx, `UPDATE operation SET next_run_at = $2 WHERE id = ANY ($1) AND `+notEnded+` AND next_run_at > $2`, operations, t.Now)
+	if err != nil {
+		return fmt.Errorf("wake operations: %w", err)
+	}
+	t.Wake(event.QueueTopic)
+	return nil
+}

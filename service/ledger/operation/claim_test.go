@@ -1,0 +1,115 @@
+package operation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/rig/platformtest"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
+)
+
+// queue lays n operations of a project down that became due one after the other, the first so long ago.
+func queue(kit *platformtest.Kit, of *db.Project, n int, ago time.Duration) {
+	kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id, correlation_id, next_run_at, deadline, created_at)
+		SELECT 'op_' || right($2, 12) || '_' || n, $1, $2, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() - $4::interval * (($3 - n + 1)::float8 / $3),
+			now() + interval '1 hour', now() FROM generate_series(1, $3::int) n`, of.TenantID, of.ID, n, ago)
+}
+
+// claimed is how many of each project's operations one claim takes.
+func claimed(t *testing.T, kit *platformtest.Kit, want operation.Want) map[ids.ID]int {
+	t.Helper()
+	held, _, err := operation.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), want)
+	require.NoError(t, err)
+	counts := map[ids.ID]int{}
+	for _, one := range held {
+		counts[one.ProjectID]++
+	}
+	return counts
+}
+
+func TestALoneOperationIsClaimedAtOnceBesideTenThousandOfAnotherTenant(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	crowd, lone := kit.Project(kit.Tenant()), kit.Project(kit.Tenant())
+	queue(kit, crowd, 10_000, time.Hour)
+	queue(kit, lone, 1, time.Second)
+	require.Equal(t, map[ids.ID]int{crowd.ID: 4}, claimed(t, kit, operation.Want{Limit: 4, Narrow: true}), "a narrow claim sees the longest waiting alone")
+	require.Equal(t, map[ids.ID]int{crowd.ID: 3, lone.ID: 1}, claimed(t, kit, operation.Want{Limit: 4}))
+	require.Equal(t, map[ids.ID]int{crowd.ID: 4}, claimed(t, kit, operation.Want{Limit: 4}), "and nothing is claimed twice")
+}
+
+func TestProjectsOfATenantTakeTurnsBehindABacklog(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	tenant := kit.Tenant()
+	crowd, second, third := kit.Project(tenant), kit.Project(tenant), kit.Project(tenant)
+	queue(kit, crowd, 500, time.Hour)
+	queue(kit, second, 2, time.Second)
+	queue(kit, third, 2, time.Second)
+	require.Equal(t, map[ids.ID]int{crowd.ID: 2, second.ID: 2, third.ID: 2}, claimed(t, kit, operation.Want{Limit: 6}))
+}
+
+func TestATenantThatHasItsMostIsPassedOver(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	crowd, lone := kit.Project(kit.Tenant()), kit.Project(kit.Tenant())
+	queue(kit, crowd, 200, time.Hour)
+	queue(kit, lone, 1, time.Second)
+	full := []string{string(crowd.TenantID)}
+	require.Equal(t, map[ids.ID]int{lone.ID: 1}, claimed(t, kit, operation.Want{Limit: 4, Full: full}))
+	_, next, err := operation.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), operation.Want{Limit: 4, Full: full})
+	require.NoError(t, err)
+	require.Greater(t, next, time.Hour, "what is passed over is nothing to look again for")
+}
+
+func TestOperationsThatAreNotDueAreLeftAndTheirMomentIsTold(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	project := kit.Project(kit.Tenant())
+	queue(kit, project, 1, -time.Minute)
+	held, next, err := operation.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), operation.Want{Limit: 4})
+	require.NoError(t, err)
+	require.Empty(t, held)
+	require.InDelta(t, time.Minute, next, float64(10*time.Second))
+}
+
+func TestAWorkerThatStopsLetsGoAndItsClaimIsReadAgainAsGone(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	queue(kit, kit.Project(kit.Tenant()), 1, time.Second)
+	worker := ids.New(ids.Worker)
+	held, _, err := operation.Claim(t.Context(), kit.DB.Worker(), worker, operation.Want{Limit: 4})
+	require.NoError(t, err)
+	require.Len(t, held, 1)
+	require.NoError(t, held[0].Refresh(t.Context(), kit.DB.Worker()))
+	require.NoError(t, operation.HandOver(t.Context(), kit.DB.Worker(), worker))
+	require.ErrorIs(t, held[0].Refresh(t.Context(), kit.DB.Worker()), operation.ErrFenced)
+	again, _, err := operation.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), operation.Want{Limit: 4})
+	require.NoError(t, err)
+	require.Equal(t, held[0].ClaimEpoch+1, again[0].ClaimEpoch)
+}
+
+func TestAnAdaptersOpenOperationsAreLockedAndNoOthers(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	project := kit.Project(kit.Tenant())
+	queue(kit, project, 4, time.Second)
+	kit.SQL(`UPDATE operation SET adapter_name = 'one'`)
+	kit.SQL(`UPDATE operation SET adapter_name = 'two' WHERE id LIKE '%\_2'`)
+	kit.SQL(`UPDATE operation SET ended_at = now(), state = 'RUNNING' WHERE id LIKE '%\_3'`)
+	var wanted []string
+	rows, err := kit.Admin.Query(t.Context(), `SELECT id FROM operation WHERE id NOT LIKE '%\_4' ORDER BY id DESC`)
+	require.NoError(t, err)
+	wanted, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	var found []ids.ID
+	batch := &pgx.Batch{}
+	operation.QueueOpen(batch, wanted, "one", func(one *db.Operation) { found = append(found, one.ID) })
+	require.NoError(t, kit.DB.Worker().SendBatch(t.Context(), batch).Close())
+	require.Equal(t, []ids.ID{ids.ID(wanted[2])}, found)
+}

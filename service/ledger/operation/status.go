@@ -1,0 +1,250 @@
+package operation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+)
+
+// The part of an operation's percentage that is the adapter's own.
+const (
+	adapterFrom = 10
+	adapterTo   = 80
+)
+
+// progressPause is the shortest time between two events of an instance of which the later is mere
+// progress: the instance's row is hot.
+const progressPause = time.Second
+
+// AdapterPercent places the adapter's own percentage, 0 to 100, in the operation's.
+func AdapterPercent(percent int) int {
+	return adapterFrom + (adapterTo-adapterFrom)*min(max(percent, 0), 100)/100
+}
+
+// Progress is how far an operation is. Its percentage never goes back.
+type Progress struct {
+	Phase, Message string
+	Percent        int
+}
+
+// Advance stores progress on the locked operation, wakes who watches it, and tells the timeline of
+// the locked instance unless something was told within the last second.
+func Advance(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, p Progress) error {
+	batch := &pgx.Batch{}
+	drafts := QueueAdvance(batch, t, instance, op, p)
+	if batch.Len() == 0 {
+		return nil
+	}
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("advance %s: %w", op.ID, err)
+	}
+	return event.Append(ctx, t, instance, drafts...)
+}
+
+// QueueAdvance queues what Advance writes, and answers what to tell the timeline.
+func QueueAdvance(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Operation, p Progress) []event.Draft {
+	if p = p.within(op); p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
+		return nil
+	}
+	batch.Queue(`UPDATE operation SET phase = $2, message = $3, percent = GREATEST(percent, $4) WHERE id = $1`, op.ID, p.Phase, p.Message, p.Percent)
+	return p.noted(t, instance, op)
+}
+
+// within is the progress in its bounds, and never behind what the operation has reached.
+func (p Progress) within(op *db.Operation) Progress {
+	return Progress{Phase: clip(p.Phase, maxReportPhase), Message: clip(p.Message, maxText), Percent: max(p.Percent, op.Percent)}
+}
+
+// noted is what to tell the timeline of progress whose writing was queued. Nothing when it is where
+// the operation was, or when something was told within the last second.
+func (p Progress) noted(t *tx.Tx, instance *db.Instance, op *db.Operation) []event.Draft {
+	t.Wake(event.OperationTopic(op.ID))
+	if p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
+		return nil
+	}
+	op.Phase, op.Message, op.Percent = p.Phase, p.Message, p.Percent
+	if instance == nil || t.Now.Sub(instance.UpdatedAt) < progressPause {
+		return nil
+	}
+	return []event.Draft{{
+		Type: lifecycle.EventOperationProgress, OperationID: op.ID, Message: p.Message, CorrelationID: op.CorrelationID,
+		Payload: map[string]any{"phase": p.Phase, "percent": p.Percent},
+	}}
+}
+
+// StoredStatus is the last status the adapter gave for the current dispatch; nil when there is none.
+func StoredStatus(op *db.Operation) *adapter.Status {
+	var status adapter.Status
+	if len(op.AdapterStatus) == 0 || json.Unmarshal(op.AdapterStatus, &status) != nil || status.Attempt < op.DispatchAttempt {
+		return nil
+	}
+	return &status
+}
+
+// Absorb takes a status that a worker got from the adapter, by the feed or by asking, into the
+// locked operation and its members. A status of an earlier dispatch is left out, and an end is
+// final for its dispatch. It answers whether the adapter says that the operation ended.
+func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, status adapter.Status) (bool, error) {
+	members := status.Members
+	batch := &pgx.Batch{}
+	ended, told, err := QueueAbsorb(batch, t, instance, op, status)
+	if err != nil || batch.Len() == 0 {
+		return ended, err
+	}
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
+		return false, fmt.Errorf("store the status of %s: %w", op.ID, err)
+	}
+	if err := event.Append(ctx, t, instance, told...); err != nil {
+		return false, err
+	}
+	return ended, Members(ctx, t, instance, op, memberReports(members))
+}
+
+// QueueAbsorb queues what Absorb writes, but for the members, and answers what to tell the timeline.
+// It queues nothing when the status brings nothing that counts. An operation that the adapter says
+// has ended is made due, and whoever holds it is told.
+func QueueAbsorb(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Operation, status adapter.Status) (ended bool, told []event.Draft, err error) {
+	if status.Attempt < op.DispatchAttempt || op.EndedAt != nil {
+		return false, nil, nil
+	}
+	if known := StoredStatus(op); known != nil && known.State.Terminal() {
+		return true, nil, nil
+	}
+	ended = status.State.Terminal()
+	progress := Progress{Phase: op.Phase, Message: op.Message, Percent: AdapterPercent(status.Percent)}
+	if status.Phase != "" {
+		progress.Phase = status.Phase
+	}
+	if status.Message != "" {
+		progress.Message = status.Message
+	}
+	progress = progress.within(op)
+	status.Members = heard(op, status.Members) // the rest is kept on the members' rows
+	status.WaitsFor = status.WaitsFor[:min(len(status.WaitsFor), adapter.MaxWork)]
+	encoded, err := json.Marshal(status)
+	if err != nil {
+		return false, nil, fmt.Errorf("encode the status of %s: %w", op.ID, err)
+	}
+	encoded = Storable(encoded)
+	batch.Queue(`UPDATE operation SET adapter_status = $2, phase = $3, message = $4, percent = GREATEST(percent, $5),
+		next_run_at = CASE WHEN $6 THEN LEAST(next_run_at, $7) ELSE next_run_at END WHERE id = $1`,
+		op.ID, encoded, progress.Phase, progress.Message, progress.Percent, ended, t.Now)
+	op.AdapterStatus = encoded
+	if ended {
+		t.Wake(event.WordTopic(op.ID))
+	}
+	return ended, progress.noted(t, instance, op), nil
+}
+
+func storeStatus(ctx context.Context, t *tx.Tx, op *db.Operation, status adapter.Status) error {
+	encoded, err := json.Marshal(status)
+	if err != nil {
+		return fmt.Errorf("encode the status of %s: %w", op.ID, err)
+	}
+	encoded = Storable(encoded)
+	if _, err := t.Exec(ctx, `UPDATE operation SET adapter_status = $2 WHERE id = $1`, op.ID, encoded); err != nil {
+		return fmt.Errorf("store the status of %s: %w", op.ID, err)
+	}
+	op.AdapterStatus = encoded
+	return nil
+}
+
+// mergeStatus notes a pushed report in the stored status, which keeps its state.
+func mergeStatus(ctx context.Context, t *tx.Tx, op *db.Operation, in ReportInput) error {
+	status := StoredStatus(op)
+	if status == nil {
+		status = &adapter.Status{OperationID: string(op.ID), Attempt: in.Attempt, State: adapter.StateRunning}
+	}
+	if status.State.Terminal() {
+		return nil
+	}
+	if in.Phase != nil {
+		status.Phase = *in.Phase
+	}
+	if in.Percent != nil {
+		status.Percent = *in.Percent
+	}
+	if in.Message != nil {
+		status.Message = *in.Message
+	}
+	status.Members = heard(op, updatesOf(in.Members))
+	return storeStatus(ctx, t, op, *status)
+}
+
+// heard is the newest word on each of the members that an operation is about, without details: what
+// its end may rest on. Nothing for an operation on a whole instance.
+func heard(op *db.Operation, updates []adapter.MemberUpdate) []adapter.MemberUpdate {
+	if len(op.Targets) == 0 {
+		return nil
+	}
+	about, words := Touched(op), make(map[ids.ID]adapter.MemberUpdate)
+	if known := StoredStatus(op); known != nil {
+		updates = append(known.Members, updates...)
+	}
+	for _, update := range updates {
+		update.Detail = nil
+		words[ids.ID(update.ID)] = update
+	}
+	var out []adapter.MemberUpdate
+	for _, id := range about {
+		if word, said := words[id]; said {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// Said is where the adapter says that the members stand which an operation is about, by its word on
+// the current dispatch; one that it has said nothing of is missing.
+func Said(op *db.Operation) map[ids.ID]adapter.MemberStatus {
+	said := make(map[ids.ID]adapter.MemberStatus)
+	if status := StoredStatus(op); status != nil {
+		for _, update := range status.Members {
+			said[ids.ID(update.ID)] = update.Status
+		}
+	}
+	return said
+}
+
+func updatesOf(reports []MemberReport) []adapter.MemberUpdate {
+	var updates []adapter.MemberUpdate
+	for _, report := range reports {
+		if report.Status != nil {
+			updates = append(updates, adapter.MemberUpdate{ID: string(report.ID), Status: adapter.MemberStatus(lifecycle.Wire(*report.Status))})
+		}
+	}
+	return updates
+}
+
+// memberReports reads the wire's members; what is outside of the contract says nothing.
+func memberReports(updates []adapter.MemberUpdate) []MemberReport {
+	var reports []MemberReport
+	for _, update := range updates {
+		report := MemberReport{ID: ids.ID(update.ID), Detail: update.Detail}
+		if status, err := lifecycle.FromWire[lifecycle.MemberStatus](string(update.Status)); err == nil {
+			report.Status = &status
+		}
+		if health, err := lifecycle.FromWire[lifecycle.Health](string(update.Health)); err == nil {
+			report.Health = &health
+		}
+		reports = append(reports, report)
+	}
+	return reports
+}
+
+// Storable is JSON from outside as PostgreSQL keeps it: valid UTF-8, and no escaped NUL.
+func Storable(raw []byte) []byte {
+	raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
+	return bytes.ReplaceAll(raw, []byte(`\u0000`), []byte(`\ufffd`))
+}
