@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -57,34 +58,78 @@ type platform struct {
 	delivered delivery.Stats
 }
 
+// Server is one process of the platform, opened and not yet serving: its listeners accept, its database is
+// migrated and connected.
+type Server struct {
+	platform  *platform
+	listeners []net.Listener
+}
+
 // Run serves until ctx ends, and then stops in order: no new work, work under way handed over or
 // finished, connections closed.
 func Run(ctx context.Context, config *Config, log *slog.Logger) error {
-	if err := config.complete(); err != nil {
+	server, err := Open(ctx, config, log)
+	if err != nil {
 		return err
 	}
+	return server.Run(ctx)
+}
+
+// Open checks the configuration, opens the listeners, migrates the database and connects to it. What Open returns must be
+// run: Run closes it.
+func Open(ctx context.Context, config *Config, log *slog.Logger) (*Server, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
 	if err := authz.Load(); err != nil {
-		return fmt.Errorf("permission policy: %w", err)
+		return nil, fmt.Errorf("permission policy: %w", err)
 	}
 	listeners, err := config.listeners()
 	if err != nil {
-		return err
+		return nil, errors.Join(err, closeAll(listeners))
 	}
 	p, err := open(ctx, config, log)
 	if err != nil {
-		return err
+		return nil, errors.Join(err, closeAll(listeners))
 	}
+	return &Server{platform: p, listeners: listeners}, nil
+}
+
+// closeAll closes listeners that nothing serves.
+func closeAll(listeners []net.Listener) error {
+	var failed error
+	for _, listener := range listeners {
+		failed = errors.Join(failed, listener.Close())
+	}
+	return failed
+}
+
+// Addresses returns the addresses that the server listens on, host:port, in the order of the configuration.
+func (s *Server) Addresses() []string {
+	addresses := make([]string, len(s.listeners))
+	for i, listener := range s.listeners {
+		addresses[i] = listener.Addr().String()
+	}
+	return addresses
+}
+
+// DB returns the server's database, so that a measurement can write in the server's own process.
+func (s *Server) DB() *tx.DB { return s.platform.db }
+
+// Run serves until ctx ends, and then stops in order. It closes the database.
+func (s *Server) Run(ctx context.Context) error {
+	p := s.platform
 	defer p.db.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.hub.Run(ctx) })
-	group.Go(func() error { return p.denials.Run(ctx, p.db.Worker(), log) })
+	group.Go(func() error { return p.denials.Run(ctx, p.db.Worker(), p.log) })
 	group.Go(func() error { return p.reloadKeys(ctx) })
-	if config.has("worker") {
+	if p.config.has("worker") {
 		group.Go(func() error { return p.work(ctx) })
 	}
-	if err := p.serve(ctx, group, listeners); err != nil {
+	if err := p.serve(ctx, group, s.listeners); err != nil {
 		cancel() // what runs already must end before the database closes
 		return errors.Join(err, group.Wait())
 	}
@@ -106,7 +151,7 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 		return nil, err
 	}
 	p := &platform{config: config, log: log, ring: ring, vault: vault, denials: audit.NewDenials()}
-	hints := &lateHints{}
+	hints := &lateHints{observer: config.Hints}
 	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Hints: hints, Denials: p.denials})
 	if err != nil {
 		return nil, err
@@ -118,8 +163,9 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 
 // lateHints passes hints on to a hub that is made after it.
 type lateHints struct {
-	mu  sync.RWMutex
-	hub *event.Hub
+	observer tx.Hints // nil for none
+	mu       sync.RWMutex
+	hub      *event.Hub
 }
 
 func (h *lateHints) set(hub *event.Hub) {
@@ -130,6 +176,9 @@ func (h *lateHints) set(hub *event.Hub) {
 
 // Wake passes the topics on.
 func (h *lateHints) Wake(topics ...string) {
+	if h.observer != nil {
+		h.observer.Wake(topics...)
+	}
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if h.hub != nil {

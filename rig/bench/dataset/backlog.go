@@ -64,7 +64,7 @@ func (b *backlog) tables() []table {
 		{"compute_node", []string{"id", "name", "address", "status", "cpus", "memory_mib", "gpus", "gpus_simulated", "isolation", "sealing_key",
 			"last_seen_at", "created_at"}, len(b.made), func(n int) []any {
 			return []any{b.made[n].node, string(b.made[n].node), "192.0.2.1", "ONLINE", 8, 16_384, 8, true, "NAMESPACE",
-				"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", b.now, b.now}
+				"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", b.now.AddDate(1, 0, 0), b.now}
 		}},
 		{"allocation", []string{"id", "tenant_id", "project_id", "name", "shape", "gpu_count", "status", "node_id", "instance_id", "created_at"},
 			len(b.made), func(n int) []any {

@@ -52,7 +52,7 @@ func (s *Set) Allocations(ctx context.Context, callers []Caller, n int) ([]Free,
 		made[i] = Free{Allocation: ids.New(ids.Allocation), Project: Project(number), Caller: who}
 		_, err := s.Admin.Exec(ctx, `WITH n AS (INSERT INTO compute_node (id, name, address, status, cpus, memory_mib, gpus, gpus_simulated,
 				isolation, sealing_key, last_seen_at, created_at)
-				VALUES ($1::text, $1::text, '192.0.2.1', 'ONLINE', 8, 16384, 8, true, 'NAMESPACE', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=', now(), now()))
+				VALUES ($1::text, $1::text, '192.0.2.1', 'ONLINE', 8, 16384, 8, true, 'NAMESPACE', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=', `+heard+`, now()))
 			INSERT INTO allocation (id, tenant_id, project_id, name, shape, gpu_count, status, node_id, created_at)
 			VALUES ($2::text, $3, $4, $2::text, 'BAREMETAL', 8, 'READY', $1::text, now())`, node, made[i].Allocation, s.Size.tenantOf(number), made[i].Project)
 		if err != nil {

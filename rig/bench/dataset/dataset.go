@@ -173,6 +173,10 @@ func (s *Set) generate(ctx context.Context, config Config, admin *pgx.Conn, name
 	return nil
 }
 
+// heard is when the agents of the generated nodes reported last: nodes have no agents here, and the product's reconcilers
+// run in the measured server, so that the nodes' last report lies in the future for as long as a run takes.
+const heard = `now() + interval '1 year'`
+
 // tidy takes away what earlier runs have made, which is younger than everything generated.
 func (s *Set) tidy(ctx context.Context) error {
 	tx, err := s.Admin.Begin(ctx)
@@ -184,6 +188,8 @@ func (s *Set) tidy(ctx context.Context) error {
 	for table, column := range made {
 		statements = append(statements, `DELETE FROM `+table+` WHERE `+column)
 	}
+	statements = append(statements, `UPDATE compute_node SET status = 'ONLINE', last_seen_at = `+heard+`
+		WHERE status <> 'ONLINE' OR last_seen_at IS NULL OR last_seen_at < now() + interval '30 days'`)
 	for _, statement := range statements {
 		if _, err := tx.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("tidy the data set: %w", err)

@@ -3,19 +3,16 @@ package platform
 import (
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// accepted passes hints on to the hub, and notes when each operation's first transaction had
-// committed: that is the moment at which an operation is accepted.
+// accepted records when each operation's first transaction had committed, which is the moment at which an
+// operation is accepted.
 type accepted struct {
-	hub atomic.Pointer[event.Hub]
-
 	mu sync.Mutex
-	at map[string]int64 // operation id → nanoseconds since 1970; nil until somebody asks for it
+	at map[string]int64 // operation id → nanoseconds since 1970; nil until the first take
 }
 
 // operationTopic begins the topics of operations.
@@ -24,9 +21,6 @@ var operationTopic = event.OperationTopic("")
 // Wake implements tx.Hints.
 func (a *accepted) Wake(topics ...string) {
 	now := time.Now().UnixNano()
-	if hub := a.hub.Load(); hub != nil {
-		hub.Wake(topics...)
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, topic := range topics {
@@ -40,7 +34,7 @@ func (a *accepted) Wake(topics ...string) {
 	}
 }
 
-// take answers what was noted since it was last asked.
+// take returns what was recorded since the last take.
 func (a *accepted) take() map[string]int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
