@@ -31,13 +31,13 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/workers"
-	"github.com/gpuaas/app-platform/workers/steps"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // patience is how long a test waits for a state; the pace makes the waiting short.
 const patience = 30 * time.Second
 
-var pace = steps.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 50 * time.Millisecond, Grace: 5 * time.Second}
+var pace = parts.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 50 * time.Millisecond, Grace: 5 * time.Second}
 
 // hints hands wake-ups to a hub that is made after the database.
 type hints struct {
@@ -65,7 +65,7 @@ type lab struct {
 	own      *db.Client // as the owner of the tables
 	platform *httptest.Server
 	log      *slog.Logger
-	pace     steps.Pace
+	pace     parts.Pace
 
 	mu     sync.Mutex
 	answer func(task *db.NodeTask) (lifecycle.NodeTaskState, string) // "" leaves the task open

@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/feed"
+	"github.com/gpuaas/app-platform/workers/parts"
 	"github.com/gpuaas/app-platform/workers/reconcile"
 	"github.com/gpuaas/app-platform/workers/steps"
 	"github.com/gpuaas/app-platform/workers/webhook"
@@ -46,7 +47,7 @@ type Config struct {
 	// Concurrency bounds steps that run at once; 0 means 16.
 	Concurrency int
 	// Pace is how often things are looked at that tell by themselves when they change; zero for the product's.
-	Pace steps.Pace
+	Pace parts.Pace
 	// Stats counts what the reconcilers find and mend; nil makes its own.
 	Stats *reconcile.Stats
 	// Vault opens the signing secrets of webhooks; nil leaves webhooks to other processes.
@@ -71,7 +72,7 @@ func Run(ctx context.Context, config Config) error {
 	runner := engine.New(engine.Config{
 		DB: config.DB, Hub: config.Hub, Log: config.Log, Worker: process, Concurrency: config.Concurrency,
 		Grace: config.Pace.Grace, Undo: config.Pace.Undo,
-		Kinds: steps.Kinds(steps.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log, Pace: config.Pace}),
+		Kinds: steps.Kinds(parts.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log, Pace: config.Pace}),
 	})
 	watcher := reconcile.New(reconcile.Config{DB: config.DB, Hub: config.Hub, Client: client, Keys: config.Keys, Log: config.Log, Stats: config.Stats})
 	var hooks *webhook.Worker

@@ -34,7 +34,6 @@ var (
 		"service/identity":            toSplit,
 		"service/instance":            toSplit,
 		"service/ledger/operation":    toSplit,
-		"workers/steps":               toSplit,
 	}
 	longFunctions = map[string]string{}
 	sleeping      = map[string]string{}

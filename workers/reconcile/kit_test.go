@@ -24,13 +24,13 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/workers"
 	"github.com/gpuaas/app-platform/workers/reconcile"
-	"github.com/gpuaas/app-platform/workers/steps"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // patience is how long a test waits for a state.
 const patience = 45 * time.Second
 
-var pace = steps.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 100 * time.Millisecond}
+var pace = parts.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 100 * time.Millisecond}
 
 // lab is a platform without its API: a database, an adapter that does what it is told, agents that beat
 // and answer tasks, and workers or a lone reconciler on demand.

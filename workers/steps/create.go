@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // create brings an instance up. What it started stays when it fails, for a decommission to tear
@@ -20,11 +21,11 @@ import (
 func (w *work) create() engine.Kind {
 	return engine.Kind{
 		Kind:     lifecycle.InstanceCreate,
-		Steps:    []engine.Step{w.prepareCreate(), w.dispatch(), w.await(), w.verify(nil)},
+		Steps:    []engine.Step{w.prepareCreate(), w.Dispatch(), w.Await(), w.Verify(nil)},
 		Complete: w.started,
 		OnFail:   w.createFailed,
-		Abandon:  w.abandon,
-		Cancel:   w.stop, CancelFails: true,
+		Abandon:  w.Abandon,
+		Cancel:   w.Stop, CancelFails: true,
 	}
 }
 
@@ -32,19 +33,19 @@ func (w *work) prepareCreate() engine.Step {
 	return engine.Step{
 		Name: "prepare", Title: "checking allocations and nodes", Percent: 5, Owner: operation.OwnerNode,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
-			s := &snapshot{}
+			s := &parts.Snapshot{}
 			var result engine.Result
-			reads := func(batch *pgx.Batch) { s.queue(batch, c.Op.Operation) }
+			reads := func(batch *pgx.Batch) { s.Queue(batch, c.Op.Operation) }
 			err := c.WriteAfter(ctx, reads, func(_ context.Context, t *tx.Tx, locked *engine.Locked) error {
 				result = engine.Done(nil)
-				if err := s.check(locked.Op); err != nil {
+				if err := s.Check(locked.Op); err != nil {
 					return err
 				}
-				if unready := s.unready(); unready != "" {
+				if unready := s.Unready(); unready != "" {
 					result = engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser, Message: unready})
 					return nil
 				}
-				if absent := s.absent(); absent != "" {
+				if absent := s.Absent(); absent != "" {
 					result = engine.Wait(w.Pace.Round, absent, engine.Blame{Code: fault.NodeUnreachable, Owner: operation.OwnerNode})
 					return nil
 				}
@@ -60,7 +61,7 @@ func (w *work) prepareCreate() engine.Step {
 }
 
 // begin moves the instance and its members on, and makes this the operation's first dispatch.
-func begin(t *tx.Tx, locked *engine.Locked, s *snapshot) {
+func begin(t *tx.Tx, locked *engine.Locked, s *parts.Snapshot) {
 	batch := locked.Writes
 	if locked.Instance.Status == lifecycle.InstanceCreated {
 		batch.Queue(`UPDATE instance SET status = $2 WHERE id = $1`, locked.Instance.ID, lifecycle.InstanceStarting)
@@ -71,7 +72,7 @@ func begin(t *tx.Tx, locked *engine.Locked, s *snapshot) {
 	locked.Op.DispatchAttempt = max(locked.Op.DispatchAttempt, 1)
 	batch.Queue(`UPDATE member SET status = $2, updated_at = $3, last_operation_id = $4, correlation_id = $5
 		WHERE instance_id = $1 AND status = 'PENDING'`, locked.Instance.ID, lifecycle.MemberJoining, t.Now, locked.Op.ID, locked.Op.CorrelationID)
-	for _, member := range s.members {
+	for _, member := range s.Members {
 		if member.Status == lifecycle.MemberPending {
 			member.Status = lifecycle.MemberJoining
 		}
@@ -97,8 +98,8 @@ func (w *work) started(ctx context.Context, t *tx.Tx, c *engine.Context, locked 
 	if err := recount.Queue(locked.Writes); err != nil {
 		return nil, "", err
 	}
-	var proof proved
-	var word answered
+	var proof parts.Proved
+	var word parts.Answered
 	if err := c.Evidence("verify", &proof); err != nil {
 		return nil, "", err
 	}
@@ -111,7 +112,7 @@ func (w *work) started(ctx context.Context, t *tx.Tx, c *engine.Context, locked 
 // createEvidence proves a launch: the agents' probes, and beside them the adapter's own word.
 type createEvidence struct {
 	Rounds  int                        `json:"rounds"`
-	Probes  []probeProof               `json:"probes"`
+	Probes  []parts.ProbeProof         `json:"probes"`
 	Adapter map[string]json.RawMessage `json:"adapter,omitempty"`
 }
 

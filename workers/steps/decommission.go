@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // decommission tears an instance down and ends only when the agents find nothing of it left. If it
@@ -21,12 +22,12 @@ import (
 func (w *work) decommission() engine.Kind {
 	return engine.Kind{
 		Kind:     lifecycle.InstanceDecommission,
-		Steps:    []engine.Step{w.prepareDecommission(), yields(w.dispatch()), yields(w.await()), w.residueOfAll()},
+		Steps:    []engine.Step{w.prepareDecommission(), yields(w.Dispatch()), yields(w.Await()), w.residueOfAll()},
 		Complete: w.torndown,
 		OnFail: func(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked, _ operation.Failure) error {
 			return wakeReleases(ctx, t, locked.Instance.ID)
 		},
-		Abandon: w.abandon,
+		Abandon: w.Abandon,
 	}
 }
 
@@ -61,7 +62,7 @@ func stop(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 // residueOfAll sweeps all members, and waits for what earlier operations have left of others: unless
 // force is used, nothing of the instance is left at the end.
 func (w *work) residueOfAll() engine.Step {
-	step := w.residue(nil)
+	step := w.Residue(nil)
 	sweepAll := step.Run
 	step.Run = func(ctx context.Context, c *engine.Context) (engine.Result, error) {
 		if _, forced := c.ForcedSince(); forced {
@@ -75,7 +76,7 @@ func (w *work) residueOfAll() engine.Step {
 			return engine.Result{}, fmt.Errorf("look for orphans: %w", err)
 		}
 		if open > 0 {
-			return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for what earlier operations have left (%d): %s", open, *message), residueBlame), nil
+			return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for what earlier operations have left (%d): %s", open, *message), parts.ResidueBlame), nil
 		}
 		return sweepAll(ctx, c)
 	}
@@ -99,7 +100,7 @@ func (w *work) torndown(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 	if err != nil {
 		return nil, "", err
 	}
-	var word answered
+	var word parts.Answered
 	if err := c.Evidence("await", &word); err != nil {
 		return nil, "", err
 	}
@@ -112,7 +113,7 @@ func (w *work) torndown(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 	}
 	t.Wake(event.ProjectTopic(locked.Instance.ProjectID))
 	locked.Outcome = outcomeOf(c, left)
-	return removal{cleaned: gone.Cleaned, departed: *gone, Adapter: word.Evidence}, removedWords(left), operation.RecountRoles(ctx, t, instance)
+	return removal{Cleaned: gone.Cleaned, departed: *gone, Adapter: word.Evidence}, removedWords(left), operation.RecountRoles(ctx, t, instance)
 }
 
 // wakeReleases tells the releases of the instance's allocations, which wait for its end.

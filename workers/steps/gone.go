@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // departure is members that leave for good, in the transaction that ends their operation.
@@ -28,7 +29,7 @@ type departure struct {
 
 // departed is what a departure came to, as evidence.
 type departed struct {
-	Cleaned     cleaned                 `json:"-"`
+	Cleaned     parts.Cleaned           `json:"-"`
 	Orphans     int                     `json:"orphans,omitempty"`
 	Allocations map[ids.ID]orphan.Freed `json:"allocations,omitempty"`
 }
@@ -48,13 +49,13 @@ func (w *work) leave(ctx context.Context, t *tx.Tx, c *engine.Context, locked *e
 	if err != nil {
 		return nil, err
 	}
-	later, err := laterThan(ctx, t, locked.Op, out.Cleaned.Residue)
+	later, err := parts.LaterThan(ctx, t, locked.Op, out.Cleaned.Residue)
 	if err != nil {
 		return nil, err
 	}
 	if later {
 		return nil, &engine.Reopen{Step: d.step, Message: "a node task came after the agents had looked",
-			State: rounds{Round: out.Cleaned.Rounds, Again: t.Now}}
+			State: parts.Rounds{Round: out.Cleaned.Rounds, Again: t.Now}}
 	}
 	if err := w.list(ctx, t, locked, members, out); err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func remove(ctx context.Context, t *tx.Tx, locked *engine.Locked, about []ids.ID
 func (w *work) list(ctx context.Context, t *tx.Tx, locked *engine.Locked, members []*db.Member, out *departed) error {
 	var drafts []orphan.Draft
 	for _, member := range members {
-		reason, missing := out.Cleaned.missing(member.ID)
+		reason, missing := out.Cleaned.Missing(member.ID)
 		if !missing || member.NodeID == nil || locked.Op.DispatchAttempt == 0 {
 			continue
 		}
@@ -105,21 +106,6 @@ func (w *work) list(ctx context.Context, t *tx.Tx, locked *engine.Locked, member
 	return err
 }
 
-// missing says whether there is no proof of a member, and why.
-func (p cleaned) missing(id ids.ID) (reason string, missing bool) {
-	for _, proof := range p.Residue {
-		if proof.Member == id {
-			return "", false
-		}
-	}
-	for _, one := range p.Unproved {
-		if one.Member == id {
-			return one.Reason, true
-		}
-	}
-	return "nobody could look", true
-}
-
 // letGo frees what the members lived in, if nothing lives in it any more.
 func (w *work) letGo(ctx context.Context, t *tx.Tx, locked *engine.Locked, members []*db.Member, also []ids.ID, out *departed) error {
 	var all []string
@@ -132,7 +118,7 @@ func (w *work) letGo(ctx context.Context, t *tx.Tx, locked *engine.Locked, membe
 		all = append(all, string(id))
 	}
 	var told []event.Draft
-	for _, id := range sorted(all) {
+	for _, id := range parts.Sorted(all) {
 		freed, more, err := orphan.Free(ctx, t, locked.Instance, ids.ID(id))
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // change brings an instance to another version and config: an upgrade, or a rollback to what it ran
@@ -23,11 +24,11 @@ import (
 func (w *work) change(kind lifecycle.OperationKind) engine.Kind {
 	return engine.Kind{
 		Kind:     kind,
-		Steps:    []engine.Step{w.prepareChange(), w.dispatch(), w.await(), w.verify(nil)},
+		Steps:    []engine.Step{w.prepareChange(), w.Dispatch(), w.Await(), w.Verify(nil)},
 		Complete: w.moved,
 		OnFail:   w.notMoved,
-		Undo:     []engine.Step{w.withdraw()},
-		Cancel:   w.stop,
+		Undo:     []engine.Step{w.Withdraw()},
+		Cancel:   w.Stop,
 	}
 }
 
@@ -57,7 +58,7 @@ type changeEvidence struct {
 	Generation int                        `json:"generation"`
 	Version    string                     `json:"version"`
 	Rounds     int                        `json:"rounds"`
-	Probes     []probeProof               `json:"probes"`
+	Probes     []parts.ProbeProof         `json:"probes"`
 	Adapter    map[string]json.RawMessage `json:"adapter,omitempty"`
 }
 

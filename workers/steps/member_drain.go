@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // drain lets a member's work end. Only the adapter can know that nothing runs any more: it must have
@@ -23,26 +24,26 @@ func (w *work) drain() engine.Kind {
 	return engine.Kind{
 		Kind: lifecycle.MemberDrain,
 		Steps: []engine.Step{w.prepareMembers(opening{
-			title: "marking the member", about: targets, next: draining,
-		}), w.dispatch(), w.await(), w.saidOf("drained", adapter.MemberDrained)},
+			title: "marking the member", about: parts.Targets, next: draining,
+		}), w.Dispatch(), w.Await(), w.saidOf("drained", adapter.MemberDrained)},
 		Complete: w.drained,
-		Undo:     []engine.Step{w.withdraw()},
+		Undo:     []engine.Step{w.Withdraw()},
 		OnFail: func(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, _ operation.Failure) error {
 			if err := w.settle(ctx, t, c, locked, locked.Op.Targets); err != nil {
 				return err
 			}
 			return operation.RecountRoles(ctx, t, locked.Instance.ID)
 		},
-		Cancel: w.stop,
+		Cancel: w.Stop,
 	}
 }
 
 // draining is a member that takes no new work.
-func draining(_ *db.Operation, member *db.Member) was {
+func draining(_ *db.Operation, member *db.Member) parts.Was {
 	if member.Status == lifecycle.MemberActive {
-		return was{Status: lifecycle.MemberDraining, Cordoned: true}
+		return parts.Was{Status: lifecycle.MemberDraining, Cordoned: true}
 	}
-	return was{Status: member.Status, Cordoned: true}
+	return parts.Was{Status: member.Status, Cordoned: true}
 }
 
 // words is the evidence of the step that holds an adapter to its word.
@@ -87,7 +88,7 @@ type drainEvidence struct {
 
 func (w *work) drained(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
 	var said words
-	var word answered
+	var word parts.Answered
 	if err := c.Evidence("drained", &said); err != nil {
 		return nil, "", err
 	}
@@ -104,7 +105,7 @@ func (w *work) drained(ctx context.Context, t *tx.Tx, c *engine.Context, locked 
 				return nil, "", err
 			}
 		}
-		if err := set(ctx, t, locked, member, was{Status: lifecycle.MemberDrained, Cordoned: true}); err != nil {
+		if err := set(ctx, t, locked, member, parts.Was{Status: lifecycle.MemberDrained, Cordoned: true}); err != nil {
 			return nil, "", err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // recover brings failed members in again. Those that do not join are FAILED as before.
@@ -16,8 +17,8 @@ func (w *work) recover() engine.Kind {
 	return engine.Kind{
 		Kind: lifecycle.MemberRecover,
 		Steps: []engine.Step{w.prepareMembers(opening{
-			title: "checking the member's node", about: targets, arriving: targets, next: joining,
-		}), w.dispatch(), w.await(), w.verify(targets)},
+			title: "checking the member's node", about: parts.Targets, arriving: parts.Targets, next: joining,
+		}), w.Dispatch(), w.Await(), w.Verify(parts.Targets)},
 		Complete: func(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
 			if err := join(ctx, t, locked, locked.Op.Targets); err != nil {
 				return nil, "", err
@@ -25,9 +26,9 @@ func (w *work) recover() engine.Kind {
 			proof, err := proofOfJoin(c, locked.Op.Targets)
 			return proof, "recovered", err
 		},
-		Undo:   []engine.Step{w.withdraw()},
+		Undo:   []engine.Step{w.Withdraw()},
 		OnFail: failAgain,
-		Cancel: w.stop,
+		Cancel: w.Stop,
 	}
 }
 
@@ -42,4 +43,6 @@ func failAgain(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.
 }
 
 // kept is a member that stays as it is while another operation's work begins.
-func kept(member *db.Member) was { return was{Status: member.Status, Cordoned: member.Cordoned} }
+func kept(member *db.Member) parts.Was {
+	return parts.Was{Status: member.Status, Cordoned: member.Cordoned}
+}

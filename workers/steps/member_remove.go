@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // remove takes members out, with the agents' proof that nothing of them is left. By force it goes on
@@ -18,12 +19,12 @@ func (w *work) remove() engine.Kind {
 	return engine.Kind{
 		Kind: lifecycle.MemberRemove,
 		Steps: []engine.Step{w.prepareMembers(opening{
-			title: "marking the member", about: targets, next: leaving,
-		}), yields(w.dispatch()), yields(w.await()), w.residue(targets)},
+			title: "marking the member", about: parts.Targets, next: leaving,
+		}), yields(w.Dispatch()), yields(w.Await()), w.Residue(parts.Targets)},
 		Complete: w.removed,
-		Undo:     []engine.Step{w.withdraw()},
+		Undo:     []engine.Step{w.Withdraw()},
 		OnFail:   w.notRemoved,
-		Cancel:   w.stop,
+		Cancel:   w.Stop,
 	}
 }
 
@@ -35,16 +36,16 @@ func yields(step engine.Step) engine.Step {
 
 // leaving is a member on its way out, which takes no new work. By force nobody waits for its work to
 // end, so that it is not called draining.
-func leaving(op *db.Operation, member *db.Member) was {
+func leaving(op *db.Operation, member *db.Member) parts.Was {
 	if op.Force {
-		return was{Status: member.Status, Cordoned: true}
+		return parts.Was{Status: member.Status, Cordoned: true}
 	}
 	return draining(op, member)
 }
 
 // removal proves that members are gone.
 type removal struct {
-	cleaned
+	parts.Cleaned
 	departed
 	Adapter map[string]json.RawMessage `json:"adapter,omitempty"`
 }
@@ -63,12 +64,12 @@ func (w *work) takeOut(ctx context.Context, t *tx.Tx, c *engine.Context, locked 
 	if err != nil {
 		return nil, err
 	}
-	var word answered
+	var word parts.Answered
 	if err := c.Evidence("await", &word); err != nil {
 		return nil, err
 	}
 	locked.Outcome = outcomeOf(c, gone.Orphans)
-	return &removal{cleaned: gone.Cleaned, departed: *gone, Adapter: word.Evidence}, nil
+	return &removal{Cleaned: gone.Cleaned, departed: *gone, Adapter: word.Evidence}, nil
 }
 
 func removedWords(orphans int) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // replace puts a new member in another's place: the new one is proved to work, and of the old one it is
@@ -21,12 +22,12 @@ func (w *work) replace() engine.Kind {
 	return engine.Kind{
 		Kind: lifecycle.MemberReplace,
 		Steps: []engine.Step{w.prepareMembers(opening{
-			title: "checking the new member's node", about: both, arriving: replacement, next: exchanged,
-		}), patient(w.dispatch()), patient(yields(w.await())), w.verify(replacement), w.residue(targets)},
+			title: "checking the new member's node", about: both, arriving: parts.Replacement, next: exchanged,
+		}), patient(w.Dispatch()), patient(yields(w.Await())), w.Verify(parts.Replacement), w.Residue(parts.Targets)},
 		Complete: w.replaced,
-		Undo:     []engine.Step{w.withdraw(), w.undoReplacement()},
+		Undo:     []engine.Step{w.Withdraw(), w.undoReplacement()},
 		OnFail:   w.notReplaced,
-		Cancel:   w.stop,
+		Cancel:   w.Stop,
 	}
 }
 
@@ -37,10 +38,12 @@ func patient(step engine.Step) engine.Step {
 }
 
 // both are the member that goes and the one that comes.
-func both(op *db.Operation) []ids.ID { return append(slices.Clone(op.Targets), replacement(op)...) }
+func both(op *db.Operation) []ids.ID {
+	return append(slices.Clone(op.Targets), parts.Replacement(op)...)
+}
 
 // exchanged begins a replacement: the new member joins, the old one serves on until it is told to drain.
-func exchanged(op *db.Operation, member *db.Member) was {
+func exchanged(op *db.Operation, member *db.Member) parts.Was {
 	if slices.Contains(op.Targets, member.ID) {
 		return kept(member)
 	}
@@ -61,11 +64,11 @@ func stays(op *db.Operation) bool {
 
 // undoReplacement tears the new member down, unless it stays.
 func (w *work) undoReplacement() engine.Step {
-	step := w.undoMembers(replacement)
+	step := w.UndoMembers(parts.Replacement)
 	sweepNew := step.Run
 	step.Run = func(ctx context.Context, c *engine.Context) (engine.Result, error) {
 		if stays(c.Op.Operation) {
-			return engine.Done(cleaned{Residue: []residueProof{}}), nil
+			return engine.Done(parts.Cleaned{Residue: []parts.ResidueProof{}}), nil
 		}
 		return sweepNew(ctx, c)
 	}
@@ -79,7 +82,7 @@ type replacedEvidence struct {
 }
 
 func (w *work) replaced(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
-	arriving := replacement(locked.Op)
+	arriving := parts.Replacement(locked.Op)
 	removed, err := w.takeOut(ctx, t, c, locked)
 	if err != nil {
 		return nil, "", err
@@ -94,12 +97,12 @@ func (w *work) replaced(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 
 // notReplaced takes the new member off the instance, or keeps it when the old one is out already.
 func (w *work) notReplaced(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, _ operation.Failure) error {
-	arriving := replacement(locked.Op)
+	arriving := parts.Replacement(locked.Op)
 	locked.About = map[lifecycle.EventType][]ids.ID{lifecycle.EventMemberFailed: arriving}
 	if stays(locked.Op) {
 		return w.keepReplacement(ctx, t, c, locked, arriving)
 	}
-	if _, err := w.leave(ctx, t, c, locked, departure{about: arriving, step: "undo_members", also: created(locked.Op)}); err != nil {
+	if _, err := w.leave(ctx, t, c, locked, departure{about: arriving, step: "undo_members", also: parts.Created(locked.Op)}); err != nil {
 		return err
 	}
 	if err := w.settle(ctx, t, c, locked, locked.Op.Targets); err != nil {
@@ -111,7 +114,7 @@ func (w *work) notReplaced(ctx context.Context, t *tx.Tx, c *engine.Context, loc
 // keepReplacement leaves the new member where it is proved to be, and the old one as FAILED for a
 // removal: until then the instance has one member more than was asked for.
 func (w *work) keepReplacement(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, arriving []ids.ID) error {
-	var proof proved
+	var proof parts.Proved
 	if err := c.Evidence("verify", &proof); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // mark is what the adapter's success makes of a member.
@@ -22,7 +23,7 @@ type mark func(ctx context.Context, t *tx.Tx, locked *engine.Locked, member *db.
 func (w *work) simple(kind lifecycle.OperationKind, note mark) engine.Kind {
 	return engine.Kind{
 		Kind:  kind,
-		Steps: []engine.Step{w.prepareMembers(opening{title: "looking at the member", about: targets}), w.dispatch(), w.await()},
+		Steps: []engine.Step{w.prepareMembers(opening{title: "looking at the member", about: parts.Targets}), w.Dispatch(), w.Await()},
 		Complete: func(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
 			members, err := t.Member.Query().Where(dbmember.IDIn(locked.Op.Targets...)).Order(db.Asc(dbmember.FieldID)).ForUpdate().All(ctx)
 			if err != nil {
@@ -33,17 +34,17 @@ func (w *work) simple(kind lifecycle.OperationKind, note mark) engine.Kind {
 					return nil, "", err
 				}
 			}
-			var word answered
+			var word parts.Answered
 			if err := c.Evidence("await", &word); err != nil {
 				return nil, "", err
 			}
 			return simpleEvidence{Members: locked.Op.Targets, Adapter: word.Evidence}, "done", operation.RecountRoles(ctx, t, locked.Instance.ID)
 		},
-		Undo: []engine.Step{w.withdraw()},
+		Undo: []engine.Step{w.Withdraw()},
 		Undoes: func(c *engine.Context, failure operation.Failure) bool {
 			return c.Op.DispatchAttempt > 0 && !engine.Canceled(failure)
 		},
-		Cancel: w.stop,
+		Cancel: w.Stop,
 	}
 }
 
@@ -54,12 +55,12 @@ type simpleEvidence struct {
 }
 
 func cordon(ctx context.Context, t *tx.Tx, locked *engine.Locked, member *db.Member) error {
-	return set(ctx, t, locked, member, was{Status: member.Status, Cordoned: true})
+	return set(ctx, t, locked, member, parts.Was{Status: member.Status, Cordoned: true})
 }
 
 // uncordon puts a member back in service, a drained one too.
 func uncordon(ctx context.Context, t *tx.Tx, locked *engine.Locked, member *db.Member) error {
-	to := was{Status: member.Status}
+	to := parts.Was{Status: member.Status}
 	if member.Status == lifecycle.MemberDrained || member.Status == lifecycle.MemberDraining {
 		to.Status = lifecycle.MemberActive
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // add brings members in. If that fails or is canceled, all of them are torn down, the number asked for
@@ -22,19 +23,19 @@ func (w *work) add() engine.Kind {
 	return engine.Kind{
 		Kind: lifecycle.MembersAdd,
 		Steps: []engine.Step{w.prepareMembers(opening{
-			title: "checking allocations and nodes", about: targets, arriving: targets, next: joining,
-		}), w.dispatch(), w.await(), w.verify(targets)},
+			title: "checking allocations and nodes", about: parts.Targets, arriving: parts.Targets, next: joining,
+		}), w.Dispatch(), w.Await(), w.Verify(parts.Targets)},
 		Complete: w.added,
-		Undo:     []engine.Step{w.withdraw(), w.undoMembers(targets)},
+		Undo:     []engine.Step{w.Withdraw(), w.UndoMembers(parts.Targets)},
 		Undoes:   func(c *engine.Context, failure operation.Failure) bool { return !keeps(c.Op.Operation, failure) },
 		OnFail:   w.notAdded,
-		Cancel:   w.stop,
+		Cancel:   w.Stop,
 		Abandon:  w.abandonKept,
 	}
 }
 
-func joining(_ *db.Operation, member *db.Member) was {
-	return was{Status: lifecycle.MemberJoining, Cordoned: member.Cordoned}
+func joining(_ *db.Operation, member *db.Member) parts.Was {
+	return parts.Was{Status: lifecycle.MemberJoining, Cordoned: member.Cordoned}
 }
 
 // keeps says whether members that could not join stay, to be recovered or replaced.
@@ -46,14 +47,14 @@ func keeps(op *db.Operation, failure operation.Failure) bool {
 type joined struct {
 	Members []ids.ID                   `json:"members"`
 	Rounds  int                        `json:"rounds"`
-	Probes  []probeProof               `json:"probes"`
+	Probes  []parts.ProbeProof         `json:"probes"`
 	Adapter map[string]json.RawMessage `json:"adapter,omitempty"`
 }
 
 // proofOfJoin reads what the steps have proved of members that came in.
 func proofOfJoin(c *engine.Context, about []ids.ID) (joined, error) {
-	var proof proved
-	var word answered
+	var proof parts.Proved
+	var word parts.Answered
 	if err := c.Evidence("verify", &proof); err != nil {
 		return joined{}, err
 	}
@@ -77,7 +78,7 @@ func (w *work) notAdded(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 		return w.keepFailed(ctx, t, c, locked)
 	}
 	locked.About = map[lifecycle.EventType][]ids.ID{lifecycle.EventMemberFailed: about}
-	if _, err := w.leave(ctx, t, c, locked, departure{about: about, step: "undo_members", also: created(locked.Op)}); err != nil {
+	if _, err := w.leave(ctx, t, c, locked, departure{about: about, step: "undo_members", also: parts.Created(locked.Op)}); err != nil {
 		return err
 	}
 	return restore(ctx, t, locked, about, -1)
@@ -85,7 +86,7 @@ func (w *work) notAdded(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 
 // keepFailed keeps those that are proved to work as ACTIVE and the others as FAILED.
 func (w *work) keepFailed(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) error {
-	var state rounds
+	var state parts.Rounds
 	if err := c.StateOf("verify", &state); err != nil {
 		return err
 	}
@@ -110,6 +111,6 @@ func (w *work) keepFailed(ctx context.Context, t *tx.Tx, c *engine.Context, lock
 // abandonKept tells the adapter that nobody waits any more; one that was asked already is not asked again.
 func (w *work) abandonKept(ctx context.Context, c *engine.Context) {
 	if operation.PrivateOf(c.Op.Operation).KeepFailed {
-		w.abandon(ctx, c)
+		w.Abandon(ctx, c)
 	}
 }

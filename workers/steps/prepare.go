@@ -12,34 +12,20 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/parts"
 	"github.com/gpuaas/app-platform/workers/wire"
 )
-
-// prepared is the evidence of the step that prepares an operation on members: what the adapter is sent,
-// whatever becomes of the instance meanwhile, and how the members stood before.
-type prepared struct {
-	Members    []ids.ID                 `json:"members"`
-	Components []adapter.ComponentCount `json:"components"`
-	Before     map[ids.ID]was           `json:"before"`
-}
-
-// was is how a member stood before the operation.
-type was struct {
-	Status   lifecycle.MemberStatus `json:"status"`
-	Cordoned bool                   `json:"cordoned"`
-}
 
 // opening is how an operation on members begins.
 type opening struct {
 	title string
 	// about are the members that it touches; arriving those whose allocations and nodes must be ready.
-	about, arriving subject
+	about, arriving parts.Subject
 	// next is what becomes of a member when the work begins; nil changes nothing.
-	next func(op *db.Operation, member *db.Member) was
+	next func(op *db.Operation, member *db.Member) parts.Was
 }
 
 // prepareMembers checks and marks the members, and makes this the operation's first dispatch, in one
@@ -48,17 +34,17 @@ func (w *work) prepareMembers(o opening) engine.Step {
 	return engine.Step{
 		Name: "prepare", Title: o.title, Percent: 5, Owner: operation.OwnerNode,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
-			var known prepared
+			var known parts.Prepared
 			if err := c.State(&known); err != nil {
 				return engine.Result{}, err
 			}
 			if known.Members != nil {
 				return engine.Done(known), nil
 			}
-			s, result := &snapshot{}, engine.Result{}
-			reads := func(batch *pgx.Batch) { s.queue(batch, c.Op.Operation) }
+			s, result := &parts.Snapshot{}, engine.Result{}
+			reads := func(batch *pgx.Batch) { s.Queue(batch, c.Op.Operation) }
 			err := c.WriteAfter(ctx, reads, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) (err error) {
-				if err := s.check(locked.Op); err != nil {
+				if err := s.Check(locked.Op); err != nil {
 					return err
 				}
 				var ready bool
@@ -72,7 +58,7 @@ func (w *work) prepareMembers(o opening) engine.Step {
 				return c.SetState(known)
 			})
 			if err == nil && known.Members != nil {
-				s.members = s.chosen(known.Members)
+				s.Members = s.Chosen(known.Members)
 				c.Memo = s
 			}
 			return result, err
@@ -81,7 +67,7 @@ func (w *work) prepareMembers(o opening) engine.Step {
 }
 
 // readyFor says whether the work may begin; the result is what to do when it may not.
-func (w *work) readyFor(o opening, locked *engine.Locked, s *snapshot) (engine.Result, bool) {
+func (w *work) readyFor(o opening, locked *engine.Locked, s *parts.Snapshot) (engine.Result, bool) {
 	refuse := func(format string, args ...any) (engine.Result, bool) {
 		return engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser, Message: fmt.Sprintf(format, args...)}), false
 	}
@@ -89,7 +75,7 @@ func (w *work) readyFor(o opening, locked *engine.Locked, s *snapshot) (engine.R
 		return refuse("the instance is %s", lifecycle.Wire(locked.Instance.Status))
 	}
 	for _, id := range o.about(locked.Op) {
-		member := s.member(id)
+		member := s.Member(id)
 		if member == nil {
 			return refuse("member %s is not there any more", id)
 		}
@@ -104,32 +90,32 @@ func (w *work) readyFor(o opening, locked *engine.Locked, s *snapshot) (engine.R
 		return engine.Result{}, true
 	}
 	arriving := o.arriving(locked.Op)
-	if unready := s.unreadyOf(arriving); unready != "" {
+	if unready := s.UnreadyOf(arriving); unready != "" {
 		return refuse("%s", unready)
 	}
-	if absent := s.absentOf(arriving); absent != "" {
+	if absent := s.AbsentOf(arriving); absent != "" {
 		return engine.Wait(w.Pace.Round, absent, engine.Blame{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}), false
 	}
 	return engine.Result{}, true
 }
 
 // open writes the beginning, and fills in what the step leaves as evidence.
-func (o opening) open(ctx context.Context, t *tx.Tx, locked *engine.Locked, s *snapshot, known *prepared) error {
+func (o opening) open(ctx context.Context, t *tx.Tx, locked *engine.Locked, s *parts.Snapshot, known *parts.Prepared) error {
 	about := o.about(locked.Op)
-	*known = prepared{Members: []ids.ID{}, Before: make(map[ids.ID]was)}
+	*known = parts.Prepared{Members: []ids.ID{}, Before: make(map[ids.ID]parts.Was)}
 	shown, err := wire.Instance(locked.Instance)
 	if err != nil {
 		return err
 	}
 	known.Components = shown.Components
 	batch := &pgx.Batch{}
-	for _, member := range s.members {
+	for _, member := range s.Members {
 		touched := slices.Contains(about, member.ID)
 		if touched || member.Status != lifecycle.MemberPending { // who is still to come belongs to another operation
 			known.Members = append(known.Members, member.ID)
 		}
 		if touched {
-			known.Before[member.ID] = was{Status: member.Status, Cordoned: member.Cordoned}
+			known.Before[member.ID] = parts.Was{Status: member.Status, Cordoned: member.Cordoned}
 			o.mark(batch, t, locked, member)
 		}
 	}
@@ -143,7 +129,7 @@ func (o opening) open(ctx context.Context, t *tx.Tx, locked *engine.Locked, s *s
 
 // mark moves a member on. What the adapter said of it for an earlier operation is forgotten.
 func (o opening) mark(batch *pgx.Batch, t *tx.Tx, locked *engine.Locked, member *db.Member) {
-	to := was{Status: member.Status, Cordoned: member.Cordoned}
+	to := parts.Was{Status: member.Status, Cordoned: member.Cordoned}
 	if o.next != nil {
 		to = o.next(locked.Op, member)
 	}

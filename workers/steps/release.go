@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // release gives an allocation back. An instance that uses it is stopped first, by an operation of
@@ -79,7 +80,7 @@ func (w *work) follow(ctx context.Context, c *engine.Context, instance ids.ID) (
 		return engine.Result{}, err
 	}
 	if op.state == lifecycle.OperationSucceeded {
-		return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits until nothing is left of instance %s, which was torn down by force", instance), residueBlame), nil
+		return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits until nothing is left of instance %s, which was torn down by force", instance), parts.ResidueBlame), nil
 	}
 	return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for operation %s to tear instance %s down", op.id, instance), engine.Blame{}), nil
 }
@@ -119,7 +120,7 @@ func (w *work) proofOfMembers() engine.Step {
 			}
 			for _, member := range members {
 				if member.status != lifecycle.MemberRemoved || member.Task == nil {
-					return engine.Wait(w.Pace.Poll, fmt.Sprintf("member %s is not proved gone", member.Member), residueBlame), nil
+					return engine.Wait(w.Pace.Poll, fmt.Sprintf("member %s is not proved gone", member.Member), parts.ResidueBlame), nil
 				}
 			}
 			return engine.Done(memberProofs{Members: members}), nil

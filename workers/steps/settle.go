@@ -12,14 +12,15 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/workers/engine"
+	"github.com/gpuaas/app-platform/workers/parts"
 )
 
 // settle brings members that an operation without success has touched to where they truly are: by the
 // adapter's last word, or to what they were before when the adapter never worked on them. One that
 // nobody can tell anything of stays where it is, from where the verbs can take it on.
 func (w *work) settle(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, about []ids.ID) error {
-	var first prepared
-	var ending withdrawn
+	var first parts.Prepared
+	var ending parts.Withdrawn
 	if err := c.Evidence("prepare", &first); err != nil {
 		return err
 	}
@@ -45,9 +46,9 @@ func (w *work) settle(ctx context.Context, t *tx.Tx, c *engine.Context, locked *
 }
 
 // standingOf is where a member is after an operation that did not succeed.
-func standingOf(op *db.Operation, member *db.Member, before was, said adapter.MemberStatus, ending string) was {
-	to := was{Status: member.Status, Cordoned: member.Cordoned}
-	back := was{Status: lifecycle.MemberActive, Cordoned: before.Cordoned}
+func standingOf(op *db.Operation, member *db.Member, before parts.Was, said adapter.MemberStatus, ending string) parts.Was {
+	to := parts.Was{Status: member.Status, Cordoned: member.Cordoned}
+	back := parts.Was{Status: lifecycle.MemberActive, Cordoned: before.Cordoned}
 	switch {
 	case op.DispatchAttempt == 0 || ending == "rejected":
 		to = before
@@ -61,13 +62,13 @@ func standingOf(op *db.Operation, member *db.Member, before was, said adapter.Me
 		to.Status = lifecycle.MemberFailed // out of the app, and not proved gone from its node
 	}
 	if to.Status != member.Status && member.Status.CanMove(to.Status) != nil {
-		to = was{Status: member.Status, Cordoned: member.Cordoned}
+		to = parts.Was{Status: member.Status, Cordoned: member.Cordoned}
 	}
 	return to
 }
 
 // set moves a member and tells of it.
-func set(ctx context.Context, t *tx.Tx, locked *engine.Locked, member *db.Member, to was) error {
+func set(ctx context.Context, t *tx.Tx, locked *engine.Locked, member *db.Member, to parts.Was) error {
 	if to.Status == member.Status && to.Cordoned == member.Cordoned {
 		return nil
 	}
@@ -109,7 +110,7 @@ func join(ctx context.Context, t *tx.Tx, locked *engine.Locked, about []ids.ID) 
 		if err := member.Status.CanMove(lifecycle.MemberActive); err != nil {
 			return fmt.Errorf("member %s: %w", member.ID, err)
 		}
-		if err := set(ctx, t, locked, member, was{Status: lifecycle.MemberActive, Cordoned: member.Cordoned}); err != nil {
+		if err := set(ctx, t, locked, member, parts.Was{Status: lifecycle.MemberActive, Cordoned: member.Cordoned}); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package steps
+package parts
 
 import (
 	"context"
@@ -11,18 +11,19 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// subject is which members of the instance a step is about; nil means all of them.
-type subject func(op *db.Operation) []ids.ID
+// Subject is which members of the instance a step is about; nil means all of them.
+type Subject func(op *db.Operation) []ids.ID
 
-// targets are the members that the operation names.
-func targets(op *db.Operation) []ids.ID { return op.Targets }
+// Targets are the members that the operation names.
+func Targets(op *db.Operation) []ids.ID { return op.Targets }
 
-// replacement is the member that comes in another's place.
-func replacement(op *db.Operation) []ids.ID {
+// Replacement is the member that comes in another's place.
+func Replacement(op *db.Operation) []ids.ID {
 	var change struct {
 		ReplacementID ids.ID `json:"replacementId"`
 	}
@@ -33,7 +34,7 @@ func replacement(op *db.Operation) []ids.ID {
 }
 
 // of says whether the member is one of the subject's.
-func (s subject) of(op *db.Operation, id ids.ID) bool { return s == nil || slices.Contains(s(op), id) }
+func (s Subject) of(op *db.Operation, id ids.ID) bool { return s == nil || slices.Contains(s(op), id) }
 
 // changeOf is the desired change as the adapter sees it: without the platform's own part, and nothing
 // for kinds that need none.
@@ -52,9 +53,9 @@ func changeOf(op *db.Operation) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// member finds one by its id; nil when it is not in the snapshot.
-func (s *snapshot) member(id ids.ID) *db.Member {
-	for _, member := range s.members {
+// Member finds one by its id; nil when it is not in the snapshot.
+func (s *Snapshot) Member(id ids.ID) *db.Member {
+	for _, member := range s.Members {
 		if member.ID == id {
 			return member
 		}
@@ -62,21 +63,21 @@ func (s *snapshot) member(id ids.ID) *db.Member {
 	return nil
 }
 
-// chosen are the members named that are in the snapshot.
-func (s *snapshot) chosen(wanted []ids.ID) []*db.Member {
+// Chosen are the members named that are in the snapshot.
+func (s *Snapshot) Chosen(wanted []ids.ID) []*db.Member {
 	var out []*db.Member
 	for _, id := range wanted {
-		if member := s.member(id); member != nil {
+		if member := s.Member(id); member != nil {
 			out = append(out, member)
 		}
 	}
 	return out
 }
 
-// absentOf names the nodes of the members named whose agents are not heard; empty when all are.
-func (s *snapshot) absentOf(wanted []ids.ID) string {
+// AbsentOf names the nodes of the members named whose agents are not heard; empty when all are.
+func (s *Snapshot) AbsentOf(wanted []ids.ID) string {
 	var names []string
-	for _, member := range s.chosen(wanted) {
+	for _, member := range s.Chosen(wanted) {
 		if member.NodeID == nil {
 			continue
 		}
@@ -87,9 +88,9 @@ func (s *snapshot) absentOf(wanted []ids.ID) string {
 	return nameNodes(names)
 }
 
-// unreadyOf names what a member named cannot live in; empty when all can.
-func (s *snapshot) unreadyOf(wanted []ids.ID) string {
-	for _, member := range s.chosen(wanted) {
+// UnreadyOf names what a member named cannot live in; empty when all can.
+func (s *Snapshot) UnreadyOf(wanted []ids.ID) string {
+	for _, member := range s.Chosen(wanted) {
 		if member.AllocationID == nil || member.NodeID == nil {
 			return fmt.Sprintf("member %s is bound to no node", member.ID)
 		}
@@ -103,13 +104,13 @@ func (s *snapshot) unreadyOf(wanted []ids.ID) string {
 
 // sent narrows the snapshot to what was dispatched first, so that whatever other operations did to the
 // instance since, this one is sent again as the same.
-func (s *snapshot) sent(ctx context.Context, from sender, op *db.Operation, first prepared) error {
+func (s *Snapshot) sent(ctx context.Context, from sender, op *db.Operation, first Prepared) error {
 	if len(first.Members) == 0 {
 		return nil
 	}
 	var missing []ids.ID
 	for _, id := range first.Members {
-		if s.member(id) == nil {
+		if s.Member(id) == nil {
 			missing = append(missing, id)
 		}
 	}
@@ -118,14 +119,14 @@ func (s *snapshot) sent(ctx context.Context, from sender, op *db.Operation, firs
 			return err
 		}
 	}
-	s.members = s.chosen(first.Members)
+	s.Members = s.Chosen(first.Members)
 	return nil
 }
 
 // fetch adds members that have been removed since, with their nodes and allocations.
-func (s *snapshot) fetch(ctx context.Context, from sender, op *db.Operation, missing []ids.ID) error {
+func (s *Snapshot) fetch(ctx context.Context, from sender, op *db.Operation, missing []ids.ID) error {
 	batch := &pgx.Batch{}
-	queue(batch, rows.Member, func(found []*db.Member) { s.members = append(s.members, found...) },
+	queue(batch, rows.Member, func(found []*db.Member) { s.Members = append(s.Members, found...) },
 		`SELECT `+rows.MemberColumns+` FROM member WHERE id = ANY ($1)`, missing)
 	queue(batch, rows.ComputeNode, func(found []*db.ComputeNode) {
 		for _, node := range found {
@@ -143,5 +144,19 @@ func (s *snapshot) fetch(ctx context.Context, from sender, op *db.Operation, mis
 	return nil
 }
 
-// created are the allocations that the operation had asked for.
-func created(op *db.Operation) []ids.ID { return operation.PrivateOf(op).CreatedAllocations }
+// Created are the allocations that the operation had asked for.
+func Created(op *db.Operation) []ids.ID { return operation.PrivateOf(op).CreatedAllocations }
+
+// Prepared is the evidence of the step that prepares an operation on members: what the adapter is sent,
+// whatever becomes of the instance meanwhile, and how the members stood before.
+type Prepared struct {
+	Members    []ids.ID                 `json:"members"`
+	Components []adapter.ComponentCount `json:"components"`
+	Before     map[ids.ID]Was           `json:"before"`
+}
+
+// Was is how a member stood before the operation.
+type Was struct {
+	Status   lifecycle.MemberStatus `json:"status"`
+	Cordoned bool                   `json:"cordoned"`
+}

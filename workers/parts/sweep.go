@@ -1,4 +1,4 @@
-package steps
+package parts
 
 import (
 	"context"
@@ -25,41 +25,41 @@ import (
 // are heard; one that takes something back waits for the others as well, but not for ever. What they
 // could not prove they name.
 type sweep struct {
-	*work
-	about subject
+	*Work
+	about Subject
 	undo  bool
 }
 
-// residue sweeps the members that an operation takes away.
-func (w *work) residue(about subject) engine.Step {
+// Residue sweeps the members that an operation takes away.
+func (w *Work) Residue(about Subject) engine.Step {
 	return engine.Step{
 		Name: "residue", Title: "checking that nothing is left on the nodes", Percent: 95, Owner: operation.OwnerNode, Endures: true,
-		Run: sweep{work: w, about: about}.run,
+		Run: sweep{Work: w, about: about}.run,
 	}
 }
 
-// undoMembers sweeps the members that an operation brought and that do not stay.
-func (w *work) undoMembers(about subject) engine.Step {
+// UndoMembers sweeps the members that an operation brought and that do not stay.
+func (w *Work) UndoMembers(about Subject) engine.Step {
 	return engine.Step{
 		Name: "undo_members", Title: "tearing down what was begun", Owner: operation.OwnerNode,
-		Run: sweep{work: w, about: about, undo: true}.run,
+		Run: sweep{Work: w, about: about, undo: true}.run,
 	}
 }
 
 func (s sweep) run(ctx context.Context, c *engine.Context) (engine.Result, error) {
-	var state rounds
+	var state Rounds
 	if err := c.State(&state); err != nil {
 		return engine.Result{}, err
 	}
 	switch {
 	case s.undo && c.Op.DispatchAttempt == 0: // nobody was ever asked to put anything there
-		return engine.Done(cleaned{Residue: []residueProof{}}), nil
+		return engine.Done(Cleaned{Residue: []ResidueProof{}}), nil
 	case s.over(c):
 		return s.giveUp(ctx, c, state)
 	case state.Round == 0 || (!state.Again.IsZero() && !c.Now().Before(state.Again)):
-		return s.look(ctx, c, rounds{Round: state.Round + 1})
+		return s.look(ctx, c, Rounds{Round: state.Round + 1})
 	case !state.Again.IsZero():
-		return engine.Wait(state.Again.Sub(c.Now()), "", residueBlame), nil
+		return engine.Wait(state.Again.Sub(c.Now()), "", ResidueBlame), nil
 	}
 	return s.weigh(ctx, c, state)
 }
@@ -84,13 +84,13 @@ func (s sweep) prefix(c *engine.Context, round int) string {
 }
 
 // members are those that live on a node, of the instance's as they are now.
-func (s sweep) members(ctx context.Context, c *engine.Context) ([]*db.Member, *snapshot, error) {
+func (s sweep) members(ctx context.Context, c *engine.Context) ([]*db.Member, *Snapshot, error) {
 	snap, err := survey(ctx, c.DB().Worker(), c.Op.Operation)
 	if err != nil {
 		return nil, nil, err
 	}
 	var out []*db.Member
-	for _, member := range snap.members {
+	for _, member := range snap.Members {
 		if member.NodeID != nil && s.about.of(c.Op.Operation, member.ID) {
 			out = append(out, member)
 		}
@@ -100,7 +100,7 @@ func (s sweep) members(ctx context.Context, c *engine.Context) ([]*db.Member, *s
 
 // look begins a round once no task of another's is under way on the members; those that are, are asked
 // to end.
-func (s sweep) look(ctx context.Context, c *engine.Context, state rounds) (engine.Result, error) {
+func (s sweep) look(ctx context.Context, c *engine.Context, state Rounds) (engine.Result, error) {
 	members, _, err := s.members(ctx, c)
 	if err != nil {
 		return engine.Result{}, err
@@ -117,7 +117,7 @@ func (s sweep) look(ctx context.Context, c *engine.Context, state rounds) (engin
 	case len(busy.silent) > 0:
 		return engine.Wait(s.Pace.Task, nameNodes(busy.silent), silentBlame), nil
 	case busy.open > 0:
-		return engine.Wait(s.Pace.Task, fmt.Sprintf("waits for earlier node tasks to end: %d", busy.open), residueBlame), nil
+		return engine.Wait(s.Pace.Task, fmt.Sprintf("waits for earlier node tasks to end: %d", busy.open), ResidueBlame), nil
 	}
 	return s.search(ctx, c, state, lifecycle.TaskResidue, nil)
 }
@@ -131,7 +131,7 @@ func idsOf(members []*db.Member) []ids.ID {
 }
 
 // search asks for tasks of a kind on the members named, or on all of them when none is.
-func (s sweep) search(ctx context.Context, c *engine.Context, state rounds, kind lifecycle.NodeTaskKind, named []ids.ID) (engine.Result, error) {
+func (s sweep) search(ctx context.Context, c *engine.Context, state Rounds, kind lifecycle.NodeTaskKind, named []ids.ID) (engine.Result, error) {
 	members, _, err := s.members(ctx, c)
 	if err != nil {
 		return engine.Result{}, err
@@ -148,7 +148,7 @@ func (s sweep) search(ctx context.Context, c *engine.Context, state rounds, kind
 		}
 	}
 	if len(orders) == 0 {
-		return engine.Done(cleaned{Residue: []residueProof{}}), nil
+		return engine.Done(Cleaned{Residue: []ResidueProof{}}), nil
 	}
 	if err := c.SetState(state); err != nil {
 		return engine.Result{}, err
@@ -156,11 +156,11 @@ func (s sweep) search(ctx context.Context, c *engine.Context, state rounds, kind
 	err = c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 		return place(ctx, t, locked.Op, orders)
 	})
-	return engine.Wait(s.Pace.Task, "", residueBlame), err
+	return engine.Wait(s.Pace.Task, "", ResidueBlame), err
 }
 
 // weigh looks at a round under way: first its reports, then the teardowns that they called for.
-func (s sweep) weigh(ctx context.Context, c *engine.Context, state rounds) (engine.Result, error) {
+func (s sweep) weigh(ctx context.Context, c *engine.Context, state Rounds) (engine.Result, error) {
 	list, err := findings(ctx, c, s.prefix(c, state.Round))
 	if err != nil {
 		return engine.Result{}, err
@@ -171,7 +171,7 @@ func (s sweep) weigh(ctx context.Context, c *engine.Context, state rounds) (engi
 	if pending, silent := open(list); silent != "" {
 		return engine.Wait(s.Pace.Task, silent, silentBlame), nil
 	} else if pending {
-		return engine.Wait(s.Pace.Task, "", residueBlame), nil
+		return engine.Wait(s.Pace.Task, "", ResidueBlame), nil
 	}
 	dirty, worst := unclean(list)
 	switch {
@@ -183,7 +183,7 @@ func (s sweep) weigh(ctx context.Context, c *engine.Context, state rounds) (engi
 		if torn(list) {
 			state.Again = c.Now()
 		}
-		return engine.Wait(state.Again.Sub(c.Now()), worst, residueBlame), c.SetState(state)
+		return engine.Wait(state.Again.Sub(c.Now()), worst, ResidueBlame), c.SetState(state)
 	}
 	c.Say(worst + "; the platform tears it down")
 	return s.search(ctx, c, state, lifecycle.TaskTeardown, dirty)
@@ -206,14 +206,14 @@ func (s sweep) proof(ctx context.Context, c *engine.Context, round int, list []f
 	if err != nil {
 		return engine.Result{}, err
 	}
-	if later, err := laterThan(ctx, c.DB().Worker(), c.Op.Operation, evidence.Residue); err != nil || later {
-		return engine.Wait(0, "a node task came while the agents looked", residueBlame), errors.Join(err, c.SetState(rounds{Round: round, Again: c.Now()}))
+	if later, err := LaterThan(ctx, c.DB().Worker(), c.Op.Operation, evidence.Residue); err != nil || later {
+		return engine.Wait(0, "a node task came while the agents looked", ResidueBlame), errors.Join(err, c.SetState(Rounds{Round: round, Again: c.Now()}))
 	}
 	return engine.Done(evidence), nil
 }
 
 // giveUp is the evidence of a sweep whose time is over.
-func (s sweep) giveUp(ctx context.Context, c *engine.Context, state rounds) (engine.Result, error) {
+func (s sweep) giveUp(ctx context.Context, c *engine.Context, state Rounds) (engine.Result, error) {
 	list, err := findings(ctx, c, s.prefix(c, state.Round))
 	if err != nil {
 		return engine.Result{}, err
@@ -223,16 +223,16 @@ func (s sweep) giveUp(ctx context.Context, c *engine.Context, state rounds) (eng
 }
 
 // evidence is what a round proves, with the teardowns of the rounds before, and what it does not.
-func (s sweep) evidence(ctx context.Context, c *engine.Context, round int, list []finding) (cleaned, error) {
+func (s sweep) evidence(ctx context.Context, c *engine.Context, round int, list []finding) (Cleaned, error) {
 	all, err := findings(ctx, c, fmt.Sprintf("%s%s %s ", keyPrefix, c.Step(), c.Op.ID))
 	if err != nil {
-		return cleaned{}, err
+		return Cleaned{}, err
 	}
 	members, snap, err := s.members(ctx, c)
 	if err != nil {
-		return cleaned{}, err
+		return Cleaned{}, err
 	}
-	out := cleaned{Rounds: round, Residue: []residueProof{}}
+	out := Cleaned{Rounds: round, Residue: []ResidueProof{}}
 	for _, member := range members {
 		proof, reason := proofOf(member, list, all)
 		if proof != nil {
@@ -249,7 +249,7 @@ func (s sweep) evidence(ctx context.Context, c *engine.Context, round int, list 
 }
 
 // proofOf is a member's proof in a round, or why there is none.
-func proofOf(member *db.Member, list, all []finding) (*residueProof, string) {
+func proofOf(member *db.Member, list, all []finding) (*ResidueProof, string) {
 	reason := "nobody has looked"
 	for _, one := range list {
 		if one.MemberID != member.ID || one.Kind != lifecycle.TaskResidue {
@@ -263,7 +263,7 @@ func proofOf(member *db.Member, list, all []finding) (*residueProof, string) {
 			}
 			continue
 		}
-		proof := residueProof{Member: one.MemberID, Node: one.Node, Task: one.ID, At: one.EndedAt, Report: report}
+		proof := ResidueProof{Member: one.MemberID, Node: one.Node, Task: one.ID, At: one.EndedAt, Report: report}
 		for _, earlier := range all {
 			if earlier.MemberID == one.MemberID && earlier.Kind == lifecycle.TaskTeardown {
 				proof.Teardowns = append(proof.Teardowns, earlier.ID)

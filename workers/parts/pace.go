@@ -1,4 +1,4 @@
-package steps
+package parts
 
 import (
 	"context"
@@ -32,7 +32,7 @@ type crowd struct {
 }
 
 // poll is how long an operation waits before it asks its adapter.
-func (w *work) poll(ctx context.Context, c *engine.Context) time.Duration {
+func (w *Work) poll(ctx context.Context, c *engine.Context) time.Duration {
 	return w.Pace.Poll + rand.N(spread(w.Pace.Poll, w.crowd(ctx, c))+1) // #nosec G404 -- jitter
 }
 
@@ -46,7 +46,7 @@ func spread(pace time.Duration, crowd int) time.Duration {
 
 // crowd is how many operations of the adapter have not ended. When that cannot be told, it is what it
 // was.
-func (w *work) crowd(ctx context.Context, c *engine.Context) int {
+func (w *Work) crowd(ctx context.Context, c *engine.Context) int {
 	name := c.Op.AdapterName
 	w.crowds.mu.Lock()
 	known := w.crowds.known[name]

@@ -1,4 +1,4 @@
-package steps
+package parts
 
 import (
 	"context"
@@ -27,9 +27,9 @@ type dispatched struct {
 	Superseded []superseded `json:"superseded,omitempty"`
 }
 
-// dispatch sends the operation to its adapter. The attempt was raised when the operation was
+// Dispatch sends the operation to its adapter. The attempt was raised when the operation was
 // prepared, so that every run of this step sends the same one.
-func (w *work) dispatch() engine.Step {
+func (w *Work) Dispatch() engine.Step {
 	return engine.Step{
 		Name: "dispatch", Title: "sending it to the adapter", Percent: 10, Owner: operation.OwnerAdapter,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
@@ -53,15 +53,15 @@ func (w *work) dispatch() engine.Step {
 }
 
 // snapshot is what the step before has loaded under the same claim, or a fresh one.
-func (w *work) snapshot(ctx context.Context, c *engine.Context) (*snapshot, error) {
-	if s, ok := c.Memo.(*snapshot); ok {
+func (w *Work) snapshot(ctx context.Context, c *engine.Context) (*Snapshot, error) {
+	if s, ok := c.Memo.(*Snapshot); ok {
 		return s, nil
 	}
 	return load(ctx, c.DB().Worker(), c.Op.Operation)
 }
 
 // send dispatches once. A failure is final; an error is worth another try.
-func (w *work) send(ctx context.Context, c *engine.Context, s *snapshot) (*dispatched, *operation.Failure, error) {
+func (w *Work) send(ctx context.Context, c *engine.Context, s *Snapshot) (*dispatched, *operation.Failure, error) {
 	body, err := w.body(ctx, c, s)
 	if err != nil {
 		return nil, nil, err
@@ -93,7 +93,7 @@ func (w *work) send(ctx context.Context, c *engine.Context, s *snapshot) (*dispa
 }
 
 // keep stores a status at once when it is an end; otherwise the feed will tell.
-func (w *work) keep(ctx context.Context, c *engine.Context, status adapter.Status) error {
+func (w *Work) keep(ctx context.Context, c *engine.Context, status adapter.Status) error {
 	if !status.State.Terminal() {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (w *work) keep(ctx context.Context, c *engine.Context, status adapter.Statu
 }
 
 // raise makes the next dispatch a new attempt, on purpose.
-func (w *work) raise(ctx context.Context, c *engine.Context) error {
+func (w *Work) raise(ctx context.Context, c *engine.Context) error {
 	return c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 		return t.QueryRow(ctx, `UPDATE operation SET dispatch_attempt = dispatch_attempt + 1, adapter_status = NULL WHERE id = $1
 			RETURNING dispatch_attempt`, locked.Op.ID).Scan(&locked.Op.DispatchAttempt)
@@ -112,13 +112,13 @@ func (w *work) raise(ctx context.Context, c *engine.Context) error {
 }
 
 // body is the dispatch. What the adapter compares is as it was when the operation was prepared.
-func (w *work) body(ctx context.Context, c *engine.Context, s *snapshot) (adapter.Dispatch, error) {
+func (w *Work) body(ctx context.Context, c *engine.Context, s *Snapshot) (adapter.Dispatch, error) {
 	op := c.Op.Operation
 	instance, err := wire.Instance(s.instance)
 	if err != nil {
 		return adapter.Dispatch{}, err
 	}
-	var first prepared
+	var first Prepared
 	if err := c.Evidence("prepare", &first); err != nil {
 		return adapter.Dispatch{}, err
 	}
@@ -152,7 +152,7 @@ func (w *work) body(ctx context.Context, c *engine.Context, s *snapshot) (adapte
 	}
 	return adapter.Dispatch{
 		OperationID: string(op.ID), Kind: adapter.Kind(op.Kind.WireName()), Attempt: max(op.DispatchAttempt, 1), Deadline: deadline,
-		CorrelationID: op.CorrelationID, Instance: instance, Members: wire.Members(s.members, s.nodes, s.allocations),
+		CorrelationID: op.CorrelationID, Instance: instance, Members: wire.Members(s.Members, s.nodes, s.allocations),
 		Targets: texts(op.Targets), Change: change, Force: forced,
 		Platform: adapter.Platform{GraphQLURL: w.GraphQLURL, Token: access.Text, TokenExpiresAt: access.ExpiresAt},
 	}, nil
@@ -178,7 +178,8 @@ func trouble(e *adapterclient.Error) error {
 	return &engine.Trouble{Message: e.Reason(), Blame: blame, Err: e}
 }
 
-func sorted(names []string) []string {
+// Sorted sorts names in place and returns each once.
+func Sorted(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -1,4 +1,4 @@
-package steps
+package parts
 
 import (
 	"context"
@@ -66,7 +66,7 @@ func (h *habits) learn(of habit, quickly bool) {
 }
 
 // linger waits a moment for an adapter that ends its operations at once, before it lets go.
-func (w *work) linger(ctx context.Context, c *engine.Context) (engine.Result, error) {
+func (w *Work) linger(ctx context.Context, c *engine.Context) (engine.Result, error) {
 	patience := w.habits.patience(habitOf(c.Op.Operation))
 	told, err := c.Linger(ctx, patience)
 	if err != nil {
@@ -82,7 +82,7 @@ func (w *work) linger(ctx context.Context, c *engine.Context) (engine.Result, er
 }
 
 // ended is the outcome of the adapter's last word; how soon it came is learnt.
-func (w *work) ended(c *engine.Context, status *adapter.Status) (engine.Result, error) {
+func (w *Work) ended(c *engine.Context, status *adapter.Status) (engine.Result, error) {
 	var sent dispatched
 	if err := c.Evidence("dispatch", &sent); err != nil {
 		return engine.Result{}, err

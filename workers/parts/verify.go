@@ -1,4 +1,4 @@
-package steps
+package parts
 
 import (
 	"context"
@@ -23,13 +23,14 @@ const (
 	taskMargin     = 10
 )
 
-// proved is the evidence of the verify step: each probe's task, of the last round.
-type proved struct {
+// Proved is the evidence of the verify step: each probe's task, of the last round.
+type Proved struct {
 	Rounds int          `json:"rounds"`
-	Probes []probeProof `json:"probes"`
+	Probes []ProbeProof `json:"probes"`
 }
 
-type probeProof struct {
+// ProbeProof is one probe that passed: its task on the member's node, and when it ended.
+type ProbeProof struct {
 	Task   ids.ID     `json:"task"`
 	Member ids.ID     `json:"member"`
 	Probe  string     `json:"probe"`
@@ -37,8 +38,8 @@ type probeProof struct {
 	At     *time.Time `json:"at"`
 }
 
-// rounds is the state of a step that asks again until what it finds is good.
-type rounds struct {
+// Rounds is the state of a step that asks again until what it finds is good.
+type Rounds struct {
 	Round int `json:"round"`
 	// Again is when the next round may begin; zero while one is under way.
 	Again time.Time `json:"again,omitzero"`
@@ -46,19 +47,19 @@ type rounds struct {
 	Proved []ids.ID `json:"proved,omitempty"`
 }
 
-// verify has the agents run the manifest's readiness probes, in rounds, until all pass. The tasks
+// Verify has the agents run the manifest's readiness probes, in rounds, until all pass. The tasks
 // are new ones of this dispatch, so that nothing seen earlier counts, nor the adapter's word. It is
 // about all members, or those of a subject, and about the manifest that the operation leads to.
-func (w *work) verify(about subject) engine.Step {
+func (w *Work) Verify(about Subject) engine.Step {
 	return engine.Step{
 		Name: "verify", Title: "checking readiness on the nodes", Percent: 95, Owner: operation.OwnerAdapter, Patient: true,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
-			var state rounds
+			var state Rounds
 			if err := c.State(&state); err != nil {
 				return engine.Result{}, err
 			}
 			if state.Round == 0 || (!state.Again.IsZero() && !c.Now().Before(state.Again)) {
-				return w.probe(ctx, c, about, rounds{Round: state.Round + 1})
+				return w.probe(ctx, c, about, Rounds{Round: state.Round + 1})
 			}
 			if !state.Again.IsZero() {
 				return engine.Wait(state.Again.Sub(c.Now()), "", readinessBlame), nil
@@ -71,7 +72,7 @@ func (w *work) verify(about subject) engine.Step {
 // maxPause bounds the pause between two rounds, which grows with their number.
 const maxPause = 10 * time.Second
 
-func (w *work) pause(round int) time.Duration {
+func (w *Work) pause(round int) time.Duration {
 	return min(w.Pace.Round*time.Duration(round), max(maxPause, w.Pace.Round))
 }
 
@@ -82,7 +83,7 @@ func probePrefix(c *engine.Context, round int) string {
 }
 
 // probe begins a round.
-func (w *work) probe(ctx context.Context, c *engine.Context, about subject, state rounds) (engine.Result, error) {
+func (w *Work) probe(ctx context.Context, c *engine.Context, about Subject, state Rounds) (engine.Result, error) {
 	s, err := w.snapshot(ctx, c)
 	if err == nil {
 		err = s.refresh(ctx, c.DB().Worker())
@@ -97,7 +98,7 @@ func (w *work) probe(ctx context.Context, c *engine.Context, about subject, stat
 	case failure != nil:
 		return engine.Fail(*failure), nil
 	case len(orders) == 0:
-		return w.standing(ctx, c, about, proved{Probes: []probeProof{}})
+		return w.standing(ctx, c, about, Proved{Probes: []ProbeProof{}})
 	}
 	if err := c.SetState(state); err != nil {
 		return engine.Result{}, err
@@ -111,7 +112,7 @@ func (w *work) probe(ctx context.Context, c *engine.Context, about subject, stat
 // probes are a round's tasks: each readiness probe on every member of its component that the step is
 // about. A component whose members failed beyond its minimum cannot become ready, nor can members that
 // must join and have failed.
-func (w *work) probes(ctx context.Context, c *engine.Context, about subject, s *snapshot, round int) ([]order, *operation.Failure, error) {
+func (w *Work) probes(ctx context.Context, c *engine.Context, about Subject, s *Snapshot, round int) ([]order, *operation.Failure, error) {
 	private := operation.PrivateOf(c.Op.Operation)
 	wanted := s.instance.ManifestID
 	if private.To != nil {
@@ -122,15 +123,15 @@ func (w *work) probes(ctx context.Context, c *engine.Context, about subject, s *
 		return nil, nil, err
 	}
 	if about == nil {
-		if failure := tooFew(m, s.members); failure != nil {
+		if failure := tooFew(m, s.Members); failure != nil {
 			return nil, failure, nil
 		}
-	} else if failed := failedOf(s.chosen(about(c.Op.Operation))); failed != nil && !private.KeepFailed {
+	} else if failed := failedOf(s.Chosen(about(c.Op.Operation))); failed != nil && !private.KeepFailed {
 		return nil, failed, nil
 	}
 	var orders []order
 	for _, readiness := range m.Readiness {
-		for _, member := range s.members {
+		for _, member := range s.Members {
 			if member.ComponentKey != readiness.ComponentKey || !probed(member) || !about.of(c.Op.Operation, member.ID) {
 				continue
 			}
@@ -175,7 +176,7 @@ func failedOf(members []*db.Member) *operation.Failure {
 
 // standing ends the step once all probes pass. Members that must join and have failed, and are to be
 // kept, fail the operation here: with the proof of the others.
-func (w *work) standing(ctx context.Context, c *engine.Context, about subject, evidence proved) (engine.Result, error) {
+func (w *Work) standing(ctx context.Context, c *engine.Context, about Subject, evidence Proved) (engine.Result, error) {
 	if about == nil || !operation.PrivateOf(c.Op.Operation).KeepFailed {
 		return engine.Done(evidence), nil
 	}
@@ -183,7 +184,7 @@ func (w *work) standing(ctx context.Context, c *engine.Context, about subject, e
 	if err != nil {
 		return engine.Result{}, err
 	}
-	members := s.chosen(about(c.Op.Operation))
+	members := s.Chosen(about(c.Op.Operation))
 	failure := failedOf(members)
 	if failure == nil {
 		return engine.Done(evidence), nil
@@ -194,7 +195,7 @@ func (w *work) standing(ctx context.Context, c *engine.Context, about subject, e
 			others = append(others, member.ID)
 		}
 	}
-	return engine.Fail(*failure), c.SetState(rounds{Proved: others})
+	return engine.Fail(*failure), c.SetState(Rounds{Proved: others})
 }
 
 func count(members []*db.Member, key string) (joined, failed int) {
@@ -215,24 +216,24 @@ func probeSeconds(probe manifest.Probe) int {
 }
 
 // judge looks at a round under way.
-func (w *work) judge(ctx context.Context, c *engine.Context, about subject, state rounds) (engine.Result, error) {
+func (w *Work) judge(ctx context.Context, c *engine.Context, about Subject, state Rounds) (engine.Result, error) {
 	prefix := probePrefix(c, state.Round)
 	list, err := findings(ctx, c, prefix)
 	if err != nil {
 		return engine.Result{}, err
 	}
 	if len(list) == 0 { // the attempt was raised since
-		return w.probe(ctx, c, about, rounds{Round: state.Round + 1})
+		return w.probe(ctx, c, about, Rounds{Round: state.Round + 1})
 	}
 	if pending, silent := open(list); silent != "" {
 		return engine.Wait(w.Pace.Task, silent, engine.Blame{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}), nil
 	} else if pending {
 		return engine.Wait(w.Pace.Task, "", readinessBlame), nil
 	}
-	evidence, worst := proved{Rounds: state.Round}, ""
+	evidence, worst := Proved{Rounds: state.Round}, ""
 	for _, one := range list {
 		name := one.Key[len(prefix):]
-		evidence.Probes = append(evidence.Probes, probeProof{Task: one.ID, Member: one.MemberID, Probe: name, Node: one.Node, At: one.EndedAt})
+		evidence.Probes = append(evidence.Probes, ProbeProof{Task: one.ID, Member: one.MemberID, Probe: name, Node: one.Node, At: one.EndedAt})
 		if detail, ok := one.passed(); !ok {
 			worst = fmt.Sprintf("probe %s on %s does not pass: %s", name, one.Node, detail)
 		}

@@ -1,4 +1,4 @@
-package steps
+package parts
 
 import (
 	"context"
@@ -157,9 +157,9 @@ type asker interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// laterThan says whether a task of another's on one of the members was asked for after the first
+// LaterThan says whether a task of another's on one of the members was asked for after the first
 // proof's, or is open.
-func laterThan(ctx context.Context, from asker, op *db.Operation, proofs []residueProof) (later bool, err error) {
+func LaterThan(ctx context.Context, from asker, op *db.Operation, proofs []ResidueProof) (later bool, err error) {
 	if len(proofs) == 0 {
 		return false, nil
 	}

@@ -1,4 +1,4 @@
-package steps
+package parts
 
 import (
 	"context"
@@ -18,16 +18,16 @@ import (
 // maxRetryAfter bounds for how long an adapter may ask not to be asked.
 const maxRetryAfter = time.Minute
 
-// answered is the evidence of the await step: the adapter's word.
-type answered struct {
+// Answered is the evidence of the await step: the adapter's word.
+type Answered struct {
 	State    adapter.State              `json:"state"`
 	Attempt  int                        `json:"attempt"`
 	Evidence map[string]json.RawMessage `json:"evidence,omitempty"`
 }
 
-// await waits for the adapter's word that it is done. It comes by the feed, which wakes the
+// Await waits for the adapter's word that it is done. It comes by the feed, which wakes the
 // operation; asking is the backup. An adapter that never reports still completes.
-func (w *work) await() engine.Step {
+func (w *Work) Await() engine.Step {
 	return engine.Step{
 		Name: "await", Title: "the adapter works on it", Percent: 80, Owner: operation.OwnerAdapter,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
@@ -43,7 +43,7 @@ func (w *work) await() engine.Step {
 }
 
 // ask gets the status from the adapter.
-func (w *work) ask(ctx context.Context, c *engine.Context) (engine.Result, error) {
+func (w *Work) ask(ctx context.Context, c *engine.Context) (engine.Result, error) {
 	s, err := load(ctx, c.DB().Worker(), c.Op.Operation)
 	if err != nil {
 		return engine.Result{}, err
@@ -80,7 +80,7 @@ type reminded struct {
 }
 
 // remind dispatches anew, on purpose, to an adapter that accepted the operation and has forgotten it.
-func (w *work) remind(ctx context.Context, c *engine.Context, s *snapshot) (engine.Result, error) {
+func (w *Work) remind(ctx context.Context, c *engine.Context, s *Snapshot) (engine.Result, error) {
 	var first dispatched
 	var later reminded
 	if err := errors.Join(c.Evidence("dispatch", &first), c.State(&later)); err != nil {
@@ -95,7 +95,7 @@ func (w *work) remind(ctx context.Context, c *engine.Context, s *snapshot) (engi
 }
 
 // resend dispatches the current attempt, which the adapter does not have.
-func (w *work) resend(ctx context.Context, c *engine.Context, s *snapshot) (engine.Result, error) {
+func (w *Work) resend(ctx context.Context, c *engine.Context, s *Snapshot) (engine.Result, error) {
 	_, failure, err := w.send(ctx, c, s)
 	if err != nil {
 		return engine.Result{}, err
@@ -112,7 +112,7 @@ func (w *work) resend(ctx context.Context, c *engine.Context, s *snapshot) (engi
 // outcome is what the adapter's end means for the step.
 func outcome(name string, status *adapter.Status) engine.Result {
 	if status.State == adapter.StateSucceeded {
-		return engine.Done(answered{State: status.State, Attempt: status.Attempt, Evidence: status.Evidence})
+		return engine.Done(Answered{State: status.State, Attempt: status.Attempt, Evidence: status.Evidence})
 	}
 	failure := operation.Failure{Code: string(fault.AdapterFailed), Owner: operation.OwnerAdapter,
 		Message: fmt.Sprintf("adapter %s ended it as %s", name, status.State)}

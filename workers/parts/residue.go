@@ -1,4 +1,4 @@
-package steps
+package parts
 
 import (
 	"encoding/json"
@@ -46,16 +46,32 @@ func (l left) String() string {
 	return text
 }
 
-// cleaned is the evidence of a step that looks for residue: for each member, the agent's report that
+// Cleaned is the evidence of a step that looks for residue: for each member, the agent's report that
 // found nothing. Only where force is used, or something half done is taken back, members may be left
 // of which that is not proved.
-type cleaned struct {
+type Cleaned struct {
 	Rounds   int            `json:"rounds"`
-	Residue  []residueProof `json:"residue"`
+	Residue  []ResidueProof `json:"residue"`
 	Unproved []unproved     `json:"unproved,omitempty"`
 }
 
-type residueProof struct {
+// Missing reports whether there is no proof of a member, and returns why.
+func (p Cleaned) Missing(id ids.ID) (reason string, missing bool) {
+	for _, proof := range p.Residue {
+		if proof.Member == id {
+			return "", false
+		}
+	}
+	for _, one := range p.Unproved {
+		if one.Member == id {
+			return one.Reason, true
+		}
+	}
+	return "nobody could look", true
+}
+
+// ResidueProof is an agent's report that nothing of a member is left on its node.
+type ResidueProof struct {
 	Member ids.ID     `json:"member"`
 	Node   string     `json:"node"`
 	Task   ids.ID     `json:"task"`
@@ -72,7 +88,8 @@ type unproved struct {
 	Reason string `json:"reason"`
 }
 
-var residueBlame = engine.Blame{Code: fault.ResidueLeft, Owner: operation.OwnerNode}
+// ResidueBlame is the cause of failure when something is left at the deadline.
+var ResidueBlame = engine.Blame{Code: fault.ResidueLeft, Owner: operation.OwnerNode}
 
 var silentBlame = engine.Blame{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}
 

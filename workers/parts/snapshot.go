@@ -1,4 +1,4 @@
-package steps
+package parts
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 	"github.com/gpuaas/app-platform/workers/engine"
 )
 
-// snapshot is an instance with everything its dispatch speaks of.
-type snapshot struct {
+// Snapshot is an instance with everything its dispatch speaks of.
+type Snapshot struct {
 	instance    *db.Instance
-	members     []*db.Member // all but the removed, by component and number
+	Members     []*db.Member // all but the removed, by component and number
 	nodes       map[ids.ID]*db.ComputeNode
 	allocations map[ids.ID]*db.Allocation
 	target      adapterclient.Target
@@ -33,33 +33,33 @@ type sender interface {
 const ofInstance = `FROM member WHERE instance_id = $1 AND status <> 'REMOVED'`
 
 // load reads the snapshot in one round trip.
-func load(ctx context.Context, from sender, op *db.Operation) (*snapshot, error) {
+func load(ctx context.Context, from sender, op *db.Operation) (*Snapshot, error) {
 	s, err := survey(ctx, from, op)
 	if err != nil {
 		return nil, err
 	}
-	return s, s.check(op)
+	return s, s.Check(op)
 }
 
 // survey is load for what needs no adapter.
-func survey(ctx context.Context, from sender, op *db.Operation) (*snapshot, error) {
-	s, batch := &snapshot{}, &pgx.Batch{}
-	s.queue(batch, op)
+func survey(ctx context.Context, from sender, op *db.Operation) (*Snapshot, error) {
+	s, batch := &Snapshot{}, &pgx.Batch{}
+	s.Queue(batch, op)
 	if err := from.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("load what %s changes: %w", op.ID, err)
 	}
 	return s, nil
 }
 
-// queue queues the queries of the snapshot.
-func (s *snapshot) queue(batch *pgx.Batch, op *db.Operation) {
-	*s = snapshot{nodes: make(map[ids.ID]*db.ComputeNode), allocations: make(map[ids.ID]*db.Allocation)}
+// Queue queues the queries of the snapshot.
+func (s *Snapshot) Queue(batch *pgx.Batch, op *db.Operation) {
+	*s = Snapshot{nodes: make(map[ids.ID]*db.ComputeNode), allocations: make(map[ids.ID]*db.Allocation)}
 	if op.InstanceID == nil {
 		return
 	}
 	queue(batch, rows.Instance, func(found []*db.Instance) { s.instance = first(found) },
 		`SELECT `+rows.InstanceColumns+` FROM instance WHERE id = $1`, *op.InstanceID)
-	queue(batch, rows.Member, func(found []*db.Member) { s.members = found },
+	queue(batch, rows.Member, func(found []*db.Member) { s.Members = found },
 		`SELECT `+rows.MemberColumns+` `+ofInstance+` ORDER BY component_key, ordinal, id`, *op.InstanceID)
 	queue(batch, rows.ComputeNode, func(found []*db.ComputeNode) {
 		for _, node := range found {
@@ -76,9 +76,9 @@ func (s *snapshot) queue(batch *pgx.Batch, op *db.Operation) {
 }
 
 // refresh reads the members again: of what a snapshot holds, only they change under a claim.
-func (s *snapshot) refresh(ctx context.Context, from sender) error {
+func (s *Snapshot) refresh(ctx context.Context, from sender) error {
 	batch := &pgx.Batch{}
-	queue(batch, rows.Member, func(found []*db.Member) { s.members = found },
+	queue(batch, rows.Member, func(found []*db.Member) { s.Members = found },
 		`SELECT `+rows.MemberColumns+` `+ofInstance+` ORDER BY component_key, ordinal, id`, s.instance.ID)
 	if err := from.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("load the members of %s: %w", s.instance.ID, err)
@@ -86,8 +86,8 @@ func (s *snapshot) refresh(ctx context.Context, from sender) error {
 	return nil
 }
 
-// check refuses a snapshot that lacks what every dispatch needs.
-func (s *snapshot) check(op *db.Operation) error {
+// Check refuses a snapshot that lacks what every dispatch needs.
+func (s *Snapshot) Check(op *db.Operation) error {
 	if s.instance == nil {
 		return fmt.Errorf("operation %s has no instance", op.ID)
 	}
@@ -115,8 +115,8 @@ func first[T any](list []T) T {
 	return list[0]
 }
 
-// absent names the nodes of members whose agents are not heard; empty when all are.
-func (s *snapshot) absent() string {
+// Absent names the nodes of members whose agents are not heard; empty when all are.
+func (s *Snapshot) Absent() string {
 	var names []string
 	for _, node := range s.nodes {
 		if node.Status != lifecycle.NodeOnline {
@@ -130,11 +130,11 @@ func nameNodes(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "waits for the agent of node " + strings.Join(sorted(names), ", ")
+	return "waits for the agent of node " + strings.Join(Sorted(names), ", ")
 }
 
-// unready names an allocation that a launch cannot use; empty when all can.
-func (s *snapshot) unready() string {
+// Unready names an allocation that a launch cannot use; empty when all can.
+func (s *Snapshot) Unready() string {
 	for _, allocation := range s.allocations {
 		if allocation.Status != lifecycle.AllocationReady {
 			return fmt.Sprintf("allocation %s is %s", allocation.ID, lifecycle.Wire(allocation.Status))

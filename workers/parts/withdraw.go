@@ -1,4 +1,4 @@
-package steps
+package parts
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type superseded struct {
 
 // cancelSuperseded asks the adapter to stop the operations that this one took the place of. It is
 // tried once: what they began is undone or torn down by this one either way.
-func (w *work) cancelSuperseded(ctx context.Context, c *engine.Context, s *snapshot) []superseded {
+func (w *Work) cancelSuperseded(ctx context.Context, c *engine.Context, s *Snapshot) []superseded {
 	var out []superseded
 	for _, id := range operation.PrivateOf(c.Op.Operation).Supersedes {
 		out = append(out, w.cancelOther(ctx, c, s, id))
@@ -29,7 +29,7 @@ func (w *work) cancelSuperseded(ctx context.Context, c *engine.Context, s *snaps
 	return out
 }
 
-func (w *work) cancelOther(ctx context.Context, c *engine.Context, s *snapshot, id ids.ID) superseded {
+func (w *Work) cancelOther(ctx context.Context, c *engine.Context, s *Snapshot, id ids.ID) superseded {
 	out := superseded{Operation: id, Outcome: string(adapter.CancelUnknown)}
 	var attempt int
 	err := c.DB().Worker().QueryRow(ctx, `SELECT dispatch_attempt FROM operation WHERE id = $1`, id).Scan(&attempt)
@@ -47,7 +47,7 @@ func (w *work) cancelOther(ctx context.Context, c *engine.Context, s *snapshot, 
 	return out
 }
 
-func (w *work) cancel(ctx context.Context, c *engine.Context, target adapterclient.Target, id ids.ID, attempt int) (outcome, message string, err error) {
+func (w *Work) cancel(ctx context.Context, c *engine.Context, target adapterclient.Target, id ids.ID, attempt int) (outcome, message string, err error) {
 	result, err := w.Client.Cancel(ctx, target, string(id), attempt, adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
 	if err != nil {
 		return string(adapter.CancelUnknown), "", err
@@ -55,8 +55,8 @@ func (w *work) cancel(ctx context.Context, c *engine.Context, target adapterclie
 	return string(result.Outcome), result.Message, nil
 }
 
-// abandon tells the adapter that nobody waits for this operation any more.
-func (w *work) abandon(ctx context.Context, c *engine.Context) {
+// Abandon tells the adapter that nobody waits for this operation any more.
+func (w *Work) Abandon(ctx context.Context, c *engine.Context) {
 	if c.Op.DispatchAttempt == 0 {
 		return
 	}
@@ -69,9 +69,9 @@ func (w *work) abandon(ctx context.Context, c *engine.Context) {
 	}
 }
 
-// stop asks the adapter to stop the operation because somebody wants it. Its own last word counts more
+// Stop asks the adapter to stop the operation because somebody wants it. Its own last word counts more
 // than its answer; whatever it cannot say, or cannot be asked, is unknown and asked again.
-func (w *work) stop(ctx context.Context, c *engine.Context) (engine.Answer, error) {
+func (w *Work) Stop(ctx context.Context, c *engine.Context) (engine.Answer, error) {
 	if status := operation.StoredStatus(c.Op.Operation); status != nil && status.State.Terminal() {
 		return lastWord(status), nil
 	}
@@ -99,7 +99,7 @@ func (w *work) stop(ctx context.Context, c *engine.Context) (engine.Answer, erro
 
 // parting takes in the last that the adapter says of an operation that it has stopped: where its members
 // stand. One that says nothing more is not asked again.
-func (w *work) parting(ctx context.Context, c *engine.Context, s *snapshot) error {
+func (w *Work) parting(ctx context.Context, c *engine.Context, s *Snapshot) error {
 	status, err := w.Client.Status(ctx, s.target, string(c.Op.ID), adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
 	if err != nil || status.Attempt < c.Op.DispatchAttempt {
 		c.Log.Info("nothing more was heard of a canceled operation", "error", err)
@@ -122,36 +122,36 @@ func lastWord(status *adapter.Status) engine.Answer {
 	return engine.Answer{Outcome: adapter.CancelUnknown, Message: "the adapter ended it as " + string(status.State)}
 }
 
-// withdrawn is the evidence of the step that has the adapter stop before its work is undone.
-type withdrawn struct {
+// Withdrawn is the evidence of the step that has the adapter stop before its work is undone.
+type Withdrawn struct {
 	Outcome string `json:"outcome"` // the adapter's answer or its end; "never_dispatched", "rejected"
 	Message string `json:"message,omitempty"`
 }
 
-// withdraw has the adapter stop an operation that is to be undone, unless it has ended it by itself. An
+// Withdraw has the adapter stop an operation that is to be undone, unless it has ended it by itself. An
 // adapter that does not say what became of it is waited for during one grace.
-func (w *work) withdraw() engine.Step {
+func (w *Work) Withdraw() engine.Step {
 	return engine.Step{
 		Name: "withdraw", Title: "asking the adapter to stop", Owner: operation.OwnerAdapter,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
 			status := operation.StoredStatus(c.Op.Operation)
 			switch {
 			case c.Op.DispatchAttempt == 0:
-				return engine.Done(withdrawn{Outcome: "never_dispatched"}), nil
+				return engine.Done(Withdrawn{Outcome: "never_dispatched"}), nil
 			case c.Op.ErrorCode == string(fault.AdapterRejected):
-				return engine.Done(withdrawn{Outcome: "rejected"}), nil
+				return engine.Done(Withdrawn{Outcome: "rejected"}), nil
 			case status != nil && status.State.Terminal():
-				return engine.Done(withdrawn{Outcome: string(status.State)}), nil
+				return engine.Done(Withdrawn{Outcome: string(status.State)}), nil
 			case c.Op.ErrorCode == string(fault.Canceled):
-				return engine.Done(withdrawn{Outcome: string(adapter.CancelDone), Message: c.Op.CancelMessage}), nil
+				return engine.Done(Withdrawn{Outcome: string(adapter.CancelDone), Message: c.Op.CancelMessage}), nil
 			}
-			answer, err := w.stop(ctx, c)
+			answer, err := w.Stop(ctx, c)
 			if err != nil {
 				return engine.Result{}, err
 			}
 			left := c.Began().Add(c.Grace()).Sub(c.Now())
 			if answer.Outcome == adapter.CancelDone || left <= 0 {
-				return engine.Done(withdrawn{Outcome: string(answer.Outcome), Message: answer.Message}), nil
+				return engine.Done(Withdrawn{Outcome: string(answer.Outcome), Message: answer.Message}), nil
 			}
 			return engine.Wait(min(w.Pace.Poll, left), "the adapter was asked to stop: "+answer.Message, engine.Blame{}), nil
 		},

@@ -1,0 +1,48 @@
+package parts
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+)
+
+// Pace is how often things are looked at that tell by themselves when they change: a backup.
+type Pace struct {
+	// Poll is between two questions to an adapter about an operation.
+	Poll time.Duration
+	// Task is between two looks at node tasks.
+	Task time.Duration
+	// Round is between two rounds of probes, or of residue checks, after one that failed.
+	Round time.Duration
+	// Grace is how long an adapter gets to finish by force, or to stop, before the platform goes on by
+	// itself; 0 means 120 seconds.
+	Grace time.Duration
+	// Undo is how long taking back what was half done may take; 0 means 10 minutes.
+	Undo time.Duration
+}
+
+// DefaultPace is the pace of the product.
+func DefaultPace() Pace {
+	return Pace{Poll: 5 * time.Second, Task: 2 * time.Second, Round: 3 * time.Second}
+}
+
+// Config is what the steps work with.
+type Config struct {
+	Client *adapterclient.Client
+	Keys   *token.Keyring
+	// GraphQLURL is where adapters reach the public API.
+	GraphQLURL string
+	Log        *slog.Logger
+	// Pace is DefaultPace when zero.
+	Pace Pace
+}
+
+// Work holds the steps of all kinds.
+type Work struct {
+	Config
+	habits    habits
+	crowds    crowds
+	manifests manifests
+}
