@@ -23,8 +23,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/workers"
-	"github.com/gpuaas/app-platform/workers/reconcile"
 	"github.com/gpuaas/app-platform/workers/parts"
+	"github.com/gpuaas/app-platform/workers/reconcile"
 )
 
 // patience is how long a test waits for a state.
