@@ -26,7 +26,6 @@ var (
 		"cmd/node-agent/internal/memberinit":            toSplit,
 		"cmd/slurm-reference-controller/internal/slurm": toSplit,
 		"graph":                       toSplit,
-		"rig/bench":                   toSplit,
 		"sdk/adapter":                 toSplit,
 		"sdk/adaptertest/conformance": toSplit,
 		"service/catalog":             toSplit,

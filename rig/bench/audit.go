@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/kit/page"
@@ -77,16 +78,16 @@ func entering(ctx context.Context, db *tx.DB, ring *token.Keyring, who dataset.C
 // measureAudit counts the statements of some verbs, and how many of them are the audit's.
 func measureAudit(ctx context.Context, b *bench) error {
 	counts := &counted{}
-	db, err := tx.Open(ctx, b.set.DSN, tx.Options{Connections: 2, Tracer: counts})
+	db, err := tx.Open(ctx, b.Set.DSN, tx.Options{Connections: 2, Tracer: counts})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	ring, err := token.NewKeyring(issuer)
+	ring, err := token.NewKeyring(kit.Issuer)
 	if err != nil {
 		return err
 	}
-	callers, err := b.set.Callers(ctx, 1)
+	callers, err := b.Set.Callers(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func measureAudit(ctx context.Context, b *bench) error {
 			return fmt.Errorf("%s: %w", verb.name, err)
 		}
 		audits := counts.audits.Load()
-		b.sheet.within("statements of "+verb.name+", and the audit's of them", fmt.Sprintf("%d, %d", counts.all.Load(), audits), "the audit's = 1", audits == auditBar)
+		b.Sheet.Within("statements of "+verb.name+", and the audit's of them", fmt.Sprintf("%d, %d", counts.all.Load(), audits), "the audit's = 1", audits == auditBar)
 	}
 	return endMade(ctx, b)
 }
@@ -119,7 +120,7 @@ func audited(b *bench, db *tx.DB, callers []dataset.Caller, self ids.ID) []verb 
 	project := dataset.Project(callers[0].Number)
 	return []verb{
 		{"launchInstance", func(ctx context.Context) error {
-			free, err := b.set.Allocations(ctx, callers, 1)
+			free, err := b.Set.Allocations(ctx, callers, 1)
 			if err != nil {
 				return err
 			}
@@ -134,7 +135,7 @@ func audited(b *bench, db *tx.DB, callers []dataset.Caller, self ids.ID) []verb 
 		}},
 		{"drainMember", func(ctx context.Context) error {
 			var one ids.ID
-			err := b.set.Admin.QueryRow(ctx, `SELECT m.id FROM member m JOIN instance i ON i.id = m.instance_id WHERE i.project_id = $1 AND i.status = 'RUNNING'
+			err := b.Set.Admin.QueryRow(ctx, `SELECT m.id FROM member m JOIN instance i ON i.id = m.instance_id WHERE i.project_id = $1 AND i.status = 'RUNNING'
 				AND m.status = 'ACTIVE' AND NOT EXISTS (SELECT FROM operation o WHERE o.instance_id = i.id AND o.ended_at IS NULL) ORDER BY m.id LIMIT 1`, project).Scan(&one)
 			if err != nil {
 				return err
@@ -147,7 +148,7 @@ func audited(b *bench, db *tx.DB, callers []dataset.Caller, self ids.ID) []verb 
 
 // endMade ends the operations that were made, so that no other subject meets them.
 func endMade(ctx context.Context, b *bench) error {
-	begun, err := b.set.Admin.Begin(ctx)
+	begun, err := b.Set.Admin.Begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -165,27 +166,27 @@ func endMade(ctx context.Context, b *bench) error {
 // on another object, so that no two refusals are one row.
 func measureDenials(ctx context.Context, b *bench) error {
 	denials := audit.NewDenials()
-	db, err := tx.Open(ctx, b.set.DSN, tx.Options{Connections: b.plan.pool, Denials: denials})
+	db, err := tx.Open(ctx, b.Set.DSN, tx.Options{Connections: b.Plan.Pool, Denials: denials})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	writing, stop := context.WithCancel(ctx)
 	wrote := make(chan error, 1)
-	go func() { wrote <- denials.Run(writing, db.Worker(), b.log) }()
-	ring, err := token.NewKeyring(issuer)
+	go func() { wrote <- denials.Run(writing, db.Worker(), b.Log) }()
+	ring, err := token.NewKeyring(kit.Issuer)
 	if err != nil {
 		stop()
 		return err
 	}
-	callers, err := b.set.Callers(ctx, allowedAtOnce+deniedAtOnce)
+	callers, err := b.Set.Callers(ctx, allowedAtOnce+deniedAtOnce)
 	if err != nil {
 		stop()
 		return err
 	}
 	f := &flood{b: b, db: db, ring: ring, callers: callers}
-	var beside pairs
-	for round := range b.plan.rounds + 1 {
+	var beside kit.Pairs
+	for round := range b.Plan.Rounds + 1 {
 		alone, err := f.round(ctx, 0)
 		if err != nil {
 			stop()
@@ -197,7 +198,7 @@ func measureDenials(ctx context.Context, b *bench) error {
 			return err
 		}
 		if round > 0 { // the first warms up
-			beside.platform, beside.other = append(beside.platform, flooded), append(beside.other, alone)
+			beside.Platform, beside.Other = append(beside.Platform, flooded), append(beside.Other, alone)
 		}
 	}
 	stop()
@@ -205,15 +206,15 @@ func measureDenials(ctx context.Context, b *bench) error {
 		return err
 	}
 	var rows int64
-	if err := b.set.Admin.QueryRow(ctx, `SELECT count(*) FROM audit_entry WHERE NOT allowed`).Scan(&rows); err != nil {
+	if err := b.Set.Admin.QueryRow(ctx, `SELECT count(*) FROM audit_entry WHERE NOT allowed`).Scan(&rows); err != nil {
 		return err
 	}
 	name := fmt.Sprintf("detail queries of %d callers beside a flood of refusals of %d, and without", allowedAtOnce, deniedAtOnce)
-	b.sheet.atLeast(name, fmt.Sprintf("%.0f/s", median(beside.platform)), fmt.Sprintf("%.0f/s", median(beside.other)), beside.ratio(), denialsBar)
-	seconds := b.plan.span.Seconds() * float64(b.plan.rounds+1)
-	b.sheet.told("refusals of the flood", fmt.Sprintf("%.0f/s", float64(f.denied.Load())/seconds), "", 0)
+	b.Sheet.AtLeast(name, fmt.Sprintf("%.0f/s", kit.Median(beside.Platform)), fmt.Sprintf("%.0f/s", kit.Median(beside.Other)), beside.Ratio(), denialsBar)
+	seconds := b.Plan.Span.Seconds() * float64(b.Plan.Rounds+1)
+	b.Sheet.Told("refusals of the flood", fmt.Sprintf("%.0f/s", float64(f.denied.Load())/seconds), "", 0)
 	most := int64(seconds/denialWrites.Seconds()+2) * mostADenial
-	b.sheet.within("rows that the flood came to", fmt.Sprint(rows), fmt.Sprintf("≤ %d, its bound", most), rows > 0 && rows <= most && rows <= f.denied.Load())
+	b.Sheet.Within("rows that the flood came to", fmt.Sprint(rows), fmt.Sprintf("≤ %d, its bound", most), rows > 0 && rows <= most && rows <= f.denied.Load())
 	return nil
 }
 
@@ -228,7 +229,7 @@ type flood struct {
 
 // round answers how many allowed requests a second were answered beside so many people who are refused.
 func (f *flood) round(ctx context.Context, refused int) (float64, error) {
-	bounded, cancel := context.WithTimeout(ctx, f.b.plan.span)
+	bounded, cancel := context.WithTimeout(ctx, f.b.Plan.Span)
 	defer cancel()
 	var running sync.WaitGroup
 	var allowed atomic.Int64
@@ -258,12 +259,12 @@ func (f *flood) round(ctx context.Context, refused int) (float64, error) {
 	case err := <-failures:
 		return 0, err
 	default:
-		return float64(allowed.Load()) / f.b.plan.span.Seconds(), nil
+		return float64(allowed.Load()) / f.b.Plan.Span.Seconds(), nil
 	}
 }
 
 func (f *flood) detail(ctx context.Context, who dataset.Caller, n int) error {
-	mine := f.b.set.Size.InstancesOf(who.Number)
+	mine := f.b.Set.Size.InstancesOf(who.Number)
 	want := instance.Want{Members: &page.Args{First: 50}, Events: &page.Args{First: 20}, LastOperation: true, Steps: true}
 	_, err := (&instance.Service{DB: f.db}).Get(ctx, dataset.Instance(mine[n%len(mine)]), want)
 	return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/internal/postgres"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/process"
 )
 
@@ -27,11 +28,11 @@ func TestMain(m *testing.M) {
 var tinier = dataset.Size{Name: "tinier", Tenants: 1, Projects: 1, Instances: 60, Events: 5}
 
 // tiny measures nothing worth knowing, but everything.
-func tiny(t *testing.T) plan {
-	return plan{
-		data: t.TempDir(), size: dataset.Tiny, durability: postgres.Throwaway, rounds: 1, callers: 2, connections: 2, pool: 4,
-		catalog: 60, blob: 1 << 20, large: 3 << 20, span: 50 * time.Millisecond, sockets: []int{9}, messages: 90, rate: 50, operations: 10, backlog: 12, long: 30, waiting: 20,
-		wait: 50 * time.Millisecond, scale: [2]dataset.Size{dataset.Tiny, tinier},
+func tiny(t *testing.T) kit.Plan {
+	return kit.Plan{
+		Data: t.TempDir(), Size: dataset.Tiny, Durability: postgres.Throwaway, Rounds: 1, Callers: 2, Connections: 2, Pool: 4,
+		Catalog: 60, Blob: 1 << 20, Large: 3 << 20, Span: 50 * time.Millisecond, Sockets: []int{9}, Messages: 90, Rate: 50, Operations: 10, Backlog: 12, Long: 30, Waiting: 20,
+		Wait: 50 * time.Millisecond, Scale: [2]dataset.Size{dataset.Tiny, tinier},
 	}
 }
 
@@ -42,7 +43,7 @@ func TestEverySubjectIsMeasuredBesideItsReference(t *testing.T) {
 	sheet, err := measure(ctx, tiny(t), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	var text strings.Builder
-	sheet.print(&text)
+	sheet.Print(&text)
 	for _, figure := range []string{"permission decision", "policy of a launch", "verification of a signed token", "detail query under row-level security", "detail, requests/s", "first 50 list, requests/s", "catalog page, requests/s", "artifact by digest, requests/s", "verified pull", "memory of the server", "memory of the agent",
 		"fan-out to 9 sockets, messages/s",
 		"fan-out to 9 sockets, p99", "memory of a socket", "operations/s, p50", "operations/s, p99", "accepted to ended",
@@ -50,40 +51,40 @@ func TestEverySubjectIsMeasuredBesideItsReference(t *testing.T) {
 		"a tenant's only operation", "a claim of 8", "first 50 events of a timeline"} {
 		require.Contains(t, text.String(), figure)
 	}
-	for _, figure := range sheet.figures {
-		if strings.HasSuffix(figure.bar, "×") {
-			require.Positive(t, figure.ratio, figure.name)
-			require.NotEmpty(t, figure.other, figure.name)
+	for _, figure := range sheet.Figures {
+		if strings.HasSuffix(figure.Bar, "×") {
+			require.Positive(t, figure.Ratio, figure.Name)
+			require.NotEmpty(t, figure.Other, figure.Name)
 		}
 	}
 }
 
 func TestABarThatIsMissedIsSaid(t *testing.T) {
 	t.Parallel()
-	s := &sheet{}
-	s.atLeast("fast", "6/s", "10/s", 0.6, 0.5)
-	s.atMost("slow", "2 ms", "1 ms", 2, 2)
-	s.told("aside", "1", "", 0)
-	require.False(t, s.missed())
-	s.atLeast("faster", "4/s", "10/s", 0.4, 0.5)
-	require.True(t, s.missed())
+	s := &kit.Sheet{}
+	s.AtLeast("fast", "6/s", "10/s", 0.6, 0.5)
+	s.AtMost("slow", "2 ms", "1 ms", 2, 2)
+	s.Told("aside", "1", "", 0)
+	require.False(t, s.Missed())
+	s.AtLeast("faster", "4/s", "10/s", 0.4, 0.5)
+	require.True(t, s.Missed())
 	var text strings.Builder
-	s.print(&text)
+	s.Print(&text)
 	require.Equal(t, 1, strings.Count(text.String(), "MISSED"))
-	s = &sheet{}
-	s.atMost("slower", "5 ms", "1 ms", 5, 4)
-	require.True(t, s.missed())
-	s = &sheet{}
-	s.within("fat", "17 KiB", "≤ 16 KiB", false)
-	require.True(t, s.missed())
+	s = &kit.Sheet{}
+	s.AtMost("slower", "5 ms", "1 ms", 5, 4)
+	require.True(t, s.Missed())
+	s = &kit.Sheet{}
+	s.Within("fat", "17 KiB", "≤ 16 KiB", false)
+	require.True(t, s.Missed())
 }
 
 func TestRatiosAreTheMedianOfPairs(t *testing.T) {
 	t.Parallel()
-	p := pairs{platform: []float64{50, 5, 60}, other: []float64{100, 10, 60}}
-	require.InDelta(t, 0.5, p.ratio(), 1e-9)
-	require.Equal(t, 2*time.Second, median([]time.Duration{3 * time.Second, time.Second}))
-	require.Zero(t, median[float64](nil))
+	p := kit.Pairs{Platform: []float64{50, 5, 60}, Other: []float64{100, 10, 60}}
+	require.InDelta(t, 0.5, p.Ratio(), 1e-9)
+	require.Equal(t, 2*time.Second, kit.Median([]time.Duration{3 * time.Second, time.Second}))
+	require.Zero(t, kit.Median[float64](nil))
 }
 
 func TestAnswersThatDifferAreNoticed(t *testing.T) {
@@ -99,6 +100,6 @@ func TestUnknownSubjectsAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, `"speed"`)
 	p, err := parse([]string{"-short", "-rounds", "3", "-only", "list"}, &strings.Builder{})
 	require.NoError(t, err)
-	require.Equal(t, 3, p.rounds)
-	require.Equal(t, dataset.Short, p.size)
+	require.Equal(t, 3, p.Rounds)
+	require.Equal(t, dataset.Short, p.Size)
 }

@@ -24,11 +24,11 @@ var artifactDocument string
 
 // measureCatalog asks for a page of an app's many manifests, and for artifacts by their digest.
 func measureCatalog(ctx context.Context, b *bench) (err error) {
-	digests, err := b.set.Catalog(ctx, b.plan.catalog)
+	digests, err := b.Set.Catalog(ctx, b.Plan.Catalog)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.set.ForgetCatalog(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, b.Set.ForgetCatalog(context.WithoutCancel(ctx))) }()
 	err = b.query(ctx, query{name: "catalog page", document: catalogDocument, path: "/apps/%s/manifests", bar: catalogBar, everybody: true,
 		id: func(dataset.Caller, int) string { return dataset.CatalogApp }})
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/platform"
-	"github.com/gpuaas/app-platform/rig/bench/process"
 	"github.com/gpuaas/app-platform/service/delivery"
 )
 
@@ -37,8 +37,8 @@ const (
 type puller struct {
 	b        *bench
 	agent    string // the agent's program
-	platform *server
-	source   *server
+	platform *kit.Server
+	source   *kit.Server
 	ring     *token.Keyring
 }
 
@@ -57,38 +57,38 @@ func measureDelivery(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer p.stop()
-	var rates, direct pairs
+	var rates, direct kit.Pairs
 	var small pullResult
-	for round := range b.plan.rounds + 1 {
+	for round := range b.Plan.Rounds + 1 {
 		mine, plain, err := p.both(ctx, round)
 		if err != nil {
 			return err
 		}
-		source, err := p.download(ctx, b.plan.blob, "http://"+p.source.address+blobPath(b.plan.blob), "")
+		source, err := p.download(ctx, b.Plan.Blob, "http://"+p.source.Address+blobPath(b.Plan.Blob), "")
 		if err != nil {
 			return fmt.Errorf("plain download from the source: %w", err)
 		}
-		b.log.Info("round", "of", "delivery", "platform", time.Duration(mine.Seconds*float64(time.Second)), "reference", plain, "source", source,
+		b.Log.Info("round", "of", "delivery", "platform", time.Duration(mine.Seconds*float64(time.Second)), "reference", plain, "source", source,
 			"warm-up", round == 0)
 		if round > 0 {
-			rate := float64(b.plan.blob) / mine.Seconds
-			rates.platform, direct.platform = append(rates.platform, rate), append(direct.platform, rate)
-			rates.other = append(rates.other, float64(b.plan.blob)/plain.Seconds())
-			direct.other = append(direct.other, float64(b.plan.blob)/source.Seconds())
+			rate := float64(b.Plan.Blob) / mine.Seconds
+			rates.Platform, direct.Platform = append(rates.Platform, rate), append(direct.Platform, rate)
+			rates.Other = append(rates.Other, float64(b.Plan.Blob)/plain.Seconds())
+			direct.Other = append(direct.Other, float64(b.Plan.Blob)/source.Seconds())
 		}
 		small.server, small.PeakBytes = max(small.server, mine.server), max(small.PeakBytes, mine.PeakBytes)
 	}
-	large, err := p.pull(ctx, b.plan.large)
+	large, err := p.pull(ctx, b.Plan.Large)
 	if err != nil {
 		return fmt.Errorf("pull: %w", err)
 	}
-	size, most := mib(uint64(b.plan.blob)), mib(uint64(b.plan.large)) // #nosec G115 -- sizes
-	b.sheet.atLeast(fmt.Sprintf("verified pull of %s to disk", size), mib(uint64(median(rates.platform)))+"/s", mib(uint64(median(rates.other)))+"/s",
-		rates.ratio(), pullBar)
-	b.sheet.told("that pull, beside a plain download from the source itself", mib(uint64(median(direct.platform)))+"/s",
-		mib(uint64(median(direct.other)))+"/s", direct.ratio())
+	size, most := kit.Mib(uint64(b.Plan.Blob)), kit.Mib(uint64(b.Plan.Large)) // #nosec G115 -- sizes
+	b.Sheet.AtLeast(fmt.Sprintf("verified pull of %s to disk", size), kit.Mib(uint64(kit.Median(rates.Platform)))+"/s", kit.Mib(uint64(kit.Median(rates.Other)))+"/s",
+		rates.Ratio(), pullBar)
+	b.Sheet.Told("that pull, beside a plain download from the source itself", kit.Mib(uint64(kit.Median(direct.Platform)))+"/s",
+		kit.Mib(uint64(kit.Median(direct.Other)))+"/s", direct.Ratio())
 	flat := func(who string, large, small uint64) {
-		b.sheet.within(fmt.Sprintf("memory of the %s, peak resident, %s beside %s", who, most, size), mib(large)+" beside "+mib(small),
+		b.Sheet.Within(fmt.Sprintf("memory of the %s, peak resident, %s beside %s", who, most, size), kit.Mib(large)+" beside "+kit.Mib(small),
 			"≤ 1.1 × + 8 MiB", float64(large) <= float64(small)*flatFactor+flatAllowance)
 	}
 	flat("server", large.server, small.server)
@@ -101,10 +101,10 @@ func measureDelivery(ctx context.Context, b *bench) error {
 func (p *puller) both(ctx context.Context, round int) (mine pullResult, plain time.Duration, err error) {
 	for turn := range 2 {
 		if (round+turn)%2 == 0 {
-			if mine, err = p.pull(ctx, p.b.plan.blob); err != nil {
+			if mine, err = p.pull(ctx, p.b.Plan.Blob); err != nil {
 				return mine, plain, fmt.Errorf("pull: %w", err)
 			}
-		} else if plain, err = p.throughPlatform(ctx, p.b.plan.blob); err != nil {
+		} else if plain, err = p.throughPlatform(ctx, p.b.Plan.Blob); err != nil {
 			return mine, plain, fmt.Errorf("plain download: %w", err)
 		}
 	}
@@ -119,41 +119,27 @@ func (b *bench) puller(ctx context.Context) (p *puller, err error) {
 			p.stop()
 		}
 	}()
-	if p.agent, err = filepath.Abs(filepath.Join(b.plan.data, "node-agent")); err != nil {
+	if p.agent, err = filepath.Abs(filepath.Join(b.Plan.Data, "node-agent")); err != nil {
 		return p, err
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-o", p.agent, "github.com/gpuaas/app-platform/cmd/node-agent")
 	if said, err := build.CombinedOutput(); err != nil {
 		return p, fmt.Errorf("build the agent: %w: %s", err, said)
 	}
-	if p.source, err = b.child(ctx, sourceRole, nil); err != nil {
+	if p.source, err = b.Child(ctx, sourceRole, nil); err != nil {
 		return p, err
 	}
-	if p.platform, err = b.child(ctx, platform.Role, platform.Config{
-		DSN: b.set.DSN, Keys: b.keys(), Issuer: issuer, Connections: b.plan.pool, Sources: []string{p.source.address},
+	if p.platform, err = b.Child(ctx, platform.Role, platform.Config{
+		DSN: b.Set.DSN, Keys: b.Keys(), Issuer: kit.Issuer, Connections: b.Plan.Pool, Sources: []string{p.source.Address},
 	}); err != nil {
 		return p, err
 	}
-	p.ring, err = token.LoadKeyring(b.keys(), issuer)
+	p.ring, err = token.LoadKeyring(b.Keys(), kit.Issuer)
 	return p, err
 }
 
-// child starts a child that serves.
-func (b *bench) child(ctx context.Context, role process.Role, config any) (*server, error) {
-	child, err := process.Start(ctx, role, config)
-	if err != nil {
-		return nil, err
-	}
-	s := &server{Child: child}
-	if err := child.Ask("address", nil, &s.address); err != nil {
-		child.Stop()
-		return nil, err
-	}
-	return s, nil
-}
-
 func (p *puller) stop() {
-	for _, child := range []*server{p.platform, p.source} {
+	for _, child := range []*kit.Server{p.platform, p.source} {
 		if child != nil {
 			child.Stop()
 		}
@@ -177,16 +163,16 @@ func (p *puller) open(ctx context.Context, size int64) (out opened, done func() 
 	if err != nil {
 		return out, nil, err
 	}
-	fetch, err := p.b.set.Fetch(ctx, dataset.Blob{Digest: digest, Size: size, Ref: "https://" + p.source.address + blobPath(size)})
+	fetch, err := p.b.Set.Fetch(ctx, dataset.Blob{Digest: digest, Size: size, Ref: "https://" + p.source.Address + blobPath(size)})
 	if err != nil {
 		return out, nil, err
 	}
 	now := time.Now()
 	grant := token.Delivery{Task: fetch.Task, Node: fetch.Node, Artifact: fetch.Artifact, ExpiresAt: now.Add(token.MaxDeliveryLife)}
 	text, err := p.ring.SignDelivery(grant, now)
-	out = opened{TaskID: fetch.Task, Digest: digest, Kind: "BLOB", URL: "http://" + p.platform.address + delivery.Path, Token: text,
+	out = opened{TaskID: fetch.Task, Digest: digest, Kind: "BLOB", URL: "http://" + p.platform.Address + delivery.Path, Token: text,
 		ExpiresAt: grant.ExpiresAt, Parts: []map[string]any{{"role": "BLOB", "digest": digest, "sizeBytes": size}}}
-	return out, func() error { return p.b.set.ForgetFetch(context.WithoutCancel(ctx), fetch) }, err
+	return out, func() error { return p.b.Set.ForgetFetch(context.WithoutCancel(ctx), fetch) }, err
 }
 
 // throughPlatform is a plain download of what the agent pulls.
@@ -210,7 +196,7 @@ func (p *puller) pull(ctx context.Context, size int64) (out pullResult, err erro
 	if err != nil {
 		return out, err
 	}
-	cache := filepath.Join(p.b.plan.data, "pull-cache")
+	cache := filepath.Join(p.b.Plan.Data, "pull-cache")
 	if err := os.RemoveAll(cache); err != nil {
 		return out, err
 	}
@@ -258,7 +244,7 @@ func (p *puller) watch() (peak func() uint64) {
 
 // download gets bytes onto the disk and syncs them, and verifies nothing.
 func (p *puller) download(ctx context.Context, size int64, from, token string) (took time.Duration, err error) {
-	name := filepath.Join(p.b.plan.data, "plain-download")
+	name := filepath.Join(p.b.Plan.Data, "plain-download")
 	defer func() { err = errors.Join(err, os.Remove(name)) }()
 	began := time.Now()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/load"
 	"github.com/gpuaas/app-platform/rig/bench/platform"
 	"github.com/gpuaas/app-platform/rig/bench/process"
@@ -47,7 +48,7 @@ func text(n int) string {
 
 // crowd is a server with its subscribers.
 type crowd struct {
-	server  *server
+	server  *kit.Server
 	sockets *process.Child
 	send    func(first int, messages []string) (map[int]int64, error)
 	number  int     // of the next event
@@ -60,7 +61,7 @@ func (c *crowd) stop() {
 }
 
 func measureFanout(ctx context.Context, b *bench) error {
-	for _, sockets := range b.plan.sockets {
+	for _, sockets := range b.Plan.Sockets {
 		if err := b.fanout(ctx, sockets); err != nil {
 			return fmt.Errorf("%d sockets: %w", sockets, err)
 		}
@@ -80,30 +81,30 @@ func (b *bench) fanout(ctx context.Context, sockets int) error {
 		return fmt.Errorf("platform: %w", err)
 	}
 	defer ours.stop()
-	events := max(b.plan.messages/sockets, 6)
-	var rates, p99 pairs
-	for round := range b.plan.rounds + 1 {
+	events := max(b.Plan.Messages/sockets, 6)
+	var rates, p99 kit.Pairs
+	for round := range b.Plan.Rounds + 1 {
 		if err := both(&rates, round > 0, func(c *crowd) (float64, error) { return c.burst(sockets, events) }, ours, bare); err != nil {
 			return err
 		}
 		if err := both(&p99, round > 0, func(c *crowd) (float64, error) { return c.steady(sockets, events) }, ours, bare); err != nil {
 			return err
 		}
-		b.log.Info("round", "of", "fan-out", "sockets", sockets, "warm-up", round == 0)
+		b.Log.Info("round", "of", "fan-out", "sockets", sockets, "warm-up", round == 0)
 	}
-	if err := b.profiled(ours.server, fmt.Sprintf("fanout-%d", sockets), func() error { _, err := ours.burst(sockets, events); return err }); err != nil {
+	if err := b.Profiled(ours.server, fmt.Sprintf("fanout-%d", sockets), func() error { _, err := ours.burst(sockets, events); return err }); err != nil {
 		return err
 	}
 	name := fmt.Sprintf("fan-out to %d sockets", sockets)
-	b.sheet.atLeast(name+", messages/s", fmt.Sprintf("%.0f/s", median(rates.platform)), fmt.Sprintf("%.0f/s", median(rates.other)), rates.ratio(), fanoutBar)
-	b.sheet.atMost(name+", p99", millis(time.Duration(median(p99.platform))), millis(time.Duration(median(p99.other))), p99.ratio(), fanoutP99Bar)
-	b.sheet.within(name+", memory of a socket", kib(ours.weight), "≤ 16 KiB", ours.weight <= socketBar)
-	b.sheet.told(name+", replay before it goes live", fmt.Sprintf("%.0f/s", replay), "", 0)
+	b.Sheet.AtLeast(name+", messages/s", fmt.Sprintf("%.0f/s", kit.Median(rates.Platform)), fmt.Sprintf("%.0f/s", kit.Median(rates.Other)), rates.Ratio(), fanoutBar)
+	b.Sheet.AtMost(name+", p99", kit.Millis(time.Duration(kit.Median(p99.Platform))), kit.Millis(time.Duration(kit.Median(p99.Other))), p99.Ratio(), fanoutP99Bar)
+	b.Sheet.Within(name+", memory of a socket", kit.Kib(ours.weight), "≤ 16 KiB", ours.weight <= socketBar)
+	b.Sheet.Told(name+", replay before it goes live", fmt.Sprintf("%.0f/s", replay), "", 0)
 	return nil
 }
 
 // both measures one thing on either side, and keeps it unless it was a warm-up.
-func both(into *pairs, keep bool, do func(*crowd) (float64, error), ours, bare *crowd) error {
+func both(into *kit.Pairs, keep bool, do func(*crowd) (float64, error), ours, bare *crowd) error {
 	other, err := do(bare)
 	if err != nil {
 		return fmt.Errorf("reference: %w", err)
@@ -113,7 +114,7 @@ func both(into *pairs, keep bool, do func(*crowd) (float64, error), ours, bare *
 		return fmt.Errorf("platform: %w", err)
 	}
 	if keep {
-		into.platform, into.other = append(into.platform, mine), append(into.other, other)
+		into.Platform, into.Other = append(into.Platform, mine), append(into.Other, other)
 	}
 	return nil
 }
@@ -175,12 +176,12 @@ func (c *crowd) steady(sockets, events int) (float64, error) {
 
 // bareCrowd is a broadcast of frames that are ready-made.
 func (b *bench) bareCrowd(ctx context.Context, sockets int) (*crowd, error) {
-	s, err := b.serve(ctx, reference.BroadcastRole, false)
+	s, err := b.Serve(ctx, reference.BroadcastRole, false)
 	if err != nil {
 		return nil, err
 	}
 	c := &crowd{server: s}
-	c.sockets, err = process.Start(ctx, load.SocketsRole, load.SocketsConfig{Address: s.address, Sockets: sockets, NumberAt: len(opening)})
+	c.sockets, err = process.Start(ctx, load.SocketsRole, load.SocketsConfig{Address: s.Address, Sockets: sockets, NumberAt: len(opening)})
 	if err != nil {
 		s.Stop()
 		return nil, err
@@ -198,11 +199,11 @@ func (b *bench) bareCrowd(ctx context.Context, sockets int) (*crowd, error) {
 // liveCrowd is the platform with subscribers whose cursors differ: a third replays everything, a
 // third a half, a third nothing. It answers how many replayed messages came a second.
 func (b *bench) liveCrowd(ctx context.Context, sockets int) (c *crowd, replay float64, err error) {
-	instance, tokens, err := b.set.Watched(ctx, sessions)
+	instance, tokens, err := b.Set.Watched(ctx, sessions)
 	if err != nil {
 		return nil, 0, err
 	}
-	s, err := b.serve(ctx, platform.Role, false)
+	s, err := b.Serve(ctx, platform.Role, false)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -224,7 +225,7 @@ func (b *bench) liveCrowd(ctx context.Context, sockets int) (c *crowd, replay fl
 
 func (b *bench) gather(ctx context.Context, c *crowd, instance ids.ID, tokens []string, sockets int) (replay float64, err error) {
 	cursors := []int{0, past / 2, past}
-	config := load.SocketsConfig{Address: c.server.address, Sockets: sockets, Subscribe: true, Tokens: tokens,
+	config := load.SocketsConfig{Address: c.server.Address, Sockets: sockets, Subscribe: true, Tokens: tokens,
 		Document: timelineDocument, Instance: string(instance), NumberAt: len(opening)}
 	for _, cursor := range cursors {
 		config.Afters = append(config.Afters, dataset.Cursor(cursor))

@@ -19,9 +19,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gpuaas/app-platform/internal/postgres"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/load"
+	"github.com/gpuaas/app-platform/rig/bench/operations"
 	"github.com/gpuaas/app-platform/rig/bench/platform"
 	"github.com/gpuaas/app-platform/rig/bench/process"
 	"github.com/gpuaas/app-platform/rig/bench/reference"
@@ -32,7 +33,7 @@ var roles = map[process.Role]process.Main{
 	sourceRole:    sourceMain,
 	platform.Role: platform.Main, reference.Role: reference.Main, reference.BroadcastRole: reference.Broadcast,
 	load.SocketsRole: load.Sockets,
-	adapterRole:      adapterMain, noopRole: noopMain,
+	kit.AdapterRole:  kit.AdapterMain, kit.NoopRole: kit.NoopMain,
 }
 
 // errMissed says that a figure missed its bar.
@@ -54,78 +55,67 @@ func main() {
 	}
 }
 
-// plan is how much is measured.
-type plan struct {
-	data        string // folder of the database
-	profile     string // folder for CPU profiles of the platform; empty for none
-	size        dataset.Size
-	durability  postgres.Profile
-	only        []string
-	rounds      int
-	callers     int           // people who ask
-	connections int           // HTTP connections at once
-	pool        int           // database connections of each login role
-	span        time.Duration // one round of requests
-	catalog     int           // manifests and artifacts
-	blob        int64         // bytes of the artifact that is delivered, and of the one over which memory must stay flat
-	large       int64
-	sockets     []int           // fan-outs
-	messages    int             // of a round of fan-out, over all sockets
-	rate        int             // operations a second
-	operations  int             // of a round of dispatches
-	backlog     int             // operations of a round of throughput
-	long        int             // operations over which memory must stay flat
-	waiting     int             // operations that wait at once, and of a backlog that others live beside
-	wait        time.Duration   // for which they are watched
-	scale       [2]dataset.Size // one ten times the other
-	noFail      bool
+// bench is one run.
+type bench struct{ *kit.Bench }
+
+// subjects returns what can be measured, in order.
+func subjects() []kit.Subject {
+	return slices.Concat([]kit.Subject{
+		{Name: "permission", Measure: on(measurePermission)},
+		{Name: "policy", Measure: on(measurePolicy)},
+		{Name: "token", Measure: on(measureToken)},
+		{Name: "rls", Measure: on(measureRLS)},
+		{Name: "audit", Measure: on(measureAudit)},
+		{Name: "denials", Measure: on(measureDenials)},
+		{Name: "detail", Measure: on(measureDetail)},
+		{Name: "list", Measure: on(measureList)},
+		{Name: "catalog", Measure: on(measureCatalog)},
+		{Name: "delivery", Measure: on(measureDelivery)},
+		{Name: "fanout", Measure: on(measureFanout)},
+	}, operations.Subjects, []kit.Subject{{Name: "scale", Measure: on(measureScale)}})
 }
 
-// full is the plan behind the published figures.
-func full() plan {
-	return plan{
-		data: ".data/bench", size: dataset.Full, durability: postgres.Durable, rounds: 5, callers: 64, connections: 64, pool: 16,
-		span: 4 * time.Second, catalog: 5_000, blob: 512 << 20, large: 2 << 30, sockets: []int{1_000, 10_000}, messages: 300_000, rate: 50, operations: 750,
-		backlog: 5_000, long: 100_000, waiting: 10_000, wait: 20 * time.Second, scale: [2]dataset.Size{dataset.Tenth, dataset.Full},
+// on makes a measurement of this program one of the kit's.
+func on(measure func(context.Context, *bench) error) func(context.Context, *kit.Bench) error {
+	return func(ctx context.Context, b *kit.Bench) error { return measure(ctx, &bench{b}) }
+}
+
+func names() []string {
+	var all []string
+	for _, one := range subjects() {
+		all = append(all, one.Name)
 	}
+	return all
 }
 
-// short makes a plan a quick look.
-func (p *plan) short() {
-	p.size, p.rounds, p.span = dataset.Short, 2, time.Second
-	p.sockets, p.messages, p.operations = []int{500}, 50_000, 150
-	p.blob = 128 << 20
-	p.backlog, p.long, p.waiting, p.wait = 1_000, 3_000, 1_000, 5*time.Second
-}
-
-func parse(args []string, stderr io.Writer) (plan, error) {
-	p := full()
+func parse(args []string, stderr io.Writer) (kit.Plan, error) {
+	p := kit.Full()
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	short := flags.Bool("short", false, "little data and few rounds: a quick look")
 	only := flags.String("only", "", "what to measure, separated by commas: "+strings.Join(names(), ", ")+" (default all)")
 	scale := flags.Bool("scale", false, "compare 20,000 instances with 200,000 and 10,000,000 events, instead of a tenth of each")
 	rounds := flags.Int("rounds", 0, "rounds of each side (default 5, or 2 with -short)")
-	flags.StringVar(&p.data, "data", p.data, "folder of the database; it is kept between runs")
-	flags.StringVar(&p.profile, "profile", "", "folder for CPU profiles of the platform")
-	flags.IntVar(&p.pool, "pool", p.pool, "database connections of each login role, on both sides")
-	flags.BoolVar(&p.noFail, "no-fail", false, "end with success even when a bar is missed")
+	flags.StringVar(&p.Data, "data", p.Data, "folder of the database; it is kept between runs")
+	flags.StringVar(&p.Profile, "profile", "", "folder for CPU profiles of the platform")
+	flags.IntVar(&p.Pool, "pool", p.Pool, "database connections of each login role, on both sides")
+	flags.BoolVar(&p.NoFail, "no-fail", false, "end with success even when a bar is missed")
 	if err := flags.Parse(args); err != nil {
 		return p, err
 	}
 	if *short {
-		p.short()
+		p.Short()
 	}
 	if *scale {
-		p.scale = [2]dataset.Size{dataset.Full, dataset.Tenfold}
+		p.Scale = [2]dataset.Size{dataset.Full, dataset.Tenfold}
 	}
 	if *rounds > 0 {
-		p.rounds = *rounds
+		p.Rounds = *rounds
 	}
 	if *only != "" {
-		p.only = strings.Split(*only, ",")
+		p.Only = strings.Split(*only, ",")
 	}
-	for _, name := range p.only {
+	for _, name := range p.Only {
 		if !slices.Contains(names(), name) {
 			return p, fmt.Errorf("-only: %q is none of %s", name, strings.Join(names(), ", "))
 		}
@@ -143,34 +133,34 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(stdout, "%s, %d cores, %s, %d instances, %d events, %d rounds\n\n", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(),
-		runtime.Version(), p.size.Instances, p.size.Instances*p.size.Events, p.rounds)
-	sheet.print(stdout)
-	if sheet.missed() && !p.noFail {
+		runtime.Version(), p.Size.Instances, p.Size.Instances*p.Size.Events, p.Rounds)
+	sheet.Print(stdout)
+	if sheet.Missed() && !p.NoFail {
 		return errMissed
 	}
 	return nil
 }
 
 // measure runs every subject of the plan and answers what it came to.
-func measure(ctx context.Context, p plan, log *slog.Logger) (*sheet, error) {
-	s := &sheet{}
-	b := &bench{plan: p, log: log, sheet: s}
-	if p.data == "" {
+func measure(ctx context.Context, p kit.Plan, log *slog.Logger) (*kit.Sheet, error) {
+	s := &kit.Sheet{}
+	b := &kit.Bench{Plan: p, Log: log, Sheet: s}
+	if p.Data == "" {
 		return nil, errors.New("a folder for the database is needed")
 	}
-	set, err := dataset.Open(ctx, dataset.Config{Dir: p.data, Size: p.size, Log: log, Profile: p.durability})
+	set, err := dataset.Open(ctx, dataset.Config{Dir: p.Data, Size: p.Size, Log: log, Profile: p.Durability})
 	if err != nil {
 		return nil, err
 	}
 	defer set.Close()
-	b.set = set
-	for _, one := range subjects {
-		if len(p.only) > 0 && !slices.Contains(p.only, one.name) {
+	b.Set = set
+	for _, one := range subjects() {
+		if len(p.Only) > 0 && !slices.Contains(p.Only, one.Name) {
 			continue
 		}
-		log.Info("measuring", "subject", one.name)
-		if err := one.measure(ctx, b); err != nil {
-			return nil, fmt.Errorf("%s: %w", one.name, err)
+		log.Info("measuring", "subject", one.Name)
+		if err := one.Measure(ctx, b); err != nil {
+			return nil, fmt.Errorf("%s: %w", one.Name, err)
 		}
 	}
 	return s, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 )
 
 // The bars of a permission decision.
@@ -45,9 +46,9 @@ func measurePermission(_ context.Context, b *bench) error {
 			actor.Allows(authz.SchedulerQueueSubmit, bindings[0].TenantID, bindings[0].ProjectID)
 		}
 	}).AllocsPerOp()
-	b.sheet.within("permission decision, 100,000 bindings", fmt.Sprintf("%.0f ns", float64(each)), "≤ 100 ns", each <= maxDecision)
-	b.sheet.within("permission decision, allocations", fmt.Sprint(allocations), "0", allocations == 0)
-	b.sheet.told("loading 100,000 bindings", millis(loaded), "", 0)
+	b.Sheet.Within("permission decision, 100,000 bindings", fmt.Sprintf("%.0f ns", float64(each)), "≤ 100 ns", each <= maxDecision)
+	b.Sheet.Within("permission decision, allocations", fmt.Sprint(allocations), "0", allocations == 0)
+	b.Sheet.Told("loading 100,000 bindings", kit.Millis(loaded), "", 0)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 )
 
 // The bar of policy: every question of a launch, with 1,000 rules on three levels.
@@ -40,8 +41,8 @@ func measurePolicy(_ context.Context, b *bench) error {
 		return err
 	}
 	name := fmt.Sprintf("policy of a launch, %d rules on three levels", rules)
-	b.sheet.within(name, fmt.Sprintf("%.1f µs", float64(each)/1000), "≤ 20 µs", each <= maxLaunchAsked && rules >= 1_000)
-	b.sheet.told("reading those overlays", millis(made), "", 0)
+	b.Sheet.Within(name, fmt.Sprintf("%.1f µs", float64(each)/1000), "≤ 20 µs", each <= maxLaunchAsked && rules >= 1_000)
+	b.Sheet.Told("reading those overlays", kit.Millis(made), "", 0)
 	return nil
 }
 

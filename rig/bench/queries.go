@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/load"
 	"github.com/gpuaas/app-platform/rig/bench/platform"
 	"github.com/gpuaas/app-platform/rig/bench/reference"
@@ -39,7 +40,7 @@ type query struct {
 func measureDetail(ctx context.Context, b *bench) error {
 	return b.query(ctx, query{name: "detail", document: detailDocument, path: "/instances/%s", bar: detailBar,
 		id: func(who dataset.Caller, _ int) string {
-			mine := b.set.Size.InstancesOf(who.Number)
+			mine := b.Set.Size.InstancesOf(who.Number)
 			return string(dataset.Instance(mine[rand.IntN(len(mine))]))
 		}})
 }
@@ -51,16 +52,16 @@ func measureList(ctx context.Context, b *bench) error {
 
 // query lets both sides answer in turns.
 func (b *bench) query(ctx context.Context, q query) error {
-	callers, err := b.set.Callers(ctx, b.plan.callers)
+	callers, err := b.Set.Callers(ctx, b.Plan.Callers)
 	if err != nil {
 		return err
 	}
-	ours, err := b.serve(ctx, platform.Role, false)
+	ours, err := b.Serve(ctx, platform.Role, false)
 	if err != nil {
 		return err
 	}
 	defer ours.Stop()
-	theirs, err := b.serve(ctx, reference.Role, false)
+	theirs, err := b.Serve(ctx, reference.Role, false)
 	if err != nil {
 		return err
 	}
@@ -69,9 +70,9 @@ func (b *bench) query(ctx context.Context, q query) error {
 	if err != nil {
 		return err
 	}
-	var rates pairs
+	var rates kit.Pairs
 	var p99, theirP99 []time.Duration
-	for round := range b.plan.rounds + 1 {
+	for round := range b.Plan.Rounds + 1 {
 		mine, err := b.ask(ctx, ours, q, callers, q.graphql)
 		if err != nil {
 			return fmt.Errorf("platform: %w", err)
@@ -80,27 +81,27 @@ func (b *bench) query(ctx context.Context, q query) error {
 		if err != nil {
 			return fmt.Errorf("reference: %w", err)
 		}
-		b.log.Info("round", "of", q.name, "platform", int(mine.Rate()), "reference", int(other.Rate()), "warm-up", round == 0)
+		b.Log.Info("round", "of", q.name, "platform", int(mine.Rate()), "reference", int(other.Rate()), "warm-up", round == 0)
 		if round > 0 {
-			rates.platform, rates.other = append(rates.platform, mine.Rate()), append(rates.other, other.Rate())
+			rates.Platform, rates.Other = append(rates.Platform, mine.Rate()), append(rates.Other, other.Rate())
 			p99, theirP99 = append(p99, mine.P99), append(theirP99, other.P99)
 		}
 	}
-	if err := b.profiled(ours, q.name, func() error { _, err := b.ask(ctx, ours, q, callers, q.graphql); return err }); err != nil {
+	if err := b.Profiled(ours, q.name, func() error { _, err := b.ask(ctx, ours, q, callers, q.graphql); return err }); err != nil {
 		return err
 	}
-	b.sheet.atLeast(fmt.Sprintf("%s, requests/s at %d connections", q.name, b.plan.connections),
-		fmt.Sprintf("%.0f/s", median(rates.platform)), fmt.Sprintf("%.0f/s", median(rates.other)), rates.ratio(), q.bar)
-	b.sheet.told(q.name+", p99 under that load", millis(median(p99)), millis(median(theirP99)), float64(median(p99))/float64(median(theirP99)))
-	b.sheet.told(q.name+", size of an answer", kib(float64(size)), "", 0)
+	b.Sheet.AtLeast(fmt.Sprintf("%s, requests/s at %d connections", q.name, b.Plan.Connections),
+		fmt.Sprintf("%.0f/s", kit.Median(rates.Platform)), fmt.Sprintf("%.0f/s", kit.Median(rates.Other)), rates.Ratio(), q.bar)
+	b.Sheet.Told(q.name+", p99 under that load", kit.Millis(kit.Median(p99)), kit.Millis(kit.Median(theirP99)), float64(kit.Median(p99))/float64(kit.Median(theirP99)))
+	b.Sheet.Told(q.name+", size of an answer", kit.Kib(float64(size)), "", 0)
 	return nil
 }
 
-func (b *bench) ask(ctx context.Context, s *server, q query, callers []dataset.Caller, request func(who dataset.Caller, id string) []byte) (load.Result, error) {
-	return load.HTTP{Address: s.address, Connections: b.plan.connections, Requests: func(connection, n int) []byte {
+func (b *bench) ask(ctx context.Context, s *kit.Server, q query, callers []dataset.Caller, request func(who dataset.Caller, id string) []byte) (load.Result, error) {
+	return load.HTTP{Address: s.Address, Connections: b.Plan.Connections, Requests: func(connection, n int) []byte {
 		who := callers[connection%len(callers)]
 		return request(who, q.id(who, n))
-	}}.Run(ctx, b.plan.span)
+	}}.Run(ctx, b.Plan.Span)
 }
 
 // graphql is a request as a client of the API sends it.
@@ -120,14 +121,14 @@ func (q query) plain(who dataset.Caller, id string) []byte {
 
 // sameAnswers proves that both sides say the same, up to white space and the order of keys, and
 // answers how long an answer of the platform is. A stranger must get nothing.
-func (b *bench) sameAnswers(q query, callers []dataset.Caller, ours, theirs *server) (size int, err error) {
+func (b *bench) sameAnswers(q query, callers []dataset.Caller, ours, theirs *kit.Server) (size int, err error) {
 	for n, who := range callers {
 		id := q.id(who, n)
-		mine, err := load.Once(ours.address, q.graphql(who, id))
+		mine, err := load.Once(ours.Address, q.graphql(who, id))
 		if err != nil {
 			return 0, fmt.Errorf("platform: %w", err)
 		}
-		other, err := load.Once(theirs.address, q.plain(who, id))
+		other, err := load.Once(theirs.Address, q.plain(who, id))
 		if err != nil {
 			return 0, fmt.Errorf("reference: %w", err)
 		}
@@ -140,7 +141,7 @@ func (b *bench) sameAnswers(q query, callers []dataset.Caller, ours, theirs *ser
 		return size, nil
 	}
 	stranger := callers[len(callers)-1]
-	if _, err := load.Once(theirs.address, q.plain(stranger, q.id(callers[0], 0))); err == nil {
+	if _, err := load.Once(theirs.Address, q.plain(stranger, q.id(callers[0], 0))); err == nil {
 		return 0, fmt.Errorf("the reference answers strangers")
 	}
 	return size, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/migrations"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/kit/page"
 )
@@ -67,7 +68,7 @@ func (r *recorder) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndDa
 // policies bind to the caller's scope and as one for which every policy is true. Both enter as the same person and both must
 // answer the same rows, so that what differs is row-level security.
 func measureRLS(ctx context.Context, b *bench) error {
-	callers, err := b.set.Callers(ctx, min(b.plan.callers, 16))
+	callers, err := b.Set.Callers(ctx, min(b.Plan.Callers, 16))
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func measureRLS(ctx context.Context, b *bench) error {
 	}
 	var sides [2]*pgx.Conn
 	for i, role := range []string{"app_api", "app_operator"} {
-		address, err := migrations.RoleDSN(b.set.DSN, role)
+		address, err := migrations.RoleDSN(b.Set.DSN, role)
 		if err != nil {
 			return err
 		}
@@ -86,8 +87,8 @@ func measureRLS(ctx context.Context, b *bench) error {
 		}
 		defer func() { _ = sides[i].Close(context.WithoutCancel(ctx)) }()
 	}
-	var whole, bare pairs
-	for round := range b.plan.rounds + 1 {
+	var whole, bare kit.Pairs
+	for round := range b.Plan.Rounds + 1 {
 		with, without, err := rlsRound(ctx, sides, trips, oneTrip)
 		if err != nil {
 			return err
@@ -97,12 +98,12 @@ func measureRLS(ctx context.Context, b *bench) error {
 			return err
 		}
 		if round > 0 { // the first warms up
-			whole.platform, whole.other = append(whole.platform, float64(with)), append(whole.other, float64(without))
-			bare.platform, bare.other = append(bare.platform, float64(bareWith)), append(bare.other, float64(bareWithout))
+			whole.Platform, whole.Other = append(whole.Platform, float64(with)), append(whole.Other, float64(without))
+			bare.Platform, bare.Other = append(bare.Platform, float64(bareWith)), append(bare.Other, float64(bareWithout))
 		}
 	}
-	b.sheet.atMost("detail query under row-level security, beside none", micros(median(whole.platform)), micros(median(whole.other)), whole.ratio(), rlsBar)
-	b.sheet.told("its statements by themselves", micros(median(bare.platform)), micros(median(bare.other)), bare.ratio())
+	b.Sheet.AtMost("detail query under row-level security, beside none", micros(kit.Median(whole.Platform)), micros(kit.Median(whole.Other)), whole.Ratio(), rlsBar)
+	b.Sheet.Told("its statements by themselves", micros(kit.Median(bare.Platform)), micros(kit.Median(bare.Other)), bare.Ratio())
 	return nil
 }
 
@@ -124,7 +125,7 @@ func rlsRound(ctx context.Context, sides [2]*pgx.Conn, trips [][]statement,
 			return 0, 0, errors.New("the two sides answer different rows")
 		}
 	}
-	return median(took[0]), median(took[1]), nil
+	return kit.Median(took[0]), kit.Median(took[1]), nil
 }
 
 // oneTrip times a whole detail query: the caller enters and the statements run in one round trip.
@@ -167,12 +168,12 @@ func send(ctx context.Context, conn *pgx.Conn, trip []statement) (string, error)
 // recordDetails asks the service for details as each of the callers and keeps what it sent.
 func recordDetails(ctx context.Context, b *bench, callers []dataset.Caller) (trips [][]statement, err error) {
 	recorded := &recorder{}
-	db, err := tx.Open(ctx, b.set.DSN, tx.Options{Connections: 1, Tracer: recorded})
+	db, err := tx.Open(ctx, b.Set.DSN, tx.Options{Connections: 1, Tracer: recorded})
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	ring, err := token.NewKeyring(issuer)
+	ring, err := token.NewKeyring(kit.Issuer)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +184,7 @@ func recordDetails(ctx context.Context, b *bench, callers []dataset.Caller) (tri
 		if err != nil {
 			return nil, err
 		}
-		mine := b.set.Size.InstancesOf(who.Number)
+		mine := b.Set.Size.InstancesOf(who.Number)
 		if _, err := service.Get(tx.WithCredential(ctx, credential), dataset.Instance(mine[rand.IntN(len(mine))]), want); err != nil {
 			return nil, err
 		}

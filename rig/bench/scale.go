@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/load"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/kit/page"
@@ -41,9 +42,9 @@ type scaled struct {
 // of each is as long in both, and as many projects wait in both. The sets take turns at every query.
 func measureScale(ctx context.Context, b *bench) error {
 	var sides [2]*scaled
-	projects := min(b.plan.scale[0].ProjectsInAll(), b.plan.scale[1].ProjectsInAll())
-	for i, size := range b.plan.scale {
-		set, err := b.set.Beside(ctx, dataset.Config{Size: size, Log: b.log})
+	projects := min(b.Plan.Scale[0].ProjectsInAll(), b.Plan.Scale[1].ProjectsInAll())
+	for i, size := range b.Plan.Scale {
+		set, err := b.Set.Beside(ctx, dataset.Config{Size: size, Log: b.Log})
 		if err != nil {
 			return err
 		}
@@ -52,24 +53,24 @@ func measureScale(ctx context.Context, b *bench) error {
 			return err
 		}
 		defer sides[i].db.Close()
-		if _, err := set.Backlog(ctx, min(b.plan.backlog, scaleBacklog), 0, projects); err != nil {
+		if _, err := set.Backlog(ctx, min(b.Plan.Backlog, scaleBacklog), 0, projects); err != nil {
 			return err
 		}
 	}
 	for _, one := range scaleQueries {
-		times := &pairs{}
-		for round := range b.plan.rounds + 1 {
+		times := &kit.Pairs{}
+		for round := range b.Plan.Rounds + 1 {
 			small, large, err := inTurns(ctx, sides, one.ask)
 			if err != nil {
 				return fmt.Errorf("%s: %w", one.name, err)
 			}
 			if round > 0 { // the first warms up
-				times.other, times.platform = append(times.other, float64(small)), append(times.platform, float64(large))
+				times.Other, times.Platform = append(times.Other, float64(small)), append(times.Platform, float64(large))
 			}
 		}
-		sizes := fmt.Sprintf("%d instances and %d events beside %d and %d", b.plan.scale[1].Instances, b.plan.scale[1].Instances*b.plan.scale[1].Events,
-			b.plan.scale[0].Instances, b.plan.scale[0].Instances*b.plan.scale[0].Events)
-		b.sheet.atMost(one.name+", "+sizes, millis(time.Duration(median(times.platform))), millis(time.Duration(median(times.other))), times.ratio(), scaleBar)
+		sizes := fmt.Sprintf("%d instances and %d events beside %d and %d", b.Plan.Scale[1].Instances, b.Plan.Scale[1].Instances*b.Plan.Scale[1].Events,
+			b.Plan.Scale[0].Instances, b.Plan.Scale[0].Instances*b.Plan.Scale[0].Events)
+		b.Sheet.AtMost(one.name+", "+sizes, kit.Millis(time.Duration(kit.Median(times.Platform))), kit.Millis(time.Duration(kit.Median(times.Other))), times.Ratio(), scaleBar)
 	}
 	return nil
 }
@@ -91,7 +92,7 @@ func openScaled(ctx context.Context, set *dataset.Set) (s *scaled, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ring, err := token.NewKeyring(issuer)
+	ring, err := token.NewKeyring(kit.Issuer)
 	if err != nil {
 		return nil, err
 	}

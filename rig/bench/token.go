@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 )
 
 // The bar of verifying a signed token.
@@ -22,7 +23,7 @@ const (
 
 // measureToken verifies the token of an operation, as every call of an adapter shows one.
 func measureToken(_ context.Context, b *bench) error {
-	ring, err := token.NewKeyring(issuer)
+	ring, err := token.NewKeyring(kit.Issuer)
 	if err != nil {
 		return err
 	}
@@ -43,8 +44,8 @@ func measureToken(_ context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.sheet.within("verification of a signed token, shown again", inMicros(again), "≤ 60 µs", again <= maxVerification)
-	b.sheet.told("verification of a signed token at first sight", inMicros(first), "", 0)
+	b.Sheet.Within("verification of a signed token, shown again", inMicros(again), "≤ 60 µs", again <= maxVerification)
+	b.Sheet.Told("verification of a signed token at first sight", inMicros(first), "", 0)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package main
+package operations
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/load"
 	"github.com/gpuaas/app-platform/rig/bench/platform"
 	"github.com/gpuaas/app-platform/rig/bench/process"
@@ -54,7 +55,7 @@ func measureDispatch(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	adapter, err := process.Start(ctx, adapterRole, adapterConfig{Keys: b.keys(), Issuer: issuer, StateDir: filepath.Join(dir, "state")})
+	adapter, err := process.Start(ctx, kit.AdapterRole, kit.AdapterConfig{Keys: b.Keys(), Issuer: kit.Issuer, StateDir: filepath.Join(dir, "state")})
 	if err != nil {
 		return err
 	}
@@ -63,15 +64,15 @@ func measureDispatch(ctx context.Context, b *bench) error {
 	if err := adapter.Ask("address", nil, &address); err != nil {
 		return err
 	}
-	if err := b.set.AdapterAt(ctx, address); err != nil {
+	if err := b.Set.AdapterAt(ctx, address); err != nil {
 		return err
 	}
-	callers, err := b.set.Callers(ctx, launchers)
+	callers, err := b.Set.Callers(ctx, launchers)
 	if err != nil {
 		return err
 	}
 	var ours, theirs []timing
-	for round := range b.plan.rounds {
+	for round := range b.Plan.Rounds {
 		other, err := b.dispatches(ctx, adapter, callers, launches{reference.Role, plainLaunch}, round)
 		if err != nil {
 			return fmt.Errorf("reference: %w", err)
@@ -81,83 +82,83 @@ func measureDispatch(ctx context.Context, b *bench) error {
 			return fmt.Errorf("platform: %w", err)
 		}
 		ours, theirs = append(ours, mine), append(theirs, other)
-		b.log.Info("round", "of", "dispatch", "platform", time.Duration(mine.p50), "reference", time.Duration(other.p50))
+		b.Log.Info("round", "of", "dispatch", "platform", time.Duration(mine.p50), "reference", time.Duration(other.p50))
 	}
 	b.reportDispatch(ours, theirs)
 	return nil
 }
 
 func (b *bench) reportDispatch(ours, theirs []timing) {
-	take := func(of func(timing) float64) *pairs {
-		p := &pairs{}
+	take := func(of func(timing) float64) *kit.Pairs {
+		p := &kit.Pairs{}
 		for i := range ours {
-			p.platform, p.other = append(p.platform, of(ours[i])), append(p.other, of(theirs[i]))
+			p.Platform, p.Other = append(p.Platform, of(ours[i])), append(p.Other, of(theirs[i]))
 		}
 		return p
 	}
-	show := func(p *pairs, text func(float64) string) (string, string, float64) {
-		return text(median(p.platform)), text(median(p.other)), p.ratio()
+	show := func(p *kit.Pairs, text func(float64) string) (string, string, float64) {
+		return text(kit.Median(p.Platform)), text(kit.Median(p.Other)), p.Ratio()
 	}
-	duration := func(v float64) string { return millis(time.Duration(v)) }
-	name := fmt.Sprintf("accepted to dispatched at %d operations/s, ", b.plan.rate)
+	duration := func(v float64) string { return kit.Millis(time.Duration(v)) }
+	name := fmt.Sprintf("accepted to dispatched at %d operations/s, ", b.Plan.Rate)
 	mine, other, ratio := show(take(func(t timing) float64 { return t.p50 }), duration)
-	b.sheet.atMost(name+"p50", mine, other, ratio, dispatchP50Bar)
+	b.Sheet.AtMost(name+"p50", mine, other, ratio, dispatchP50Bar)
 	mine, other, ratio = show(take(func(t timing) float64 { return t.p99 }), duration)
-	b.sheet.atMost(name+"p99", mine, other, ratio, dispatchP99Bar)
+	b.Sheet.AtMost(name+"p99", mine, other, ratio, dispatchP99Bar)
 	mine, other, ratio = show(take(func(t timing) float64 { return t.throughput }), func(v float64) string { return fmt.Sprintf("%.0f/s", v) })
-	b.sheet.told("operations from accepted to ended", mine, other, ratio)
+	b.Sheet.Told("operations from accepted to ended", mine, other, ratio)
 	mine, other, ratio = show(take(func(t timing) float64 { return t.commits }), func(v float64) string { return fmt.Sprintf("%.1f", v) })
-	b.sheet.told("transactions an operation, from accepted to ended", mine, other, ratio)
-	mine, other, ratio = show(take(func(t timing) float64 { return t.synced }), kib)
-	b.sheet.told("write-ahead log an operation", mine, other, ratio)
+	b.Sheet.Told("transactions an operation, from accepted to ended", mine, other, ratio)
+	mine, other, ratio = show(take(func(t timing) float64 { return t.synced }), kit.Kib)
+	b.Sheet.Told("write-ahead log an operation", mine, other, ratio)
 }
 
 // dispatches is one round of one side.
 func (b *bench) dispatches(ctx context.Context, adapter *process.Child, callers []dataset.Caller, side launches, round int) (timing, error) {
-	s, err := b.serve(ctx, side.role, true)
+	s, err := b.Serve(ctx, side.role, true)
 	if err != nil {
 		return timing{}, err
 	}
 	defer s.Stop()
-	free, err := b.set.Allocations(ctx, callers, warmUp+2*b.plan.operations)
+	free, err := b.Set.Allocations(ctx, callers, warmUp+2*b.Plan.Operations)
 	if err != nil {
 		return timing{}, err
 	}
-	l := &launcher{address: s.address, atOnce: len(callers), request: side.request}
-	if err := b.settle(ctx, func() error { return l.steady(ctx, free[:warmUp], b.plan.rate) }); err != nil {
+	l := &launcher{address: s.Address, atOnce: len(callers), request: side.request}
+	if err := b.settle(ctx, func() error { return l.steady(ctx, free[:warmUp], b.Plan.Rate) }); err != nil {
 		return timing{}, err
 	}
 	if err := forget(adapter, s.Child); err != nil {
 		return timing{}, err
 	}
 	free = free[warmUp:]
-	before, err := b.set.Written(ctx)
+	before, err := b.Set.Written(ctx)
 	if err != nil {
 		return timing{}, err
 	}
 	paced := func() error {
-		return b.settle(ctx, func() error { return l.steady(ctx, free[:b.plan.operations], b.plan.rate) })
+		return b.settle(ctx, func() error { return l.steady(ctx, free[:b.Plan.Operations], b.Plan.Rate) })
 	}
 	if round == 0 && side.role == platform.Role {
-		err = b.profiled(s, "dispatch", paced)
+		err = b.Profiled(s, "dispatch", paced)
 	} else {
 		err = paced()
 	}
 	if err != nil {
 		return timing{}, err
 	}
-	after, err := b.set.Written(ctx)
+	after, err := b.Set.Written(ctx)
 	if err != nil {
 		return timing{}, err
 	}
-	out, err := latency(adapter, s.Child, b.plan.operations)
+	out, err := latency(adapter, s.Child, b.Plan.Operations)
 	if err != nil {
 		return timing{}, err
 	}
-	n := float64(b.plan.operations)
+	n := float64(b.Plan.Operations)
 	out.commits, out.synced = float64(after.Commits-before.Commits)/n, float64(after.Bytes-before.Bytes)/n
 	began := time.Now()
-	err = b.settle(ctx, func() error { return l.flood(ctx, free[b.plan.operations:]) })
+	err = b.settle(ctx, func() error { return l.flood(ctx, free[b.Plan.Operations:]) })
 	out.throughput = n / time.Since(began).Seconds()
 	return out, errors.Join(err, forget(adapter, s.Child))
 }
@@ -176,12 +177,12 @@ func (b *bench) settle(ctx context.Context, do func() error) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
-		open, err := b.set.Open(ctx)
+		open, err := b.Set.Open(ctx)
 		if err != nil {
 			return err
 		}
 		if open == 0 {
-			return b.set.Failed(ctx)
+			return b.Set.Failed(ctx)
 		}
 		select {
 		case <-ctx.Done():

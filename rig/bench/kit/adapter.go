@@ -1,4 +1,4 @@
-package main
+package kit
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// adapterRole is the child that is an adapter whose operations do nothing.
-const adapterRole process.Role = "adapter"
+// AdapterRole is the child that is an adapter whose operations do nothing.
+const AdapterRole process.Role = "adapter"
 
-// adapterConfig is what the adapter is made of.
-type adapterConfig struct{ Keys, Issuer, StateDir string }
+// AdapterConfig is what the adapter is made of.
+type AdapterConfig struct{ Keys, Issuer, StateDir string }
 
 // arrivals notes when each operation was first dispatched.
 type arrivals struct {
@@ -30,10 +30,10 @@ type arrivals struct {
 	at map[string]int64 // operation id → nanoseconds since 1970
 }
 
-// adapterMain is an adapter built with the server kit. Commands: "address", and "arrivals", which
+// AdapterMain is an adapter built with the server kit. Commands: "address", and "arrivals", which
 // answers when each operation was first sent here and forgets it.
-func adapterMain(ctx context.Context, raw json.RawMessage) (process.Commands, func(), error) {
-	var config adapterConfig
+func AdapterMain(ctx context.Context, raw json.RawMessage) (process.Commands, func(), error) {
+	var config AdapterConfig
 	if err := json.Unmarshal(raw, &config); err != nil {
 		return nil, nil, err
 	}

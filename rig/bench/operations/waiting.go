@@ -1,10 +1,11 @@
-package main
+package operations
 
 import (
 	"context"
 	"fmt"
 	"time"
 
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/platform"
 	"github.com/gpuaas/app-platform/rig/bench/process"
 )
@@ -20,7 +21,7 @@ const (
 // cost is what a worker takes at a moment.
 type cost struct {
 	goroutines, connections int
-	adapter                 Counts
+	adapter                 kit.Counts
 }
 
 // measureWaiting has operations accepted by an adapter that does not end them, and sees what they cost
@@ -31,7 +32,7 @@ func measureWaiting(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer adapter.Stop()
-	s, err := b.serve(ctx, platform.Role, true)
+	s, err := b.Serve(ctx, platform.Role, true)
 	if err != nil {
 		return err
 	}
@@ -46,10 +47,10 @@ func measureWaiting(ctx context.Context, b *bench) error {
 	if err := adapter.Ask("hold", true, nil); err != nil {
 		return err
 	}
-	if err := b.backlog(ctx, b.plan.waiting); err != nil {
+	if err := b.backlog(ctx, b.Plan.Waiting); err != nil {
 		return err
 	}
-	if err := b.allWait(ctx, adapter, idle.adapter.Dispatches+int64(b.plan.waiting)); err != nil {
+	if err := b.allWait(ctx, adapter, idle.adapter.Dispatches+int64(b.Plan.Waiting)); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -57,7 +58,7 @@ func measureWaiting(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, b.plan.wait); err != nil {
+	if err := pause(ctx, b.Plan.Wait); err != nil {
 		return err
 	}
 	after, err := b.cost(ctx, s.Child, adapter)
@@ -71,7 +72,7 @@ func measureWaiting(ctx context.Context, b *bench) error {
 	if err := b.down(ctx, 0); err != nil {
 		return err
 	}
-	return b.set.Failed(ctx)
+	return b.Set.Failed(ctx)
 }
 
 // allWait waits until so many operations were dispatched and no worker holds any.
@@ -79,11 +80,11 @@ func (b *bench) allWait(ctx context.Context, adapter *process.Child, dispatched 
 	ctx, cancel := context.WithTimeout(ctx, 2*endsIn)
 	defer cancel()
 	for {
-		var seen Counts
+		var seen kit.Counts
 		if err := adapter.Ask("counts", nil, &seen); err != nil {
 			return err
 		}
-		held, err := b.set.Held(ctx)
+		held, err := b.Set.Held(ctx)
 		if err != nil {
 			return err
 		}
@@ -101,22 +102,22 @@ func (b *bench) cost(ctx context.Context, worker, adapter *process.Child) (c cos
 		err = adapter.Ask("counts", nil, &c.adapter)
 	}
 	if err == nil {
-		c.connections, err = b.set.WorkerConnections(ctx)
+		c.connections, err = b.Set.WorkerConnections(ctx)
 	}
 	return c, err
 }
 
 func (b *bench) reportWaiting(idle, before, after cost, span time.Duration) {
-	n, extra := b.plan.waiting, max(before.goroutines, after.goroutines)-idle.goroutines
+	n, extra := b.Plan.Waiting, max(before.goroutines, after.goroutines)-idle.goroutines
 	name := func(what string) string { return fmt.Sprintf("%d operations that wait for an adapter: %s", n, what) }
-	b.sheet.within(name("goroutines more than of none"), fmt.Sprint(extra), fmt.Sprintf("≤ %d", waitingGoroutines), extra <= waitingGoroutines)
-	b.sheet.within(name("connections to the database"), fmt.Sprint(after.connections), fmt.Sprintf("≤ %d", waitingConnections), after.connections <= waitingConnections)
-	b.sheet.within(name("connections to the adapter"), fmt.Sprint(after.adapter.Connections), fmt.Sprintf("≤ %d", waitingConnections),
+	b.Sheet.Within(name("goroutines more than of none"), fmt.Sprint(extra), fmt.Sprintf("≤ %d", waitingGoroutines), extra <= waitingGoroutines)
+	b.Sheet.Within(name("connections to the database"), fmt.Sprint(after.connections), fmt.Sprintf("≤ %d", waitingConnections), after.connections <= waitingConnections)
+	b.Sheet.Within(name("connections to the adapter"), fmt.Sprint(after.adapter.Connections), fmt.Sprintf("≤ %d", waitingConnections),
 		after.adapter.Connections <= waitingConnections)
 	questions := float64(after.adapter.Questions-before.adapter.Questions) / span.Seconds()
 	polls := float64(after.adapter.Polls-before.adapter.Polls) / span.Seconds()
-	b.sheet.within(name("questions to the adapter"), fmt.Sprintf("%.1f/s", questions), fmt.Sprintf("≤ %d/s", waitingQuestions), questions <= waitingQuestions)
-	b.sheet.within(name("polls of its feed"), fmt.Sprintf("%.1f/s", polls), fmt.Sprintf("≤ %d/s", waitingPolls), polls <= waitingPolls)
+	b.Sheet.Within(name("questions to the adapter"), fmt.Sprintf("%.1f/s", questions), fmt.Sprintf("≤ %d/s", waitingQuestions), questions <= waitingQuestions)
+	b.Sheet.Within(name("polls of its feed"), fmt.Sprintf("%.1f/s", polls), fmt.Sprintf("≤ %d/s", waitingPolls), polls <= waitingPolls)
 }
 
 // pause waits for a while.

@@ -1,10 +1,11 @@
-package main
+package operations
 
 import (
 	"context"
 	"fmt"
 	"time"
 
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/platform"
 )
 
@@ -26,12 +27,12 @@ func measureMemory(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer adapter.Stop()
-	s, err := b.serve(ctx, platform.Role, true)
+	s, err := b.Serve(ctx, platform.Role, true)
 	if err != nil {
 		return err
 	}
 	defer s.Stop()
-	n := b.plan.long
+	n := b.Plan.Long
 	if err := b.backlog(ctx, n); err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func measureMemory(ctx context.Context, b *bench) error {
 		if err := s.Ask("resident", nil, &now.resident); err != nil {
 			return err
 		}
-		b.log.Info("memory", "operations", ended, "heap", now.heap, "resident", now.resident)
+		b.Log.Info("memory", "operations", ended, "heap", now.heap, "resident", now.resident)
 		seen = append(seen, now)
 	}
 	for _, one := range []struct {
@@ -55,11 +56,11 @@ func measureMemory(ctx context.Context, b *bench) error {
 		of   func(held) uint64
 	}{{"heap and stacks", func(h held) uint64 { return h.heap }}, {"resident memory", func(h held) uint64 { return h.resident }}} {
 		first, last := one.of(seen[0]), one.of(seen[2])
-		b.sheet.within(fmt.Sprintf("a worker's %s after %d, %d and %d operations", one.name, n/10, n/2, n),
-			fmt.Sprintf("%s, %s, %s", mib(first), mib(one.of(seen[1])), mib(last)), fmt.Sprintf("≤ %.1f × + %s", memoryBar, mib(memorySlack)),
+		b.Sheet.Within(fmt.Sprintf("a worker's %s after %d, %d and %d operations", one.name, n/10, n/2, n),
+			fmt.Sprintf("%s, %s, %s", kit.Mib(first), kit.Mib(one.of(seen[1])), kit.Mib(last)), fmt.Sprintf("≤ %.1f × + %s", memoryBar, kit.Mib(memorySlack)),
 			float64(last) <= memoryBar*float64(first)+memorySlack)
 	}
-	return b.set.Failed(ctx)
+	return b.Set.Failed(ctx)
 }
 
 // down waits until no more than so many operations are open.
@@ -68,7 +69,7 @@ func (b *bench) down(ctx context.Context, most int) error {
 	defer look.Stop()
 	last, moved := -1, time.Now()
 	for {
-		open, err := b.set.Open(ctx)
+		open, err := b.Set.Open(ctx)
 		if err != nil || open <= most {
 			return err
 		}
@@ -85,5 +86,3 @@ func (b *bench) down(ctx context.Context, most int) error {
 		}
 	}
 }
-
-func mib(bytes uint64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }

@@ -1,10 +1,11 @@
-package main
+package operations
 
 import (
 	"context"
 	"fmt"
 	"time"
 
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/load"
 	"github.com/gpuaas/app-platform/rig/bench/platform"
 )
@@ -25,7 +26,7 @@ func measureFairness(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer adapter.Stop()
-	s, err := b.serve(ctx, platform.Role, true)
+	s, err := b.Serve(ctx, platform.Role, true)
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func measureFairness(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	big, err := b.set.Backlog(ctx, b.plan.waiting, 0, 1)
+	big, err := b.Set.Backlog(ctx, b.Plan.Waiting, 0, 1)
 	if err != nil {
 		return err
 	}
@@ -51,38 +52,38 @@ func measureFairness(ctx context.Context, b *bench) error {
 	if err := b.down(ctx, 0); err != nil {
 		return err
 	}
-	took, err := b.set.Span(ctx, big)
+	took, err := b.Set.Span(ctx, big)
 	if err != nil {
 		return err
 	}
-	b.log.Info("fairness", "backlog took", took, "lonely operations", beside)
+	b.Log.Info("fairness", "backlog took", took, "lonely operations", beside)
 	bar := max(time.Duration(lonelyBar*float64(took)), lonelyFloor)
-	b.sheet.within(fmt.Sprintf("a tenant's only operation, accepted to succeeded, while another's %d take %s", len(big), took.Round(time.Second)),
-		millis(load.Quantile(beside, 0.5))+", "+millis(load.Quantile(beside, 1))+" at most", "≤ "+millis(bar), load.Quantile(beside, 0.5) <= bar)
-	b.sheet.told("the same while nothing else is done", millis(load.Quantile(alone, 0.5)), "", 0)
-	return b.set.Failed(ctx)
+	b.Sheet.Within(fmt.Sprintf("a tenant's only operation, accepted to succeeded, while another's %d take %s", len(big), took.Round(time.Second)),
+		kit.Millis(load.Quantile(beside, 0.5))+", "+kit.Millis(load.Quantile(beside, 1))+" at most", "≤ "+kit.Millis(bar), load.Quantile(beside, 0.5) <= bar)
+	b.Sheet.Told("the same while nothing else is done", kit.Millis(load.Quantile(alone, 0.5)), "", 0)
+	return b.Set.Failed(ctx)
 }
 
 // lonely has single operations of another tenant carried out, one after the other, while at least so
 // many others are open, and answers how long each took.
 func (b *bench) lonely(ctx context.Context, others int) (took []time.Duration, err error) {
-	project := b.set.Size.ProjectsInAll() - 1 // the last tenant's
+	project := b.Set.Size.ProjectsInAll() - 1 // the last tenant's
 	for range lonely {
-		open, err := b.set.Open(ctx)
+		open, err := b.Set.Open(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if open < others {
 			return took, nil // the backlog is done: what was seen so far counts
 		}
-		one, err := b.set.Backlog(ctx, 1, project, 1)
+		one, err := b.Set.Backlog(ctx, 1, project, 1)
 		if err != nil {
 			return nil, err
 		}
-		if err := b.set.Wake(ctx); err != nil {
+		if err := b.Set.Wake(ctx); err != nil {
 			return nil, err
 		}
-		span, err := b.set.Ended(ctx, one[0], endsIn)
+		span, err := b.Set.Ended(ctx, one[0], endsIn)
 		if err != nil {
 			return nil, err
 		}

@@ -1,9 +1,10 @@
-package main
+package operations
 
 import (
 	"context"
 	"fmt"
 
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/platform"
 )
 
@@ -18,8 +19,8 @@ func measureWorkers(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer adapter.Stop()
-	rate := &pairs{}
-	for round := range b.plan.rounds {
+	rate := &kit.Pairs{}
+	for round := range b.Plan.Rounds {
 		one, err := b.drain(ctx, platform.Role, 1, round)
 		if err != nil {
 			return fmt.Errorf("one process: %w", err)
@@ -28,15 +29,15 @@ func measureWorkers(ctx context.Context, b *bench) error {
 		if err != nil {
 			return fmt.Errorf("three processes: %w", err)
 		}
-		rate.platform, rate.other = append(rate.platform, three.throughput), append(rate.other, one.throughput)
-		b.log.Info("round", "of", "workers", "three", three.throughput, "one", one.throughput)
+		rate.Platform, rate.Other = append(rate.Platform, three.throughput), append(rate.Other, one.throughput)
+		b.Log.Info("round", "of", "workers", "three", three.throughput, "one", one.throughput)
 	}
-	var seen Counts
+	var seen kit.Counts
 	if err := adapter.Ask("counts", nil, &seen); err != nil {
 		return err
 	}
-	b.sheet.atLeast("operations a second of three worker processes, beside one", perSecond(median(rate.platform)), perSecond(median(rate.other)), rate.ratio(), workersBar)
-	b.sheet.within("operations sent to the adapter more than once", fmt.Sprint(seen.Again), "0", seen.Again == 0)
+	b.Sheet.AtLeast("operations a second of three worker processes, beside one", perSecond(kit.Median(rate.Platform)), perSecond(kit.Median(rate.Other)), rate.Ratio(), workersBar)
+	b.Sheet.Within("operations sent to the adapter more than once", fmt.Sprint(seen.Again), "0", seen.Again == 0)
 	return nil
 }
 

@@ -1,9 +1,10 @@
-package main
+package operations
 
 import (
 	"context"
 	"fmt"
 
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/platform"
 	"github.com/gpuaas/app-platform/rig/bench/process"
 	"github.com/gpuaas/app-platform/rig/bench/reference"
@@ -20,36 +21,36 @@ func measureThroughput(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer adapter.Stop()
-	rate, commits, log := &pairs{}, &pairs{}, &pairs{}
-	for round := range b.plan.rounds {
+	rate, commits, log := &kit.Pairs{}, &kit.Pairs{}, &kit.Pairs{}
+	for round := range b.Plan.Rounds {
 		for _, side := range []process.Role{reference.Role, platform.Role} {
 			out, err := b.drain(ctx, side, 1, round)
 			if err != nil {
 				return fmt.Errorf("%s: %w", side, err)
 			}
 			if side == platform.Role {
-				rate.platform, commits.platform, log.platform = append(rate.platform, out.throughput), append(commits.platform, out.commits), append(log.platform, out.synced)
+				rate.Platform, commits.Platform, log.Platform = append(rate.Platform, out.throughput), append(commits.Platform, out.commits), append(log.Platform, out.synced)
 			} else {
-				rate.other, commits.other, log.other = append(rate.other, out.throughput), append(commits.other, out.commits), append(log.other, out.synced)
+				rate.Other, commits.Other, log.Other = append(rate.Other, out.throughput), append(commits.Other, out.commits), append(log.Other, out.synced)
 			}
 		}
-		b.log.Info("round", "of", "throughput", "platform", rate.platform[round], "reference", rate.other[round])
+		b.Log.Info("round", "of", "throughput", "platform", rate.Platform[round], "reference", rate.Other[round])
 	}
-	b.sheet.atLeast("operations from accepted to succeeded, one worker process", perSecond(median(rate.platform)), perSecond(median(rate.other)), rate.ratio(), throughputBar)
-	b.sheet.told("its transactions an operation", fmt.Sprintf("%.1f", median(commits.platform)), fmt.Sprintf("%.1f", median(commits.other)), commits.ratio())
-	b.sheet.told("its write-ahead log an operation", kib(median(log.platform)), kib(median(log.other)), log.ratio())
+	b.Sheet.AtLeast("operations from accepted to succeeded, one worker process", perSecond(kit.Median(rate.Platform)), perSecond(kit.Median(rate.Other)), rate.Ratio(), throughputBar)
+	b.Sheet.Told("its transactions an operation", fmt.Sprintf("%.1f", kit.Median(commits.Platform)), fmt.Sprintf("%.1f", kit.Median(commits.Other)), commits.Ratio())
+	b.Sheet.Told("its write-ahead log an operation", kit.Kib(kit.Median(log.Platform)), kit.Kib(kit.Median(log.Other)), log.Ratio())
 	return nil
 }
 
 // noop starts the adapter that does nothing and registers it.
 func (b *bench) noop(ctx context.Context) (*process.Child, error) {
-	child, err := process.Start(ctx, noopRole, adapterConfig{Keys: b.keys(), Issuer: issuer})
+	child, err := process.Start(ctx, kit.NoopRole, kit.AdapterConfig{Keys: b.Keys(), Issuer: kit.Issuer})
 	if err != nil {
 		return nil, err
 	}
 	var address string
 	if err = child.Ask("address", nil, &address); err == nil {
-		err = b.set.AdapterAt(ctx, address)
+		err = b.Set.AdapterAt(ctx, address)
 	}
 	if err != nil {
 		child.Stop()
@@ -60,9 +61,9 @@ func (b *bench) noop(ctx context.Context) (*process.Child, error) {
 
 // drain carries a backlog out with so many processes of a side.
 func (b *bench) drain(ctx context.Context, side process.Role, processes, round int) (timing, error) {
-	var first *server
+	var first *kit.Server
 	for i := range processes {
-		s, err := b.serve(ctx, side, true)
+		s, err := b.Serve(ctx, side, true)
 		if err != nil {
 			return timing{}, err
 		}
@@ -71,7 +72,7 @@ func (b *bench) drain(ctx context.Context, side process.Role, processes, round i
 			first = s
 		}
 	}
-	if err := b.settle(ctx, func() error { return b.backlog(ctx, b.plan.backlog/5) }); err != nil {
+	if err := b.settle(ctx, func() error { return b.backlog(ctx, b.Plan.Backlog/5) }); err != nil {
 		return timing{}, err
 	}
 	var out timing
@@ -80,34 +81,34 @@ func (b *bench) drain(ctx context.Context, side process.Role, processes, round i
 		return err
 	}
 	if round == 0 {
-		return out, b.profiled(first, fmt.Sprintf("drain-%s-%d", side, processes), run)
+		return out, b.Profiled(first, fmt.Sprintf("drain-%s-%d", side, processes), run)
 	}
 	return out, run()
 }
 
 func (b *bench) backlog(ctx context.Context, n int) error {
-	_, err := b.set.Backlog(ctx, n, 0, b.set.Size.ProjectsInAll())
+	_, err := b.Set.Backlog(ctx, n, 0, b.Set.Size.ProjectsInAll())
 	return err
 }
 
 // drainOnce times one backlog.
 func (b *bench) drainOnce(ctx context.Context) (out timing, err error) {
-	made, err := b.set.Backlog(ctx, b.plan.backlog, 0, b.set.Size.ProjectsInAll())
+	made, err := b.Set.Backlog(ctx, b.Plan.Backlog, 0, b.Set.Size.ProjectsInAll())
 	if err != nil {
 		return out, err
 	}
-	before, err := b.set.Written(ctx)
+	before, err := b.Set.Written(ctx)
 	if err != nil {
 		return out, err
 	}
 	if err := b.settle(ctx, func() error { return nil }); err != nil {
 		return out, err
 	}
-	after, err := b.set.Written(ctx)
+	after, err := b.Set.Written(ctx)
 	if err != nil {
 		return out, err
 	}
-	took, err := b.set.Span(ctx, made)
+	took, err := b.Set.Span(ctx, made)
 	n := float64(len(made))
 	out.throughput, out.commits, out.synced = n/took.Seconds(), float64(after.Commits-before.Commits)/n, float64(after.Bytes-before.Bytes)/n
 	return out, err

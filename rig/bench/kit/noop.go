@@ -1,4 +1,4 @@
-package main
+package kit
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// noopRole is the child that is an adapter written by hand: it verifies every request, keeps statuses
+// NoopRole is the child that is an adapter written by hand: it verifies every request, keeps statuses
 // in memory, and an operation has ended well as soon as it was accepted, unless it is told to hold them.
-const noopRole process.Role = "noop"
+const NoopRole process.Role = "noop"
 
 // noopPage is how many statuses a page of its feed holds at most.
 const noopPage = adapter.MaxPage
@@ -58,9 +58,9 @@ type Counts struct {
 	Connections int64
 }
 
-// noopMain is the child. Commands: "address", "counts", "hold" with a boolean, and the measures.
-func noopMain(_ context.Context, raw json.RawMessage) (process.Commands, func(), error) {
-	var config adapterConfig
+// NoopMain is the child. Commands: "address", "counts", "hold" with a boolean, and the measures.
+func NoopMain(_ context.Context, raw json.RawMessage) (process.Commands, func(), error) {
+	var config AdapterConfig
 	if err := json.Unmarshal(raw, &config); err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,52 @@
+package kit
+
+import (
+	"time"
+
+	"github.com/gpuaas/app-platform/internal/postgres"
+	"github.com/gpuaas/app-platform/rig/bench/dataset"
+)
+
+// Plan is how much is measured.
+type Plan struct {
+	Data        string // folder of the database
+	Profile     string // folder for CPU profiles of the platform; empty for none
+	Size        dataset.Size
+	Durability  postgres.Profile
+	Only        []string
+	Rounds      int
+	Callers     int           // people who ask
+	Connections int           // HTTP connections at once
+	Pool        int           // database connections of each login role
+	Span        time.Duration // one round of requests
+	Catalog     int           // manifests and artifacts
+	Blob        int64         // bytes of the artifact that is delivered, and of the one over which memory must stay flat
+	Large       int64
+	Sockets     []int           // fan-outs
+	Messages    int             // of a round of fan-out, over all sockets
+	Rate        int             // operations a second
+	Operations  int             // of a round of dispatches
+	Backlog     int             // operations of a round of throughput
+	Long        int             // operations over which memory must stay flat
+	Waiting     int             // operations that wait at once, and of a backlog that others live beside
+	Wait        time.Duration   // for which they are watched
+	Scale       [2]dataset.Size // one ten times the other
+	NoFail      bool
+}
+
+// Full is the plan behind the published figures.
+func Full() Plan {
+	return Plan{
+		Data: ".data/bench", Size: dataset.Full, Durability: postgres.Durable, Rounds: 5, Callers: 64, Connections: 64, Pool: 16,
+		Span: 4 * time.Second, Catalog: 5_000, Blob: 512 << 20, Large: 2 << 30, Sockets: []int{1_000, 10_000}, Messages: 300_000, Rate: 50, Operations: 750,
+		Backlog: 5_000, Long: 100_000, Waiting: 10_000, Wait: 20 * time.Second, Scale: [2]dataset.Size{dataset.Tenth, dataset.Full},
+	}
+}
+
+// Short makes a plan a quick look.
+func (p *Plan) Short() {
+	p.Size, p.Rounds, p.Span = dataset.Short, 2, time.Second
+	p.Sockets, p.Messages, p.Operations = []int{500}, 50_000, 150
+	p.Blob = 128 << 20
+	p.Backlog, p.Long, p.Waiting, p.Wait = 1_000, 3_000, 1_000, 5*time.Second
+}
