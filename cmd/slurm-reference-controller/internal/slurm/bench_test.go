@@ -9,6 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
 )
@@ -41,8 +44,8 @@ func newBench(t *testing.T, instance string, workers int, config ...string) *ben
 // member makes one more worker, on a node of its own.
 func (b *bench) member(index int) adapter.Member {
 	node := b.p.Node(b.address)
-	node.ID, node.Name = "nod_"+workerName(index), "node-"+workerName(index)
-	return adapter.Member{ID: "mem_" + workerName(index) + b.current.Instance.ID, ComponentKey: componentWorker, Index: index, Status: "pending", Node: node}
+	node.ID, node.Name = "nod_"+layout.WorkerName(index), "node-"+layout.WorkerName(index)
+	return adapter.Member{ID: "mem_" + layout.WorkerName(index) + b.current.Instance.ID, ComponentKey: layout.ComponentWorker, Index: index, Status: "pending", Node: node}
 }
 
 // dispatch makes the next operation on the cluster as it is.
@@ -100,7 +103,7 @@ func (b *bench) submit(script string, extra map[string]any) string {
 	return submitted.JobID
 }
 
-func (b *bench) job(id, state string) job {
+func (b *bench) job(id, state string) report.Job {
 	b.t.Helper()
 	return awaitJob(b.t, b.p, b.base, b.current, id, state).Jobs[0]
 }
@@ -124,7 +127,7 @@ func (b *bench) observe() (seen adapter.Observation) {
 // on runs a command in a member's sandbox, beside what the adapter does.
 func (b *bench) on(member, script string) string {
 	b.t.Helper()
-	spec, err := json.Marshal(shell(script))
+	spec, err := json.Marshal(daemons.Shell(script))
 	require.NoError(b.t, err)
 	b.counter++
 	result, err := adapter.NewClient(b.p.Access(), "test", nil).Run(context.Background(), member,
@@ -143,7 +146,7 @@ func (b *bench) add(indexes ...int) []string {
 		b.current.Members = append(b.current.Members[:len(b.current.Members):len(b.current.Members)], member)
 		ids = append(ids, member.ID)
 	}
-	change := adapter.AddChange{Components: []adapter.ComponentCount{{Key: componentWorker, Count: len(indexes)}}}
+	change := adapter.AddChange{Components: []adapter.ComponentCount{{Key: layout.ComponentWorker, Count: len(indexes)}}}
 	status := b.run(adapter.MembersAdd, change, ids...)
 	for _, one := range status.Members {
 		require.Equal(b.t, adapter.MemberActive, one.Status)

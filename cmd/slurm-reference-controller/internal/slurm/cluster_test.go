@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
 )
@@ -30,11 +32,11 @@ func clusterDispatch(p *adaptertest.Platform, instance, address string, workers 
 			ID: instance, Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "slurm", Version: "1.0.0",
 			Config: json.RawMessage(`{"partitionName":"batch"}`),
 		},
-		Members:  []adapter.Member{{ID: "mem_c" + instance, ComponentKey: componentController, Status: "pending", Node: p.Node(address)}},
+		Members:  []adapter.Member{{ID: "mem_c" + instance, ComponentKey: layout.ComponentController, Status: "pending", Node: p.Node(address)}},
 		Platform: p.Access(),
 	}
 	for i := range workers {
-		d.Members = append(d.Members, adapter.Member{ID: "mem_" + workerName(i) + instance, ComponentKey: componentWorker, Index: i, Status: "pending", Node: p.Node(address)})
+		d.Members = append(d.Members, adapter.Member{ID: "mem_" + layout.WorkerName(i) + instance, ComponentKey: layout.ComponentWorker, Index: i, Status: "pending", Node: p.Node(address)})
 	}
 	return d
 }
@@ -58,7 +60,7 @@ func TestRealClusterLivesFromLaunchToTeardown(t *testing.T) {
 	status = p.Run(base, other, time.Minute)
 	require.Equal(t, adapter.StateSucceeded, status.State, "a second cluster on the node: %+v", status.Error)
 
-	var nodes struct{ Nodes []node }
+	var nodes struct{ Nodes []report.Node }
 	p.Action(base, "node.list", d, "nodes", map[string]any{}, &nodes)
 	require.Len(t, nodes.Nodes, 2, "only workers that registered are seen")
 	require.Equal(t, "mem_w1ins_one", nodes.Nodes[1].MemberID)
@@ -90,7 +92,7 @@ func exerciseQueue(t *testing.T, p *adaptertest.Platform, base string, d adapter
 	p.Action(base, "queue.submit", d, "s1", map[string]any{"script": script, "name": "first", "nodes": 2}, &submitted)
 	done := awaitJob(t, p, base, d, submitted.JobID, "FAILED")
 	require.Equal(t, "first", done.Jobs[0].Name)
-	require.Equal(t, jobUser, done.Jobs[0].User)
+	require.Equal(t, layout.JobUser, done.Jobs[0].User)
 	require.Equal(t, 3, done.Jobs[0].ExitCode)
 	require.Equal(t, "w[0-1]", done.Jobs[0].NodeList)
 	for _, line := range []string{"nobody\n", "on w0\n", "step on w0\n", "step on w1\n"} {
@@ -134,7 +136,7 @@ func exerciseQueue(t *testing.T, p *adaptertest.Platform, base string, d adapter
 }
 
 type jobList struct {
-	Jobs   []job
+	Jobs   []report.Job
 	Output string
 }
 

@@ -1,25 +1,28 @@
 // Package slurm runs Slurm clusters as an app of the platform.
 //
+// [App] puts the app together and refuses impossible dispatches. Package operation carries operations
+// out, package calls answers what is read at once, package daemons starts what runs on members,
+// package report reads what Slurm's commands print, and package layout holds a cluster and its
+// slurm.conf.
+//
 // # Layout of a cluster
 //
 // One member of component "controller" runs munged, slurmctld and, for accounting, slurmdbd with a
-// MariaDB of its own; each member of component "worker" runs munged and slurmd. Members share their
-// node's network and host name but have a mount and PID namespace each, so that every member has its
-// own /etc/slurm, /run/munge and munged, and several members, also of several clusters, fit on one
-// node.
+// MariaDB of its own. Each member of component "worker" runs munged and slurmd. Members share their
+// node's network and host name but have a mount and PID namespace each. So every member has its own
+// /etc/slurm, /run/munge and munged, and several members, also of several clusters, fit on one node.
 //
 // What must then differ is ports and node names. A cluster owns a block of 128 ports: the first is
-// slurmctld's, the last slurmdbd's, the others belong to its workers by slot. Block and clash are
-// settled when the cluster is created, and for the port of a worker that is added when it is added, by
-// looking at what listens on its nodes. A worker's Slurm name is w and its slot, which is its member's
-// index as long as that fits.
+// slurmctld's, the last slurmdbd's, the others belong to its workers by slot. The block is chosen when
+// the cluster is created, and the port of a worker when the worker is added, by what listens on the
+// nodes then. A worker's Slurm name is w and its slot, which is its member's index as long as that fits.
 //
 // # The record
 //
-// slurm.conf on the controller is the cluster's record: it says which member is which node, and every
+// slurm.conf on the controller is the cluster's record: it states which member is which node, and every
 // operation reads it there. It is replaced only if it is still what was read, and operations of one
 // instance take turns. Workers are configless: they fetch it from slurmctld, so there is one copy to
-// be right.
+// keep right.
 //
 // # How workers come and go
 //
@@ -32,17 +35,18 @@
 //
 // # Accounts without a race
 //
-// Slurm refuses or holds jobs as InvalidAccount when slurmctld has not heard of an association. Here
-// it always has: mariadbd answers before slurmdbd starts, slurmdbd answers before the associations are
-// made, of users that exist, and all that before slurmctld starts, which is up only when slurmdbd knows
-// where it is. An upgrade stops slurmctld before slurmdbd, so that nothing is owed to a slurmdbd that
-// is down, and starts them in that order again.
+// Slurm refuses or holds jobs as InvalidAccount when slurmctld does not know an association yet. Here
+// it always does: mariadbd answers before slurmdbd starts, slurmdbd answers before the associations are
+// created, of users that exist, and all that before slurmctld starts, which counts as up only when
+// slurmdbd knows where it is. An upgrade stops slurmctld before slurmdbd, so that nothing is owed to a
+// slurmdbd that is down, and starts them in the opposite order.
 //
-// # What an operation takes for true
+// # When a worker counts as drained
 //
-// A worker is drained when Slurm says "drained" and lists no job there, and never because nobody
-// answered. Only a worker that is to leave, that slurmctld does not hear and lists no job on, and whose
-// node says that its slurmd does not run, counts as empty too. Force waits for neither.
+// A worker is drained when Slurm reports "drained" and lists no job there, and never because nothing
+// answered. There is one exception: a worker that is to leave counts as empty too when slurmctld does
+// not reach it and lists no job on it, and its node reports that its slurmd does not run. Force waits
+// for neither.
 //
 // # Secrets
 //
@@ -54,5 +58,5 @@
 //
 // Jobs that are submitted by the action queue.submit run as the user nobody: a member's root is
 // not for its tenants' scripts. Their output lies on the worker that ran the batch step; the
-// action queue.list brings its end back.
+// action queue.list returns its end.
 package slurm

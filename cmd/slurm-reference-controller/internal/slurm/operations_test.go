@@ -9,6 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
@@ -46,7 +49,7 @@ func TestClusterGrowsAndShrinksWhileAJobRuns(t *testing.T) {
 	status := b.run(adapter.MemberRemove, nil, workers[0])
 	require.Equal(t, adapter.MemberRemoved, status.Members[0].Status)
 	b.forget(workers[0])
-	var nodes struct{ Nodes []node }
+	var nodes struct{ Nodes []report.Node }
 	b.p.Action(b.base, "node.list", b.current, "nodes", map[string]any{}, &nodes)
 	require.Len(t, nodes.Nodes, 2)
 
@@ -57,10 +60,10 @@ func TestClusterGrowsAndShrinksWhileAJobRuns(t *testing.T) {
 	b.run(adapter.MemberLabel, adapter.LabelChange{Labels: map[string]string{"pool": "red"}}, b.current.Members[1].ID)
 	require.Equal(t, "slurmctld is up, 1 of 1 workers are healthy", b.observe().Message)
 	untouched()
-	accounts := struct{ Jobs []accounted }{}
+	accounts := struct{ Jobs []report.AccountedJob }{}
 	b.p.Action(b.base, "accounting.jobs", b.current, "accounts", map[string]any{}, &accounts)
 	require.NotEmpty(t, accounts.Jobs)
-	require.Equal(t, jobAccount, accounts.Jobs[0].Account)
+	require.Equal(t, daemons.JobAccount, accounts.Jobs[0].Account)
 
 	plan = b.plan(b.dispatch(adapter.InstanceDecommission, nil))
 	require.Equal(t, adapter.VerdictSafe, plan.Verdict)
@@ -82,7 +85,7 @@ func drainWaits(t *testing.T, b *bench, worker string) {
 	waiting := b.awaits(d, "the drain does not say what it waits for", func(s adapter.Status) bool { return len(s.WaitsFor) > 0 })
 	require.Equal(t, id, waiting.WaitsFor[0].ID)
 	require.Equal(t, "job", waiting.WaitsFor[0].Kind)
-	require.Equal(t, jobUser, waiting.WaitsFor[0].Owner)
+	require.Equal(t, layout.JobUser, waiting.WaitsFor[0].Owner)
 	require.Equal(t, worker, waiting.WaitsFor[0].MemberID)
 	require.WithinDuration(t, time.Now(), waiting.WaitsFor[0].Since, time.Minute)
 	ended := b.succeeds(b.awaits(d, "the drain does not end", func(s adapter.Status) bool { return s.State.Terminal() }))
@@ -207,7 +210,7 @@ func TestMemberThatDoesNotComeUpLeavesNoTraceInSlurm(t *testing.T) {
 	kept := b.current.Members
 	b.current.Members = append(kept[:len(kept):len(kept)], bad)
 	b.on(bad.ID, `printf '#!/bin/sh\nsleep 300\n' > /usr/sbin/slurmd.broken && chmod 755 /usr/sbin/slurmd.broken && mount --bind /usr/sbin/slurmd.broken /usr/sbin/slurmd`)
-	change := adapter.AddChange{Components: []adapter.ComponentCount{{Key: componentWorker, Count: 1}}}
+	change := adapter.AddChange{Components: []adapter.ComponentCount{{Key: layout.ComponentWorker, Count: 1}}}
 	off := b.dispatch(adapter.MembersAdd, change, bad.ID)
 	b.begin(off)
 	b.awaits(off, "the addition does not get as far as slurmd", func(s adapter.Status) bool { return s.Phase == "starting workers" })
@@ -270,7 +273,7 @@ func TestAccountingIsTurnedOnAndOffUnderJobs(t *testing.T) {
 	b.p.Action(b.base, "queue.cancel", b.current, "end", map[string]any{"jobId": running}, &struct{}{})
 	b.job(waiting, "COMPLETED")
 	b.job(after, "COMPLETED")
-	accounts := struct{ Jobs []accounted }{}
+	accounts := struct{ Jobs []report.AccountedJob }{}
 	b.p.Action(b.base, "accounting.jobs", b.current, "on", map[string]any{}, &accounts)
 	require.NotEmpty(t, accounts.Jobs)
 

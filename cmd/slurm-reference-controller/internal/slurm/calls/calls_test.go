@@ -1,0 +1,67 @@
+package calls
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+func TestListingKeepsWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	jobs := []report.Job{{JobID: "3", State: "RUNNING"}, {JobID: "2", State: "FAILED"}, {JobID: "1", State: "FAILED"}}
+	require.Len(t, listing{Limit: 2}.filter(jobs), 2)
+	require.Equal(t, []report.Job{jobs[1], jobs[2]}, listing{Limit: 9, States: []string{"failed"}}.filter(jobs))
+	require.Equal(t, []report.Job{jobs[0]}, listing{Limit: 9, JobID: "3"}.filter(jobs))
+	require.NotNil(t, listing{Limit: 9, JobID: "9"}.filter(jobs), "an empty list, not null")
+}
+
+func TestNodesAreReadAndJudged(t *testing.T) {
+	t.Parallel()
+	workers := []adapter.Member{
+		{ID: "mem_a1", ComponentKey: layout.ComponentWorker}, {ID: "mem_b1", ComponentKey: layout.ComponentWorker, Index: 1},
+		{ID: "mem_d1", ComponentKey: layout.ComponentWorker, Index: 2}, {ID: "mem_e1", ComponentKey: layout.ComponentWorker, Index: 3},
+	}
+	found := parseSighting("NodeName=w0 NodeAddr=10.0.0.1  # member mem_a1\nNodeName=w5 NodeAddr=10.0.0.1  # member mem_b1\nNodeName=w3 NodeAddr=10.0.0.3\n"+
+		"=== slurmctld\nup\n=== slurmdbd\nup\n=== silent\nw3\n=== nodes\n"+
+		"w0|idle|2|1000|main*|none\nw5|down*|2|1000+|main*|Not|responding\nw9|idle|1|1|main|none\nw3|idle|1|1|main|none\nw0|idle|2|1000|other|none\n", workers)
+	require.Len(t, found.nodes, 4)
+	require.Equal(t, report.Node{Name: "w0", MemberID: "mem_a1", State: "idle", CPUs: 2, MemoryMiB: 1000, Partition: "main"}, found.nodes[0])
+	require.Equal(t, "mem_b1", found.nodes[1].MemberID, "the record decides, not the number in the name")
+	require.Equal(t, "Not|responding", found.nodes[1].Reason)
+	require.Empty(t, found.nodes[2].MemberID)
+	require.Equal(t, "mem_e1", found.nodes[3].MemberID, "a line of an earlier version is its index's")
+
+	seen := judge(adapter.Member{ID: "mem_c1", ComponentKey: layout.ComponentController}, workers, found)
+	require.Equal(t, adapter.Degraded, seen.Health)
+	require.Equal(t, "slurmctld is up, 1 of 4 workers are healthy; nodes of Slurm that are no members: w9; members that are not in Slurm: mem_d1", seen.Message)
+	require.Equal(t, "slurmctld and slurmdbd are up", seen.Members[0].Message)
+	require.Equal(t, adapter.Unhealthy, seen.Members[2].Health)
+	require.Contains(t, seen.Members[3].Message, "not in Slurm")
+	require.Equal(t, adapter.Unhealthy, seen.Members[4].Health)
+	require.Contains(t, seen.Members[4].Message, "takes no connection")
+	found.slurmdbd = ""
+	require.Equal(t, adapter.Degraded, judgeController(adapter.Member{}, found).Health)
+}
+
+func TestControllerThatDoesNotAnswerLeavesWorkersUnknown(t *testing.T) {
+	t.Parallel()
+	controller := adapter.Member{ID: "mem_c1", ComponentKey: layout.ComponentController}
+	workers := []adapter.Member{{ID: "mem_a1", ComponentKey: layout.ComponentWorker}}
+	seen := unanswered(controller, workers, adapter.Unhealthy, "slurmctld does not answer")
+	require.Equal(t, adapter.Unhealthy, seen.Members[0].Health)
+	require.Equal(t, adapter.HealthUnknown, seen.Members[1].Health)
+}
+
+func TestSubmissionBecomesArgumentsOnly(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{
+		"sbatch", "--parsable", "--chdir=/var/lib/slurm/jobs", "--output=/var/lib/slurm/jobs/%j.out", "--open-mode=append",
+		"--job-name=a", "--partition=p", "--nodes=2", "--ntasks=4", "--cpus-per-task=1", "--time=5",
+	}, submission{Script: "#!/bin/sh", Name: "a", Partition: "p", Nodes: 2, Tasks: 4, CPUsPerTask: 1, LimitMinutes: 5}.command())
+	require.Equal(t, "Invalid partition name specified", complaint(adapter.TaskResult{Stderr: "sbatch: error: Invalid partition name specified\n"}))
+	require.Equal(t, "exit code 1", complaint(adapter.TaskResult{Message: "exit code 1"}))
+}

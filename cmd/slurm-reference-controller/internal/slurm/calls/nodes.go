@@ -1,0 +1,24 @@
+package calls
+
+import (
+	"context"
+	"strings"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+func listNodes(ctx context.Context, call *adapter.Call) (any, error) {
+	script := report.RecordScript + `; echo "=== nodes"; exec timeout 20 sinfo -a -N -h -o "` + report.NodeFormat + `"`
+	result, err := onController(ctx, call, "nodes", daemons.Shell(script))
+	if err != nil {
+		return nil, err
+	}
+	if result.State != adapter.TaskSucceeded {
+		return nil, unavailable(result)
+	}
+	lines, nodes, _ := strings.Cut(result.Stdout, "=== nodes\n")
+	return map[string]any{"nodes": report.ParseNodes(nodes, report.MembersByNode(lines, call.Of(layout.ComponentWorker)))}, nil
+}

@@ -1,0 +1,186 @@
+package calls
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// planTime bounds what a plan asks of the controller: a person waits for it.
+const planTime = 15 * time.Second
+
+// planScript prints which member is which node, then the jobs that have not ended.
+const planScript = `export TZ=UTC
+` + report.RecordScript + `
+echo "=== jobs"
+jobs=$(timeout 10 squeue -a -h -t PENDING,RUNNING,COMPLETING,SUSPENDED,STOPPED,CONFIGURING -S V -O "$1") || exit 1
+echo "$jobs" | head -n 150
+echo "=== total"
+echo "$jobs" | grep -c .
+true`
+
+// load is the cluster's work as a plan sees it.
+type load struct {
+	members map[string]string // by node
+	jobs    []report.Job      // at most 150
+	total   int
+}
+
+// Plan says what an operation would come to, and changes nothing.
+func Plan(ctx context.Context, call *adapter.PlanCall) (adapter.PlanAnswer, error) {
+	answer := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true}
+	kind := call.Request.Kind
+	switch kind {
+	case adapter.InstanceCreate:
+		answer.Message = "a new cluster; nothing runs yet"
+		return answer, nil
+	case adapter.MemberCordon, adapter.MemberUncordon, adapter.MemberLabel, adapter.MemberRecover:
+		answer.Message = "running jobs are not touched"
+		return answer, nil
+	}
+	found, err := readLoad(ctx, call)
+	if err != nil {
+		return adapter.PlanAnswer{}, err
+	}
+	if found == nil {
+		return silentController(kind), nil
+	}
+	switch kind {
+	case adapter.MembersAdd:
+		answer.Message = "running jobs go on; slurmctld restarts, which delays submissions by some seconds"
+	case adapter.InstanceUpgrade, adapter.InstanceRollback:
+		return planVersions(call, *found)
+	case adapter.InstanceDecommission:
+		answer = ending(*found, found.jobs, found.total)
+	default:
+		answer = leaving(call, *found)
+	}
+	return answer, nil
+}
+
+// silentController is the answer when nobody can say what runs.
+func silentController(kind adapter.Kind) adapter.PlanAnswer {
+	return adapter.PlanAnswer{
+		Verdict: adapter.VerdictUnknown, Reversible: reversible(kind), Message: "slurmctld cannot be asked what runs",
+		Reasons: []adapter.PlanReason{{Code: "CONTROLLER_SILENT", Message: "slurmctld cannot be asked what runs"}},
+	}
+}
+
+// reversible says whether an operation takes nothing away for good: a worker that leaves takes the
+// output of its jobs along.
+func reversible(kind adapter.Kind) bool {
+	return !slices.Contains([]adapter.Kind{adapter.MemberRemove, adapter.MemberReplace, adapter.InstanceDecommission}, kind)
+}
+
+// readLoad asks the controller what runs; nil when it does not say.
+func readLoad(ctx context.Context, call *adapter.PlanCall) (*load, error) {
+	controllers := call.Of(layout.ComponentController)
+	if len(controllers) == 0 || !controllers[0].Node.IsReachable() {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTime)
+	defer cancel()
+	task := adapter.RunCommand{Command: []string{"sh", "-c", planScript, "plan", report.QueueFormat()}}
+	result, err := call.Try(ctx, controllers[0], "load", task, adapter.Within(planTime))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case result.State != adapter.TaskSucceeded:
+		return nil, nil
+	}
+	lines, rest, _ := strings.Cut(result.Stdout, "=== jobs\n")
+	jobs, total, _ := strings.Cut(rest, "=== total\n")
+	return &load{members: report.MembersByNode(lines, call.Of(layout.ComponentWorker)), jobs: report.ParseQueue(jobs), total: layout.Number(total)}, nil
+}
+
+// ending is what the end of the whole cluster comes to. It is safe in that it does what it says; what it
+// costs is said along with it.
+func ending(found load, jobs []report.Job, total int) adapter.PlanAnswer {
+	answer := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Message: "no job is in the queue"}
+	for _, one := range jobs {
+		answer.WorkLost = append(answer.WorkLost, report.WorkOf([]report.Job{one}, found.members[report.FirstNode(one.NodeList)])...)
+	}
+	if answer.WorkTotal = total; total > 0 {
+		answer.Message = report.Counted(total, "job") + " would be canceled"
+		answer.Reasons = []adapter.PlanReason{{Code: "JOBS_LOST", Message: answer.Message}}
+	}
+	return answer
+}
+
+// leaving is what taking workers away, or draining them, comes to.
+func leaving(call *adapter.PlanCall, found load) adapter.PlanAnswer {
+	var targets []string
+	for _, member := range call.Targets() {
+		targets = append(targets, member.ID)
+	}
+	var there []adapter.Work
+	for _, one := range found.jobs {
+		for _, name := range report.NodeNames(one.NodeList) {
+			if id := found.members[name]; slices.Contains(targets, id) {
+				there = append(there, report.WorkOf([]report.Job{one}, id)...)
+				break
+			}
+		}
+	}
+	answer := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: reversible(call.Request.Kind)}
+	switch {
+	case len(there) == 0:
+		answer.Message = "no job runs there"
+	case call.Request.Force:
+		answer.Verdict, answer.WorkLost = adapter.VerdictUnsafe, there
+		answer.Message = report.Counted(len(there), "job") + " there would be ended or begun again from the start"
+		answer.Reasons = []adapter.PlanReason{{Code: "JOBS_LOST", Message: answer.Message}}
+	default:
+		answer.Message = fmt.Sprintf("it would wait for %s: %s", report.Counted(len(there), "job"), jobIDs(there))
+		answer.Reasons = []adapter.PlanReason{{Code: "WAITS_FOR_JOBS", Message: answer.Message}}
+	}
+	if last := len(call.Of(layout.ComponentWorker)) - len(targets); call.Request.Kind == adapter.MemberRemove && last < 1 {
+		answer.Verdict = adapter.VerdictUnsafe
+		answer.Reasons = append(answer.Reasons, adapter.PlanReason{Code: "LAST_WORKER", Message: "the cluster would have no worker left", Path: "targets"})
+	}
+	return answer
+}
+
+// jobIDs lists the first few ids.
+func jobIDs(list []adapter.Work) string {
+	var ids []string
+	for _, one := range list[:min(len(list), 5)] {
+		ids = append(ids, one.ID)
+	}
+	if len(list) > 5 {
+		ids = append(ids, "and others")
+	}
+	return strings.Join(ids, ", ")
+}
+
+// planVersions is what an upgrade or rollback comes to.
+func planVersions(call *adapter.PlanCall, found load) (adapter.PlanAnswer, error) {
+	from, to, err := layout.Versions(call.Request.Change)
+	if err != nil {
+		return adapter.PlanAnswer{}, err
+	}
+	answer := adapter.PlanAnswer{
+		Verdict: adapter.VerdictSafe, Reversible: true,
+		Message: "running jobs go on; slurmdbd, slurmctld and then each slurmd restart, which delays submissions by some seconds",
+	}
+	if from.PartitionName != to.PartitionName && found.total > 0 {
+		answer.Verdict = adapter.VerdictUnsafe
+		answer.Message = fmt.Sprintf("partition %s would go, and %s with it", from.PartitionName, report.Counted(found.total, "job"))
+		answer.Reasons = []adapter.PlanReason{{Code: "PARTITION_IN_USE", Message: answer.Message, Path: "change.to.config.partitionName"}}
+		answer.WorkLost, answer.WorkTotal = report.WorkOf(found.jobs, ""), found.total
+	}
+	if to.CPUsPerNode != from.CPUsPerNode || to.MemoryMiBPerNode != from.MemoryMiBPerNode {
+		answer.Reasons = append(answer.Reasons, adapter.PlanReason{
+			Code: "WORKER_SIZE_CHANGES", Message: "jobs that wait for more than the new size stay in the queue", Path: "change.to.config",
+		})
+	}
+	return answer, nil
+}

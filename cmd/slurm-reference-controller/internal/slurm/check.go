@@ -1,0 +1,72 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// check refuses what cannot be, before anything is done.
+func check(_ context.Context, d adapter.Dispatch) error {
+	controllers, workers := 0, 0
+	for i, member := range d.Members {
+		path := fmt.Sprintf("members[%d]", i)
+		switch member.ComponentKey {
+		case layout.ComponentController:
+			controllers++
+		case layout.ComponentWorker:
+			workers++
+		default:
+			return adapter.Reject("UNKNOWN_COMPONENT", path+".componentKey", "slurm has no component %q", member.ComponentKey)
+		}
+		if !layout.ValidHost(member.Node.Address) || member.Node.SealingKey == "" {
+			return adapter.Reject("NODE_INCOMPLETE", path+".node", "an address and a sealing key of the node are needed")
+		}
+	}
+	if workers > layout.MaxWorkers {
+		return adapter.Reject("TOO_MANY_WORKERS", "members", "a cluster has at most %d workers, not %d", layout.MaxWorkers, workers)
+	}
+	switch {
+	case d.Kind == adapter.InstanceDecommission:
+		return nil // what never became whole can still be torn down
+	case d.Kind == adapter.InstanceCreate && (controllers != 1 || workers == 0), controllers != 1:
+		return adapter.Reject("TOPOLOGY_INVALID", "members", "a cluster needs one controller and at least one worker, not %d and %d", controllers, workers)
+	}
+	return checkKind(d)
+}
+
+// checkKind refuses what an operation of this kind cannot do.
+func checkKind(d adapter.Dispatch) error {
+	switch d.Kind {
+	case adapter.InstanceUpgrade, adapter.InstanceRollback:
+		return checkVersions(d)
+	case adapter.InstanceCreate, adapter.MemberRecover:
+		return nil
+	}
+	components := make(map[string]string, len(d.Members))
+	for _, member := range d.Members {
+		components[member.ID] = member.ComponentKey
+	}
+	for i, target := range d.Targets {
+		if components[target] != layout.ComponentWorker {
+			return adapter.Reject("CONTROLLER_IS_FIXED", fmt.Sprintf("targets[%d]", i),
+				"the controller holds the queue and the accounts; it can be recovered, but not added, drained, replaced or removed")
+		}
+	}
+	return nil
+}
+
+// checkVersions refuses to rename a cluster: Slurm's saved state and its accounts are bound to the name.
+func checkVersions(d adapter.Dispatch) error {
+	from, to, err := layout.Versions(d.Change)
+	if err != nil {
+		return err
+	}
+	if from.ClusterName != to.ClusterName {
+		return adapter.Reject("CLUSTER_NAME_FIXED", "change.to.config.clusterName",
+			"a cluster keeps its name: its queue and its accounts are bound to %q", from.ClusterName)
+	}
+	return nil
+}

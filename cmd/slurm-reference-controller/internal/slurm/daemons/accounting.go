@@ -1,0 +1,119 @@
+package daemons
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+const (
+	// JobAccount is the account that submitted jobs are charged to.
+	JobAccount = "jobs"
+	// databaseDir, databaseSocket and databaseSetup are the database's in the controller's sandbox.
+	// The socket is where the client library looks when it is told nothing.
+	databaseDir    = "/var/lib/slurm/database"
+	databaseSocket = "/run/mysqld/mysqld.sock"
+	databaseSetup  = "/etc/slurm/database.sql"
+)
+
+// installDatabase makes the data directory. It is whole or it is not there: an installation that was
+// cut short leaves only the directory beside it.
+const installDatabase = `install -d -o slurm -g slurm -m 0700 ` + databaseDir + ` /run/mysqld /run/slurmdbd || exit 1
+test -d ` + databaseDir + `/data && exit 0
+rm -rf ` + databaseDir + `/new
+mariadb-install-db --no-defaults --user=slurm --datadir=` + databaseDir + `/new --auth-root-authentication-method=normal --skip-test-db > /dev/null || exit 1
+mv ` + databaseDir + `/new ` + databaseDir + `/data`
+
+// mariadbd is the database server: no network, small buffers, and durable to the last second.
+func mariadbd() adapter.StartProcess {
+	task := daemon("mariadbd", "slurm", "mariadbd", "--no-defaults", "--datadir="+databaseDir+"/data", "--socket="+databaseSocket,
+		"--pid-file=/run/mysqld/mariadbd.pid", "--skip-networking", "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
+		"--innodb-lock-wait-timeout=900", "--innodb-flush-log-at-trx-commit=2", "--performance-schema=OFF", "--key-buffer-size=1M",
+		"--aria-pagecache-buffer-size=1M", "--max-connections=32")
+	task.StopTimeoutSeconds = 30
+	return task
+}
+
+const databaseReady = `mariadb --no-defaults -uroot --socket=` + databaseSocket + ` -e "select 1" > /dev/null`
+
+// setUpDatabase runs the statements that came sealed, and deletes them. A repeat finds them gone.
+const setUpDatabase = `test ! -f ` + databaseSetup + ` || { mariadb --no-defaults -uroot --socket=` + databaseSocket + ` < ` + databaseSetup + ` && rm -f ` + databaseSetup + `; }`
+
+// SlurmdbdReady succeeds when slurmdbd answers out of its database.
+const SlurmdbdReady = `timeout 10 sacctmgr -n -i list cluster > /dev/null 2>&1`
+
+// registered succeeds when slurmdbd knows where the cluster's slurmctld is.
+func registered(cluster string) string {
+	return fmt.Sprintf(`test -n "$(timeout 10 sacctmgr -nP list cluster where cluster=%s format=controlhost)"`, cluster)
+}
+
+// StartAccounting brings the database and slurmdbd up and makes the associations. The steps' names end
+// with round.
+func (w Work) StartAccounting(ctx context.Context, controller adapter.Member, cluster layout.Cluster, round string) error {
+	w.Progress("starting database", 25, "starting the accounting database")
+	if err := w.startDatabase(ctx, controller, cluster, round); err != nil {
+		return w.WithLog(ctx, controller, "mariadbd", err)
+	}
+	w.Progress("starting accounting", 35, "starting slurmdbd and making its associations")
+	task := adapter.RunCommand{Command: []string{"sh", "-c", associateScript, "associate", cluster.ClusterName, JobAccount, layout.JobUser}}
+	err := w.Steps(ctx, controller,
+		Step{"slurmdbd" + round, daemon("slurmdbd", "slurm", "slurmdbd", "-D")},
+		Step{"slurmdbd-ready" + round, Probe(60*time.Second, SlurmdbdReady)},
+		Step{"associations" + round, task},
+	)
+	if err != nil {
+		return w.WithLog(ctx, controller, "slurmdbd", err)
+	}
+	return nil
+}
+
+func (w Work) startDatabase(ctx context.Context, controller adapter.Member, cluster layout.Cluster, round string) error {
+	password, err := w.Keys.password(w.Instance().ID)
+	if err != nil {
+		return err
+	}
+	conf, err := layout.RenderSlurmdbdConf(cluster, password)
+	if err != nil {
+		return err
+	}
+	sealedConf, err := w.seal(controller, conf)
+	if err != nil {
+		return err
+	}
+	sealedSetup, err := w.seal(controller, fmt.Sprintf("create database if not exists slurm_acct_db;\n"+
+		"create user if not exists slurm@localhost;\nalter user slurm@localhost identified by '%s';\n"+
+		"grant all on slurm_acct_db.* to slurm@localhost;\n", password))
+	if err != nil {
+		return err
+	}
+	return w.Steps(ctx, controller,
+		Step{"database-install" + round, Shell(installDatabase)},
+		Step{"mariadbd" + round, mariadbd()},
+		Step{"database-ready" + round, Probe(60*time.Second, databaseReady)},
+		Step{"database-setup" + round, adapter.WriteFile{Path: databaseSetup, Mode: "0600", Sealed: sealedSetup}},
+		Step{"database-set-up" + round, Shell(setUpDatabase)},
+		Step{"slurmdbd-conf" + round, adapter.WriteFile{Path: "/etc/slurm/slurmdbd.conf", Mode: "0600", Owner: "slurm:slurm", Sealed: sealedConf}},
+	)
+}
+
+// associateScript makes a cluster, an account and a user's association if they are not there, after
+// having seen that the user exists: slurmdbd takes names it cannot resolve, and slurmctld would then
+// refuse their jobs. $1 cluster, $2 account, $3 user.
+const associateScript = `getent passwd "$3" > /dev/null || { echo "there is no user $3" >&2; exit 1; }
+has() { timeout 20 sacctmgr -nP list "$@" | grep -q .; }
+has cluster where cluster="$1" format=cluster || timeout 20 sacctmgr -i add cluster "$1" || exit 1
+has assoc where cluster="$1" account="$2" format=account || timeout 20 sacctmgr -i add account "$2" cluster="$1" || exit 1
+has assoc where cluster="$1" account="$2" user="$3" format=user || timeout 20 sacctmgr -i add user "$3" account="$2" cluster="$1" || exit 1
+has assoc where cluster="$1" account="$2" user="$3" format=user`
+
+// seal encrypts a text for the member's node and this instance.
+func (w Work) seal(member adapter.Member, text string) (string, error) {
+	sealed, err := adapter.Seal(member.Node.SealingKey, w.Instance().ID, []byte(text))
+	if err != nil {
+		return "", adapter.Fail("SEALING_KEY_INVALID", adapter.OwnerPlatform, false, "node %s: %v", member.Node.Name, err)
+	}
+	return sealed, nil
+}

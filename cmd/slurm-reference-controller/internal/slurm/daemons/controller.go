@@ -1,0 +1,78 @@
+package daemons
+
+import (
+	"context"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// StartController brings up what the controller runs, each when what it needs is ready: the database,
+// slurmdbd, the associations of users that exist, slurmctld. A slurmctld that comes up before its
+// accounts would hold or refuse jobs for reasons that pass; so it does not.
+func (w Work) StartController(ctx context.Context, controller adapter.Member, cluster layout.Cluster) error {
+	if err := w.configure(ctx, controller, cluster); err != nil {
+		return err
+	}
+	if cluster.Accounted() {
+		if err := w.StartAccounting(ctx, controller, cluster, ""); err != nil {
+			return err
+		}
+	}
+	w.Progress("starting controller", 45, "starting slurmctld")
+	if err := w.StartSlurmctld(ctx, controller, cluster, ""); err != nil {
+		return err
+	}
+	return w.Member(controller.ID, adapter.MemberActive, adapter.Healthy, ControllerDetail(cluster))
+}
+
+// ControllerDetail returns what a controller's member reports of itself.
+func ControllerDetail(cluster layout.Cluster) map[string]any {
+	detail := map[string]any{
+		"host": cluster.Host, "port": cluster.Port, "cluster": cluster.ClusterName, "version": cluster.Version,
+		"accounting": "slurmdbd",
+	}
+	if !cluster.Accounted() {
+		detail["accounting"] = "off: the configuration says so, and jobs are only in the completion log"
+	}
+	return detail
+}
+
+// configure writes the controller's files.
+func (w Work) configure(ctx context.Context, controller adapter.Member, cluster layout.Cluster) error {
+	slurmConf, err := layout.RenderSlurmConf(cluster)
+	if err != nil {
+		return err
+	}
+	cgroupConf, err := layout.RenderCgroupConf()
+	if err != nil {
+		return err
+	}
+	return w.Steps(ctx, controller,
+		Step{"slurm-dirs", Shell(`install -d -m 0755 /etc/slurm && install -d -o slurm -g slurm -m 0755 /var/lib/slurm /var/lib/slurm/slurmctld /var/log/slurm && install -d -o ` + layout.JobUser + ` -m 0755 ` + layout.JobDir)},
+		Step{"slurm-conf", adapter.WriteFile{Path: layout.SlurmConfPath, Mode: "0644", Content: slurmConf}},
+		Step{"cgroup-conf", adapter.WriteFile{Path: "/etc/slurm/cgroup.conf", Mode: "0644", Content: cgroupConf}},
+	)
+}
+
+// StartSlurmctld starts it and waits until it answers and, with accounting, until slurmdbd knows where
+// it is: only then does it hear of accounts that change. The steps' names end with round.
+func (w Work) StartSlurmctld(ctx context.Context, controller adapter.Member, cluster layout.Cluster, round string) error {
+	slurmctld := daemon("slurmctld", "", "slurmctld", "-D")
+	slurmctld.StopTimeoutSeconds = 60 // it saves its state
+	list := []Step{
+		{"slurmctld" + round, slurmctld},
+		{"slurmctld-up" + round, Probe(60*time.Second, SlurmctldUp)},
+	}
+	if cluster.Accounted() {
+		list = append(list, Step{"registered" + round, Probe(60*time.Second, registered(cluster.ClusterName))})
+	}
+	if err := w.Steps(ctx, controller, list...); err != nil {
+		return w.WithLog(ctx, controller, "slurmctld", err)
+	}
+	return nil
+}
+
+// SlurmctldUp succeeds when slurmctld answers.
+const SlurmctldUp = `timeout 10 scontrol ping | grep -q "is UP"`

@@ -1,0 +1,106 @@
+package daemons
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// Facts are what the nodes say of themselves.
+type Facts struct {
+	Hosts     map[string]string // host name by member
+	Listening []int
+}
+
+// requirements are the programs a member needs, by component, and accountingRequirements those that
+// the controller needs for accounting.
+var requirements = map[string][]string{
+	layout.ComponentController: {"munged", "munge", "slurmctld", "scontrol", "sinfo", "squeue", "sbatch", "scancel", "srun"},
+	layout.ComponentWorker:     {"munged", "munge", "slurmd", "scontrol", "sinfo", "srun"},
+}
+
+var accountingRequirements = []string{"mariadbd", "mariadb-install-db", "mariadb", "slurmdbd", "sacctmgr", "sacct"}
+
+func requires(member adapter.Member, config layout.Config) []string {
+	if member.ComponentKey == layout.ComponentController && config.Accounted() {
+		return slices.Concat(requirements[member.ComponentKey], accountingRequirements)
+	}
+	return requirements[member.ComponentKey]
+}
+
+// lookScript prints the host name, then the listening ports; it exits with 3 when programs are
+// missing and with 4 when the member has no namespaces of its own.
+const lookScript = `test -z "$GPUAAS_MEMBER_ROOT" || exit 4
+missing=
+for program in "$@"; do command -v "$program" > /dev/null || missing="$missing $program"; done
+if test -n "$missing"; then echo "$missing" >&2; exit 3; fi
+uname -n
+cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | while read -r _ local _ state _; do test "$state" != 0A || echo "${local##*:}"; done | sort -u`
+
+// Look asks every member's node for its host name, listening ports and programs.
+func (w Work) Look(ctx context.Context, members []adapter.Member, config layout.Config) (Facts, error) {
+	results := make(chan adapter.TaskResult, len(members))
+	hosts := make(chan [2]string, len(members))
+	err := w.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
+		command := append([]string{"sh", "-c", lookScript, "look"}, requires(member, config)...)
+		result, err := w.Try(ctx, member, "look", adapter.RunCommand{Command: command})
+		if err == nil {
+			err = unfit(member, result)
+		}
+		if err != nil {
+			return err
+		}
+		host, ports, _ := strings.Cut(result.Stdout, "\n")
+		if !layout.ValidHost(host) {
+			return adapter.Fail("HOST_NAME_INVALID", adapter.OwnerNode, false, "node %s calls itself %q", member.Node.Name, host)
+		}
+		hosts <- [2]string{member.ID, host}
+		result.Stdout = ports
+		results <- result
+		return nil
+	})
+	if err != nil {
+		return Facts{}, err
+	}
+	return gather(hosts, results)
+}
+
+func gather(hosts chan [2]string, results chan adapter.TaskResult) (Facts, error) {
+	found := Facts{Hosts: make(map[string]string, len(hosts))}
+	close(hosts)
+	close(results)
+	for pair := range hosts {
+		found.Hosts[pair[0]] = pair[1]
+	}
+	for result := range results {
+		ports, err := layout.ParsePorts(result.Stdout)
+		if err != nil {
+			return Facts{}, err
+		}
+		found.Listening = append(found.Listening, ports...)
+	}
+	slices.Sort(found.Listening)
+	return found, nil
+}
+
+// unfit says why a node cannot carry a member.
+func unfit(member adapter.Member, result adapter.TaskResult) error {
+	code := 0
+	if result.ExitCode != nil {
+		code = *result.ExitCode
+	}
+	switch {
+	case result.State == adapter.TaskSucceeded:
+		return nil
+	case code == 3:
+		return adapter.Fail("PACKAGES_MISSING", adapter.OwnerNode, true,
+			"node %s lacks%s; install slurmctld, slurmd, slurm-client and munge on it, and for accounting (which the config may turn off) slurmdbd, slurm-wlm-mysql-plugin, mariadb-server-core and mariadb-client-core", member.Node.Name, strings.TrimRight(result.Stderr, "\n"))
+	case code == 4:
+		return adapter.Fail("NAMESPACES_MISSING", adapter.OwnerNode, false,
+			"node %s runs members as plain processes; slurm needs members with namespaces of their own", member.Node.Name)
+	}
+	return adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "looking at node %s ended %s: %s", member.Node.Name, result.State, result.Message)
+}

@@ -1,0 +1,71 @@
+package daemons
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// StartMunge gives a member the cluster's key and starts munged.
+func (w Work) StartMunge(ctx context.Context, member adapter.Member) error {
+	if err := w.Member(member.ID, adapter.MemberJoining, adapter.HealthUnknown, nil); err != nil {
+		return err
+	}
+	key, err := w.Keys.munge(w.Instance().ID)
+	if err != nil {
+		return err
+	}
+	sealed, err := w.seal(member, string(key))
+	if err != nil {
+		return err
+	}
+	return w.Steps(ctx, member,
+		Step{"munge-dirs", Shell(`install -d -o munge -g munge -m 0700 /etc/munge /var/log/munge && install -d -o munge -g munge -m 0711 /var/lib/munge && install -d -o munge -g munge -m 0755 /run/munge`)},
+		Step{"munge-key", adapter.WriteFile{Path: "/etc/munge/munge.key", Mode: "0400", Owner: "munge:munge", Sealed: sealed}},
+		Step{"munged", daemon("munged", "munge", "munged", "-F")},
+		Step{"munge-ready", Probe(20*time.Second, `munge -n | unmunge > /dev/null`)},
+	)
+}
+
+// StartWorker starts a worker's slurmd, which fetches its configuration from slurmctld.
+func (w Work) StartWorker(ctx context.Context, member adapter.Member, cluster layout.Cluster) error {
+	worker, ok := cluster.Of(member.ID)
+	if !ok {
+		return fmt.Errorf("member %s has no line in slurm.conf", member.ID)
+	}
+	err := w.Steps(ctx, member,
+		Step{"slurm-dirs", Shell(`install -d -m 0755 /etc/slurm /var/lib/slurm /var/lib/slurm/slurmd /var/log/slurm && install -d -o ` + layout.JobUser + ` -m 0755 ` + layout.JobDir)},
+		Step{"node-name", adapter.WriteFile{Path: nodeNameFile, Mode: "0644", Content: worker.Name() + "\n"}},
+		Step{"slurmd", Slurmd(cluster, worker)},
+		Step{"registered", Probe(60*time.Second, WorkerReady)},
+	)
+	if err != nil {
+		return w.WithLog(ctx, member, "slurmd", err)
+	}
+	return nil
+}
+
+// Slurmd returns the task that starts a worker's slurmd, which fetches its configuration from slurmctld.
+func Slurmd(cluster layout.Cluster, worker layout.Worker) adapter.StartProcess {
+	return daemon("slurmd", "", "slurmd", "-D", "-N", worker.Name(), "--conf-server", fmt.Sprintf("%s:%d", cluster.Address, cluster.Port))
+}
+
+// InService reports a worker that takes jobs.
+func (w Work) InService(member adapter.Member, cluster layout.Cluster) error {
+	worker, _ := cluster.Of(member.ID)
+	return w.Member(member.ID, adapter.MemberActive, adapter.Healthy, WorkerDetail(cluster, worker))
+}
+
+// WorkerDetail returns what a worker's member reports of itself.
+func WorkerDetail(cluster layout.Cluster, worker layout.Worker) map[string]any {
+	return map[string]any{"slurmNode": worker.Name(), "port": layout.WorkerPort(cluster.Port, worker.Slot), "version": cluster.Version}
+}
+
+// nodeNameFile tells a worker's own probes its Slurm name.
+const nodeNameFile = "/etc/slurm/node-name"
+
+// WorkerReady succeeds on a worker that slurmctld hears, also one that is to take no new jobs.
+const WorkerReady = `timeout 10 sinfo -h -n "$(cat ` + nodeNameFile + `)" -o %T | grep -Eqx "idle|mixed|allocated|completing|draining|drained"`

@@ -1,0 +1,168 @@
+// Package layout lays a Slurm cluster out: its configuration, its workers with their slots and ports,
+// and the slurm.conf that all of it is written to and read back from.
+package layout
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// ValidHost reports whether an address or host name may become part of slurm.conf.
+func ValidHost(text string) bool { return hostPattern.MatchString(text) }
+
+// hostPattern has no blank, line break or character with a meaning in slurm.conf.
+var hostPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.:-]{0,252}$`)
+
+// Worker is one slurmd as slurm.conf has it.
+type Worker struct {
+	// Slot gives its name and its port; it is the member's index where that is free.
+	Slot int
+	// MemberID is whose it is.
+	MemberID string
+	// Host and Address are its node.
+	Host, Address string
+	// CPUs and MemoryMiB are what it offers.
+	CPUs, MemoryMiB int
+	// Features are the member's labels as Slurm features, sorted.
+	Features []string
+}
+
+// Name is the worker's name in Slurm.
+func (w Worker) Name() string { return WorkerName(w.Slot) }
+
+// Cluster is everything slurm.conf is rendered from.
+type Cluster struct {
+	Config
+	// Version is the manifest's version it runs.
+	Version string
+	// Host and Address are the controller's node.
+	Host, Address string
+	// Port is the first of the cluster's block: slurmctld's.
+	Port int
+	// Workers are in the order of their slots.
+	Workers []Worker
+
+	// Busy are ports of the block that other programs have on nodes of members to come.
+	Busy []int
+}
+
+// Of finds a member's worker.
+func (c Cluster) Of(memberID string) (Worker, bool) {
+	for _, worker := range c.Workers {
+		if worker.MemberID == memberID {
+			return worker, true
+		}
+	}
+	return Worker{}, false
+}
+
+// Place gives a member a worker of this cluster, in its old slot if it has one.
+func (c *Cluster) Place(member adapter.Member, host string, workers []adapter.Member) error {
+	slot, err := c.slotFor(member)
+	if err != nil {
+		return err
+	}
+	c.Remove(member.ID)
+	worker := share(c.Config, member, host, workers)
+	worker.Slot = slot
+	c.Workers = append(c.Workers, worker)
+	slices.SortFunc(c.Workers, func(a, b Worker) int { return a.Slot - b.Slot })
+	return nil
+}
+
+// slotFor is a member's slot: the one it has, else that of its index or, when that is not free
+// because indexes have grown beyond the block or another program has its port, the lowest that is.
+func (c *Cluster) slotFor(member adapter.Member) (int, error) {
+	taken := make(map[int]bool, len(c.Workers))
+	for _, held := range c.Workers {
+		if held.MemberID == member.ID {
+			return held.Slot, nil
+		}
+		taken[held.Slot] = true
+	}
+	free := func(slot int) bool { return !taken[slot] && !slices.Contains(c.Busy, WorkerPort(c.Port, slot)) }
+	if member.Index >= 0 && member.Index < MaxWorkers && free(member.Index) {
+		return member.Index, nil
+	}
+	for slot := range MaxWorkers {
+		if free(slot) {
+			return slot, nil
+		}
+	}
+	return 0, adapter.Fail("NO_FREE_SLOT", adapter.OwnerUser, false, "a cluster has at most %d workers", MaxWorkers)
+}
+
+// Remove takes a member's worker out.
+func (c *Cluster) Remove(memberID string) {
+	c.Workers = slices.DeleteFunc(slices.Clone(c.Workers), func(w Worker) bool { return w.MemberID == memberID })
+}
+
+// WorkerName is a worker's name in Slurm.
+func WorkerName(slot int) string { return "w" + strconv.Itoa(slot) }
+
+// workerSlot reads the slot back from a name; ok is false for any other text.
+func workerSlot(name string) (slot int, ok bool) {
+	digits, found := strings.CutPrefix(name, "w")
+	slot, err := strconv.Atoi(digits)
+	return slot, found && err == nil && slot >= 0 && slot < PortBlock
+}
+
+// share is what a worker offers: its config's word, or its part of the node it shares with others.
+func share(config Config, member adapter.Member, host string, workers []adapter.Member) Worker {
+	neighbours := 0
+	for _, other := range workers {
+		if other.Node.ID == member.Node.ID {
+			neighbours++
+		}
+	}
+	neighbours = max(neighbours, 1)
+	return Worker{
+		MemberID: member.ID, Host: host, Address: member.Node.Address,
+		CPUs:      cmp.Or(config.CPUsPerNode, max(1, member.Node.CPUs/neighbours)),
+		MemoryMiB: cmp.Or(config.MemoryMiBPerNode, max(minMemory, member.Node.MemoryMiB/neighbours)),
+	}
+}
+
+// New lays out a new cluster. Hosts are the host names of the members' nodes, by member.
+func New(config Config, version string, controller adapter.Member, hosts map[string]string, port int, workers []adapter.Member) (Cluster, error) {
+	cluster := Cluster{
+		Config: config.WithDefaults(), Version: version, Host: hosts[controller.ID], Address: controller.Node.Address, Port: port,
+	}
+	for _, worker := range workers {
+		if err := cluster.Place(worker, hosts[worker.ID], workers); err != nil {
+			return Cluster{}, err
+		}
+	}
+	return cluster, nil
+}
+
+// unfitFeature is every character that means something in an expression over Slurm's features.
+var unfitFeature = regexp.MustCompile(`[^A-Za-z0-9_.=/-]`)
+
+// Features are labels as Slurm features, "key=value" or "key" for an empty value, sorted.
+func Features(labels map[string]string) []string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		text := key
+		if value := labels[key]; value != "" {
+			text += "=" + value
+		}
+		list = append(list, unfitFeature.ReplaceAllString(text, "_"))
+	}
+	return list
+}
+
+// Label gives a member's worker its labels as features.
+func (c *Cluster) Label(memberID string, labels map[string]string) {
+	for i, worker := range c.Workers {
+		if worker.MemberID == memberID {
+			c.Workers[i].Features = Features(labels)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package operation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// create brings a cluster up. Its steps are named and idempotent: a resumed creation walks through
+// them again and gets the old results.
+func create(ctx context.Context, w work) error {
+	var config layout.Config
+	if err := w.Config(&config); err != nil {
+		return err
+	}
+	controller, workers := w.Of(layout.ComponentController)[0], w.Of(layout.ComponentWorker)
+	all := append([]adapter.Member{controller}, workers...)
+
+	w.Progress("checking nodes", 5, fmt.Sprintf("looking at the nodes of %d members", len(all)))
+	facts, err := w.Look(ctx, all, config)
+	if err != nil {
+		return err
+	}
+	cluster, err := w.layout(config, controller, workers, facts)
+	if err != nil {
+		return err
+	}
+	w.Progress("distributing keys", 15, "starting munge on every member")
+	if err := w.Each(ctx, all, w.StartMunge); err != nil {
+		return err
+	}
+	if err := w.StartController(ctx, controller, cluster); err != nil {
+		return err
+	}
+	w.Progress("starting workers", 60, fmt.Sprintf("starting %d slurmd", len(workers)))
+	if err := w.Each(ctx, workers, func(ctx context.Context, worker adapter.Member) error {
+		if err := w.StartWorker(ctx, worker, cluster); err != nil {
+			return err
+		}
+		return w.InService(worker, cluster)
+	}); err != nil {
+		return err
+	}
+	w.Progress("proving", 85, "running a first job on every worker")
+	return w.prove(ctx, controller, workers)
+}
+
+// layout plans a cluster on a block of ports that is free on all of its nodes.
+func (w work) layout(config layout.Config, controller adapter.Member, workers []adapter.Member, facts daemons.Facts) (layout.Cluster, error) {
+	port, err := layout.FreeBlock(w.Instance().ID, facts.Listening)
+	if err != nil {
+		return layout.Cluster{}, adapter.Fail("NO_FREE_PORTS", adapter.OwnerNode, true, "%v on the cluster's nodes", err)
+	}
+	return layout.New(config, w.Instance().Version, controller, facts.Hosts, port, workers)
+}
+
+// prove runs a job across all workers: addresses, ports and keys are then right everywhere.
+func (w work) prove(ctx context.Context, controller adapter.Member, workers []adapter.Member) error {
+	count := fmt.Sprint(len(workers))
+	task := adapter.RunCommand{Command: []string{"timeout", "60", "srun", "-N" + count, "-n" + count, "sh", "-c", `echo "$SLURMD_NODENAME"`}}
+	result, err := w.Do(ctx, controller, "first-job", task, adapter.Within(90*time.Second))
+	if err != nil {
+		return err
+	}
+	answered := strings.Fields(result.Stdout)
+	slices.Sort(answered)
+	if len(slices.Compact(answered)) != len(workers) {
+		return adapter.Fail("FIRST_JOB_FAILED", adapter.OwnerAdapter, true, "the first job ran on %v, not on all %d workers", answered, len(workers))
+	}
+	return w.Evidence("firstJob", map[string]any{"answered": answered})
+}

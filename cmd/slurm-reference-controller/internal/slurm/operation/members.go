@@ -1,0 +1,242 @@
+package operation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// addMembers brings new workers up. Jobs of the others go on. When it fails or is canceled, the new
+// workers are taken out of Slurm again; their nodes are the platform's to clean.
+func addMembers(ctx context.Context, w work) error {
+	targets := w.Targets()
+	defer w.desk.bring(targets)()
+	cluster, err := w.join(ctx, targets, "", 10)
+	if err != nil {
+		return w.takeBack(ctx, targets, err)
+	}
+	for _, member := range targets {
+		if err := w.InService(member, cluster); err != nil {
+			return err
+		}
+	}
+	return w.Evidence("joined", names(cluster, targets))
+}
+
+// recoverMember brings up again what did not come up, or has died.
+func recoverMember(ctx context.Context, w work) error {
+	targets := w.Targets()
+	defer w.desk.bring(targets)()
+	for _, member := range targets {
+		if member.ComponentKey == layout.ComponentController {
+			return recoverController(ctx, w, member)
+		}
+	}
+	cluster, err := w.join(ctx, targets, "", 10)
+	if err != nil {
+		return err
+	}
+	for _, member := range targets {
+		if !member.Cordoned {
+			if err := w.resume(ctx, cluster, member, "resume"); err != nil {
+				return err
+			}
+		}
+		if err := w.InService(member, cluster); err != nil {
+			return err
+		}
+	}
+	return w.Evidence("recovered", names(cluster, targets))
+}
+
+// recoverController starts the controller's daemons again over the files and the state it has. One
+// that never wrote its files is brought up as if new.
+func recoverController(ctx context.Context, w work, controller adapter.Member) error {
+	for _, process := range []string{"slurmctld", "slurmdbd", "munged"} {
+		if _, err := w.Try(ctx, controller, "stop-"+process, adapter.StopProcess{Name: process}); err != nil {
+			return err
+		}
+	}
+	result, err := w.Try(ctx, controller, "has-record", daemons.Shell(`test -s `+layout.SlurmConfPath))
+	if err != nil {
+		return err
+	}
+	if result.State != adapter.TaskSucceeded {
+		return create(ctx, w)
+	}
+	if err := w.StartMunge(ctx, controller); err != nil {
+		return err
+	}
+	held, err := w.readRoll(ctx, "record")
+	if err != nil {
+		return err
+	}
+	cluster, _, err := w.edited(held, func(*layout.Cluster) error { return nil })
+	if err != nil {
+		return err
+	}
+	return w.StartController(ctx, controller, cluster)
+}
+
+// join brings workers up from nothing to what slurmctld hears. Reason, if there is one, holds them
+// without work: they are drained with it before they come up.
+func (w work) join(ctx context.Context, targets []adapter.Member, reason string, percent int) (layout.Cluster, error) {
+	var config layout.Config
+	if err := w.Config(&config); err != nil {
+		return layout.Cluster{}, err
+	}
+	w.Progress("checking nodes", percent, "looking at the nodes of "+report.Counted(len(targets), "member"))
+	// What an earlier attempt started would be in the way of its own port.
+	if err := w.Each(ctx, targets, func(ctx context.Context, member adapter.Member) error {
+		_, err := w.Try(ctx, member, "stop-slurmd", adapter.StopProcess{Name: "slurmd"})
+		return err
+	}); err != nil {
+		return layout.Cluster{}, err
+	}
+	facts, err := w.Look(ctx, targets, config)
+	if err != nil {
+		return layout.Cluster{}, err
+	}
+	w.Progress("distributing keys", percent+10, "starting munge on the new members")
+	if err := w.Each(ctx, targets, w.StartMunge); err != nil {
+		return layout.Cluster{}, err
+	}
+	w.Progress("joining", percent+20, "telling slurmctld of its new workers; jobs go on meanwhile")
+	cluster, err := w.reshape(ctx, "join", func(c *layout.Cluster) error { return w.admit(c, targets, facts) }, w.restart)
+	if err != nil {
+		return cluster, err
+	}
+	return cluster, w.rouse(ctx, targets, cluster, reason, percent+40)
+}
+
+// admit gives the targets their lines.
+func (w work) admit(cluster *layout.Cluster, targets []adapter.Member, facts daemons.Facts) error {
+	cluster.Busy = facts.Listening
+	for _, member := range targets {
+		if err := cluster.Place(member, facts.Hosts[member.ID], w.Of(layout.ComponentWorker)); err != nil {
+			return err
+		}
+		cluster.Label(member.ID, member.Labels)
+	}
+	return nil
+}
+
+// rouse starts the slurmd of workers that slurmctld knows, and sees that it reaches them.
+func (w work) rouse(ctx context.Context, targets []adapter.Member, cluster layout.Cluster, reason string, percent int) error {
+	controller, err := w.Controller()
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		if err := w.hold(ctx, cluster, targets, reason); err != nil {
+			return err
+		}
+	}
+	w.Progress("starting workers", percent, fmt.Sprintf("starting %d slurmd", len(targets)))
+	return w.Each(ctx, targets, func(ctx context.Context, member adapter.Member) error {
+		if err := w.StartWorker(ctx, member, cluster); err != nil {
+			return err
+		}
+		worker, _ := cluster.Of(member.ID)
+		reach := adapter.Probe{
+			TCP:      &adapter.TCPProbe{Port: layout.WorkerPort(cluster.Port, worker.Slot), Host: worker.Address},
+			Attempts: 25, IntervalSeconds: daemons.ProbeInterval, TimeoutSeconds: 2,
+		}
+		return w.Steps(ctx, controller, daemons.Step{Name: "reach-" + worker.Name(), Task: reach})
+	})
+}
+
+// takeBack takes workers that did not come to be out of Slurm again, and answers why they did not.
+func (w work) takeBack(ctx context.Context, targets []adapter.Member, cause error) error {
+	clean, cancel := w.Cleanup(ctx)
+	defer cancel()
+	if clean.Err() != nil {
+		return cause
+	}
+	for _, member := range targets {
+		if w.Reaches(member) && member.Node.IsReachable() {
+			_, _ = w.Try(clean, member, "take-back", adapter.StopProcess{Name: "slurmd"}, adapter.Within(20*time.Second))
+		}
+	}
+	_, err := w.reshape(clean, "take-back", func(c *layout.Cluster) error {
+		for _, member := range targets {
+			c.Remove(member.ID)
+		}
+		return nil
+	}, w.restart)
+	if err != nil {
+		w.Log().Error("new workers could not be taken out of slurm.conf; the next operation forgets them", "error", err)
+	}
+	for _, member := range targets {
+		_ = w.Member(member.ID, adapter.MemberFailed, adapter.Unhealthy, map[string]any{"inSlurm": err != nil})
+	}
+	return cause
+}
+
+// names are the Slurm names of members, by member.
+func names(cluster layout.Cluster, members []adapter.Member) map[string]string {
+	list := make(map[string]string, len(members))
+	for _, member := range members {
+		if worker, ok := cluster.Of(member.ID); ok {
+			list[member.ID] = worker.Name()
+		}
+	}
+	return list
+}
+
+// labelMember gives workers their labels as Slurm features, at once and for good.
+func labelMember(ctx context.Context, w work) error {
+	var change adapter.LabelChange
+	if err := w.Change(&change); err != nil {
+		return err
+	}
+	targets := w.Targets()
+	cluster, err := w.reshape(ctx, "label", func(c *layout.Cluster) error {
+		for _, member := range targets {
+			c.Label(member.ID, change.Labels)
+		}
+		return nil
+	}, func(ctx context.Context, controller adapter.Member, cluster layout.Cluster, round string) error {
+		return w.applyFeatures(ctx, controller, cluster, targets, round)
+	})
+	if err != nil {
+		return err
+	}
+	list := layout.Features(change.Labels)
+	for _, member := range targets {
+		if _, ok := cluster.Of(member.ID); !ok {
+			return notInCluster(member)
+		}
+	}
+	return w.Evidence("features", list)
+}
+
+func (w work) applyFeatures(ctx context.Context, controller adapter.Member, cluster layout.Cluster, targets []adapter.Member, round string) error {
+	for _, member := range targets {
+		worker, ok := cluster.Of(member.ID)
+		if !ok {
+			return notInCluster(member)
+		}
+		list := ""
+		for i, feature := range worker.Features {
+			if i > 0 {
+				list += ","
+			}
+			list += feature
+		}
+		update := adapter.RunCommand{Command: []string{"timeout", "20", "scontrol", "update", "NodeName=" + worker.Name(), "AvailableFeatures=" + list, "ActiveFeatures=" + list}}
+		if err := w.Steps(ctx, controller, daemons.Step{Name: "features-" + worker.Name() + round, Task: update}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func notInCluster(member adapter.Member) error {
+	return adapter.Fail("NOT_IN_CLUSTER", adapter.OwnerAdapter, false, "Slurm has no node of member %s; recover or remove it", member.ID)
+}

@@ -1,0 +1,38 @@
+// Package operation carries out the operations on a cluster: create, add, drain, replace, remove,
+// upgrade, recover and decommission. Each reads the cluster's slurm.conf from its controller first and
+// changes it by compare and swap.
+package operation
+
+import (
+	"context"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// All returns what the adapter does for each kind of operation. The keyring derives the secrets of the clusters.
+func All(keys daemons.Keyring) map[adapter.Kind]adapter.OperationFunc {
+	desk := newDesk()
+	funcs := make(map[adapter.Kind]adapter.OperationFunc, len(operations))
+	for kind, do := range operations {
+		funcs[kind] = func(ctx context.Context, run *adapter.Run) error {
+			return do(ctx, work{Work: daemons.Work{Run: run, Keys: keys}, desk: desk})
+		}
+	}
+	return funcs
+}
+
+// operations is what the adapter does for each kind.
+var operations = map[adapter.Kind]func(context.Context, work) error{
+	adapter.InstanceCreate: create, adapter.InstanceDecommission: decommission,
+	adapter.InstanceUpgrade: upgrade, adapter.InstanceRollback: upgrade,
+	adapter.MembersAdd: addMembers, adapter.MemberDrain: drain, adapter.MemberCordon: cordon, adapter.MemberUncordon: uncordon,
+	adapter.MemberLabel: labelMember, adapter.MemberRemove: removeMembers, adapter.MemberReplace: replaceMember,
+	adapter.MemberRecover: recoverMember,
+}
+
+// work is an operation under way with what all operations of the adapter share.
+type work struct {
+	daemons.Work
+	desk *desk
+}

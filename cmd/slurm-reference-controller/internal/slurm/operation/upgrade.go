@@ -1,0 +1,156 @@
+package operation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// upgrade brings a cluster to another version or configuration, and rollback is the same the other way:
+// slurmctld is stopped in good order before slurmdbd, slurmdbd is up before slurmctld, and each slurmd
+// follows when the one before it is back. Jobs run on. When the new configuration does not come up,
+// the old one is put back.
+func upgrade(ctx context.Context, w work) error {
+	from, to, err := layout.Versions(w.Dispatch().Change)
+	if err != nil {
+		return err
+	}
+	if from.PartitionName != to.PartitionName && !w.Force() {
+		if err := w.refuseStranding(ctx, from.PartitionName); err != nil {
+			return err
+		}
+	}
+	w.Progress("checking nodes", 5, "looking at the controller's node")
+	if _, err := w.Look(ctx, w.Of(layout.ComponentController), to); err != nil {
+		return err
+	}
+	if err := w.Commit(); err != nil {
+		return err
+	}
+	w.Progress("applying configuration", 15, "restarting slurmdbd and slurmctld with the new configuration")
+	cluster, err := w.reshape(ctx, "upgrade", func(c *layout.Cluster) error { return w.renew(c, from, to) }, w.restartAll)
+	if err != nil {
+		return err
+	}
+	if controller, err := w.Controller(); err != nil {
+		return err
+	} else if err := w.Member(controller.ID, adapter.MemberActive, adapter.Healthy, daemons.ControllerDetail(cluster)); err != nil {
+		return err
+	}
+	if err := w.restartWorkers(ctx, cluster); err != nil {
+		return err
+	}
+	return w.proveVersion(ctx, cluster)
+}
+
+// renew puts the new version and, where the configuration says otherwise than before, the new sizes in.
+func (w work) renew(cluster *layout.Cluster, from, to layout.Config) error {
+	cluster.Version = w.Instance().Version
+	if from.CPUsPerNode == to.CPUsPerNode && from.MemoryMiBPerNode == to.MemoryMiBPerNode {
+		return nil
+	}
+	workers := w.Of(layout.ComponentWorker)
+	for _, member := range workers {
+		if held, ok := cluster.Of(member.ID); ok {
+			if err := cluster.Place(member, held.Host, workers); err != nil {
+				return err
+			}
+			cluster.Label(member.ID, member.Labels)
+		}
+	}
+	return nil
+}
+
+// refuseStranding refuses to take away a partition that jobs are in: Slurm would drop them.
+func (w work) refuseStranding(ctx context.Context, partition string) error {
+	controller, err := w.Controller()
+	if err != nil {
+		return err
+	}
+	task := adapter.RunCommand{Command: []string{"timeout", "20", "squeue", "-a", "-h", "-p", partition, "-o", "%A"}}
+	result, err := w.Do(ctx, controller, "stranded", task)
+	if err != nil {
+		return err
+	}
+	if jobs := strings.Fields(result.Stdout); len(jobs) > 0 {
+		return adapter.Fail("PARTITION_IN_USE", adapter.OwnerUser, true,
+			"partition %s has %s, which would be lost; wait until it is empty or cancel them", partition, report.Counted(len(jobs), "job"))
+	}
+	return nil
+}
+
+// restartAll restarts everything the controller runs, in the one order that loses nothing: slurmctld,
+// which hands slurmdbd what it still owes it, ends first and comes up last.
+func (w work) restartAll(ctx context.Context, controller adapter.Member, cluster layout.Cluster, round string) error {
+	stops := []string{"slurmctld", "slurmdbd"}
+	if !cluster.Accounted() {
+		stops = append(stops, "mariadbd")
+	}
+	for _, process := range stops {
+		if err := w.Steps(ctx, controller, daemons.Step{Name: "stop-" + process + round, Task: adapter.StopProcess{Name: process}}); err != nil {
+			return err
+		}
+	}
+	if cluster.Accounted() {
+		if err := w.StartAccounting(ctx, controller, cluster, round); err != nil {
+			return err
+		}
+	}
+	return w.StartSlurmctld(ctx, controller, cluster, round)
+}
+
+// restartWorkers restarts one slurmd after the other; each fetches the new configuration. What runs there belongs to slurmstepd and goes
+// on. A node that is known to be out of reach is passed over and named.
+func (w work) restartWorkers(ctx context.Context, cluster layout.Cluster) error {
+	members := present(cluster, w.Of(layout.ComponentWorker))
+	passed := []string{}
+	for i, member := range members {
+		worker, _ := cluster.Of(member.ID)
+		if !member.Node.IsReachable() {
+			passed = append(passed, member.ID)
+			continue
+		}
+		w.Progress("restarting workers", 50+40*i/len(members), fmt.Sprintf("restarting %s, %d of %d", worker.Name(), i+1, len(members)))
+		err := w.Steps(ctx, member,
+			daemons.Step{Name: "restart-stop", Task: adapter.StopProcess{Name: "slurmd"}},
+			daemons.Step{Name: "restart-start", Task: daemons.Slurmd(cluster, worker)},
+			daemons.Step{Name: "restart-ready", Task: daemons.Probe(daemons.ProbeTime, daemons.WorkerReady)},
+		)
+		if err != nil {
+			return w.WithLog(ctx, member, "slurmd", err)
+		}
+	}
+	return w.Evidence("passedOver", passed)
+}
+
+// proveVersion asks slurmctld for what it runs with.
+func (w work) proveVersion(ctx context.Context, cluster layout.Cluster) error {
+	controller, err := w.Controller()
+	if err != nil {
+		return err
+	}
+	script := `grep "^# version " ` + layout.SlurmConfPath + ` && timeout 20 scontrol show partition ` + cluster.PartitionName + ` -o`
+	result, err := w.Do(ctx, controller, "prove-version", daemons.Shell(script))
+	if err != nil {
+		return err
+	}
+	stamp, partition, _ := strings.Cut(result.Stdout, "\n")
+	return w.Evidence("runs", map[string]string{
+		"version": strings.TrimPrefix(stamp, "# version "), "partition": cluster.PartitionName, "maxTime": wordOf(partition, "MaxTime"),
+	})
+}
+
+// wordOf is the value of KEY=VALUE in a line of scontrol.
+func wordOf(line, key string) string {
+	for _, word := range strings.Fields(line) {
+		if value, ok := strings.CutPrefix(word, key+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,95 @@
+package report
+
+import (
+	"strings"
+
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// ReasonMark begins every reason this adapter gives a node; other reasons are somebody else's.
+const ReasonMark = "platform "
+
+// Node is one worker as Slurm sees it.
+type Node struct {
+	Name      string `json:"name"`
+	MemberID  string `json:"memberId"`
+	State     string `json:"state"`
+	CPUs      int    `json:"cpus"`
+	MemoryMiB int    `json:"memoryMiB"`
+	Partition string `json:"partition"`
+	Reason    string `json:"reason"`
+}
+
+// NodeFormat is sinfo's format; the reason comes last because only it may hold a bar.
+const NodeFormat = "%N|%T|%c|%m|%P|%E"
+
+// ParseNodes reads what "sinfo -N -h -o nodeFormat" printed. Members are by node name.
+func ParseNodes(text string, members map[string]string) []Node {
+	nodes := []Node{}
+	seen := make(map[string]bool)
+	for _, line := range strings.Split(text, "\n") {
+		part := strings.SplitN(strings.TrimSpace(line), "|", 6)
+		if len(part) != 6 || seen[part[0]] {
+			continue
+		}
+		seen[part[0]] = true
+		nodes = append(nodes, Node{
+			Name: part[0], MemberID: members[part[0]], State: part[1], CPUs: layout.Number(part[2]),
+			MemoryMiB: layout.Number(strings.TrimSuffix(part[3], "+")), Partition: strings.TrimSuffix(part[4], "*"), Reason: NodeReason(part[5]),
+		})
+	}
+	return nodes
+}
+
+// NodeReason returns the reason that sinfo printed; empty when it printed that there is none.
+func NodeReason(text string) string {
+	if text == "none" {
+		return ""
+	}
+	return text
+}
+
+// RecordScript prints the lines of slurm.conf that say which member is which node.
+const RecordScript = `sed -nE "s/^(NodeName=w[0-9]+ NodeAddr=[^ ]+) [^#]*/\\1 /p" ` + layout.SlurmConfPath
+
+// MembersByNode reads such lines. Lines of earlier versions name no member: there it is the one whose
+// index is the node's number.
+func MembersByNode(lines string, workers []adapter.Member) map[string]string {
+	indexes := make(map[int]string, len(workers))
+	for _, worker := range workers {
+		indexes[worker.Index] = worker.ID
+	}
+	var cluster layout.Cluster
+	for _, line := range strings.Split(lines, "\n") {
+		if worker, ok := layout.ParseWorker(line); ok {
+			cluster.Workers = append(cluster.Workers, worker)
+		}
+	}
+	cluster.Claim(indexes)
+	members := make(map[string]string, len(cluster.Workers))
+	for _, worker := range cluster.Workers {
+		members[worker.Name()] = worker.MemberID
+	}
+	return members
+}
+
+// Health judges a worker by its Slurm state. A trailing * means that it does not answer. One that was
+// drained on the platform's word is as it should be; one that somebody else drained is not.
+func (one Node) Health() adapter.Health {
+	if strings.HasSuffix(one.State, "*") {
+		return adapter.Unhealthy
+	}
+	switch strings.TrimRight(one.State, "+~#!%$@^-") {
+	case "idle", "mixed", "allocated", "completing", "reserved":
+		return adapter.Healthy
+	case "draining", "drained":
+		if strings.HasPrefix(one.Reason, ReasonMark) {
+			return adapter.Healthy
+		}
+		return adapter.Degraded
+	case "maint", "planned":
+		return adapter.Degraded
+	}
+	return adapter.Unhealthy
+}
