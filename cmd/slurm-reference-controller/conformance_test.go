@@ -20,7 +20,8 @@ var update = flag.Bool("update", false, "write conformance.json and tenancy.json
 // hundred. What is left out rests on the adapter kit alone, and is checked on an app that is quick.
 func slow() []string {
 	return []string{
-		"describe", "signature", "tenancy", "dispatch.repeat", "attempt.token", "cancel.stops", "observe.honest", "action.output", "remove.completes", "decommission.clean",
+		"describe", "signature", "tenancy", "dispatch.repeat", "attempt.token", "cancel.stops", "observe.honest",
+		"action.output", "remove.completes", "decommission.clean",
 		"crash.once", "crash.instance", "secret", "answer",
 	}
 }
@@ -38,7 +39,8 @@ func TestControllerConformsToTheContractOnRealClusters(t *testing.T) {
 	report := conformance.Test(t, conformance.Options{
 		Name: name, Address: adaptertest.Address(t), Runner: adaptertest.NewNodes(t, adaptertest.Namespaces()), Only: slow(),
 		Launcher: &conformance.Command{
-			Line: program + ` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
+			Line: program + ` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" ` +
+				`--listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
 			Name: name, StateDir: t.TempDir(),
 		},
 		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Operation: 3 * time.Minute, Clause: 6 * time.Minute},

@@ -16,7 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
 )
 
-// bench is a cluster under test and what the platform knows of it.
+// bench is a cluster under test with what the platform knows of it.
 type bench struct {
 	t       *testing.T
 	p       *adaptertest.Platform
@@ -41,18 +41,24 @@ func newBench(t *testing.T, instance string, workers int, config ...string) *ben
 	return b
 }
 
-// member makes one more worker, on a node of its own.
+// member returns one more worker, on a node of its own.
 func (b *bench) member(index int) adapter.Member {
 	node := b.p.Node(b.address)
 	node.ID, node.Name = "nod_"+layout.WorkerName(index), "node-"+layout.WorkerName(index)
-	return adapter.Member{ID: "mem_" + layout.WorkerName(index) + b.current.Instance.ID, ComponentKey: layout.ComponentWorker, Index: index, Status: "pending", Node: node}
+	return adapter.Member{
+		ID: "mem_" + layout.WorkerName(index) + b.current.Instance.ID, ComponentKey: layout.ComponentWorker,
+		Index: index, Status: "pending", Node: node,
+	}
 }
 
-// dispatch makes the next operation on the cluster as it is.
+// dispatch returns the next operation on the cluster as it is.
 func (b *bench) dispatch(kind adapter.Kind, change any, targets ...string) adapter.Dispatch {
 	b.counter++
 	d := b.current
-	d.OperationID, d.Kind, d.Targets, d.Deadline = "op_"+string(rune('a'+b.counter))+b.current.Instance.ID, kind, targets, time.Now().Add(2*time.Minute)
+	d.OperationID, d.Kind, d.Targets, d.Deadline = "op_"+string(
+		rune('a'+b.counter),
+	)+b.current.Instance.ID, kind, targets, time.Now().
+		Add(2*time.Minute)
 	if change != nil {
 		raw, err := json.Marshal(change)
 		require.NoError(b.t, err)
@@ -111,7 +117,8 @@ func (b *bench) job(id, state string) report.Job {
 func (b *bench) plan(d adapter.Dispatch) (answer adapter.PlanAnswer) {
 	b.t.Helper()
 	code, raw := b.p.Call(b.base, http.MethodPost, "/v1/plans", adapter.PlanRequest{
-		Kind: d.Kind, Instance: d.Instance, Members: d.Members, Targets: d.Targets, Change: d.Change, Force: d.Force, Platform: b.p.Access(),
+		Kind: d.Kind, Instance: d.Instance, Members: d.Members, Targets: d.Targets,
+		Change: d.Change, Force: d.Force, Platform: b.p.Access(),
 	}, &answer)
 	require.Equal(b.t, http.StatusOK, code, "%s", raw)
 	return answer

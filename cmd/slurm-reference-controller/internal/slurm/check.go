@@ -8,7 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// check refuses what cannot be, before anything is done.
+// check refuses an impossible dispatch before anything is done.
 func check(_ context.Context, d adapter.Dispatch) error {
 	controllers, workers := 0, 0
 	for i, member := range d.Members {
@@ -26,13 +26,18 @@ func check(_ context.Context, d adapter.Dispatch) error {
 		}
 	}
 	if workers > layout.MaxWorkers {
-		return adapter.Reject("TOO_MANY_WORKERS", "members", "a cluster has at most %d workers, not %d", layout.MaxWorkers, workers)
+		return adapter.Reject(
+			"TOO_MANY_WORKERS", "members", "a cluster has at most %d workers, not %d", layout.MaxWorkers, workers,
+		)
 	}
 	switch {
 	case d.Kind == adapter.InstanceDecommission:
 		return nil // what never became whole can still be torn down
 	case d.Kind == adapter.InstanceCreate && (controllers != 1 || workers == 0), controllers != 1:
-		return adapter.Reject("TOPOLOGY_INVALID", "members", "a cluster needs one controller and at least one worker, not %d and %d", controllers, workers)
+		return adapter.Reject(
+			"TOPOLOGY_INVALID", "members", "a cluster needs one controller and at least one worker, not %d and %d",
+			controllers, workers,
+		)
 	}
 	return checkKind(d)
 }

@@ -26,12 +26,16 @@ func TestImpossibleClustersAreRefusedBeforeAnythingIsDone(t *testing.T) {
 		change func(*adapter.Dispatch)
 		code   string
 	}{
-		"no worker":       {func(d *adapter.Dispatch) { d.Members = d.Members[:1] }, "TOPOLOGY_INVALID"},
-		"no controller":   {func(d *adapter.Dispatch) { d.Members = d.Members[1:] }, "TOPOLOGY_INVALID"},
-		"foreign member":  {func(d *adapter.Dispatch) { d.Members[1].ComponentKey = "queen" }, "UNKNOWN_COMPONENT"},
-		"too many":        {func(d *adapter.Dispatch) { d.Members = append(d.Members, manyWorkers()...) }, "TOO_MANY_WORKERS"},
-		"no sealing key":  {func(d *adapter.Dispatch) { d.Members[0].Node.SealingKey = "" }, "NODE_INCOMPLETE"},
-		"evil address":    {func(d *adapter.Dispatch) { d.Members[1].Node.Address = "10.0.0.1\nInclude=/x" }, "NODE_INCOMPLETE"},
+		"no worker":      {func(d *adapter.Dispatch) { d.Members = d.Members[:1] }, "TOPOLOGY_INVALID"},
+		"no controller":  {func(d *adapter.Dispatch) { d.Members = d.Members[1:] }, "TOPOLOGY_INVALID"},
+		"foreign member": {func(d *adapter.Dispatch) { d.Members[1].ComponentKey = "queen" }, "UNKNOWN_COMPONENT"},
+		"too many": {
+			func(d *adapter.Dispatch) { d.Members = append(d.Members, manyWorkers()...) }, "TOO_MANY_WORKERS",
+		},
+		"no sealing key": {func(d *adapter.Dispatch) { d.Members[0].Node.SealingKey = "" }, "NODE_INCOMPLETE"},
+		"evil address": {
+			func(d *adapter.Dispatch) { d.Members[1].Node.Address = "10.0.0.1\nInclude=/x" }, "NODE_INCOMPLETE",
+		},
 		"no node address": {func(d *adapter.Dispatch) { d.Members[0].Node.Address = "" }, "NODE_INCOMPLETE"},
 	}
 	for name, c := range cases {
@@ -66,8 +70,15 @@ func TestManifestIsValidOncePublished(t *testing.T) {
 	compiled, err := jsonschema.NewCompiler().Compile("../../../../domain/manifest/manifest.schema.json")
 	require.NoError(t, err)
 	digest := "sha256:" + strings.Repeat("a", 64)
-	text := strings.Replace(string(readManifest(t)), `"ref": ""`, `"ref": "registry.example/apps/controller@`+digest+`"`, 1)
-	document, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(text, `"digest": ""`, `"digest": "`+digest+`"`, 1)))
+	text := strings.Replace(
+		string(readManifest(t)),
+		`"ref": ""`,
+		`"ref": "registry.example/apps/controller@`+digest+`"`,
+		1,
+	)
+	document, err := jsonschema.UnmarshalJSON(
+		strings.NewReader(strings.Replace(text, `"digest": ""`, `"digest": "`+digest+`"`, 1)),
+	)
 	require.NoError(t, err)
 	require.NoError(t, compiled.Validate(document))
 }

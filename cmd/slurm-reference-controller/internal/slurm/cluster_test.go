@@ -24,19 +24,29 @@ func readManifest(t *testing.T) []byte {
 	return raw
 }
 
-// cluster is a dispatch for one controller and so many workers, all on this machine.
+// clusterDispatch returns the dispatch that creates a cluster of one controller and some workers,
+// all on this machine.
 func clusterDispatch(p *adaptertest.Platform, instance, address string, workers int) adapter.Dispatch {
 	d := adapter.Dispatch{
-		OperationID: "op_create_" + instance, Kind: adapter.InstanceCreate, Attempt: 1, Deadline: time.Now().Add(2 * time.Minute), CorrelationID: "cor-1",
+		OperationID: "op_create_" + instance, Kind: adapter.InstanceCreate, Attempt: 1,
+		Deadline: time.Now().Add(2 * time.Minute), CorrelationID: "cor-1",
 		Instance: adapter.Instance{
 			ID: instance, Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "slurm", Version: "1.0.0",
 			Config: json.RawMessage(`{"partitionName":"batch"}`),
 		},
-		Members:  []adapter.Member{{ID: "mem_c" + instance, ComponentKey: layout.ComponentController, Status: "pending", Node: p.Node(address)}},
+		Members: []adapter.Member{
+			{ID: "mem_c" + instance, ComponentKey: layout.ComponentController, Status: "pending", Node: p.Node(address)},
+		},
 		Platform: p.Access(),
 	}
 	for i := range workers {
-		d.Members = append(d.Members, adapter.Member{ID: "mem_" + layout.WorkerName(i) + instance, ComponentKey: layout.ComponentWorker, Index: i, Status: "pending", Node: p.Node(address)})
+		d.Members = append(
+			d.Members,
+			adapter.Member{
+				ID: "mem_" + layout.WorkerName(i) + instance, ComponentKey: layout.ComponentWorker, Index: i,
+				Status: "pending", Node: p.Node(address),
+			},
+		)
 	}
 	return d
 }
@@ -88,7 +98,8 @@ func TestRealClusterLivesFromLaunchToTeardown(t *testing.T) {
 func exerciseQueue(t *testing.T, p *adaptertest.Platform, base string, d adapter.Dispatch) {
 	t.Helper()
 	var submitted struct{ JobID string }
-	script := "#!/bin/sh\nid -un; echo \"on $SLURMD_NODENAME\"; srun -N2 -n2 sh -c 'echo step on $SLURMD_NODENAME'; exit 3\n"
+	script := "#!/bin/sh\nid -un; echo \"on $SLURMD_NODENAME\"; " +
+		"srun -N2 -n2 sh -c 'echo step on $SLURMD_NODENAME'; exit 3\n"
 	p.Action(base, "queue.submit", d, "s1", map[string]any{"script": script, "name": "first", "nodes": 2}, &submitted)
 	done := awaitJob(t, p, base, d, submitted.JobID, "FAILED")
 	require.Equal(t, "first", done.Jobs[0].Name)
@@ -119,7 +130,9 @@ func exerciseQueue(t *testing.T, p *adaptertest.Platform, base string, d adapter
 		code   string
 		path   string
 	}{
-		"partition": {"queue.submit", map[string]any{"script": "#!/bin/sh\n", "partition": "nowhere"}, "SUBMIT_REFUSED", "input"},
+		"partition": {
+			"queue.submit", map[string]any{"script": "#!/bin/sh\n", "partition": "nowhere"}, "SUBMIT_REFUSED", "input",
+		},
 		"no script": {"queue.submit", map[string]any{"script": "hostname"}, "SCRIPT_INVALID", "input.script"},
 		"job":       {"queue.cancel", map[string]any{"jobId": "999999"}, "JOB_NOT_FOUND", "input.jobId"},
 		"read":      {"queue.list", map[string]any{"jobId": "999999"}, "JOB_NOT_FOUND", "input.jobId"},

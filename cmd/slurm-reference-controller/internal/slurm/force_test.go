@@ -9,8 +9,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// TestForcedDrainEndsThoughTheWorkerIsDead drains a worker whose slurmd was killed under a job: without
-// force nobody may take that for drained.
+// TestForcedDrainEndsThoughTheWorkerIsDead drains a worker whose slurmd was killed under a job:
+// without force it must not count as drained.
 func TestForcedDrainEndsThoughTheWorkerIsDead(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "ins_force", 1)

@@ -82,7 +82,9 @@ func drainWaits(t *testing.T, b *bench, worker string) {
 	require.True(t, plan.Reversible)
 	require.Contains(t, plan.Message, id)
 	b.begin(d)
-	waiting := b.awaits(d, "the drain does not say what it waits for", func(s adapter.Status) bool { return len(s.WaitsFor) > 0 })
+	waiting := b.awaits(
+		d, "the drain does not say what it waits for", func(s adapter.Status) bool { return len(s.WaitsFor) > 0 },
+	)
 	require.Equal(t, id, waiting.WaitsFor[0].ID)
 	require.Equal(t, "job", waiting.WaitsFor[0].Kind)
 	require.Equal(t, layout.JobUser, waiting.WaitsFor[0].Owner)
@@ -138,14 +140,21 @@ func cordonHolds(t *testing.T, b *bench, worker string) {
 func upgradeAndBack(t *testing.T, b *bench) {
 	before := b.current.Instance
 	after := before
-	after.Version, after.Config = "1.2.0", json.RawMessage(`{"partitionName":"batch","maxJobMinutes":77,"backfillSeconds":5}`)
+	after.Version, after.Config = "1.2.0", json.RawMessage(
+		`{"partitionName":"batch","maxJobMinutes":77,"backfillSeconds":5}`,
+	)
 	change := func(from, to adapter.Instance) adapter.VersionChange {
-		return adapter.VersionChange{From: adapter.VersionConfig{Version: from.Version, Config: from.Config}, To: adapter.VersionConfig{Version: to.Version, Config: to.Config}}
+		return adapter.VersionChange{
+			From: adapter.VersionConfig{Version: from.Version, Config: from.Config},
+			To:   adapter.VersionConfig{Version: to.Version, Config: to.Config},
+		}
 	}
 	b.current.Instance = after
 	status := b.run(adapter.InstanceUpgrade, change(before, after))
 	require.JSONEq(t, `{"version":"1.2.0","partition":"batch","maxTime":"01:17:00"}`, string(status.Evidence["runs"]))
-	require.Contains(t, b.on(b.current.Members[1].ID, "cat /run/slurm/conf/slurm.conf"), "MaxTime=77", "workers have it too")
+	require.Contains(
+		t, b.on(b.current.Members[1].ID, "cat /run/slurm/conf/slurm.conf"), "MaxTime=77", "workers have it too",
+	)
 
 	renamed := after
 	renamed.Config = json.RawMessage(`{"partitionName":"other"}`)
@@ -176,7 +185,10 @@ func TestDeadWorkersAreReplaced(t *testing.T) {
 	b.current.Members = append(b.current.Members, second)
 	b.on(controller, "scontrol update nodename=w0 state=down reason=test") // slurmctld itself would take half a minute
 	status := b.run(adapter.MemberReplace, adapter.ReplaceChange{ReplacementID: second.ID}, first)
-	require.Equal(t, map[string]adapter.MemberStatus{first: adapter.MemberRemoved, second.ID: adapter.MemberActive}, statuses(status))
+	require.Equal(
+		t, map[string]adapter.MemberStatus{first: adapter.MemberRemoved, second.ID: adapter.MemberActive},
+		statuses(status),
+	)
 	b.forget(first)
 	id := b.submit(longJob, nil)
 	b.job(id, "RUNNING")
@@ -209,11 +221,18 @@ func TestMemberThatDoesNotComeUpLeavesNoTraceInSlurm(t *testing.T) {
 	bad.Node.Address = "203.0.113.1" // nobody can reach it there
 	kept := b.current.Members
 	b.current.Members = append(kept[:len(kept):len(kept)], bad)
-	b.on(bad.ID, `printf '#!/bin/sh\nsleep 300\n' > /usr/sbin/slurmd.broken && chmod 755 /usr/sbin/slurmd.broken && mount --bind /usr/sbin/slurmd.broken /usr/sbin/slurmd`)
+	b.on(
+		bad.ID,
+		`printf '#!/bin/sh\nsleep 300\n' > /usr/sbin/slurmd.broken && chmod 755 /usr/sbin/slurmd.broken && `+
+			`mount --bind /usr/sbin/slurmd.broken /usr/sbin/slurmd`,
+	)
 	change := adapter.AddChange{Components: []adapter.ComponentCount{{Key: layout.ComponentWorker, Count: 1}}}
 	off := b.dispatch(adapter.MembersAdd, change, bad.ID)
 	b.begin(off)
-	b.awaits(off, "the addition does not get as far as slurmd", func(s adapter.Status) bool { return s.Phase == "starting workers" })
+	b.awaits(
+		off, "the addition does not get as far as slurmd",
+		func(s adapter.Status) bool { return s.Phase == "starting workers" },
+	)
 	b.p.Call(b.base, http.MethodPost, adapter.CancelPath(off.OperationID), adapter.CancelRequest{Attempt: 1}, nil)
 	ended := b.awaits(off, "the canceled addition does not end", func(s adapter.Status) bool { return s.State.Terminal() })
 	require.Equal(t, adapter.StateCanceled, ended.State)
@@ -264,7 +283,9 @@ func TestAccountingIsTurnedOnAndOffUnderJobs(t *testing.T) {
 	off := b.current.Instance
 	on := off
 	on.Config = json.RawMessage(`{"partitionName":"batch"}`)
-	change := adapter.VersionChange{From: adapter.VersionConfig{Config: off.Config}, To: adapter.VersionConfig{Config: on.Config}}
+	change := adapter.VersionChange{
+		From: adapter.VersionConfig{Config: off.Config}, To: adapter.VersionConfig{Config: on.Config},
+	}
 	b.current.Instance = on
 	b.run(adapter.InstanceUpgrade, change)
 	require.Equal(t, began, b.job(running, "RUNNING").Started)

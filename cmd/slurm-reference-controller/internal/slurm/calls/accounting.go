@@ -9,23 +9,29 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// accountScript prints the accounts of jobs since $1 days ago, newest last; 3 says that accounting is off.
+// accountScript prints the accounts of jobs of the last $1 days, newest last. It exits with 3 when
+// accounting is off.
 const accountScript = `grep -q accounting_storage/slurmdbd ` + layout.SlurmConfPath + ` || exit 3
 export TZ=UTC
 timeout 20 sacct -a -X -n -P -S "now-$1days" -o ` + report.AccountFields + ` | tail -n "$2"`
 
+// accountingJobs returns the accounts of jobs of the last days, newest first.
 func accountingJobs(ctx context.Context, call *adapter.Call) (any, error) {
 	input := struct{ Days, Limit int }{Days: 7, Limit: 100}
 	if err := decodeOptional(call.Input, &input); err != nil {
 		return nil, err
 	}
-	task := adapter.RunCommand{Command: []string{"sh", "-c", accountScript, "account", strconv.Itoa(input.Days), strconv.Itoa(input.Limit)}}
+	task := adapter.RunCommand{
+		Command: []string{"sh", "-c", accountScript, "account", strconv.Itoa(input.Days), strconv.Itoa(input.Limit)},
+	}
 	result, err := onController(ctx, call, "account", task)
 	if err != nil {
 		return nil, err
 	}
 	if result.ExitCode != nil && *result.ExitCode == 3 {
-		return nil, adapter.Reject("ACCOUNTING_OFF", "instance.config.accounting", "this cluster does not account for its jobs")
+		return nil, adapter.Reject(
+			"ACCOUNTING_OFF", "instance.config.accounting", "this cluster does not account for its jobs",
+		)
 	}
 	if result.State != adapter.TaskSucceeded {
 		return nil, unavailable(result)

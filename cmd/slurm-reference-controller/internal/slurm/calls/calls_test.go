@@ -23,13 +23,24 @@ func TestNodesAreReadAndJudged(t *testing.T) {
 	t.Parallel()
 	workers := []adapter.Member{
 		{ID: "mem_a1", ComponentKey: layout.ComponentWorker}, {ID: "mem_b1", ComponentKey: layout.ComponentWorker, Index: 1},
-		{ID: "mem_d1", ComponentKey: layout.ComponentWorker, Index: 2}, {ID: "mem_e1", ComponentKey: layout.ComponentWorker, Index: 3},
+		{
+			ID: "mem_d1", ComponentKey: layout.ComponentWorker, Index: 2,
+		}, {ID: "mem_e1", ComponentKey: layout.ComponentWorker, Index: 3},
 	}
-	found := parseSighting("NodeName=w0 NodeAddr=10.0.0.1  # member mem_a1\nNodeName=w5 NodeAddr=10.0.0.1  # member mem_b1\nNodeName=w3 NodeAddr=10.0.0.3\n"+
-		"=== slurmctld\nup\n=== slurmdbd\nup\n=== silent\nw3\n=== nodes\n"+
-		"w0|idle|2|1000|main*|none\nw5|down*|2|1000+|main*|Not|responding\nw9|idle|1|1|main|none\nw3|idle|1|1|main|none\nw0|idle|2|1000|other|none\n", workers)
+	found := parseObserved(
+		"NodeName=w0 NodeAddr=10.0.0.1  # member mem_a1\n"+
+			"NodeName=w5 NodeAddr=10.0.0.1  # member mem_b1\nNodeName=w3 NodeAddr=10.0.0.3\n"+
+			"=== slurmctld\nup\n=== slurmdbd\nup\n=== silent\nw3\n=== nodes\n"+
+			"w0|idle|2|1000|main*|none\nw5|down*|2|1000+|main*|Not|responding\n"+
+			"w9|idle|1|1|main|none\nw3|idle|1|1|main|none\nw0|idle|2|1000|other|none\n",
+		workers,
+	)
 	require.Len(t, found.nodes, 4)
-	require.Equal(t, report.Node{Name: "w0", MemberID: "mem_a1", State: "idle", CPUs: 2, MemoryMiB: 1000, Partition: "main"}, found.nodes[0])
+	require.Equal(
+		t,
+		report.Node{Name: "w0", MemberID: "mem_a1", State: "idle", CPUs: 2, MemoryMiB: 1000, Partition: "main"},
+		found.nodes[0],
+	)
 	require.Equal(t, "mem_b1", found.nodes[1].MemberID, "the record decides, not the number in the name")
 	require.Equal(t, "Not|responding", found.nodes[1].Reason)
 	require.Empty(t, found.nodes[2].MemberID)
@@ -37,7 +48,12 @@ func TestNodesAreReadAndJudged(t *testing.T) {
 
 	seen := judge(adapter.Member{ID: "mem_c1", ComponentKey: layout.ComponentController}, workers, found)
 	require.Equal(t, adapter.Degraded, seen.Health)
-	require.Equal(t, "slurmctld is up, 1 of 4 workers are healthy; nodes of Slurm that are no members: w9; members that are not in Slurm: mem_d1", seen.Message)
+	require.Equal(
+		t,
+		"slurmctld is up, 1 of 4 workers are healthy; "+
+			"nodes of Slurm that are no members: w9; members that are not in Slurm: mem_d1",
+		seen.Message,
+	)
 	require.Equal(t, "slurmctld and slurmdbd are up", seen.Members[0].Message)
 	require.Equal(t, adapter.Unhealthy, seen.Members[2].Health)
 	require.Contains(t, seen.Members[3].Message, "not in Slurm")
@@ -61,7 +77,11 @@ func TestSubmissionBecomesArgumentsOnly(t *testing.T) {
 	require.Equal(t, []string{
 		"sbatch", "--parsable", "--chdir=/var/lib/slurm/jobs", "--output=/var/lib/slurm/jobs/%j.out", "--open-mode=append",
 		"--job-name=a", "--partition=p", "--nodes=2", "--ntasks=4", "--cpus-per-task=1", "--time=5",
-	}, submission{Script: "#!/bin/sh", Name: "a", Partition: "p", Nodes: 2, Tasks: 4, CPUsPerTask: 1, LimitMinutes: 5}.command())
-	require.Equal(t, "Invalid partition name specified", complaint(adapter.TaskResult{Stderr: "sbatch: error: Invalid partition name specified\n"}))
+	}, submission{Script: "#!/bin/sh", Name: "a", Partition: "p", Nodes: 2, Tasks: 4,
+		CPUsPerTask: 1, LimitMinutes: 5}.command())
+	require.Equal(
+		t, "Invalid partition name specified",
+		complaint(adapter.TaskResult{Stderr: "sbatch: error: Invalid partition name specified\n"}),
+	)
 	require.Equal(t, "exit code 1", complaint(adapter.TaskResult{Message: "exit code 1"}))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
+// listNodes returns the workers as Slurm reports them, with their members.
 func listNodes(ctx context.Context, call *adapter.Call) (any, error) {
 	script := report.RecordScript + `; echo "=== nodes"; exec timeout 20 sinfo -a -N -h -o "` + report.NodeFormat + `"`
 	result, err := onController(ctx, call, "nodes", daemons.Shell(script))
@@ -20,5 +21,7 @@ func listNodes(ctx context.Context, call *adapter.Call) (any, error) {
 		return nil, unavailable(result)
 	}
 	lines, nodes, _ := strings.Cut(result.Stdout, "=== nodes\n")
-	return map[string]any{"nodes": report.ParseNodes(nodes, report.MembersByNode(lines, call.Of(layout.ComponentWorker)))}, nil
+	return map[string]any{
+		"nodes": report.ParseNodes(nodes, report.MembersByNode(lines, call.Of(layout.ComponentWorker))),
+	}, nil
 }

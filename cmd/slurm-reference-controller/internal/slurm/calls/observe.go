@@ -13,14 +13,16 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// observeScript prints the record's node lines, what slurmctld says, whether slurmdbd answers where
-// there is one, and the nodes whose slurmd takes no connection: slurmctld itself notices only after
-// half a minute.
+// observeScript prints the record's node lines, whether slurmctld answers, whether slurmdbd answers
+// where there is one, and the nodes whose slurmd accepts no connection: slurmctld itself notices
+// that only after half a minute.
 const observeScript = report.RecordScript + `
 echo "=== slurmctld"; if ` + daemons.SlurmctldUp + `; then echo up; fi
-echo "=== slurmdbd"; if ! grep -q accounting_storage/slurmdbd ` + layout.SlurmConfPath + `; then echo off; elif ` + daemons.SlurmdbdReady + `; then echo up; fi
+echo "=== slurmdbd"; if ! grep -q accounting_storage/slurmdbd ` + layout.SlurmConfPath + `; then echo off; ` +
+	`elif ` + daemons.SlurmdbdReady + `; then echo up; fi
 echo "=== silent"
-grep -E "^NodeName=.* NodeAddr=" ` + layout.SlurmConfPath + ` | sed -E "s/^NodeName=([^ ]+) NodeAddr=([^ ]+) .* Port=([0-9]+) .*/\\1 \\2 \\3/" | {
+grep -E "^NodeName=.* NodeAddr=" ` + layout.SlurmConfPath + ` | ` +
+	`sed -E "s/^NodeName=([^ ]+) NodeAddr=([^ ]+) .* Port=([0-9]+) .*/\\1 \\2 \\3/" | {
     while read -r name address port; do
         timeout 3 bash -c ": < /dev/tcp/$address/$port" 2> /dev/null || echo "$name" &
     done
@@ -28,15 +30,16 @@ grep -E "^NodeName=.* NodeAddr=" ` + layout.SlurmConfPath + ` | sed -E "s/^NodeN
 }
 echo "=== nodes"; exec timeout 15 sinfo -a -N -h -o "` + report.NodeFormat + `"`
 
-// sighting is what observeScript printed.
-type sighting struct {
+// observed is what observeScript printed.
+type observed struct {
 	members             map[string]string // by node
 	slurmctld, slurmdbd string            // "up", "off" or empty
 	silent              map[string]bool   // nodes
 	nodes               []report.Node
 }
 
-func parseSighting(text string, workers []adapter.Member) sighting {
+// parseObserved reads the output of observeScript. Workers are the members of the instance.
+func parseObserved(text string, workers []adapter.Member) observed {
 	part := make(map[string]string)
 	section := "record"
 	for _, line := range strings.SplitAfter(text, "\n") {
@@ -46,7 +49,7 @@ func parseSighting(text string, workers []adapter.Member) sighting {
 		}
 		part[section] += line
 	}
-	seen := sighting{
+	seen := observed{
 		members: report.MembersByNode(part["record"], workers), slurmctld: strings.TrimSpace(part["slurmctld"]),
 		slurmdbd: strings.TrimSpace(part["slurmdbd"]), silent: map[string]bool{},
 	}
@@ -57,8 +60,8 @@ func parseSighting(text string, workers []adapter.Member) sighting {
 	return seen
 }
 
-// Observe asks the controller about itself and its workers. A controller that does not answer makes
-// the workers unknown: nobody has said how they are.
+// Observe reads from the controller how it and its workers are. When the controller does not
+// answer, the workers are unknown: nothing has reported on them.
 func Observe(ctx context.Context, call *adapter.Call) (adapter.Observation, error) {
 	controllers, workers := call.Of(layout.ComponentController), call.Of(layout.ComponentWorker)
 	seen := adapter.Observation{Health: adapter.HealthUnknown, Message: "the cluster has no controller"}
@@ -72,24 +75,34 @@ func Observe(ctx context.Context, call *adapter.Call) (adapter.Observation, erro
 	if result.State != adapter.TaskSucceeded && result.ExitCode == nil {
 		return unanswered(controllers[0], workers, adapter.HealthUnknown, "the controller's node did not answer"), nil
 	}
-	found := parseSighting(result.Stdout, workers)
+	found := parseObserved(result.Stdout, workers)
 	if found.slurmctld != "up" {
 		return unanswered(controllers[0], workers, adapter.Unhealthy, "slurmctld does not answer"), nil
 	}
 	return judge(controllers[0], workers, found), nil
 }
 
-func unanswered(controller adapter.Member, workers []adapter.Member, health adapter.Health, message string) adapter.Observation {
+// unanswered returns the observation of a cluster whose controller did not answer.
+func unanswered(
+	controller adapter.Member, workers []adapter.Member, health adapter.Health, message string,
+) adapter.Observation {
 	seen := adapter.Observation{Health: health, Message: message}
 	seen.Members = append(seen.Members, adapter.MemberObservation{ID: controller.ID, Health: health, Message: message})
 	for _, worker := range workers {
-		seen.Members = append(seen.Members, adapter.MemberObservation{ID: worker.ID, Health: adapter.HealthUnknown, Message: "slurmctld cannot be asked"})
+		seen.Members = append(
+			seen.Members,
+			adapter.MemberObservation{ID: worker.ID, Health: adapter.HealthUnknown, Message: "slurmctld cannot be asked"},
+		)
 	}
 	return seen
 }
 
-func judge(controller adapter.Member, workers []adapter.Member, found sighting) adapter.Observation {
-	seen := adapter.Observation{Health: adapter.Healthy, Members: []adapter.MemberObservation{judgeController(controller, found)}}
+// judge returns the observation of a cluster whose slurmctld answered. The instance is as well as its
+// worst part, and unhealthy only when no worker is healthy.
+func judge(controller adapter.Member, workers []adapter.Member, found observed) adapter.Observation {
+	seen := adapter.Observation{
+		Health: adapter.Healthy, Members: []adapter.MemberObservation{judgeController(controller, found)},
+	}
 	states := make(map[string]report.Node, len(found.nodes))
 	for _, one := range found.nodes {
 		if one.MemberID != "" {
@@ -109,7 +122,9 @@ func judge(controller adapter.Member, workers []adapter.Member, found sighting) 
 		}
 		seen.Members = append(seen.Members, judged)
 	}
-	seen.Message = fmt.Sprintf("slurmctld is up, %d of %d workers are healthy", good, len(workers)) + drift(found, workers, absent)
+	seen.Message = fmt.Sprintf("slurmctld is up, %d of %d workers are healthy", good, len(workers)) + drift(
+		found, workers, absent,
+	)
 	switch {
 	case good == 0:
 		seen.Health = adapter.Unhealthy
@@ -119,16 +134,23 @@ func judge(controller adapter.Member, workers []adapter.Member, found sighting) 
 	return seen
 }
 
-func judgeController(controller adapter.Member, found sighting) adapter.MemberObservation {
+// judgeController returns the observation of a controller whose slurmctld answered.
+func judgeController(controller adapter.Member, found observed) adapter.MemberObservation {
 	switch found.slurmdbd {
 	case "up":
 		return adapter.MemberObservation{ID: controller.ID, Health: adapter.Healthy, Message: "slurmctld and slurmdbd are up"}
 	case "off":
-		return adapter.MemberObservation{ID: controller.ID, Health: adapter.Healthy, Message: "slurmctld is up; accounting is off, as configured"}
+		return adapter.MemberObservation{
+			ID: controller.ID, Health: adapter.Healthy, Message: "slurmctld is up; accounting is off, as configured",
+		}
 	}
-	return adapter.MemberObservation{ID: controller.ID, Health: adapter.Degraded, Message: "slurmctld is up; slurmdbd does not answer"}
+	return adapter.MemberObservation{
+		ID: controller.ID, Health: adapter.Degraded, Message: "slurmctld is up; slurmdbd does not answer",
+	}
 }
 
+// judgeWorker returns a worker's observation: its Slurm node, whether Slurm knows it, and whether its
+// slurmd accepts no connection.
 func judgeWorker(worker adapter.Member, one report.Node, known, silent bool) adapter.MemberObservation {
 	judged := adapter.MemberObservation{ID: worker.ID, Health: adapter.Unhealthy, Message: "not in Slurm"}
 	if !known {
@@ -144,8 +166,8 @@ func judgeWorker(worker adapter.Member, one report.Node, known, silent bool) ada
 	return judged
 }
 
-// drift names what Slurm has and the instance has not, and the other way round.
-func drift(found sighting, workers []adapter.Member, absent []string) (text string) {
+// drift names the nodes that only Slurm has and the members that only the instance has.
+func drift(found observed, workers []adapter.Member, absent []string) (text string) {
 	members := make(map[string]bool, len(workers))
 	for _, worker := range workers {
 		members[worker.ID] = true

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// planTime bounds what a plan asks of the controller: a person waits for it.
+// planTime bounds what a plan reads from the controller: a person waits for it.
 const planTime = 15 * time.Second
 
 // planScript prints which member is which node, then the jobs that have not ended.
@@ -25,14 +25,14 @@ echo "=== total"
 echo "$jobs" | grep -c .
 true`
 
-// load is the cluster's work as a plan sees it.
+// load is the cluster's work as a plan needs it.
 type load struct {
 	members map[string]string // by node
 	jobs    []report.Job      // at most 150
 	total   int
 }
 
-// Plan says what an operation would come to, and changes nothing.
+// Plan returns what an operation would do to running work. It changes nothing.
 func Plan(ctx context.Context, call *adapter.PlanCall) (adapter.PlanAnswer, error) {
 	answer := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true}
 	kind := call.Request.Kind
@@ -64,7 +64,7 @@ func Plan(ctx context.Context, call *adapter.PlanCall) (adapter.PlanAnswer, erro
 	return answer, nil
 }
 
-// silentController is the answer when nobody can say what runs.
+// silentController returns the answer when it is unknown what runs.
 func silentController(kind adapter.Kind) adapter.PlanAnswer {
 	return adapter.PlanAnswer{
 		Verdict: adapter.VerdictUnknown, Reversible: reversible(kind), Message: "slurmctld cannot be asked what runs",
@@ -72,13 +72,15 @@ func silentController(kind adapter.Kind) adapter.PlanAnswer {
 	}
 }
 
-// reversible says whether an operation takes nothing away for good: a worker that leaves takes the
+// reversible reports whether an operation deletes nothing for good: a worker that leaves takes the
 // output of its jobs along.
 func reversible(kind adapter.Kind) bool {
-	return !slices.Contains([]adapter.Kind{adapter.MemberRemove, adapter.MemberReplace, adapter.InstanceDecommission}, kind)
+	return !slices.Contains(
+		[]adapter.Kind{adapter.MemberRemove, adapter.MemberReplace, adapter.InstanceDecommission}, kind,
+	)
 }
 
-// readLoad asks the controller what runs; nil when it does not say.
+// readLoad reads from the controller what runs; nil when the controller does not answer.
 func readLoad(ctx context.Context, call *adapter.PlanCall) (*load, error) {
 	controllers := call.Of(layout.ComponentController)
 	if len(controllers) == 0 || !controllers[0].Node.IsReachable() {
@@ -98,15 +100,20 @@ func readLoad(ctx context.Context, call *adapter.PlanCall) (*load, error) {
 	}
 	lines, rest, _ := strings.Cut(result.Stdout, "=== jobs\n")
 	jobs, total, _ := strings.Cut(rest, "=== total\n")
-	return &load{members: report.MembersByNode(lines, call.Of(layout.ComponentWorker)), jobs: report.ParseQueue(jobs), total: layout.Number(total)}, nil
+	return &load{
+		members: report.MembersByNode(lines, call.Of(layout.ComponentWorker)), jobs: report.ParseQueue(jobs),
+		total: layout.Number(total),
+	}, nil
 }
 
-// ending is what the end of the whole cluster comes to. It is safe in that it does what it says; what it
-// costs is said along with it.
+// ending returns the plan for the end of the whole cluster. It is safe in that it does what it
+// states; the answer names its cost.
 func ending(found load, jobs []report.Job, total int) adapter.PlanAnswer {
 	answer := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Message: "no job is in the queue"}
 	for _, one := range jobs {
-		answer.WorkLost = append(answer.WorkLost, report.WorkOf([]report.Job{one}, found.members[report.FirstNode(one.NodeList)])...)
+		answer.WorkLost = append(
+			answer.WorkLost,
+			report.WorkOf([]report.Job{one}, found.members[report.FirstNode(one.NodeList)])...)
 	}
 	if answer.WorkTotal = total; total > 0 {
 		answer.Message = report.Counted(total, "job") + " would be canceled"
@@ -115,7 +122,7 @@ func ending(found load, jobs []report.Job, total int) adapter.PlanAnswer {
 	return answer
 }
 
-// leaving is what taking workers away, or draining them, comes to.
+// leaving returns the plan for taking workers away, or draining them.
 func leaving(call *adapter.PlanCall, found load) adapter.PlanAnswer {
 	var targets []string
 	for _, member := range call.Targets() {
@@ -144,12 +151,15 @@ func leaving(call *adapter.PlanCall, found load) adapter.PlanAnswer {
 	}
 	if last := len(call.Of(layout.ComponentWorker)) - len(targets); call.Request.Kind == adapter.MemberRemove && last < 1 {
 		answer.Verdict = adapter.VerdictUnsafe
-		answer.Reasons = append(answer.Reasons, adapter.PlanReason{Code: "LAST_WORKER", Message: "the cluster would have no worker left", Path: "targets"})
+		answer.Reasons = append(
+			answer.Reasons,
+			adapter.PlanReason{Code: "LAST_WORKER", Message: "the cluster would have no worker left", Path: "targets"},
+		)
 	}
 	return answer
 }
 
-// jobIDs lists the first few ids.
+// jobIDs returns the first few ids.
 func jobIDs(list []adapter.Work) string {
 	var ids []string
 	for _, one := range list[:min(len(list), 5)] {
@@ -161,7 +171,7 @@ func jobIDs(list []adapter.Work) string {
 	return strings.Join(ids, ", ")
 }
 
-// planVersions is what an upgrade or rollback comes to.
+// planVersions returns the plan for an upgrade or rollback.
 func planVersions(call *adapter.PlanCall, found load) (adapter.PlanAnswer, error) {
 	from, to, err := layout.Versions(call.Request.Change)
 	if err != nil {
@@ -169,17 +179,23 @@ func planVersions(call *adapter.PlanCall, found load) (adapter.PlanAnswer, error
 	}
 	answer := adapter.PlanAnswer{
 		Verdict: adapter.VerdictSafe, Reversible: true,
-		Message: "running jobs go on; slurmdbd, slurmctld and then each slurmd restart, which delays submissions by some seconds",
+		Message: "running jobs go on; slurmdbd, slurmctld and then each slurmd restart, " +
+			"which delays submissions by some seconds",
 	}
 	if from.PartitionName != to.PartitionName && found.total > 0 {
 		answer.Verdict = adapter.VerdictUnsafe
-		answer.Message = fmt.Sprintf("partition %s would go, and %s with it", from.PartitionName, report.Counted(found.total, "job"))
-		answer.Reasons = []adapter.PlanReason{{Code: "PARTITION_IN_USE", Message: answer.Message, Path: "change.to.config.partitionName"}}
+		answer.Message = fmt.Sprintf(
+			"partition %s would go, and %s with it", from.PartitionName, report.Counted(found.total, "job"),
+		)
+		answer.Reasons = []adapter.PlanReason{
+			{Code: "PARTITION_IN_USE", Message: answer.Message, Path: "change.to.config.partitionName"},
+		}
 		answer.WorkLost, answer.WorkTotal = report.WorkOf(found.jobs, ""), found.total
 	}
 	if to.CPUsPerNode != from.CPUsPerNode || to.MemoryMiBPerNode != from.MemoryMiBPerNode {
 		answer.Reasons = append(answer.Reasons, adapter.PlanReason{
-			Code: "WORKER_SIZE_CHANGES", Message: "jobs that wait for more than the new size stay in the queue", Path: "change.to.config",
+			Code: "WORKER_SIZE_CHANGES", Message: "jobs that wait for more than the new size stay in the queue",
+			Path: "change.to.config",
 		})
 	}
 	return answer, nil

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// jobCompLog is where slurmctld notes jobs that have ended.
+	// jobCompLog is the file in which slurmctld records jobs that have ended.
 	jobCompLog = "/var/log/slurm/jobcomp.log"
 	// callTime bounds one Slurm command of an action.
 	callTime = 30 * time.Second
@@ -43,10 +43,12 @@ type submission struct {
 	LimitMinutes int    `json:"limitMinutes"`
 }
 
-// command is the sbatch call. Every value is an argument of its own and comes after a "=", so
-// nothing a caller wrote can become an option or a command.
+// command returns the sbatch call. Every value is an argument of its own and comes after a "=", so
+// that nothing a caller wrote can become an option or a command.
 func (s submission) command() []string {
-	command := []string{"sbatch", "--parsable", "--chdir=" + layout.JobDir, "--output=" + outputPath("%j"), "--open-mode=append"}
+	command := []string{
+		"sbatch", "--parsable", "--chdir=" + layout.JobDir, "--output=" + outputPath("%j"), "--open-mode=append",
+	}
 	options := []struct {
 		name  string
 		value string
@@ -69,6 +71,7 @@ func (s submission) command() []string {
 
 func outputPath(job string) string { return path.Join(layout.JobDir, job+".out") }
 
+// submit queues a job script and returns the job's id.
 func submit(ctx context.Context, call *adapter.Call) (any, error) {
 	var input submission
 	if err := json.Unmarshal(call.Input, &input); err != nil {
@@ -77,7 +80,12 @@ func submit(ctx context.Context, call *adapter.Call) (any, error) {
 	if !strings.HasPrefix(input.Script, "#!") {
 		return nil, adapter.Reject("SCRIPT_INVALID", "input.script", "the script must begin with a line like #!/bin/sh")
 	}
-	result, err := onController(ctx, call, "submit", adapter.RunCommand{Command: input.command(), Stdin: input.Script, User: layout.JobUser, WorkDir: layout.JobDir})
+	result, err := onController(
+		ctx,
+		call,
+		"submit",
+		adapter.RunCommand{Command: input.command(), Stdin: input.Script, User: layout.JobUser, WorkDir: layout.JobDir},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -99,16 +107,19 @@ type listing struct {
 	OutputBytes int      `json:"outputBytes"`
 }
 
-// listScript prints the queue, ended jobs included, newest first, then what the completion log has
-// of those that slurmctld has forgotten. $2 is one job's number or empty for all. A node keeps 64 KiB
-// of output, which is what the numbers of lines are chosen for.
-const listScript = `if test -n "$2"; then squeue -a -h -t all -j "$2" -O "$1" 2> /dev/null; else squeue -a -h -t all -S -i -O "$1" | head -n 100; fi
+// listScript prints the queue with ended jobs, newest first, then from the completion log those
+// that slurmctld has forgotten. $2 is one job's number, or empty for all. A node keeps 64 KiB of
+// output: the numbers of lines are chosen to fit.
+const listScript = `if test -n "$2"; then squeue -a -h -t all -j "$2" -O "$1" 2> /dev/null; ` +
+	`else squeue -a -h -t all -S -i -O "$1" | head -n 100; fi
 echo "=== completed"
-test ! -f ` + jobCompLog + ` || if test -n "$2"; then grep "^JobId=$2 " ` + jobCompLog + `; else tail -n 40 ` + jobCompLog + `; fi
+test ! -f ` + jobCompLog + ` || if test -n "$2"; then grep "^JobId=$2 " ` + jobCompLog + `; ` +
+	`else tail -n 40 ` + jobCompLog + `; fi
 echo "=== record"
 ` + report.RecordScript + `
 ` + daemons.SlurmctldUp
 
+// list returns jobs of the queue and of the completion log; for one job also the end of its output.
 func list(ctx context.Context, call *adapter.Call) (any, error) {
 	input := listing{Limit: 50, OutputBytes: 4096}
 	if err := decodeOptional(call.Input, &input); err != nil {
@@ -134,7 +145,7 @@ func list(ctx context.Context, call *adapter.Call) (any, error) {
 	return output, nil
 }
 
-// readJobs reads jobs, and which member is which node.
+// readJobs returns the jobs, and the members by node.
 func readJobs(ctx context.Context, call *adapter.Call, id string) ([]report.Job, map[string]string, error) {
 	read := adapter.RunCommand{Command: []string{"sh", "-c", listScript, "list", report.QueueFormat(), id}}
 	result, err := onController(ctx, call, "list", read)
@@ -146,9 +157,13 @@ func readJobs(ctx context.Context, call *adapter.Call, id string) ([]report.Job,
 	}
 	live, rest, _ := strings.Cut(result.Stdout, "=== completed\n")
 	completed, record, _ := strings.Cut(rest, "=== record\n")
-	return report.MergeJobs(report.ParseQueue(live), report.ParseCompleted(completed)), report.MembersByNode(record, call.Of(layout.ComponentWorker)), nil
+	return report.MergeJobs(
+		report.ParseQueue(live),
+		report.ParseCompleted(completed),
+	), report.MembersByNode(record, call.Of(layout.ComponentWorker)), nil
 }
 
+// filter returns the jobs that the input selects, at most as many as it allows.
 func (l listing) filter(jobs []report.Job) []report.Job {
 	kept := []report.Job{}
 	for _, one := range jobs {
@@ -165,9 +180,11 @@ func (l listing) filter(jobs []report.Job) []report.Job {
 	return kept
 }
 
-// readOutput reads the end of a submitted job's output on the worker that ran its batch step. A job
-// that has not begun, or was not submitted by queue.submit, has none.
-func readOutput(ctx context.Context, call *adapter.Call, members map[string]string, one report.Job, limit int) (string, error) {
+// readOutput returns the end of a submitted job's output from the worker that ran its batch step. A
+// job that has not begun, or was not submitted by queue.submit, has none.
+func readOutput(
+	ctx context.Context, call *adapter.Call, members map[string]string, one report.Job, limit int,
+) (string, error) {
 	worker, ok := batchWorker(call, members, one.NodeList)
 	if !ok || limit == 0 {
 		return "", nil
@@ -180,8 +197,8 @@ func readOutput(ctx context.Context, call *adapter.Call, members map[string]stri
 	return strings.ToValidUTF8(result.Stdout, "?"), nil
 }
 
-// batchWorker is the worker that ran the batch step: the first of the job's nodes. One that has left
-// the cluster took its output along.
+// batchWorker returns the worker that ran the batch step: the first of the job's nodes. A worker
+// that has left the cluster took its output along.
 func batchWorker(call *adapter.Call, members map[string]string, nodeList string) (adapter.Member, bool) {
 	id := members[report.FirstNode(nodeList)]
 	for _, member := range call.Of(layout.ComponentWorker) {
@@ -192,12 +209,15 @@ func batchWorker(call *adapter.Call, members map[string]string, nodeList string)
 	return adapter.Member{}, false
 }
 
+// cancel cancels a job. A job that has ended is no error: the answer states that it was not canceled.
 func cancel(ctx context.Context, call *adapter.Call) (any, error) {
 	var input struct{ JobID string }
 	if err := json.Unmarshal(call.Input, &input); err != nil {
 		return nil, fmt.Errorf("read input: %w", err)
 	}
-	result, err := onController(ctx, call, "cancel", adapter.RunCommand{Command: []string{"scancel", "--verbose", input.JobID}})
+	result, err := onController(
+		ctx, call, "cancel", adapter.RunCommand{Command: []string{"scancel", "--verbose", input.JobID}},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +234,9 @@ func cancel(ctx context.Context, call *adapter.Call) (any, error) {
 }
 
 // onController runs a command on the controller member.
-func onController(ctx context.Context, call *adapter.Call, step string, task adapter.RunCommand) (adapter.TaskResult, error) {
+func onController(
+	ctx context.Context, call *adapter.Call, step string, task adapter.RunCommand,
+) (adapter.TaskResult, error) {
 	controllers := call.Of(layout.ComponentController)
 	if len(controllers) == 0 {
 		return adapter.TaskResult{}, adapter.Reject("NO_CONTROLLER", "members", "the cluster has no controller")
@@ -222,12 +244,14 @@ func onController(ctx context.Context, call *adapter.Call, step string, task ada
 	return call.Try(ctx, controllers[0], step, task, adapter.Within(callTime))
 }
 
-// unavailable is a command that did not work although nothing was wrong with the input.
+// unavailable returns the error of a command that failed although the input was right.
 func unavailable(result adapter.TaskResult) error {
-	return adapter.ErrorBody{Code: adapter.CodeUnavailable, Message: "slurm did not answer: " + complaint(result), Retryable: true}
+	return adapter.ErrorBody{
+		Code: adapter.CodeUnavailable, Message: "slurm did not answer: " + complaint(result), Retryable: true,
+	}
 }
 
-// complaint is what a Slurm command said, without its own name and level.
+// complaint returns the error text of a Slurm command, without the command's name and level.
 func complaint(result adapter.TaskResult) string {
 	var kept []string
 	for _, line := range strings.Split(strings.TrimSpace(result.Stderr), "\n") {

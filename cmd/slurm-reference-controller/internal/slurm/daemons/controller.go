@@ -8,9 +8,9 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// StartController brings up what the controller runs, each when what it needs is ready: the database,
+// StartController starts what the controller runs, each when what it needs is ready: the database,
 // slurmdbd, the associations of users that exist, slurmctld. A slurmctld that comes up before its
-// accounts would hold or refuse jobs for reasons that pass; so it does not.
+// accounts would hold or refuse jobs for reasons that pass.
 func (w Work) StartController(ctx context.Context, controller adapter.Member, cluster layout.Cluster) error {
 	if err := w.configure(ctx, controller, cluster); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (w Work) StartController(ctx context.Context, controller adapter.Member, cl
 	return w.Member(controller.ID, adapter.MemberActive, adapter.Healthy, ControllerDetail(cluster))
 }
 
-// ControllerDetail returns what a controller's member reports of itself.
+// ControllerDetail returns the details that a controller's member reports.
 func ControllerDetail(cluster layout.Cluster) map[string]any {
 	detail := map[string]any{
 		"host": cluster.Host, "port": cluster.Port, "cluster": cluster.ClusterName, "version": cluster.Version,
@@ -38,6 +38,11 @@ func ControllerDetail(cluster layout.Cluster) map[string]any {
 	}
 	return detail
 }
+
+// controllerDirs creates the controller's directories.
+const controllerDirs = `install -d -m 0755 /etc/slurm && ` +
+	`install -d -o slurm -g slurm -m 0755 /var/lib/slurm /var/lib/slurm/slurmctld /var/log/slurm && ` +
+	`install -d -o ` + layout.JobUser + ` -m 0755 ` + layout.JobDir
 
 // configure writes the controller's files.
 func (w Work) configure(ctx context.Context, controller adapter.Member, cluster layout.Cluster) error {
@@ -50,15 +55,21 @@ func (w Work) configure(ctx context.Context, controller adapter.Member, cluster 
 		return err
 	}
 	return w.Steps(ctx, controller,
-		Step{"slurm-dirs", Shell(`install -d -m 0755 /etc/slurm && install -d -o slurm -g slurm -m 0755 /var/lib/slurm /var/lib/slurm/slurmctld /var/log/slurm && install -d -o ` + layout.JobUser + ` -m 0755 ` + layout.JobDir)},
+		Step{"slurm-dirs", Shell(controllerDirs)},
 		Step{"slurm-conf", adapter.WriteFile{Path: layout.SlurmConfPath, Mode: "0644", Content: slurmConf}},
 		Step{"cgroup-conf", adapter.WriteFile{Path: "/etc/slurm/cgroup.conf", Mode: "0644", Content: cgroupConf}},
 	)
 }
 
-// StartSlurmctld starts it and waits until it answers and, with accounting, until slurmdbd knows where
-// it is: only then does it hear of accounts that change. The steps' names end with round.
-func (w Work) StartSlurmctld(ctx context.Context, controller adapter.Member, cluster layout.Cluster, round string) error {
+// StartSlurmctld starts slurmctld and waits until it answers and, with accounting, until slurmdbd
+// knows where it is: only from then on is slurmctld notified of accounts that change. The names of
+// the steps end with round.
+func (w Work) StartSlurmctld(
+	ctx context.Context,
+	controller adapter.Member,
+	cluster layout.Cluster,
+	round string,
+) error {
 	slurmctld := daemon("slurmctld", "", "slurmctld", "-D")
 	slurmctld.StopTimeoutSeconds = 60 // it saves its state
 	list := []Step{

@@ -17,7 +17,11 @@ func TestUnfitNodesSayWhatIsMissing(t *testing.T) {
 	codes := map[int]string{3: "PACKAGES_MISSING", 4: "NAMESPACES_MISSING", 1: adapter.CodeNodeTask}
 	for exit, want := range codes {
 		var failed adapter.OperationError
-		require.ErrorAs(t, unfit(member, adapter.TaskResult{State: adapter.TaskFailed, ExitCode: &exit, Stderr: " slurmctld munged\n"}), &failed)
+		require.ErrorAs(
+			t,
+			unfit(member, adapter.TaskResult{State: adapter.TaskFailed, ExitCode: &exit, Stderr: " slurmctld munged\n"}),
+			&failed,
+		)
 		require.Equal(t, want, failed.Code)
 		require.Equal(t, adapter.OwnerNode, failed.Owner)
 	}

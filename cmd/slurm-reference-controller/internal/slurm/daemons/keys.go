@@ -22,7 +22,7 @@ const (
 // stored and a worker that is added years later still gets the right one.
 type Keyring struct{ master []byte }
 
-// OpenKeyring reads the master key in dir, making it when there is none.
+// OpenKeyring reads the master key in dir, and creates it when it does not exist.
 func OpenKeyring(dir string) (Keyring, error) {
 	path := filepath.Join(dir, "master.key")
 	master, err := os.ReadFile(path)
@@ -40,7 +40,7 @@ func OpenKeyring(dir string) (Keyring, error) {
 	return Keyring{master: master}, nil
 }
 
-// writeOnce writes a file that must not exist, durably.
+// writeOnce writes a file that must not exist yet, and syncs it to disk.
 func writeOnce(path string, content []byte) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -59,7 +59,7 @@ func (k Keyring) munge(instanceID string) ([]byte, error) {
 	return key, nil
 }
 
-// password returns the password of an instance's database, hexadecimal.
+// password returns the password of an instance's database, in hexadecimal.
 func (k Keyring) password(instanceID string) (string, error) {
 	key, err := hkdf.Key(sha512.New, k.master, nil, "database:"+instanceID, passwordSize)
 	if err != nil {

@@ -9,17 +9,19 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// Facts are what the nodes say of themselves.
+// Facts are what the nodes report of themselves.
 type Facts struct {
 	Hosts     map[string]string // host name by member
 	Listening []int
 }
 
-// requirements are the programs a member needs, by component, and accountingRequirements those that
-// the controller needs for accounting.
+// requirements are the programs that a member needs, by component. accountingRequirements are those
+// that the controller needs for accounting.
 var requirements = map[string][]string{
-	layout.ComponentController: {"munged", "munge", "slurmctld", "scontrol", "sinfo", "squeue", "sbatch", "scancel", "srun"},
-	layout.ComponentWorker:     {"munged", "munge", "slurmd", "scontrol", "sinfo", "srun"},
+	layout.ComponentController: {
+		"munged", "munge", "slurmctld", "scontrol", "sinfo", "squeue", "sbatch", "scancel", "srun",
+	},
+	layout.ComponentWorker: {"munged", "munge", "slurmd", "scontrol", "sinfo", "srun"},
 }
 
 var accountingRequirements = []string{"mariadbd", "mariadb-install-db", "mariadb", "slurmdbd", "sacctmgr", "sacct"}
@@ -31,16 +33,18 @@ func requires(member adapter.Member, config layout.Config) []string {
 	return requirements[member.ComponentKey]
 }
 
-// lookScript prints the host name, then the listening ports; it exits with 3 when programs are
+// lookScript prints the host name, then the listening ports. It exits with 3 when programs are
 // missing and with 4 when the member has no namespaces of its own.
 const lookScript = `test -z "$GPUAAS_MEMBER_ROOT" || exit 4
 missing=
 for program in "$@"; do command -v "$program" > /dev/null || missing="$missing $program"; done
 if test -n "$missing"; then echo "$missing" >&2; exit 3; fi
 uname -n
-cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | while read -r _ local _ state _; do test "$state" != 0A || echo "${local##*:}"; done | sort -u`
+cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | while read -r _ local _ state _; do ` +
+	`test "$state" != 0A || echo "${local##*:}"; done | sort -u`
 
-// Look asks every member's node for its host name, listening ports and programs.
+// Look reads from every member's node its host name, listening ports and programs. It fails when a
+// node cannot carry its member.
 func (w Work) Look(ctx context.Context, members []adapter.Member, config layout.Config) (Facts, error) {
 	results := make(chan adapter.TaskResult, len(members))
 	hosts := make(chan [2]string, len(members))
@@ -68,6 +72,7 @@ func (w Work) Look(ctx context.Context, members []adapter.Member, config layout.
 	return gather(hosts, results)
 }
 
+// gather collects the host names, by member, and the listening ports of all nodes, sorted.
 func gather(hosts chan [2]string, results chan adapter.TaskResult) (Facts, error) {
 	found := Facts{Hosts: make(map[string]string, len(hosts))}
 	close(hosts)
@@ -86,7 +91,7 @@ func gather(hosts chan [2]string, results chan adapter.TaskResult) (Facts, error
 	return found, nil
 }
 
-// unfit says why a node cannot carry a member.
+// unfit returns the error of a node that cannot carry a member; nil when it can.
 func unfit(member adapter.Member, result adapter.TaskResult) error {
 	code := 0
 	if result.ExitCode != nil {
@@ -96,11 +101,22 @@ func unfit(member adapter.Member, result adapter.TaskResult) error {
 	case result.State == adapter.TaskSucceeded:
 		return nil
 	case code == 3:
-		return adapter.Fail("PACKAGES_MISSING", adapter.OwnerNode, true,
-			"node %s lacks%s; install slurmctld, slurmd, slurm-client and munge on it, and for accounting (which the config may turn off) slurmdbd, slurm-wlm-mysql-plugin, mariadb-server-core and mariadb-client-core", member.Node.Name, strings.TrimRight(result.Stderr, "\n"))
+		return adapter.Fail(
+			"PACKAGES_MISSING",
+			adapter.OwnerNode,
+			true,
+			"node %s lacks%s; install slurmctld, slurmd, slurm-client and munge on it, "+
+				"and for accounting (which the config may turn off) "+
+				"slurmdbd, slurm-wlm-mysql-plugin, mariadb-server-core and mariadb-client-core",
+			member.Node.Name,
+			strings.TrimRight(result.Stderr, "\n"),
+		)
 	case code == 4:
 		return adapter.Fail("NAMESPACES_MISSING", adapter.OwnerNode, false,
 			"node %s runs members as plain processes; slurm needs members with namespaces of their own", member.Node.Name)
 	}
-	return adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "looking at node %s ended %s: %s", member.Node.Name, result.State, result.Message)
+	return adapter.Fail(
+		adapter.CodeNodeTask, adapter.OwnerNode, true, "looking at node %s ended %s: %s", member.Node.Name, result.State,
+		result.Message,
+	)
 }

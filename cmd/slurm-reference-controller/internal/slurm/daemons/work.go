@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// Controller is the member that runs slurmctld.
+// Controller returns the member that runs slurmctld.
 func (w Work) Controller() (adapter.Member, error) {
 	controllers := w.Of(layout.ComponentController)
 	if len(controllers) == 0 {
@@ -24,7 +24,7 @@ func (w Work) Controller() (adapter.Member, error) {
 const (
 	// ProbeInterval is the pause between two tries of a probe, in seconds.
 	ProbeInterval = 0.2
-	// ProbeTime is how long a daemon has to come up.
+	// ProbeTime is how long a daemon may take to come up.
 	ProbeTime = 60 * time.Second
 	// logTail is how much of a daemon's log a failure quotes, in bytes.
 	logTail = 800
@@ -53,12 +53,12 @@ func (w Work) Steps(ctx context.Context, member adapter.Member, list ...Step) er
 	return nil
 }
 
-// Shell is a script that runs to its end.
+// Shell returns the task of a script that runs to its end.
 func Shell(script string) adapter.RunCommand {
 	return adapter.RunCommand{Command: []string{"sh", "-c", script}}
 }
 
-// daemon is a supervised process that stays in the foreground.
+// daemon returns the task of a supervised process that stays in the foreground.
 func daemon(name, user string, command ...string) adapter.StartProcess {
 	return adapter.StartProcess{
 		Name: name, Command: command, User: user,
@@ -67,7 +67,7 @@ func daemon(name, user string, command ...string) adapter.StartProcess {
 	}
 }
 
-// Probe repeats a script until it exits with 0 or the time is over.
+// Probe returns the task that repeats a script until it exits with 0 or the time is over.
 func Probe(patience time.Duration, script string) adapter.Probe {
 	return adapter.Probe{
 		Exec:            &adapter.ExecProbe{Command: []string{"sh", "-c", script}},
@@ -76,7 +76,8 @@ func Probe(patience time.Duration, script string) adapter.Probe {
 	}
 }
 
-// WithLog adds the end of a daemon's log to a failure: without it nobody can mend it.
+// WithLog adds the end of a daemon's log to a failure: without it an operator cannot find the
+// cause.
 func (w Work) WithLog(ctx context.Context, member adapter.Member, name string, err error) error {
 	var failed adapter.OperationError
 	if !errors.As(err, &failed) || failed.Owner != adapter.OwnerNode {

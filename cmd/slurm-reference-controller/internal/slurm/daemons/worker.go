@@ -9,6 +9,14 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
+// mungeDirs creates munged's directories. It refuses to start when others may write to them.
+const mungeDirs = `install -d -o munge -g munge -m 0700 /etc/munge /var/log/munge && ` +
+	`install -d -o munge -g munge -m 0711 /var/lib/munge && install -d -o munge -g munge -m 0755 /run/munge`
+
+// workerDirs creates a worker's directories.
+const workerDirs = `install -d -m 0755 /etc/slurm /var/lib/slurm /var/lib/slurm/slurmd /var/log/slurm && ` +
+	`install -d -o ` + layout.JobUser + ` -m 0755 ` + layout.JobDir
+
 // StartMunge gives a member the cluster's key and starts munged.
 func (w Work) StartMunge(ctx context.Context, member adapter.Member) error {
 	if err := w.Member(member.ID, adapter.MemberJoining, adapter.HealthUnknown, nil); err != nil {
@@ -22,9 +30,10 @@ func (w Work) StartMunge(ctx context.Context, member adapter.Member) error {
 	if err != nil {
 		return err
 	}
+	keyFile := adapter.WriteFile{Path: "/etc/munge/munge.key", Mode: "0400", Owner: "munge:munge", Sealed: sealed}
 	return w.Steps(ctx, member,
-		Step{"munge-dirs", Shell(`install -d -o munge -g munge -m 0700 /etc/munge /var/log/munge && install -d -o munge -g munge -m 0711 /var/lib/munge && install -d -o munge -g munge -m 0755 /run/munge`)},
-		Step{"munge-key", adapter.WriteFile{Path: "/etc/munge/munge.key", Mode: "0400", Owner: "munge:munge", Sealed: sealed}},
+		Step{"munge-dirs", Shell(mungeDirs)},
+		Step{"munge-key", keyFile},
 		Step{"munged", daemon("munged", "munge", "munged", "-F")},
 		Step{"munge-ready", Probe(20*time.Second, `munge -n | unmunge > /dev/null`)},
 	)
@@ -37,7 +46,7 @@ func (w Work) StartWorker(ctx context.Context, member adapter.Member, cluster la
 		return fmt.Errorf("member %s has no line in slurm.conf", member.ID)
 	}
 	err := w.Steps(ctx, member,
-		Step{"slurm-dirs", Shell(`install -d -m 0755 /etc/slurm /var/lib/slurm /var/lib/slurm/slurmd /var/log/slurm && install -d -o ` + layout.JobUser + ` -m 0755 ` + layout.JobDir)},
+		Step{"slurm-dirs", Shell(workerDirs)},
 		Step{"node-name", adapter.WriteFile{Path: nodeNameFile, Mode: "0644", Content: worker.Name() + "\n"}},
 		Step{"slurmd", Slurmd(cluster, worker)},
 		Step{"registered", Probe(60*time.Second, WorkerReady)},
@@ -50,7 +59,10 @@ func (w Work) StartWorker(ctx context.Context, member adapter.Member, cluster la
 
 // Slurmd returns the task that starts a worker's slurmd, which fetches its configuration from slurmctld.
 func Slurmd(cluster layout.Cluster, worker layout.Worker) adapter.StartProcess {
-	return daemon("slurmd", "", "slurmd", "-D", "-N", worker.Name(), "--conf-server", fmt.Sprintf("%s:%d", cluster.Address, cluster.Port))
+	return daemon(
+		"slurmd", "", "slurmd", "-D", "-N", worker.Name(), "--conf-server",
+		fmt.Sprintf("%s:%d", cluster.Address, cluster.Port),
+	)
 }
 
 // InService reports a worker that takes jobs.
@@ -59,13 +71,17 @@ func (w Work) InService(member adapter.Member, cluster layout.Cluster) error {
 	return w.Member(member.ID, adapter.MemberActive, adapter.Healthy, WorkerDetail(cluster, worker))
 }
 
-// WorkerDetail returns what a worker's member reports of itself.
+// WorkerDetail returns the details that a worker's member reports.
 func WorkerDetail(cluster layout.Cluster, worker layout.Worker) map[string]any {
-	return map[string]any{"slurmNode": worker.Name(), "port": layout.WorkerPort(cluster.Port, worker.Slot), "version": cluster.Version}
+	return map[string]any{
+		"slurmNode": worker.Name(), "port": layout.WorkerPort(cluster.Port, worker.Slot),
+		"version": cluster.Version,
+	}
 }
 
-// nodeNameFile tells a worker's own probes its Slurm name.
+// nodeNameFile holds a worker's Slurm name for its own probes.
 const nodeNameFile = "/etc/slurm/node-name"
 
-// WorkerReady succeeds on a worker that slurmctld hears, also one that is to take no new jobs.
-const WorkerReady = `timeout 10 sinfo -h -n "$(cat ` + nodeNameFile + `)" -o %T | grep -Eqx "idle|mixed|allocated|completing|draining|drained"`
+// WorkerReady succeeds on a worker that slurmctld reaches, also on one that takes no new jobs.
+const WorkerReady = `timeout 10 sinfo -h -n "$(cat ` + nodeNameFile + `)" -o %T | ` +
+	`grep -Eqx "idle|mixed|allocated|completing|draining|drained"`

@@ -19,40 +19,40 @@ func ValidHost(text string) bool { return hostPattern.MatchString(text) }
 // hostPattern has no blank, line break or character with a meaning in slurm.conf.
 var hostPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.:-]{0,252}$`)
 
-// Worker is one slurmd as slurm.conf has it.
+// Worker is one slurmd as slurm.conf describes it.
 type Worker struct {
 	// Slot gives its name and its port; it is the member's index where that is free.
 	Slot int
-	// MemberID is whose it is.
+	// MemberID is the id of its member.
 	MemberID string
 	// Host and Address are its node.
 	Host, Address string
-	// CPUs and MemoryMiB are what it offers.
+	// CPUs and MemoryMiB are the size that it offers to jobs.
 	CPUs, MemoryMiB int
 	// Features are the member's labels as Slurm features, sorted.
 	Features []string
 }
 
-// Name is the worker's name in Slurm.
+// Name returns the worker's name in Slurm.
 func (w Worker) Name() string { return WorkerName(w.Slot) }
 
-// Cluster is everything slurm.conf is rendered from.
+// Cluster holds everything that slurm.conf is rendered from.
 type Cluster struct {
 	Config
-	// Version is the manifest's version it runs.
+	// Version is the manifest's version that it runs.
 	Version string
 	// Host and Address are the controller's node.
 	Host, Address string
-	// Port is the first of the cluster's block: slurmctld's.
+	// Port is the first port of the cluster's block: slurmctld's.
 	Port int
 	// Workers are in the order of their slots.
 	Workers []Worker
 
-	// Busy are ports of the block that other programs have on nodes of members to come.
+	// Busy are the ports of the block that other programs use on the nodes of members to come.
 	Busy []int
 }
 
-// Of finds a member's worker.
+// Of returns a member's worker; ok is false when it has none.
 func (c Cluster) Of(memberID string) (Worker, bool) {
 	for _, worker := range c.Workers {
 		if worker.MemberID == memberID {
@@ -76,8 +76,9 @@ func (c *Cluster) Place(member adapter.Member, host string, workers []adapter.Me
 	return nil
 }
 
-// slotFor is a member's slot: the one it has, else that of its index or, when that is not free
-// because indexes have grown beyond the block or another program has its port, the lowest that is.
+// slotFor returns a member's slot: the one it has, else the slot of its index. That one is not free
+// when indexes have grown beyond the block or another program uses its port; then it is the lowest
+// free slot.
 func (c *Cluster) slotFor(member adapter.Member) (int, error) {
 	taken := make(map[int]bool, len(c.Workers))
 	for _, held := range c.Workers {
@@ -98,12 +99,12 @@ func (c *Cluster) slotFor(member adapter.Member) (int, error) {
 	return 0, adapter.Fail("NO_FREE_SLOT", adapter.OwnerUser, false, "a cluster has at most %d workers", MaxWorkers)
 }
 
-// Remove takes a member's worker out.
+// Remove deletes a member's worker.
 func (c *Cluster) Remove(memberID string) {
 	c.Workers = slices.DeleteFunc(slices.Clone(c.Workers), func(w Worker) bool { return w.MemberID == memberID })
 }
 
-// WorkerName is a worker's name in Slurm.
+// WorkerName returns a worker's name in Slurm.
 func WorkerName(slot int) string { return "w" + strconv.Itoa(slot) }
 
 // workerSlot reads the slot back from a name; ok is false for any other text.
@@ -113,7 +114,8 @@ func workerSlot(name string) (slot int, ok bool) {
 	return slot, found && err == nil && slot >= 0 && slot < PortBlock
 }
 
-// share is what a worker offers: its config's word, or its part of the node it shares with others.
+// share returns a worker with the size it offers: the configured one, or its part of the node that
+// it shares with other workers.
 func share(config Config, member adapter.Member, host string, workers []adapter.Member) Worker {
 	neighbours := 0
 	for _, other := range workers {
@@ -129,10 +131,15 @@ func share(config Config, member adapter.Member, host string, workers []adapter.
 	}
 }
 
-// New lays out a new cluster. Hosts are the host names of the members' nodes, by member.
-func New(config Config, version string, controller adapter.Member, hosts map[string]string, port int, workers []adapter.Member) (Cluster, error) {
+// New returns the layout of a new cluster. Hosts are the host names of the members' nodes, by
+// member.
+func New(
+	config Config, version string, controller adapter.Member, hosts map[string]string, port int,
+	workers []adapter.Member,
+) (Cluster, error) {
 	cluster := Cluster{
-		Config: config.WithDefaults(), Version: version, Host: hosts[controller.ID], Address: controller.Node.Address, Port: port,
+		Config: config.WithDefaults(), Version: version,
+		Host: hosts[controller.ID], Address: controller.Node.Address, Port: port,
 	}
 	for _, worker := range workers {
 		if err := cluster.Place(worker, hosts[worker.ID], workers); err != nil {
@@ -142,10 +149,10 @@ func New(config Config, version string, controller adapter.Member, hosts map[str
 	return cluster, nil
 }
 
-// unfitFeature is every character that means something in an expression over Slurm's features.
+// unfitFeature matches every character that has a meaning in an expression over Slurm's features.
 var unfitFeature = regexp.MustCompile(`[^A-Za-z0-9_.=/-]`)
 
-// Features are labels as Slurm features, "key=value" or "key" for an empty value, sorted.
+// Features returns labels as Slurm features, "key=value" or "key" for an empty value, sorted.
 func Features(labels map[string]string) []string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {

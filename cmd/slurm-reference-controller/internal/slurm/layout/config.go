@@ -25,24 +25,24 @@ const (
 type Config struct {
 	// ClusterName is Slurm's ClusterName. It never changes: Slurm's saved state is bound to it.
 	ClusterName string `json:"clusterName"`
-	// PartitionName is the one partition.
+	// PartitionName is the name of the only partition.
 	PartitionName string `json:"partitionName"`
-	// CPUsPerNode and MemoryMiBPerNode overrule what a worker gets of its node; 0 means its share.
+	// CPUsPerNode and MemoryMiBPerNode replace a worker's share of its node; 0 means its share.
 	CPUsPerNode      int `json:"cpusPerNode"`
 	MemoryMiBPerNode int `json:"memoryMiBPerNode"`
 	// MaxJobMinutes bounds a job's time; 0 means no bound.
 	MaxJobMinutes int `json:"maxJobMinutes"`
 	// BackfillSeconds is the pause between two rounds of the backfill scheduler; 0 means 1.
 	BackfillSeconds int `json:"backfillSeconds"`
-	// BatchDelaySeconds is how long a batch job waits at least before it is looked at.
+	// BatchDelaySeconds is how long a batch job waits at least before it is considered.
 	BatchDelaySeconds int `json:"batchDelaySeconds"`
-	// Accounting says whether jobs are accounted for; nil means yes.
+	// Accounting switches accounting on or off; nil means on.
 	Accounting *Accounting `json:"accounting"`
 }
 
-// Accounting is whether a cluster has slurmdbd and its database.
+// Accounting states whether a cluster has slurmdbd and its database.
 type Accounting struct {
-	// Enabled is nil for yes.
+	// Enabled is whether it has them; nil means yes.
 	Enabled *bool `json:"enabled"`
 }
 
@@ -54,12 +54,12 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Accounted says whether the cluster accounts for its jobs.
+// Accounted reports whether the cluster accounts for its jobs.
 func (c Config) Accounted() bool {
 	return c.Accounting == nil || c.Accounting.Enabled == nil || *c.Accounting.Enabled
 }
 
-// MaxTime is the partition's time limit as slurm.conf has it.
+// MaxTime returns the partition's time limit as slurm.conf spells it.
 func (c Config) MaxTime() string {
 	if c.MaxJobMinutes > 0 {
 		return strconv.Itoa(c.MaxJobMinutes)
@@ -67,7 +67,8 @@ func (c Config) MaxTime() string {
 	return "INFINITE"
 }
 
-// Versions reads what an upgrade or rollback goes from and to, with defaults filled in.
+// Versions returns the configurations that an upgrade or rollback goes from and to, with defaults
+// filled in.
 func Versions(change json.RawMessage) (from, to Config, err error) {
 	var both adapter.VersionChange
 	if len(change) > 0 {

@@ -39,7 +39,10 @@ func golden(t *testing.T, name, got string) {
 func onNode(id, component string, index, cpus, memory int) adapter.Member {
 	return adapter.Member{
 		ID: id, ComponentKey: component, Index: index,
-		Node: adapter.Node{ID: "nod_" + id[len(id)-1:], Name: "n", Address: "10.77.0." + id[len(id)-1:], CPUs: cpus, MemoryMiB: memory},
+		Node: adapter.Node{
+			ID: "nod_" + id[len(id)-1:], Name: "n", Address: "10.77.0." + id[len(id)-1:], CPUs: cpus,
+			MemoryMiB: memory,
+		},
 	}
 }
 
@@ -55,11 +58,16 @@ func TestConfigurationIsRenderedAsKept(t *testing.T) {
 			Config{ClusterName: "lab", PartitionName: "batch", MaxJobMinutes: 90},
 			// Out of order, with a gap, two on one node.
 			[]adapter.Member{
-				onNode("mem_x2", ComponentWorker, 3, 8, 16000), onNode("mem_y1", ComponentWorker, 0, 4, 8000), onNode("mem_z1", ComponentWorker, 1, 4, 8000),
+				onNode(
+					"mem_x2", ComponentWorker, 3, 8, 16000,
+				), onNode("mem_y1", ComponentWorker, 0, 4, 8000), onNode("mem_z1", ComponentWorker, 1, 4, 8000),
 			},
 		},
 		"overruled.conf": {
-			Config{CPUsPerNode: 6, MemoryMiBPerNode: 5000, BackfillSeconds: 30, BatchDelaySeconds: 3, Accounting: &Accounting{Enabled: new(bool)}},
+			Config{
+				CPUsPerNode: 6, MemoryMiBPerNode: 5000, BackfillSeconds: 30, BatchDelaySeconds: 3,
+				Accounting: &Accounting{Enabled: new(bool)},
+			},
 			[]adapter.Member{onNode("mem_w1", ComponentWorker, MaxWorkers-1, 0, 0)},
 		},
 		"unknown_hardware.conf": {Config{}, []adapter.Member{onNode("mem_w1", ComponentWorker, 0, 0, 0)}},
@@ -101,7 +109,11 @@ func TestWorkersKeepTheirSlotsAndNewOnesGetFreeOnes(t *testing.T) {
 	require.Equal(t, 1, held.Slot, "an index beyond the block gets the lowest free slot")
 	require.NoError(t, cluster.Place(late, "n2", workers))
 	held, _ = cluster.Of("mem_late")
-	require.Equal(t, Worker{Slot: 1, MemberID: "mem_late", Host: "n2", Address: late.Node.Address, CPUs: 1, MemoryMiB: minMemory}, held)
+	require.Equal(
+		t,
+		Worker{Slot: 1, MemberID: "mem_late", Host: "n2", Address: late.Node.Address, CPUs: 1, MemoryMiB: minMemory},
+		held,
+	)
 	cluster.Busy = []int{WorkerPort(21000, 2)}
 	require.NoError(t, cluster.Place(onNode("mem_two", ComponentWorker, 2, 1, 1), "n", workers))
 	held, _ = cluster.Of("mem_two")
@@ -137,6 +149,9 @@ func TestPortBlocksAvoidWhatListens(t *testing.T) {
 
 func TestLabelsBecomeFeatures(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"gpu", "odd=a_b_", "zone=eu-1"}, Features(map[string]string{"zone": "eu-1", "gpu": "", "odd": "a&b,"}))
+	require.Equal(
+		t, []string{"gpu", "odd=a_b_", "zone=eu-1"},
+		Features(map[string]string{"zone": "eu-1", "gpu": "", "odd": "a&b,"}),
+	)
 	require.Empty(t, Features(nil))
 }

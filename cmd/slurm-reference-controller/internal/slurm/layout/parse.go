@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// hostLine is SlurmctldHost's value: host name and address.
+// hostLine matches SlurmctldHost's value: host name and address.
 var hostLine = regexp.MustCompile(`^([^()\s]+)\(([^()\s]+)\)$`)
 
-// Parse reads back what [RenderSlurmConf] wrote, but for the configuration, which is the
-// instance's. Lines of workers that may come, which earlier versions wrote, are passed over.
+// Parse reads back what [RenderSlurmConf] wrote, except for the configuration, which is the
+// instance's. It skips lines of workers in reserve, which earlier versions wrote.
 func Parse(text string) (Cluster, error) {
 	var cluster Cluster
 	for _, line := range strings.Split(text, "\n") {
@@ -40,7 +40,7 @@ func Parse(text string) (Cluster, error) {
 	return cluster, nil
 }
 
-// ParseWorker reads one worker's line; ok is false for a line of workers that may come.
+// ParseWorker reads one worker's line; ok is false for a line of workers in reserve.
 func ParseWorker(line string) (worker Worker, ok bool) {
 	line, comment, _ := strings.Cut(line, " # member ")
 	worker.MemberID = strings.TrimSpace(comment)
@@ -64,7 +64,8 @@ func ParseWorker(line string) (worker Worker, ok bool) {
 	return worker, ok && worker.Address != ""
 }
 
-// Claim gives workers of files that earlier versions wrote to the members with their indexes.
+// Claim assigns workers without a member, as earlier versions wrote them, to the members with their
+// indexes.
 func (c *Cluster) Claim(indexes map[int]string) {
 	for i, worker := range c.Workers {
 		if worker.MemberID == "" {

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// MaxWorkers is how many workers a port block has room for, beside slurmctld and slurmdbd.
+	// MaxWorkers is the number of workers whose ports fit in a block beside slurmctld's and
+	// slurmdbd's.
 	MaxWorkers = PortBlock - 2
 	// portFirst is the first port of the first block.
 	portFirst = 21000
@@ -18,18 +19,19 @@ const (
 	PortBlock = 128
 	// portBlocks is the number of blocks: all lie below the ports that Linux uses for outgoing connections.
 	portBlocks = 88
-	// minMemory is what a worker is given when its node says nothing, in MiB.
+	// minMemory is a worker's memory when its node reports none, in MiB.
 	minMemory = 256
 )
 
-// WorkerPort is where a worker's slurmd listens.
+// WorkerPort returns the port of a worker's slurmd.
 func WorkerPort(base, slot int) int { return base + 1 + slot }
 
-// accountingPort is where slurmdbd listens: the block's last.
+// accountingPort returns slurmdbd's port: the last of the block.
 func accountingPort(base int) int { return base + PortBlock - 1 }
 
-// portCandidates lists the bases of the blocks in the order in which a cluster tries them: its own
-// order, so that two clusters created at once rarely want the same.
+// portCandidates returns the first ports of the blocks in the order in which a cluster tries them.
+// The order differs by instance, so that two clusters that are created at the same time rarely want
+// the same block.
 func portCandidates(instanceID string) []int {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(instanceID))
@@ -41,7 +43,7 @@ func portCandidates(instanceID string) []int {
 	return bases
 }
 
-// FreeBlock is the first block in which nothing listens.
+// FreeBlock returns the first port of the first block in which nothing listens.
 func FreeBlock(instanceID string, listening []int) (int, error) {
 	for _, base := range portCandidates(instanceID) {
 		if !slices.ContainsFunc(listening, func(port int) bool { return port >= base && port < base+PortBlock }) {
@@ -51,7 +53,7 @@ func FreeBlock(instanceID string, listening []int) (int, error) {
 	return 0, errors.New("no block of ports is free")
 }
 
-// ParsePorts reads local ports in hexadecimal, one a line, as /proc/net/tcp has them.
+// ParsePorts reads local ports in hexadecimal, one a line, as /proc/net/tcp writes them.
 func ParsePorts(text string) ([]int, error) {
 	var ports []int
 	for _, word := range strings.Fields(text) {

@@ -7,18 +7,18 @@ import (
 	"text/template"
 )
 
-// SlurmConfPath is where the controller keeps slurm.conf.
+// SlurmConfPath is the path of slurm.conf on the controller.
 const SlurmConfPath = "/etc/slurm/slurm.conf"
 
 //go:embed templates
 var templates embed.FS
 
-// RenderSlurmConf writes slurm.conf. Equal clusters give equal bytes.
+// RenderSlurmConf returns slurm.conf. Equal clusters give equal bytes.
 func RenderSlurmConf(cluster Cluster) (string, error) {
 	return render("slurm.conf.tmpl", cluster)
 }
 
-// RenderSlurmdbdConf writes slurmdbd.conf, which holds the database's password.
+// RenderSlurmdbdConf returns slurmdbd.conf, which holds the database's password.
 func RenderSlurmdbdConf(cluster Cluster, password string) (string, error) {
 	return render("slurmdbd.conf.tmpl", struct {
 		Cluster
@@ -26,6 +26,7 @@ func RenderSlurmdbdConf(cluster Cluster, password string) (string, error) {
 	}{cluster, password})
 }
 
+// render executes one of the templates.
 func render(name string, data any) (string, error) {
 	functions := template.FuncMap{
 		"workerPort": WorkerPort, "accountingPort": accountingPort,

@@ -12,8 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// create brings a cluster up. Its steps are named and idempotent: a resumed creation walks through
-// them again and gets the old results.
+// create brings a cluster up. Its steps are named and idempotent: a resumed creation repeats them
+// and gets the old results.
 func create(ctx context.Context, w work) error {
 	var config layout.Config
 	if err := w.Config(&config); err != nil {
@@ -51,8 +51,10 @@ func create(ctx context.Context, w work) error {
 	return w.prove(ctx, controller, workers)
 }
 
-// layout plans a cluster on a block of ports that is free on all of its nodes.
-func (w work) layout(config layout.Config, controller adapter.Member, workers []adapter.Member, facts daemons.Facts) (layout.Cluster, error) {
+// layout returns a cluster on a block of ports that is free on all of its nodes.
+func (w work) layout(
+	config layout.Config, controller adapter.Member, workers []adapter.Member, facts daemons.Facts,
+) (layout.Cluster, error) {
 	port, err := layout.FreeBlock(w.Instance().ID, facts.Listening)
 	if err != nil {
 		return layout.Cluster{}, adapter.Fail("NO_FREE_PORTS", adapter.OwnerNode, true, "%v on the cluster's nodes", err)
@@ -60,10 +62,13 @@ func (w work) layout(config layout.Config, controller adapter.Member, workers []
 	return layout.New(config, w.Instance().Version, controller, facts.Hosts, port, workers)
 }
 
-// prove runs a job across all workers: addresses, ports and keys are then right everywhere.
+// prove runs a job across all workers: when it succeeds, addresses, ports and keys are right
+// everywhere.
 func (w work) prove(ctx context.Context, controller adapter.Member, workers []adapter.Member) error {
 	count := fmt.Sprint(len(workers))
-	task := adapter.RunCommand{Command: []string{"timeout", "60", "srun", "-N" + count, "-n" + count, "sh", "-c", `echo "$SLURMD_NODENAME"`}}
+	task := adapter.RunCommand{
+		Command: []string{"timeout", "60", "srun", "-N" + count, "-n" + count, "sh", "-c", `echo "$SLURMD_NODENAME"`},
+	}
 	result, err := w.Do(ctx, controller, "first-job", task, adapter.Within(90*time.Second))
 	if err != nil {
 		return err
@@ -71,7 +76,10 @@ func (w work) prove(ctx context.Context, controller adapter.Member, workers []ad
 	answered := strings.Fields(result.Stdout)
 	slices.Sort(answered)
 	if len(slices.Compact(answered)) != len(workers) {
-		return adapter.Fail("FIRST_JOB_FAILED", adapter.OwnerAdapter, true, "the first job ran on %v, not on all %d workers", answered, len(workers))
+		return adapter.Fail(
+			"FIRST_JOB_FAILED", adapter.OwnerAdapter, true, "the first job ran on %v, not on all %d workers", answered,
+			len(workers),
+		)
 	}
 	return w.Evidence("firstJob", map[string]any{"answered": answered})
 }

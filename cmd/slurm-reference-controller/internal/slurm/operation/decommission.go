@@ -48,8 +48,8 @@ func decommission(ctx context.Context, w work) error {
 	return w.Teardown(ctx, all)
 }
 
-// reached drops the result of a task that need not have worked, and passes over a node that a
-// forced operation does not wait for.
+// reached drops the result of a task that need not succeed, and the error of a node that a forced
+// operation does not wait for.
 func reached(_ adapter.TaskResult, err error) error {
 	if adapter.IsUnreachable(err) {
 		return nil

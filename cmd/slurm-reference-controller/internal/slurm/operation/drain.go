@@ -15,9 +15,9 @@ func (w work) reason(verb string) string {
 	return report.ReasonMark + verb + " " + w.Dispatch().OperationID
 }
 
-// cordon keeps new work from workers. Slurm has one word for that and for a drain.
+// cordon keeps new work from workers. Slurm has one state for that and for a drain.
 func cordon(ctx context.Context, w work) error {
-	held, err := w.readRoll(ctx, "record")
+	held, err := w.readRecord(ctx, "record")
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func cordon(ctx context.Context, w work) error {
 
 // uncordon lets workers take work again.
 func uncordon(ctx context.Context, w work) error {
-	held, err := w.readRoll(ctx, "record")
+	held, err := w.readRecord(ctx, "record")
 	if err != nil {
 		return err
 	}
@@ -44,11 +44,12 @@ func uncordon(ctx context.Context, w work) error {
 	return w.Evidence("uncordoned", names(held.Cluster, w.Targets()))
 }
 
-// setScript sets a node's state $2 with the reason $3 unless it has that reason already.
-const setScript = `timeout 10 sinfo -a -h -N -n "$1" -o %E | grep -qxF "$3" || timeout 20 scontrol update NodeName="$1" State="$2" Reason="$3"`
+// setScript sets a node's state $2 with the reason $3 unless the node has that reason already.
+const setScript = `timeout 10 sinfo -a -h -N -n "$1" -o %E | grep -qxF "$3" || ` +
+	`timeout 20 scontrol update NodeName="$1" State="$2" Reason="$3"`
 
-// resumeScript puts a node back in service; one that is in service stays so. slurmctld takes a node it
-// resumes for silent until it has asked it, so the script waits for its answer.
+// resumeScript puts a node back in service; one that is in service stays so. slurmctld counts a
+// node that it resumes as silent until the node has answered, so the script waits for that.
 const resumeScript = `state() { timeout 10 sinfo -a -h -N -n "$1" -o %T | head -n 1; }
 case "$(state "$1")" in drain*|down*) timeout 20 scontrol update NodeName="$1" State=resume ;; esac
 for i in $(seq 60); do
@@ -62,7 +63,10 @@ func (w work) hold(ctx context.Context, cluster layout.Cluster, members []adapte
 	return w.setState(ctx, cluster, members, "drain", reason, "hold")
 }
 
-func (w work) setState(ctx context.Context, cluster layout.Cluster, members []adapter.Member, state, reason, step string) error {
+// setState sets the Slurm state of members' nodes with a reason. Step begins the names of the tasks.
+func (w work) setState(
+	ctx context.Context, cluster layout.Cluster, members []adapter.Member, state, reason, step string,
+) error {
 	controller, err := w.Controller()
 	if err != nil {
 		return err
@@ -80,6 +84,7 @@ func (w work) setState(ctx context.Context, cluster layout.Cluster, members []ad
 	return nil
 }
 
+// resume puts a worker back in service and waits until slurmctld reaches it.
 func (w work) resume(ctx context.Context, cluster layout.Cluster, member adapter.Member, step string) error {
 	controller, err := w.Controller()
 	if err != nil {
@@ -94,11 +99,11 @@ func (w work) resume(ctx context.Context, cluster layout.Cluster, member adapter
 	return err
 }
 
-// drain keeps new work from workers and waits until Slurm says that they are drained. Under force it
-// cancels what runs there.
+// drain keeps new work from workers and waits until Slurm reports them as drained. Under force it
+// cancels the jobs there.
 func drain(ctx context.Context, w work) error {
 	targets := w.Targets()
-	held, err := w.readRoll(ctx, "record")
+	held, err := w.readRecord(ctx, "record")
 	if err != nil {
 		return err
 	}
@@ -107,29 +112,32 @@ func drain(ctx context.Context, w work) error {
 			return notInCluster(member)
 		}
 	}
-	if err := w.quiesce(ctx, held.Cluster, targets, "drain", w.drainedOnly, func() error { return context.Cause(ctx) }); err != nil {
+	goesOn := func() error { return context.Cause(ctx) }
+	if err := w.quiesce(ctx, held.Cluster, targets, "drain", w.drainedOnly, goesOn); err != nil {
 		return err
 	}
 	for _, member := range targets {
 		worker, _ := held.Of(member.ID)
-		if err := w.Member(member.ID, adapter.MemberDrained, adapter.Healthy, daemons.WorkerDetail(held.Cluster, worker)); err != nil {
+		detail := daemons.WorkerDetail(held.Cluster, worker)
+		if err := w.Member(member.ID, adapter.MemberDrained, adapter.Healthy, detail); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// verdict says whether a worker that was looked at is as an operation needs it. Round counts the looks.
-type verdict func(ctx context.Context, member adapter.Member, seen sight, round int) (bool, error)
+// A verdict reports whether a polled worker is in the state that an operation needs. Round counts
+// the polls.
+type verdict func(ctx context.Context, member adapter.Member, seen polled, round int) (bool, error)
 
-// drainedOnly takes nothing for drained but Slurm's own word.
-func (w work) drainedOnly(_ context.Context, _ adapter.Member, seen sight, _ int) (bool, error) {
+// drainedOnly accepts no evidence of a drained worker but Slurm's own report.
+func (w work) drainedOnly(_ context.Context, _ adapter.Member, seen polled, _ int) (bool, error) {
 	return seen.drained(), nil
 }
 
-// drainedOrDead also takes a worker on which slurmctld has no jobs and which does not answer it, when
-// its node has said that its slurmd does not run: what was there has ended or was queued again.
-func (w work) drainedOrDead(ctx context.Context, member adapter.Member, seen sight, round int) (bool, error) {
+// drainedOrDead also accepts a worker on which slurmctld has no jobs and which does not answer it,
+// when its node reports that its slurmd does not run: what ran there has ended or was queued again.
+func (w work) drainedOrDead(ctx context.Context, member adapter.Member, seen polled, round int) (bool, error) {
 	if seen.drained() {
 		return true, nil
 	}
@@ -144,10 +152,13 @@ func (w work) drainedOrDead(ctx context.Context, member adapter.Member, seen sig
 	return ok && process.State != "running", nil
 }
 
-// quiesce keeps new work from workers and waits until each is as done says. What it saw at the end is
-// the evidence. When it fails, is canceled or runs out of time, or when last refuses, the workers are
+// quiesce keeps new work from workers and waits until done accepts each. The last polls are the
+// evidence. When it fails, is canceled or runs out of time, or when last refuses, the workers are
 // put back in service.
-func (w work) quiesce(ctx context.Context, cluster layout.Cluster, members []adapter.Member, verb string, done verdict, last func() error) (err error) {
+func (w work) quiesce(
+	ctx context.Context, cluster layout.Cluster, members []adapter.Member, verb string, done verdict,
+	last func() error,
+) (err error) {
 	before, err := w.inUse(ctx, cluster, members)
 	if err != nil {
 		return err
@@ -173,7 +184,9 @@ func (w work) quiesce(ctx context.Context, cluster layout.Cluster, members []ada
 		if err != nil {
 			return err
 		}
-		found[member.ID] = map[string]any{"node": worker.Name(), "state": seen.State, "jobs": len(seen.Jobs), "reason": seen.Reason}
+		found[member.ID] = map[string]any{
+			"node": worker.Name(), "state": seen.State, "jobs": len(seen.Jobs), "reason": seen.Reason,
+		}
 	}
 	w.WaitsFor(nil)
 	if err := w.Evidence("drained", found); err != nil {
@@ -182,11 +195,15 @@ func (w work) quiesce(ctx context.Context, cluster layout.Cluster, members []ada
 	return last()
 }
 
-// inUse reports members as draining and answers those that were not held before.
-func (w work) inUse(ctx context.Context, cluster layout.Cluster, members []adapter.Member) (before []adapter.Member, err error) {
+// inUse reports members as draining and returns those that were not drained by this adapter before.
+func (w work) inUse(
+	ctx context.Context,
+	cluster layout.Cluster,
+	members []adapter.Member,
+) (before []adapter.Member, err error) {
 	for _, member := range members {
 		worker, _ := cluster.Of(member.ID)
-		seen, err := w.see(ctx, worker, "before-"+worker.Name(), "")
+		seen, err := w.poll(ctx, worker, "before-"+worker.Name(), "")
 		if err != nil {
 			return nil, err
 		}
@@ -200,13 +217,13 @@ func (w work) inUse(ctx context.Context, cluster layout.Cluster, members []adapt
 	return before, nil
 }
 
-// await looks at a worker until it is as done says, and tells what it waits for.
-func (w work) await(ctx context.Context, member adapter.Member, worker layout.Worker, done verdict) (sight, error) {
+// await polls a worker until done accepts it, and reports meanwhile what it waits for.
+func (w work) await(ctx context.Context, member adapter.Member, worker layout.Worker, done verdict) (polled, error) {
 	previous := ""
 	for round := 1; ; round++ {
-		seen, err := w.see(ctx, worker, fmt.Sprintf("watch-%s.%d", worker.Name(), round), previous)
+		seen, err := w.poll(ctx, worker, fmt.Sprintf("watch-%s.%d", worker.Name(), round), previous)
 		if err != nil {
-			return sight{}, err
+			return polled{}, err
 		}
 		settled, err := done(ctx, member, seen, round)
 		if err != nil || settled {
@@ -215,14 +232,14 @@ func (w work) await(ctx context.Context, member adapter.Member, worker layout.Wo
 		w.WaitsFor(report.WorkOf(seen.Jobs, member.ID))
 		w.Progress("draining", 50, seen.describe(worker))
 		if err := rest(ctx, seen); err != nil {
-			return sight{}, err
+			return polled{}, err
 		}
 		previous = seen.digest
 	}
 }
 
-// rest keeps a look that failed at once from being repeated at once.
-func rest(ctx context.Context, seen sight) error {
+// rest keeps a poll that failed at once from being repeated at once.
+func rest(ctx context.Context, seen polled) error {
 	if seen.digest != "" {
 		return context.Cause(ctx)
 	}
@@ -236,7 +253,7 @@ func rest(ctx context.Context, seen sight) error {
 	}
 }
 
-// putBack puts workers back in service after a drain that did not come to its end.
+// putBack puts workers back in service after a drain that did not complete.
 func (w work) putBack(ctx context.Context, cluster layout.Cluster, members []adapter.Member) {
 	clean, cancel := w.Cleanup(ctx)
 	defer cancel()
@@ -255,8 +272,8 @@ func (w work) putBack(ctx context.Context, cluster layout.Cluster, members []ada
 	}
 }
 
-// forceOut cancels what runs on workers, and keeps in the evidence what was lost. Jobs that do not end,
-// because their node does not answer, are ended by telling slurmctld that it is down.
+// forceOut cancels the jobs on workers, and keeps in the evidence which jobs were lost. Jobs that
+// do not end, because their node does not answer, end when slurmctld is told that the node is down.
 func (w work) forceOut(ctx context.Context, cluster layout.Cluster, members []adapter.Member, verb string) error {
 	controller, err := w.Controller()
 	if err != nil {
@@ -275,19 +292,20 @@ func (w work) forceOut(ctx context.Context, cluster layout.Cluster, members []ad
 		if result.State == adapter.TaskSucceeded {
 			continue
 		}
-		if err := w.setState(ctx, cluster, []adapter.Member{member}, "down", w.reason("forced "+verb), "give-up"); err != nil {
+		unanswered := []adapter.Member{member}
+		if err := w.setState(ctx, cluster, unanswered, "down", w.reason("forced "+verb), "give-up"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// emptied takes a worker without jobs for drained, whether it answers or not: what force asks for.
-func emptied(_ context.Context, _ adapter.Member, seen sight, _ int) (bool, error) {
+// emptied accepts a worker without jobs, whether it answers or not: the meaning of force.
+func emptied(_ context.Context, _ adapter.Member, seen polled, _ int) (bool, error) {
 	return seen.sure && len(seen.Jobs) == 0, nil
 }
 
-// noteLost keeps in the evidence which jobs run on workers that are about to go under force.
+// noteLost keeps in the evidence which jobs run on workers that leave under force.
 func (w work) noteLost(ctx context.Context, cluster layout.Cluster, members []adapter.Member) error {
 	lost := []adapter.Work{}
 	for _, member := range members {
@@ -295,7 +313,7 @@ func (w work) noteLost(ctx context.Context, cluster layout.Cluster, members []ad
 		if !ok {
 			continue
 		}
-		seen, err := w.see(ctx, worker, "lost-"+worker.Name(), "")
+		seen, err := w.poll(ctx, worker, "lost-"+worker.Name(), "")
 		if err != nil {
 			return err
 		}
@@ -304,7 +322,7 @@ func (w work) noteLost(ctx context.Context, cluster layout.Cluster, members []ad
 	return w.Evidence("lostJobs", lost[:min(len(lost), maxLost)])
 }
 
-// present drops members that slurmctld has no node of: they never came up.
+// present returns the members that slurmctld has a node for; the others never came up.
 func present(cluster layout.Cluster, members []adapter.Member) (known []adapter.Member) {
 	for _, member := range members {
 		if _, ok := cluster.Of(member.ID); ok {

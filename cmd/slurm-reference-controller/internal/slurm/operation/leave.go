@@ -10,11 +10,11 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// removeMembers drains workers, takes them out of Slurm and deletes them. Under force it does not wait
-// for what runs there.
+// removeMembers drains workers, takes them out of Slurm and deletes them. Under force it does not
+// wait for the jobs there.
 func removeMembers(ctx context.Context, w work) error {
 	targets := w.Targets()
-	held, err := w.readRoll(ctx, "record")
+	held, err := w.readRecord(ctx, "record")
 	if err != nil {
 		return err
 	}
@@ -24,14 +24,14 @@ func removeMembers(ctx context.Context, w work) error {
 	return w.leave(ctx, held.Cluster, targets)
 }
 
-// replaceMember brings a new worker up, drains the old one and takes it out. The new one gets work
-// when the old one has none left: until then the replacement can be called off without harm.
+// replaceMember brings a new worker up, drains the old one and takes it out. The new one takes work
+// only when the old one has none left: until then the replacement can be canceled without harm.
 func replaceMember(ctx context.Context, w work) error {
 	olds, fresh, err := w.exchange()
 	if err != nil {
 		return err
 	}
-	defer w.desk.bring(fresh)()
+	defer w.turns.markJoining(fresh)()
 	cluster, err := w.join(ctx, fresh, w.reason("replacement waits for"), 5)
 	if err != nil {
 		return w.takeBack(ctx, fresh, err)
@@ -53,7 +53,7 @@ func replaceMember(ctx context.Context, w work) error {
 	return w.leave(ctx, cluster, olds)
 }
 
-// exchange finds who leaves and who comes.
+// exchange returns the members that leave and the members that replace them.
 func (w work) exchange() (olds, fresh []adapter.Member, err error) {
 	var change adapter.ReplaceChange
 	if err := w.Change(&change); err != nil {
@@ -68,8 +68,8 @@ func (w work) exchange() (olds, fresh []adapter.Member, err error) {
 	return olds, fresh, nil
 }
 
-// retire brings workers to where they can be taken out: drained, or under force given up. After that
-// there is no way back.
+// retire brings workers to where they can be taken out: drained, or given up under force. After
+// that the operation cannot be undone.
 func (w work) retire(ctx context.Context, cluster layout.Cluster, members []adapter.Member, verb string) error {
 	members = present(cluster, members)
 	if !w.Force() {
@@ -81,18 +81,20 @@ func (w work) retire(ctx context.Context, cluster layout.Cluster, members []adap
 	return w.giveUp(ctx, cluster, members, verb)
 }
 
-// clearScript waits until nothing runs on $1 any more; slurmctld takes its time to give a job up.
+// clearScript waits until nothing runs on $1 any more: slurmctld needs some time to give a job up.
 const clearScript = `for i in $(seq 40); do
-    jobs=$(timeout 10 squeue -a -h -w "$1" -t RUNNING,COMPLETING,SUSPENDED,STOPPED,CONFIGURING -o %A) && test -z "$jobs" && exit 0
+    jobs=$(timeout 10 squeue -a -h -w "$1" -t ` + onNode + ` -o %A) && ` +
+	`test -z "$jobs" && exit 0
     sleep 0.5
 done
 exit 1`
 
-// emptyScript cancels what runs on $1 and waits until nothing does.
-const emptyScript = `timeout 10 squeue -a -h -w "$1" -t RUNNING,SUSPENDED,STOPPED,CONFIGURING -o %A | xargs -r timeout 10 scancel
+// emptyScript cancels the jobs on $1 and waits until none is left.
+const emptyScript = `timeout 10 squeue -a -h -w "$1" -t RUNNING,SUSPENDED,STOPPED,CONFIGURING -o %A | ` +
+	`xargs -r timeout 10 scancel
 ` + clearScript
 
-// giveUp tells slurmctld that workers are down, so that it queues their jobs again or ends them.
+// giveUp sets workers down in slurmctld, so that it queues their jobs again or ends them.
 func (w work) giveUp(ctx context.Context, cluster layout.Cluster, members []adapter.Member, verb string) error {
 	controller, err := w.Controller()
 	if err != nil {
@@ -117,7 +119,8 @@ func (w work) giveUp(ctx context.Context, cluster layout.Cluster, members []adap
 	return nil
 }
 
-// leave stops workers, takes them out of slurm.conf and has their nodes prove that nothing is left.
+// leave stops workers, takes them out of slurm.conf and lets their nodes prove that nothing is
+// left.
 func (w work) leave(ctx context.Context, cluster layout.Cluster, members []adapter.Member) error {
 	w.Progress("leaving", 75, farewell(members))
 	for _, process := range []string{"slurmd", "munged"} {
@@ -142,7 +145,8 @@ func (w work) leave(ctx context.Context, cluster layout.Cluster, members []adapt
 	return w.Teardown(ctx, members)
 }
 
-// farewell says what the end of workers begins with, and whose silence it may take long for.
+// farewell returns the progress message of workers that leave. It names the nodes that may delay
+// them.
 func farewell(members []adapter.Member) string {
 	message := "stopping " + report.Counted(len(members), "worker") + " and leaving Slurm"
 	for _, member := range members {

@@ -3,6 +3,7 @@ package operation
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
@@ -11,11 +12,11 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// addMembers brings new workers up. Jobs of the others go on. When it fails or is canceled, the new
-// workers are taken out of Slurm again; their nodes are the platform's to clean.
+// addMembers brings new workers up. Jobs on the others run on. When it fails or is canceled, the
+// new workers are taken out of Slurm again; the platform cleans their nodes.
 func addMembers(ctx context.Context, w work) error {
 	targets := w.Targets()
-	defer w.desk.bring(targets)()
+	defer w.turns.markJoining(targets)()
 	cluster, err := w.join(ctx, targets, "", 10)
 	if err != nil {
 		return w.takeBack(ctx, targets, err)
@@ -28,10 +29,10 @@ func addMembers(ctx context.Context, w work) error {
 	return w.Evidence("joined", names(cluster, targets))
 }
 
-// recoverMember brings up again what did not come up, or has died.
+// recoverMember brings up members that did not come up, or have died.
 func recoverMember(ctx context.Context, w work) error {
 	targets := w.Targets()
-	defer w.desk.bring(targets)()
+	defer w.turns.markJoining(targets)()
 	for _, member := range targets {
 		if member.ComponentKey == layout.ComponentController {
 			return recoverController(ctx, w, member)
@@ -54,8 +55,8 @@ func recoverMember(ctx context.Context, w work) error {
 	return w.Evidence("recovered", names(cluster, targets))
 }
 
-// recoverController starts the controller's daemons again over the files and the state it has. One
-// that never wrote its files is brought up as if new.
+// recoverController starts the controller's daemons again over the files and the state it has. A
+// controller that never wrote its files is brought up like a new one.
 func recoverController(ctx context.Context, w work, controller adapter.Member) error {
 	for _, process := range []string{"slurmctld", "slurmdbd", "munged"} {
 		if _, err := w.Try(ctx, controller, "stop-"+process, adapter.StopProcess{Name: process}); err != nil {
@@ -72,7 +73,7 @@ func recoverController(ctx context.Context, w work, controller adapter.Member) e
 	if err := w.StartMunge(ctx, controller); err != nil {
 		return err
 	}
-	held, err := w.readRoll(ctx, "record")
+	held, err := w.readRecord(ctx, "record")
 	if err != nil {
 		return err
 	}
@@ -83,15 +84,15 @@ func recoverController(ctx context.Context, w work, controller adapter.Member) e
 	return w.StartController(ctx, controller, cluster)
 }
 
-// join brings workers up from nothing to what slurmctld hears. Reason, if there is one, holds them
-// without work: they are drained with it before they come up.
+// join brings workers up until slurmctld reaches them. A reason, if there is one, keeps work from
+// them: they are drained with it before they come up.
 func (w work) join(ctx context.Context, targets []adapter.Member, reason string, percent int) (layout.Cluster, error) {
 	var config layout.Config
 	if err := w.Config(&config); err != nil {
 		return layout.Cluster{}, err
 	}
 	w.Progress("checking nodes", percent, "looking at the nodes of "+report.Counted(len(targets), "member"))
-	// What an earlier attempt started would be in the way of its own port.
+	// What an earlier attempt started would occupy its own port.
 	if err := w.Each(ctx, targets, func(ctx context.Context, member adapter.Member) error {
 		_, err := w.Try(ctx, member, "stop-slurmd", adapter.StopProcess{Name: "slurmd"})
 		return err
@@ -106,7 +107,7 @@ func (w work) join(ctx context.Context, targets []adapter.Member, reason string,
 	if err := w.Each(ctx, targets, w.StartMunge); err != nil {
 		return layout.Cluster{}, err
 	}
-	w.Progress("joining", percent+20, "telling slurmctld of its new workers; jobs go on meanwhile")
+	w.Progress("joining", percent+20, "restarting slurmctld with its new workers; jobs run on")
 	cluster, err := w.reshape(ctx, "join", func(c *layout.Cluster) error { return w.admit(c, targets, facts) }, w.restart)
 	if err != nil {
 		return cluster, err
@@ -114,7 +115,7 @@ func (w work) join(ctx context.Context, targets []adapter.Member, reason string,
 	return cluster, w.rouse(ctx, targets, cluster, reason, percent+40)
 }
 
-// admit gives the targets their lines.
+// admit adds the targets' lines.
 func (w work) admit(cluster *layout.Cluster, targets []adapter.Member, facts daemons.Facts) error {
 	cluster.Busy = facts.Listening
 	for _, member := range targets {
@@ -126,8 +127,11 @@ func (w work) admit(cluster *layout.Cluster, targets []adapter.Member, facts dae
 	return nil
 }
 
-// rouse starts the slurmd of workers that slurmctld knows, and sees that it reaches them.
-func (w work) rouse(ctx context.Context, targets []adapter.Member, cluster layout.Cluster, reason string, percent int) error {
+// rouse starts the slurmd of workers that slurmctld knows, and checks that slurmctld's node reaches
+// them.
+func (w work) rouse(
+	ctx context.Context, targets []adapter.Member, cluster layout.Cluster, reason string, percent int,
+) error {
 	controller, err := w.Controller()
 	if err != nil {
 		return err
@@ -151,7 +155,7 @@ func (w work) rouse(ctx context.Context, targets []adapter.Member, cluster layou
 	})
 }
 
-// takeBack takes workers that did not come to be out of Slurm again, and answers why they did not.
+// takeBack takes workers that did not come up out of Slurm again, and returns the cause.
 func (w work) takeBack(ctx context.Context, targets []adapter.Member, cause error) error {
 	clean, cancel := w.Cleanup(ctx)
 	defer cancel()
@@ -178,7 +182,7 @@ func (w work) takeBack(ctx context.Context, targets []adapter.Member, cause erro
 	return cause
 }
 
-// names are the Slurm names of members, by member.
+// names returns the Slurm names of members, by member.
 func names(cluster layout.Cluster, members []adapter.Member) map[string]string {
 	list := make(map[string]string, len(members))
 	for _, member := range members {
@@ -189,7 +193,7 @@ func names(cluster layout.Cluster, members []adapter.Member) map[string]string {
 	return list
 }
 
-// labelMember gives workers their labels as Slurm features, at once and for good.
+// labelMember sets labels as the Slurm features of workers, at once and in slurm.conf.
 func labelMember(ctx context.Context, w work) error {
 	var change adapter.LabelChange
 	if err := w.Change(&change); err != nil {
@@ -216,21 +220,22 @@ func labelMember(ctx context.Context, w work) error {
 	return w.Evidence("features", list)
 }
 
-func (w work) applyFeatures(ctx context.Context, controller adapter.Member, cluster layout.Cluster, targets []adapter.Member, round string) error {
+// applyFeatures sets the features in the running slurmctld: slurm.conf alone counts only after a restart.
+func (w work) applyFeatures(
+	ctx context.Context, controller adapter.Member, cluster layout.Cluster, targets []adapter.Member, round string,
+) error {
 	for _, member := range targets {
 		worker, ok := cluster.Of(member.ID)
 		if !ok {
 			return notInCluster(member)
 		}
-		list := ""
-		for i, feature := range worker.Features {
-			if i > 0 {
-				list += ","
-			}
-			list += feature
-		}
-		update := adapter.RunCommand{Command: []string{"timeout", "20", "scontrol", "update", "NodeName=" + worker.Name(), "AvailableFeatures=" + list, "ActiveFeatures=" + list}}
-		if err := w.Steps(ctx, controller, daemons.Step{Name: "features-" + worker.Name() + round, Task: update}); err != nil {
+		list := strings.Join(worker.Features, ",")
+		update := adapter.RunCommand{Command: []string{
+			"timeout", "20", "scontrol", "update",
+			"NodeName=" + worker.Name(), "AvailableFeatures=" + list, "ActiveFeatures=" + list,
+		}}
+		name := "features-" + worker.Name() + round
+		if err := w.Steps(ctx, controller, daemons.Step{Name: name, Task: update}); err != nil {
 			return err
 		}
 	}
@@ -238,5 +243,7 @@ func (w work) applyFeatures(ctx context.Context, controller adapter.Member, clus
 }
 
 func notInCluster(member adapter.Member) error {
-	return adapter.Fail("NOT_IN_CLUSTER", adapter.OwnerAdapter, false, "Slurm has no node of member %s; recover or remove it", member.ID)
+	return adapter.Fail(
+		"NOT_IN_CLUSTER", adapter.OwnerAdapter, false, "Slurm has no node of member %s; recover or remove it", member.ID,
+	)
 }

@@ -10,29 +10,31 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// All returns what the adapter does for each kind of operation. The keyring derives the secrets of the clusters.
+// All returns what the adapter does for each kind of operation. The keyring derives the clusters'
+// secrets.
 func All(keys daemons.Keyring) map[adapter.Kind]adapter.OperationFunc {
-	desk := newDesk()
+	turns := newTurns()
 	funcs := make(map[adapter.Kind]adapter.OperationFunc, len(operations))
 	for kind, do := range operations {
 		funcs[kind] = func(ctx context.Context, run *adapter.Run) error {
-			return do(ctx, work{Work: daemons.Work{Run: run, Keys: keys}, desk: desk})
+			return do(ctx, work{Work: daemons.Work{Run: run, Keys: keys}, turns: turns})
 		}
 	}
 	return funcs
 }
 
-// operations is what the adapter does for each kind.
+// operations are the functions of the kinds.
 var operations = map[adapter.Kind]func(context.Context, work) error{
 	adapter.InstanceCreate: create, adapter.InstanceDecommission: decommission,
 	adapter.InstanceUpgrade: upgrade, adapter.InstanceRollback: upgrade,
-	adapter.MembersAdd: addMembers, adapter.MemberDrain: drain, adapter.MemberCordon: cordon, adapter.MemberUncordon: uncordon,
-	adapter.MemberLabel: labelMember, adapter.MemberRemove: removeMembers, adapter.MemberReplace: replaceMember,
-	adapter.MemberRecover: recoverMember,
+	adapter.MembersAdd: addMembers, adapter.MemberRemove: removeMembers,
+	adapter.MemberReplace: replaceMember, adapter.MemberRecover: recoverMember,
+	adapter.MemberDrain: drain, adapter.MemberCordon: cordon, adapter.MemberUncordon: uncordon,
+	adapter.MemberLabel: labelMember,
 }
 
-// work is an operation under way with what all operations of the adapter share.
+// work is an operation under way, with what all operations of the adapter share.
 type work struct {
 	daemons.Work
-	desk *desk
+	turns *turns
 }

@@ -16,56 +16,58 @@ import (
 )
 
 const (
-	// maxSwaps bounds how often a change of slurm.conf begins anew because somebody else changed it.
+	// maxSwaps bounds how often a change of slurm.conf begins again because another operation
+	// changed it.
 	maxSwaps = 5
-	// swapTime bounds a change of slurm.conf with the restart it needs. It is not cut short by a
-	// cancel or a deadline: a cluster must not be left without slurmctld.
+	// swapTime bounds a change of slurm.conf with the restart that it needs. A cancel or a deadline
+	// does not cut it short: a cluster must not be left without slurmctld.
 	swapTime = 3 * time.Minute
 )
 
-// roll is the cluster as its controller has it.
-type roll struct {
-	// text is slurm.conf as it is, and Cluster what it says.
+// record is the cluster as its controller describes it.
+type record struct {
+	// text is slurm.conf as read, and Cluster its content.
 	text string
 	layout.Cluster
 	// states are the Slurm states of nodes by name, empty when slurmctld did not answer.
 	states map[string]string
-	// up says whether slurmctld answered.
+	// up is whether slurmctld answered.
 	up bool
 }
 
-const rollScript = `cat ` + layout.SlurmConfPath + ` || exit 1
+const recordScript = `cat ` + layout.SlurmConfPath + ` || exit 1
 echo "=== nodes"
 timeout 10 sinfo -a -N -h -o "%N|%T" | sort -u
 echo "=== slurmctld"
 if ` + daemons.SlurmctldUp + `; then echo up; fi`
 
-// readRoll reads the cluster's record.
-func (w work) readRoll(ctx context.Context, step string) (roll, error) {
+// readRecord reads the cluster's record.
+func (w work) readRecord(ctx context.Context, step string) (record, error) {
 	controller, err := w.Controller()
 	if err != nil {
-		return roll{}, err
+		return record{}, err
 	}
-	result, err := w.Do(ctx, controller, step, daemons.Shell(rollScript))
+	result, err := w.Do(ctx, controller, step, daemons.Shell(recordScript))
 	if err != nil {
-		return roll{}, err
+		return record{}, err
 	}
-	return parseRoll(result.Stdout, w.Of(layout.ComponentWorker))
+	return parseRecord(result.Stdout, w.Of(layout.ComponentWorker))
 }
 
-func parseRoll(printed string, workers []adapter.Member) (roll, error) {
+// parseRecord reads the output of recordScript. Workers are the members that may own lines without a member.
+func parseRecord(printed string, workers []adapter.Member) (record, error) {
 	text, rest, _ := strings.Cut(printed, "=== nodes\n")
 	nodes, up, _ := strings.Cut(rest, "=== slurmctld\n")
 	cluster, err := layout.Parse(text)
 	if err != nil {
-		return roll{}, adapter.Fail("RECORD_UNREADABLE", adapter.OwnerAdapter, false, "the controller's %v", err)
+		return record{}, adapter.Fail("RECORD_UNREADABLE", adapter.OwnerAdapter, false, "the controller's %v", err)
 	}
 	indexes := make(map[int]string, len(workers))
 	for _, worker := range workers {
 		indexes[worker.Index] = worker.ID
 	}
 	cluster.Claim(indexes)
-	held := roll{text: text, Cluster: cluster, states: map[string]string{}, up: strings.TrimSpace(up) == "up"}
+	held := record{text: text, Cluster: cluster, states: map[string]string{}, up: strings.TrimSpace(up) == "up"}
 	for _, line := range strings.Fields(nodes) {
 		name, state, _ := strings.Cut(line, "|")
 		held.states[name] = state
@@ -73,22 +75,24 @@ func parseRoll(printed string, workers []adapter.Member) (roll, error) {
 	return held, nil
 }
 
-// application makes a slurm.conf that has just been written count. The names of its steps end with
-// round.
+// An application puts a slurm.conf that was just written into effect. The names of its steps end
+// with round.
 type application func(ctx context.Context, controller adapter.Member, cluster layout.Cluster, round string) error
 
-// reshape changes slurm.conf: edit is given the cluster as it is, and apply makes the result count.
-// The file is only replaced if it is still what was read, so that two operations, or two lives of
-// the controller program, never undo each other's change. A change that changes nothing is not
-// applied, unless slurmctld is down.
-func (w work) reshape(ctx context.Context, name string, edit func(*layout.Cluster) error, apply application) (layout.Cluster, error) {
-	stand, err := w.desk.sit(ctx, w.Instance().ID)
+// reshape changes slurm.conf: edit changes the cluster as it is, and apply puts the result into
+// effect. The file is replaced only if it is still what was read, so that two operations, or two
+// runs of the controller program, never undo each other's change. A change that changes nothing is
+// not applied, unless slurmctld is down.
+func (w work) reshape(
+	ctx context.Context, name string, edit func(*layout.Cluster) error, apply application,
+) (layout.Cluster, error) {
+	unlock, err := w.turns.lock(ctx, w.Instance().ID)
 	if err != nil {
 		return layout.Cluster{}, err
 	}
-	defer stand()
+	defer unlock()
 	for try := 1; try <= maxSwaps; try++ {
-		held, err := w.readRoll(ctx, fmt.Sprintf("%s-read.%d", name, try))
+		held, err := w.readRecord(ctx, fmt.Sprintf("%s-read.%d", name, try))
 		if err != nil {
 			return layout.Cluster{}, err
 		}
@@ -101,11 +105,14 @@ func (w work) reshape(ctx context.Context, name string, edit func(*layout.Cluste
 			return wanted, err
 		}
 	}
-	return layout.Cluster{}, adapter.Fail("RECORD_CONTESTED", adapter.OwnerAdapter, true, "slurm.conf was changed by somebody else %d times in a row", maxSwaps)
+	return layout.Cluster{}, adapter.Fail(
+		"RECORD_CONTESTED", adapter.OwnerAdapter, true, "slurm.conf was changed by somebody else %d times in a row",
+		maxSwaps,
+	)
 }
 
-// edited is the cluster after edit, without the workers that are to be forgotten.
-func (w work) edited(held roll, edit func(*layout.Cluster) error) (layout.Cluster, string, error) {
+// edited returns the cluster after edit, without the workers to forget, and its slurm.conf.
+func (w work) edited(held record, edit func(*layout.Cluster) error) (layout.Cluster, string, error) {
 	var config layout.Config
 	if err := w.Config(&config); err != nil {
 		return layout.Cluster{}, "", err
@@ -124,11 +131,13 @@ func (w work) edited(held roll, edit func(*layout.Cluster) error) (layout.Cluste
 	return wanted, text, err
 }
 
-// forgets says whether a worker has left. The dispatch's members are the truth, but an older dispatch
-// may still be under way while a newer one brings a member up: one that is being brought up, or that
-// answers, is kept. Operations on the whole instance exclude all others; their list is final.
-func (w work) forgets(worker layout.Worker, held roll) bool {
-	if slices.ContainsFunc(w.Of(layout.ComponentWorker), func(m adapter.Member) bool { return m.ID == worker.MemberID }) || w.desk.brings(worker.MemberID) {
+// forgets reports whether a worker has left. The dispatch's members are the truth, but an older
+// dispatch may still be under way while a newer one brings a member up: a worker that is being
+// brought up, or that answers, is kept. Operations on the whole instance exclude all others; their
+// list is final.
+func (w work) forgets(worker layout.Worker, held record) bool {
+	if slices.ContainsFunc(w.Of(layout.ComponentWorker), func(m adapter.Member) bool { return m.ID == worker.MemberID }) ||
+		w.turns.isJoining(worker.MemberID) {
 		return false
 	}
 	switch w.Dispatch().Kind {
@@ -138,17 +147,21 @@ func (w work) forgets(worker layout.Worker, held roll) bool {
 	return held.up && !answers(held.states[worker.Name()])
 }
 
-// answers says whether slurmctld hears a node in this state.
+// answers reports whether slurmctld reaches a node in this state.
 func answers(state string) bool {
 	return state != "" && !strings.HasSuffix(state, "*") && state != "unknown" && !strings.HasPrefix(state, "down")
 }
 
-// swapScript replaces slurm.conf if its digest is $1, keeping the old one; 5 says that it is not.
+// swapScript replaces slurm.conf if its digest is $1, and keeps the old one. It exits with 5 if it
+// is not.
 const swapScript = `test "$(sha256sum < ` + layout.SlurmConfPath + ` | cut -d ' ' -f 1)" = "$1" || exit 5
-cp -p ` + layout.SlurmConfPath + ` ` + layout.SlurmConfPath + `.before && mv -f ` + layout.SlurmConfPath + `.new ` + layout.SlurmConfPath
+cp -p ` + layout.SlurmConfPath + ` ` + layout.SlurmConfPath + `.before && mv -f ` +
+	layout.SlurmConfPath + `.new ` + layout.SlurmConfPath
 
-// swap replaces slurm.conf and applies it. When that fails, the old one is put back and applied.
-func (w work) swap(ctx context.Context, round string, held roll, wanted layout.Cluster, text string, apply application) (swapped bool, err error) {
+// swap replaces slurm.conf and applies it. When that fails, the old one is restored and applied.
+func (w work) swap(
+	ctx context.Context, round string, held record, wanted layout.Cluster, text string, apply application,
+) (swapped bool, err error) {
 	controller, err := w.Controller()
 	if err != nil {
 		return false, err
@@ -158,11 +171,12 @@ func (w work) swap(ctx context.Context, round string, held roll, wanted layout.C
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), swapTime)
 	defer cancel()
-	if _, err := w.Do(ctx, controller, "conf-write"+round, adapter.WriteFile{Path: layout.SlurmConfPath + ".new", Mode: "0644", Content: text}); err != nil {
+	file := adapter.WriteFile{Path: layout.SlurmConfPath + ".new", Mode: "0644", Content: text}
+	if _, err := w.Do(ctx, controller, "conf-write"+round, file); err != nil {
 		return false, err
 	}
 	if !sameNodes(held.Workers, wanted.Workers) && w.Dispatch().Kind == adapter.MemberLabel {
-		apply = w.restart // somebody else's node left along with it
+		apply = w.restart // another member's node left along with it
 	}
 	digest := sha256.Sum256([]byte(held.text))
 	exchange := adapter.RunCommand{Command: []string{"sh", "-c", swapScript, "swap", hex.EncodeToString(digest[:])}}
@@ -174,7 +188,10 @@ func (w work) swap(ctx context.Context, round string, held roll, wanted layout.C
 		return false, nil
 	}
 	if result.State != adapter.TaskSucceeded {
-		return false, adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "slurm.conf was not replaced: %s %s", result.Message, result.Stderr)
+		return false, adapter.Fail(
+			adapter.CodeNodeTask, adapter.OwnerNode, true, "slurm.conf was not replaced: %s %s", result.Message,
+			result.Stderr,
+		)
 	}
 	if err := apply(ctx, controller, wanted, round); err != nil {
 		return false, w.restore(ctx, controller, round, held, apply, err)
@@ -182,7 +199,7 @@ func (w work) swap(ctx context.Context, round string, held roll, wanted layout.C
 	return true, nil
 }
 
-// sameNodes says whether two lists differ in nothing but features.
+// sameNodes reports whether two lists differ in features at most.
 func sameNodes(a, b []layout.Worker) bool {
 	return slices.EqualFunc(a, b, func(x, y layout.Worker) bool {
 		x.Features, y.Features = nil, nil
@@ -190,8 +207,11 @@ func sameNodes(a, b []layout.Worker) bool {
 	})
 }
 
-// restore puts the old slurm.conf back after a new one could not be applied, and says what came of it.
-func (w work) restore(ctx context.Context, controller adapter.Member, round string, held roll, apply application, cause error) error {
+// restore puts the old slurm.conf back after a new one could not be applied, and returns the cause
+// of that.
+func (w work) restore(
+	ctx context.Context, controller adapter.Member, round string, held record, apply application, cause error,
+) error {
 	before, err := w.before(held)
 	if err != nil {
 		return cause
@@ -206,8 +226,8 @@ func (w work) restore(ctx context.Context, controller adapter.Member, round stri
 	return cause
 }
 
-// before is the cluster as it was, with the configuration it had.
-func (w work) before(held roll) (layout.Cluster, error) {
+// before returns the cluster as it was, with the configuration that it had.
+func (w work) before(held record) (layout.Cluster, error) {
 	var config layout.Config
 	if err := w.Config(&config); err != nil {
 		return layout.Cluster{}, err
@@ -225,15 +245,21 @@ func (w work) before(held roll) (layout.Cluster, error) {
 	return before, nil
 }
 
-// restart stops slurmctld, which saves its state and lets jobs run, and starts it with the slurm.conf
-// that lies there. slurmctld 22.05 takes another set of nodes in no other way: on a reconfigure it
-// ends, or keeps the old numbers of processors. Then the workers are sent the new file.
+// restart stops slurmctld, which saves its state and lets jobs run on, and starts it with the
+// present slurm.conf. slurmctld 22.05 accepts another set of nodes in no other way: on a
+// reconfigure it ends, or keeps the old numbers of processors. Then the workers are sent the new
+// file.
 func (w work) restart(ctx context.Context, controller adapter.Member, cluster layout.Cluster, round string) error {
-	if err := w.Steps(ctx, controller, daemons.Step{Name: "stop-slurmctld" + round, Task: adapter.StopProcess{Name: "slurmctld"}}); err != nil {
+	stop := daemons.Step{Name: "stop-slurmctld" + round, Task: adapter.StopProcess{Name: "slurmctld"}}
+	if err := w.Steps(ctx, controller, stop); err != nil {
 		return err
 	}
 	if err := w.StartSlurmctld(ctx, controller, cluster, round); err != nil {
 		return err
 	}
-	return w.Steps(ctx, controller, daemons.Step{Name: "send-conf" + round, Task: daemons.Shell(`timeout 20 scontrol reconfigure`)})
+	return w.Steps(
+		ctx,
+		controller,
+		daemons.Step{Name: "send-conf" + round, Task: daemons.Shell(`timeout 20 scontrol reconfigure`)},
+	)
 }

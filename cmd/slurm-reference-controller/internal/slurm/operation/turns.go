@@ -7,26 +7,27 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// desk keeps operations of one instance from changing slurm.conf at once, and knows which members
-// are being brought up: their nodes do not answer yet, and must not be taken for forgotten ones.
-type desk struct {
+// turns keeps operations of one instance from changing slurm.conf at the same time. It also knows
+// which members are being brought up: their nodes do not answer yet, and must not count as
+// forgotten.
+type turns struct {
 	mu      sync.Mutex
 	seats   map[string]chan struct{} // by instance; holds one token while taken
 	joining map[string]int           // by member
 }
 
-func newDesk() *desk { return &desk{seats: map[string]chan struct{}{}, joining: map[string]int{}} }
+func newTurns() *turns { return &turns{seats: map[string]chan struct{}{}, joining: map[string]int{}} }
 
-// sit waits for the instance's seat; stand gives it back. A seat stays for the life of the program:
-// an empty channel for each instance ever touched.
-func (d *desk) sit(ctx context.Context, instance string) (stand func(), err error) {
-	d.mu.Lock()
-	seat, ok := d.seats[instance]
+// lock waits for the instance's turn; unlock ends it. The channel stays for the life of the
+// program: an empty one for each instance ever touched.
+func (t *turns) lock(ctx context.Context, instance string) (unlock func(), err error) {
+	t.mu.Lock()
+	seat, ok := t.seats[instance]
 	if !ok {
 		seat = make(chan struct{}, 1)
-		d.seats[instance] = seat
+		t.seats[instance] = seat
 	}
-	d.mu.Unlock()
+	t.mu.Unlock()
 	select {
 	case seat <- struct{}{}:
 		return func() { <-seat }, nil
@@ -35,14 +36,14 @@ func (d *desk) sit(ctx context.Context, instance string) (stand func(), err erro
 	}
 }
 
-// bring marks members as being brought up until the answered function is called.
-func (d *desk) bring(members []adapter.Member) (done func()) {
+// markJoining marks members as being brought up until done is called.
+func (t *turns) markJoining(members []adapter.Member) (done func()) {
 	change := func(by int) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		t.mu.Lock()
+		defer t.mu.Unlock()
 		for _, member := range members {
-			if d.joining[member.ID] += by; d.joining[member.ID] == 0 {
-				delete(d.joining, member.ID)
+			if t.joining[member.ID] += by; t.joining[member.ID] == 0 {
+				delete(t.joining, member.ID)
 			}
 		}
 	}
@@ -50,8 +51,8 @@ func (d *desk) bring(members []adapter.Member) (done func()) {
 	return func() { change(-1) }
 }
 
-func (d *desk) brings(memberID string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.joining[memberID] > 0
+func (t *turns) isJoining(memberID string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.joining[memberID] > 0
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// upgrade brings a cluster to another version or configuration, and rollback is the same the other way:
-// slurmctld is stopped in good order before slurmdbd, slurmdbd is up before slurmctld, and each slurmd
-// follows when the one before it is back. Jobs run on. When the new configuration does not come up,
-// the old one is put back.
+// upgrade brings a cluster to another version or configuration; a rollback is the same in the other
+// direction. slurmctld is stopped in good order before slurmdbd, slurmdbd is up before slurmctld,
+// and each slurmd restarts when the one before it is back. Jobs run on. When the new configuration
+// does not come up, the old one is restored.
 func upgrade(ctx context.Context, w work) error {
 	from, to, err := layout.Versions(w.Dispatch().Change)
 	if err != nil {
@@ -37,9 +37,12 @@ func upgrade(ctx context.Context, w work) error {
 	if err != nil {
 		return err
 	}
-	if controller, err := w.Controller(); err != nil {
+	controller, err := w.Controller()
+	if err != nil {
 		return err
-	} else if err := w.Member(controller.ID, adapter.MemberActive, adapter.Healthy, daemons.ControllerDetail(cluster)); err != nil {
+	}
+	detail := daemons.ControllerDetail(cluster)
+	if err := w.Member(controller.ID, adapter.MemberActive, adapter.Healthy, detail); err != nil {
 		return err
 	}
 	if err := w.restartWorkers(ctx, cluster); err != nil {
@@ -48,7 +51,7 @@ func upgrade(ctx context.Context, w work) error {
 	return w.proveVersion(ctx, cluster)
 }
 
-// renew puts the new version and, where the configuration says otherwise than before, the new sizes in.
+// renew sets the new version and, where the configuration changes them, the new sizes of workers.
 func (w work) renew(cluster *layout.Cluster, from, to layout.Config) error {
 	cluster.Version = w.Instance().Version
 	if from.CPUsPerNode == to.CPUsPerNode && from.MemoryMiBPerNode == to.MemoryMiBPerNode {
@@ -78,21 +81,25 @@ func (w work) refuseStranding(ctx context.Context, partition string) error {
 		return err
 	}
 	if jobs := strings.Fields(result.Stdout); len(jobs) > 0 {
-		return adapter.Fail("PARTITION_IN_USE", adapter.OwnerUser, true,
-			"partition %s has %s, which would be lost; wait until it is empty or cancel them", partition, report.Counted(len(jobs), "job"))
+		return adapter.Fail(
+			"PARTITION_IN_USE", adapter.OwnerUser, true,
+			"partition %s has %s, which would be lost; wait until it is empty or cancel them", partition,
+			report.Counted(len(jobs), "job"),
+		)
 	}
 	return nil
 }
 
-// restartAll restarts everything the controller runs, in the one order that loses nothing: slurmctld,
-// which hands slurmdbd what it still owes it, ends first and comes up last.
+// restartAll restarts everything that the controller runs, in the one order that loses nothing:
+// slurmctld, which still hands its records to slurmdbd, ends first and comes up last.
 func (w work) restartAll(ctx context.Context, controller adapter.Member, cluster layout.Cluster, round string) error {
 	stops := []string{"slurmctld", "slurmdbd"}
 	if !cluster.Accounted() {
 		stops = append(stops, "mariadbd")
 	}
 	for _, process := range stops {
-		if err := w.Steps(ctx, controller, daemons.Step{Name: "stop-" + process + round, Task: adapter.StopProcess{Name: process}}); err != nil {
+		stop := daemons.Step{Name: "stop-" + process + round, Task: adapter.StopProcess{Name: process}}
+		if err := w.Steps(ctx, controller, stop); err != nil {
 			return err
 		}
 	}
@@ -104,8 +111,9 @@ func (w work) restartAll(ctx context.Context, controller adapter.Member, cluster
 	return w.StartSlurmctld(ctx, controller, cluster, round)
 }
 
-// restartWorkers restarts one slurmd after the other; each fetches the new configuration. What runs there belongs to slurmstepd and goes
-// on. A node that is known to be out of reach is passed over and named.
+// restartWorkers restarts one slurmd after the other; each fetches the new configuration. Jobs
+// belong to slurmstepd and run on. A node that is known to be unreachable is skipped and named in
+// the evidence.
 func (w work) restartWorkers(ctx context.Context, cluster layout.Cluster) error {
 	members := present(cluster, w.Of(layout.ComponentWorker))
 	passed := []string{}
@@ -115,7 +123,10 @@ func (w work) restartWorkers(ctx context.Context, cluster layout.Cluster) error 
 			passed = append(passed, member.ID)
 			continue
 		}
-		w.Progress("restarting workers", 50+40*i/len(members), fmt.Sprintf("restarting %s, %d of %d", worker.Name(), i+1, len(members)))
+		w.Progress(
+			"restarting workers", 50+40*i/len(members),
+			fmt.Sprintf("restarting %s, %d of %d", worker.Name(), i+1, len(members)),
+		)
 		err := w.Steps(ctx, member,
 			daemons.Step{Name: "restart-stop", Task: adapter.StopProcess{Name: "slurmd"}},
 			daemons.Step{Name: "restart-start", Task: daemons.Slurmd(cluster, worker)},
@@ -128,24 +139,27 @@ func (w work) restartWorkers(ctx context.Context, cluster layout.Cluster) error 
 	return w.Evidence("passedOver", passed)
 }
 
-// proveVersion asks slurmctld for what it runs with.
+// proveVersion reads from slurmctld what it runs with, for the evidence.
 func (w work) proveVersion(ctx context.Context, cluster layout.Cluster) error {
 	controller, err := w.Controller()
 	if err != nil {
 		return err
 	}
-	script := `grep "^# version " ` + layout.SlurmConfPath + ` && timeout 20 scontrol show partition ` + cluster.PartitionName + ` -o`
+	script := `grep "^# version " ` + layout.SlurmConfPath + ` && timeout 20 scontrol show partition ` +
+		cluster.PartitionName + ` -o`
 	result, err := w.Do(ctx, controller, "prove-version", daemons.Shell(script))
 	if err != nil {
 		return err
 	}
 	stamp, partition, _ := strings.Cut(result.Stdout, "\n")
 	return w.Evidence("runs", map[string]string{
-		"version": strings.TrimPrefix(stamp, "# version "), "partition": cluster.PartitionName, "maxTime": wordOf(partition, "MaxTime"),
+		"version": strings.TrimPrefix(
+			stamp, "# version ",
+		), "partition": cluster.PartitionName, "maxTime": wordOf(partition, "MaxTime"),
 	})
 }
 
-// wordOf is the value of KEY=VALUE in a line of scontrol.
+// wordOf returns the value of KEY=VALUE in a line of scontrol.
 func wordOf(line, key string) string {
 	for _, word := range strings.Fields(line) {
 		if value, ok := strings.CutPrefix(word, key+"="); ok {

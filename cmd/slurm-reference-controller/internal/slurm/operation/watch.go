@@ -12,33 +12,37 @@ import (
 )
 
 const (
-	// watchTime is how long one look at a draining worker waits for something to change.
+	// watchTime is how long one poll of a draining worker waits for a change.
 	watchTime = 50 * time.Second
 	// maxLost is how many lost jobs an operation's evidence names.
 	maxLost = 100
 )
 
-// sight is what slurmctld says of one worker.
-type sight struct {
-	// State is Slurm's word, empty when slurmctld did not answer.
+// polled is what slurmctld reports of one worker.
+type polled struct {
+	// State is Slurm's name of the state, empty when slurmctld did not answer.
 	State string
 	// Reason is why it is drained or down.
 	Reason string
-	// Jobs are what runs there, at most 100.
+	// Jobs are the jobs there, at most 100.
 	Jobs []report.Job
-	// sure says whether slurmctld listed the jobs: without that, none is not nothing.
+	// sure is whether slurmctld listed the jobs: without that, an empty list proves nothing.
 	sure bool
-	// digest changes when anything of it does.
+	// digest changes when anything above does.
 	digest string
 }
 
-// watchScript prints a node's state and jobs, as soon as they differ from what had the digest $3, at
-// the latest after $4 seconds. $1 is the node, $2 the format of squeue.
+// onNode are the states of jobs that occupy a node.
+const onNode = "RUNNING,COMPLETING,SUSPENDED,STOPPED,CONFIGURING"
+
+// watchScript prints a node's state and jobs as soon as their digest differs from $3, at the latest
+// after $4 seconds. $1 is the node, $2 the format of squeue.
 const watchScript = `export TZ=UTC
 see() {
     timeout 10 sinfo -a -h -N -n "$1" -o "%T|%E" | head -n 1
     echo "=== jobs"
-    jobs=$(timeout 10 squeue -a -h -w "$1" -t RUNNING,COMPLETING,SUSPENDED,STOPPED,CONFIGURING -O "$2") && echo "$jobs" | head -n 100 && echo "=== sure"
+    jobs=$(timeout 10 squeue -a -h -w "$1" -t ` + onNode + ` -O "$2") && ` +
+	`echo "$jobs" | head -n 100 && echo "=== sure"
 }
 end=$(($(date +%s) + $4))
 while :; do
@@ -50,48 +54,52 @@ done
 echo "$digest"
 echo "$seen"`
 
-// see looks at a worker. The step's name must differ from look to look.
-func (w work) see(ctx context.Context, worker layout.Worker, step, previous string) (sight, error) {
+// poll reads what slurmctld reports of a worker. The name of the step must differ from poll to
+// poll.
+func (w work) poll(ctx context.Context, worker layout.Worker, step, previous string) (polled, error) {
 	controller, err := w.Controller()
 	if err != nil {
-		return sight{}, err
+		return polled{}, err
 	}
 	task := adapter.RunCommand{Command: []string{
 		"sh", "-c", watchScript, "watch", worker.Name(), report.QueueFormat(), previous, fmt.Sprint(int(watchTime.Seconds())),
 	}}
 	result, err := w.Try(ctx, controller, step, task, adapter.Within(watchTime+40*time.Second))
 	if err != nil {
-		return sight{}, err
+		return polled{}, err
 	}
-	return parseSight(result), nil
+	return parsePoll(result), nil
 }
 
-func parseSight(result adapter.TaskResult) sight {
+// parsePoll reads the output of watchScript. A failed command has reported nothing.
+func parsePoll(result adapter.TaskResult) polled {
 	if result.State != adapter.TaskSucceeded {
-		return sight{}
+		return polled{}
 	}
 	digest, rest, _ := strings.Cut(result.Stdout, "\n")
 	state, jobs, _ := strings.Cut(rest, "=== jobs\n")
 	jobs, _, sure := strings.Cut(jobs, "=== sure")
-	word, reason, _ := strings.Cut(strings.TrimSpace(state), "|")
-	return sight{State: word, Reason: report.NodeReason(reason), Jobs: report.ParseQueue(jobs), sure: sure, digest: digest}
+	name, reason, _ := strings.Cut(strings.TrimSpace(state), "|")
+	return polled{
+		State: name, Reason: report.NodeReason(reason), Jobs: report.ParseQueue(jobs), sure: sure, digest: digest,
+	}
 }
 
-// drained says whether Slurm says in as many words that nothing runs there and nothing will.
-func (s sight) drained() bool { return s.sure && s.State == "drained" && len(s.Jobs) == 0 }
+// drained reports whether Slurm states that nothing runs there and nothing will.
+func (s polled) drained() bool { return s.sure && s.State == "drained" && len(s.Jobs) == 0 }
 
-// abandoned says whether slurmctld does not hear the node and has nothing running there any more.
-func (s sight) abandoned() bool {
+// abandoned reports whether slurmctld does not reach the node and has no job there any more.
+func (s polled) abandoned() bool {
 	return s.sure && len(s.Jobs) == 0 && (strings.HasSuffix(s.State, "*") || strings.HasPrefix(s.State, "down"))
 }
 
-// held says whether the node was drained on purpose before, by this adapter.
-func (s sight) held() bool {
+// held reports whether this adapter drained the node before.
+func (s polled) held() bool {
 	return strings.HasPrefix(s.Reason, report.ReasonMark) && strings.HasPrefix(s.State, "drain")
 }
 
-// describe says to a person what a drain waits for.
-func (s sight) describe(worker layout.Worker) string {
+// describe returns for a person what a drain waits for.
+func (s polled) describe(worker layout.Worker) string {
 	switch {
 	case s.State == "":
 		return fmt.Sprintf("slurmctld does not say how %s is; that is not taken for drained", worker.Name())

@@ -6,11 +6,12 @@ import (
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
 )
 
-// AccountFields are what accounting.jobs reads, in order; the name comes last because only it may hold a
-// bar.
-const AccountFields = "JobID,User,Account,Partition,State,ExitCode,AllocNodes,AllocCPUS,NodeList,Submit,Start,End,ElapsedRaw,CPUTimeRAW,JobName"
+// AccountFields are the sacct fields that [ParseAccounts] reads, in order. The name comes last
+// because only a name may hold a bar.
+const AccountFields = "JobID,User,Account,Partition,State,ExitCode,AllocNodes,AllocCPUS,NodeList," +
+	"Submit,Start,End,ElapsedRaw,CPUTimeRAW,JobName"
 
-// AccountedJob is one job as slurmdbd has it.
+// AccountedJob is one job as slurmdbd recorded it.
 type AccountedJob struct {
 	JobID      string `json:"jobId"`
 	Name       string `json:"name"`
@@ -29,7 +30,7 @@ type AccountedJob struct {
 	CPUSeconds int    `json:"cpuSeconds"`
 }
 
-// ParseAccounts reads what sacct printed, newest first.
+// ParseAccounts reads the output of sacct and returns its jobs, newest first.
 func ParseAccounts(text string) []AccountedJob {
 	list := []AccountedJob{}
 	for _, line := range strings.Split(text, "\n") {
@@ -40,7 +41,9 @@ func ParseAccounts(text string) []AccountedJob {
 		state, _, _ := strings.Cut(part[4], " ") // "CANCELLED by 0"
 		one := AccountedJob{
 			JobID: part[0], User: part[1], Account: part[2], Partition: part[3], State: state, ExitCode: exitCode(part[5]),
-			Nodes: layout.Number(part[6]), CPUs: layout.Number(part[7]), NodeList: none(part[8]), Submitted: none(part[9]), Started: none(part[10]),
+			Nodes: layout.Number(
+				part[6],
+			), CPUs: layout.Number(part[7]), NodeList: none(part[8]), Submitted: none(part[9]), Started: none(part[10]),
 			Ended: none(part[11]), Seconds: layout.Number(part[12]), CPUSeconds: layout.Number(part[13]), Name: part[14],
 		}
 		list = append([]AccountedJob{one}, list...)

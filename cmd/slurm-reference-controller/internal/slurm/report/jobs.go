@@ -12,7 +12,7 @@ import (
 )
 
 // Job is one job as the actions answer it. Times are as Slurm writes them, in the node's time zone;
-// empty when there is none yet.
+// a time that is not known yet is empty.
 type Job struct {
 	JobID     string `json:"jobId"`
 	Name      string `json:"name"`
@@ -28,11 +28,11 @@ type Job struct {
 	Ended     string `json:"endedAt"`
 }
 
-// Is reports whether the job is in a state, in any case of its letters.
+// Is reports whether the job is in this state, in any letter case.
 func (j Job) Is(state string) bool { return strings.EqualFold(j.State, state) }
 
-// queueFields are the squeue fields read, with their widths. squeue pads and cuts each to its
-// width, so a value can hold any character without breaking the line.
+// queueFields are the squeue fields to read, with their widths. squeue pads and cuts each value to
+// its width, so a value can hold any character without breaking the line.
 var queueFields = []struct {
 	name  string
 	width int
@@ -52,7 +52,7 @@ var queueFields = []struct {
 	{"Name", 64, func(j *Job, s string) { j.Name = s }},
 }
 
-// QueueFormat is the value of squeue's option -O.
+// QueueFormat returns the value of squeue's option -O.
 func QueueFormat() string {
 	var fields []string
 	for _, field := range queueFields {
@@ -61,7 +61,7 @@ func QueueFormat() string {
 	return strings.Join(fields, ",")
 }
 
-// ParseQueue reads what squeue printed with squeueFormat.
+// ParseQueue reads the output of squeue in [QueueFormat].
 func ParseQueue(text string) []Job {
 	var jobs []Job
 	for _, line := range strings.Split(text, "\n") {
@@ -86,8 +86,8 @@ func ParseQueue(text string) []Job {
 	return jobs
 }
 
-// ParseCompleted reads lines of the completion log: KEY=VALUE, separated by blanks. A name may hold
-// blanks, so it ends only at the next key that the log is known to write after it.
+// ParseCompleted reads lines of the completion log: KEY=VALUE, separated by blanks. A job's name
+// may hold blanks, so it ends only at the next key that the log is known to write after it.
 func ParseCompleted(text string) []Job {
 	var jobs []Job
 	for _, line := range strings.Split(text, "\n") {
@@ -105,12 +105,14 @@ func ParseCompleted(text string) []Job {
 	return jobs
 }
 
-// completedKeys are the keys read of the completion log, in the order in which it writes them.
+// completedKeys are the keys of the completion log, in the order in which it writes them.
 var completedKeys = []string{
-	"JobId", "UserId", "GroupId", "Name", "JobState", "Partition", "TimeLimit", "StartTime", "EndTime", "NodeList", "NodeCnt",
-	"ProcCnt", "WorkDir", "ReservationName", "Tres", "Account", "QOS", "WcKey", "Cluster", "SubmitTime", "EligibleTime", "DerivedExitCode", "ExitCode",
+	"JobId", "UserId", "GroupId", "Name", "JobState", "Partition", "TimeLimit", "StartTime", "EndTime",
+	"NodeList", "NodeCnt", "ProcCnt", "WorkDir", "ReservationName", "Tres", "Account", "QOS", "WcKey", "Cluster",
+	"SubmitTime", "EligibleTime", "DerivedExitCode", "ExitCode",
 }
 
+// completedFields returns the values of a line by key.
 func completedFields(line string) map[string]string {
 	values := make(map[string]string)
 	rest := " " + line
@@ -131,7 +133,7 @@ func completedFields(line string) map[string]string {
 	return values
 }
 
-// MergeJobs adds to the live jobs those of the log that are not among them, newest first.
+// MergeJobs adds to the live jobs those of the log that are not among them. The newest comes first.
 func MergeJobs(live, completed []Job) []Job {
 	known := make(map[string]bool, len(live))
 	for _, one := range live {
@@ -147,7 +149,7 @@ func MergeJobs(live, completed []Job) []Job {
 	return live
 }
 
-// none turns Slurm's words for nothing into nothing.
+// none returns an empty text for every way in which Slurm writes that there is no value.
 func none(text string) string {
 	switch text {
 	case "N/A", "None", "(null)", "Unknown", "None assigned":
@@ -156,8 +158,9 @@ func none(text string) string {
 	return text
 }
 
-// exitCode reads the completion log's "3:0", code and signal, or squeue's wait status, the code in
-// the second byte and the signal in the first. A signal counts as a shell would say it.
+// exitCode reads an exit code: the completion log's "3:0", code and signal, or squeue's wait status
+// with the code in the second byte and the signal in the first. A signal becomes 128 and its
+// number, as in a shell.
 func exitCode(text string) int {
 	code, signal := 0, 0
 	if before, after, found := strings.Cut(text, ":"); found {

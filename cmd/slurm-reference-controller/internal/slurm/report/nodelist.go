@@ -7,7 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
 )
 
-// FirstNode is the first name of a node list such as "w[0-2,5]" or "w3,w7".
+// FirstNode returns the first name of a node list such as "w[0-2,5]" or "w3,w7".
 func FirstNode(list string) string {
 	prefix, rest, bracket := strings.Cut(list, "[")
 	if !bracket || strings.Contains(prefix, ",") {
@@ -20,7 +20,7 @@ func FirstNode(list string) string {
 	return prefix + rest
 }
 
-// NodeNames are all names of a node list such as "w[0-2,5]" or "w3,w7".
+// NodeNames returns all names of a node list such as "w[0-2,5]" or "w3,w7".
 func NodeNames(list string) (names []string) {
 	for list != "" {
 		prefix, rest, bracket := strings.Cut(list, "[")

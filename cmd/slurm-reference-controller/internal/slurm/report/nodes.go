@@ -7,10 +7,11 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// ReasonMark begins every reason this adapter gives a node; other reasons are somebody else's.
+// ReasonMark begins every reason that this adapter sets on a node. Another reason was set by
+// someone else.
 const ReasonMark = "platform "
 
-// Node is one worker as Slurm sees it.
+// Node is one worker as Slurm reports it.
 type Node struct {
 	Name      string `json:"name"`
 	MemberID  string `json:"memberId"`
@@ -21,10 +22,10 @@ type Node struct {
 	Reason    string `json:"reason"`
 }
 
-// NodeFormat is sinfo's format; the reason comes last because only it may hold a bar.
+// NodeFormat is the format for sinfo. The reason comes last because only a reason may hold a bar.
 const NodeFormat = "%N|%T|%c|%m|%P|%E"
 
-// ParseNodes reads what "sinfo -N -h -o nodeFormat" printed. Members are by node name.
+// ParseNodes reads the output of "sinfo -N -h -o" with [NodeFormat]. Members are by node name.
 func ParseNodes(text string, members map[string]string) []Node {
 	nodes := []Node{}
 	seen := make(map[string]bool)
@@ -36,7 +37,9 @@ func ParseNodes(text string, members map[string]string) []Node {
 		seen[part[0]] = true
 		nodes = append(nodes, Node{
 			Name: part[0], MemberID: members[part[0]], State: part[1], CPUs: layout.Number(part[2]),
-			MemoryMiB: layout.Number(strings.TrimSuffix(part[3], "+")), Partition: strings.TrimSuffix(part[4], "*"), Reason: NodeReason(part[5]),
+			MemoryMiB: layout.Number(
+				strings.TrimSuffix(part[3], "+"),
+			), Partition: strings.TrimSuffix(part[4], "*"), Reason: NodeReason(part[5]),
 		})
 	}
 	return nodes
@@ -50,11 +53,11 @@ func NodeReason(text string) string {
 	return text
 }
 
-// RecordScript prints the lines of slurm.conf that say which member is which node.
+// RecordScript prints the lines of slurm.conf that state which member is which node.
 const RecordScript = `sed -nE "s/^(NodeName=w[0-9]+ NodeAddr=[^ ]+) [^#]*/\\1 /p" ` + layout.SlurmConfPath
 
-// MembersByNode reads such lines. Lines of earlier versions name no member: there it is the one whose
-// index is the node's number.
+// MembersByNode reads the output of [RecordScript]. Lines of earlier versions name no member: then
+// it is the member whose index is the node's number.
 func MembersByNode(lines string, workers []adapter.Member) map[string]string {
 	indexes := make(map[int]string, len(workers))
 	for _, worker := range workers {
@@ -74,8 +77,9 @@ func MembersByNode(lines string, workers []adapter.Member) map[string]string {
 	return members
 }
 
-// Health judges a worker by its Slurm state. A trailing * means that it does not answer. One that was
-// drained on the platform's word is as it should be; one that somebody else drained is not.
+// Health returns a worker's health by its Slurm state. A trailing * means that the node does not
+// answer. A node that the platform drained is as it should be; a node that someone else drained is
+// not.
 func (one Node) Health() adapter.Health {
 	if strings.HasSuffix(one.State, "*") {
 		return adapter.Unhealthy

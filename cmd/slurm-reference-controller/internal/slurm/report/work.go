@@ -8,7 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// Counted is a number with its noun, such as "1 job" and "2 jobs".
+// Counted returns a number with its noun, such as "1 job" and "2 jobs".
 func Counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -16,7 +16,7 @@ func Counted(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// WorkOf are jobs as the contract's pieces of work.
+// WorkOf returns jobs as the contract's pieces of work.
 func WorkOf(jobs []Job, memberID string) []adapter.Work {
 	list := []adapter.Work{}
 	for _, one := range jobs {
@@ -28,8 +28,8 @@ func WorkOf(jobs []Job, memberID string) []adapter.Work {
 	return list
 }
 
-// since is when a job began, or was submitted if it has not. Slurm writes times without a zone: its
-// commands are asked in UTC.
+// since returns when a job began, or was submitted if it has not begun. Slurm writes times without
+// a zone: its commands run with TZ=UTC.
 func (j Job) since() time.Time {
 	for _, text := range []string{j.Started, j.Submitted} {
 		if at, err := time.Parse("2006-01-02T15:04:05", text); err == nil {
