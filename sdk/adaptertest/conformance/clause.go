@@ -3,6 +3,11 @@ package conformance
 import (
 	"slices"
 	"strings"
+
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/calls"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/instances"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/operations"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
 )
 
 // Clause is one rule of the contract that the suite checks.
@@ -11,27 +16,31 @@ type Clause struct {
 	ID string
 	// Rule is the rule in one line.
 	Rule string
-	// Section is where the contract says it.
+	// Section is the section of the contract that states the rule.
 	Section string
-	// Fix is what to do when it fails.
+	// Fix is what to do when the clause fails.
 	Fix string
-	// Needs are clauses without which this one says nothing; they come before it.
+	// Needs are the clauses without which this one proves nothing. They come before it.
 	Needs []string
-
-	run func(*check)
 }
 
 // Clauses returns every clause in the order in which they run.
 func Clauses() []Clause {
-	return slices.Concat(
-		describeClauses(), dispatchClauses(), attemptClauses(), statusClauses(), []Clause{unbornClause()}, feedClauses(), cancelClauses(),
-		deadlineClauses(), bodyClauses(), signatureClauses(), observeClauses(), actionClauses(), usageClauses(), tenancyClauses(),
-		planClauses(), memberClauses(), leaveClauses(), instanceClauses(), decommissionClauses(), crashClauses(), answerClauses(),
-	)
+	var list []Clause
+	for _, one := range all() {
+		list = append(list, Clause{ID: one.ID, Rule: one.Rule, Section: one.Section, Fix: one.Fix, Needs: one.Needs})
+	}
+	return list
 }
 
-// created is what most clauses need: an instance that can be created at all.
-const created = "dispatch.completes"
+// all returns every clause with its check, in the order in which they run.
+func all() []trial.Clause {
+	return slices.Concat(
+		calls.Describe(), operations.Dispatch(), operations.Attempt(), calls.Status(), []trial.Clause{instances.Unborn()}, operations.Feed(), operations.Cancel(),
+		operations.Deadline(), calls.Body(), calls.Signature(), calls.Observe(), calls.Action(), calls.Usage(), instances.Tenancy(),
+		calls.Plan(), instances.Member(), instances.Leave(), instances.Versions(), instances.Decommission(), operations.Crash(), calls.Answers(),
+	)
+}
 
 // selected says which clauses a run is to try: those asked for, and what they need.
 func selected(only []string) map[string]bool {
@@ -63,10 +72,4 @@ func knownClauses(only []string) error {
 		}
 	}
 	return nil
-}
-
-// halt ends a clause from anywhere below it; only the suite's own loop recovers it.
-type halt struct {
-	outcome Outcome
-	reason  string
 }

@@ -2,18 +2,17 @@ package conformance
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
 )
 
 func TestClausesHaveStableIDsAndNeedOnlyEarlierOnes(t *testing.T) {
@@ -35,34 +34,11 @@ func TestClausesHaveStableIDsAndNeedOnlyEarlierOnes(t *testing.T) {
 func TestAChosenClauseBringsWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	chosen := selected([]string{"crash.feed"})
-	for _, id := range []string{"crash.feed", "crash.resumes", "feed.continues", "feed.first", created} {
+	for _, id := range []string{"crash.feed", "crash.resumes", "feed.continues", "feed.first", trial.Created} {
 		require.True(t, chosen[id], id)
 	}
 	require.False(t, chosen["cancel.running"])
 	require.ErrorIs(t, knownClauses([]string{"crash", "nonsense"}), ErrOptions)
-}
-
-func TestSamplesFitAndSpoiledOnesDoNot(t *testing.T) {
-	t.Parallel()
-	for name, schema := range map[string]string{
-		"bounds":   `{"type":"object","required":["n","s"],"properties":{"n":{"type":"integer","minimum":3},"s":{"type":"string","minLength":4}}}`,
-		"nested":   `{"type":"object","required":["o"],"properties":{"o":{"type":"object","required":["l"],"properties":{"l":{"type":"array","minItems":2,"items":{"enum":["a","b"]}}}}}}`,
-		"closed":   `{"type":"object","additionalProperties":false,"properties":{"x":{"type":"boolean"}}}`,
-		"nothing":  `null`,
-		"optional": `{"type":"object","properties":{"x":{"type":"string"}}}`,
-	} {
-		value, ok := sample(json.RawMessage(schema))
-		require.True(t, ok, "%s: %v", name, value)
-		bad, ok := spoil(json.RawMessage(schema))
-		require.True(t, ok, name)
-		require.False(t, fits(json.RawMessage(schema), bad), name)
-	}
-	_, ok := sample(json.RawMessage(`{"type":"object","required":["x"],"properties":{"x":{"type":"string","pattern":"^[0-9]{8}$"}}}`))
-	require.False(t, ok, "a pattern is not guessed")
-	_, ok = spoil(json.RawMessage(`true`))
-	require.False(t, ok, "nothing breaks a schema that takes everything")
-	_, err := compile(json.RawMessage(`{"$ref":"https://elsewhere.example/schema"}`))
-	require.Error(t, err)
 }
 
 func TestTheDigestRestsOnOutcomesAlone(t *testing.T) {
@@ -78,20 +54,6 @@ func TestTheDigestRestsOnOutcomesAlone(t *testing.T) {
 	raw, err := canonical(one.Digested)
 	require.NoError(t, err)
 	require.Equal(t, `{"adapter":{"build":"","name":""},"app":"","clauses":[{"id":"a.a","outcome":"skipped"},{"id":"b.b","outcome":"passed"}],"contractVersion":"","suiteVersion":""}`, string(raw))
-}
-
-func TestReportsShowNoTokens(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, `{"token":"(token)"} and (token).`, hideTokens(`{"token":"gpu_op_ABC234"} and gpu_op_XYZ.`))
-}
-
-func TestEffectsThatEvenACleanCreateRepeatsAreWaiting(t *testing.T) {
-	t.Parallel()
-	write, poll := effect{"unit-0", adapter.TaskWriteFile, "/a"}, effect{"unit-0", adapter.TaskRun, "poll"}
-	clean := profile{write: 1, poll: 3}
-	require.Empty(t, clean.repeated(profile{write: 1, poll: 9}))
-	require.Contains(t, clean.repeated(profile{write: 2, poll: 3}), "carried out 2 times")
-	require.Contains(t, clean.repeated(profile{effect{"unit-1", adapter.TaskRun, "x"}: 2}), "RUN")
 }
 
 func TestARunThatIsCutShortSaysSoAndPassesNothing(t *testing.T) {
@@ -123,20 +85,4 @@ func TestACommandThatEndsByItselfIsNotWaitedFor(t *testing.T) {
 	require.ErrorContains(t, err, "has ended")
 	require.ErrorContains(t, err, "flag provided but not defined")
 	require.Less(t, time.Since(began), 20*time.Second)
-}
-
-func TestACommandIsKilledWithAllItStarted(t *testing.T) {
-	t.Parallel()
-	c := &Command{Line: `echo "up as $ADAPTER_NAME at $ADAPTER_LISTEN"; sleep 600 & wait`, Name: "n", StateDir: t.TempDir()}
-	url, err := c.Start(t.Context(), "http://platform")
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return strings.Contains(c.Output(), "up as n at "+strings.TrimPrefix(url, "http://")) }, 10*time.Second, 5*time.Millisecond)
-	_, err = c.Start(t.Context(), "http://platform")
-	require.ErrorContains(t, err, "not killed")
-	require.NoError(t, c.Kill())
-	require.NoError(t, c.Kill())
-	again, err := c.Start(t.Context(), "http://platform")
-	require.NoError(t, err)
-	require.Equal(t, url, again, "it comes back where it was")
-	require.NoError(t, c.Kill())
 }

@@ -26,7 +26,7 @@ func Test(t TB, options Options) Report {
 		switch result.Outcome {
 		case Failed:
 			var text strings.Builder
-			result.explain(&text)
+			explainResult(result, &text)
 			t.Errorf("%s", text.String())
 		case Skipped, NotRun:
 			t.Logf("%s", result.Line())

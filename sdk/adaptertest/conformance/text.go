@@ -18,7 +18,7 @@ func (r Report) WriteText(w io.Writer) error {
 	}
 	for _, result := range r.Results {
 		if result.Outcome == Failed {
-			result.explain(&b)
+			explainResult(result, &b)
 		}
 	}
 	fmt.Fprintf(&b, "\n%d passed, %d failed, %d skipped, %d not run\n", r.Count(Passed), r.Count(Failed), r.Count(Skipped), r.Count(NotRun))
@@ -27,34 +27,10 @@ func (r Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// Line is the clause in one line.
-func (r Result) Line() string {
-	word := map[Outcome]string{Passed: "pass", Failed: "FAIL", Skipped: "skip", NotRun: "not run"}[r.Outcome]
-	line := fmt.Sprintf("%-8s%-28s%6.1fs", word, r.ID, r.Seconds)
-	if r.Reason != "" {
-		line += "  " + clip(strings.ReplaceAll(r.Reason, "\n", " "), 160)
-	}
-	return line
-}
-
-func (r Result) explain(b *strings.Builder) {
+func explainResult(r Result, b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s\n  rule   %s\n         (%s)\n  wrong  %s\n", r.ID, r.Rule, r.Section, r.Reason)
 	for _, exchange := range r.Exchanges {
 		fmt.Fprintf(b, "  sent   %s\n  came   %s\n", exchange.Sent, exchange.Came)
 	}
 	fmt.Fprintf(b, "  do     %s\n", r.Fix)
-}
-
-// String names every bound.
-func (b Bounds) String() string {
-	return fmt.Sprintf("whole run %s, clause %s, operation %s, request %s, start %s, settle %s, near deadline %s, grace %s, burst %d",
-		b.Overall, b.Clause, b.Operation, b.Request, b.Start, b.Settle, b.Near, b.Grace, b.Burst)
-}
-
-// clip cuts text to at most limit bytes.
-func clip(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
 }

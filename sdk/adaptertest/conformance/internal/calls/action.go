@@ -1,0 +1,136 @@
+// Package calls holds the clauses on single requests: descriptions, signatures, bodies, statuses,
+// observations, actions, usage, plans, and on all answers of a run together.
+package calls
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/text"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
+)
+
+const inActions = "POST /v1/instances/{id}/actions/{name}"
+
+// Action returns the clauses on actions.
+func Action() []trial.Clause {
+	return []trial.Clause{
+		{ID: "action.unknown", Section: inActions, Rule: "an action that is not described is 404", Needs: []string{trial.Created},
+			Fix: "answer 404 with {code, message} for names you do not describe", Run: actionUnknown},
+		{ID: "action.output", Section: inActions, Rule: "an action's output fits its output schema", Needs: []string{trial.Created, "describe.schemas"},
+			Fix: "validate the output before you answer, or correct the schema", Run: actionOutput},
+		{ID: "action.input", Section: inActions, Rule: "an input that breaks the schema is refused with 422 and its path, and nothing is done", Needs: []string{trial.Created, "describe.schemas"},
+			Fix: "validate the input against the schema you describe and answer 422 with a path that begins with input", Run: actionInput},
+		{ID: "action.idempotent", Section: inActions, Rule: "a repeat with the same key and input is the same action", Needs: []string{"action.output"},
+			Fix: "derive the keys of an action's node tasks from its idempotency key", Run: actionIdempotent},
+		{ID: "action.key_reused", Section: inActions, Rule: "the same key with another input is refused with 409 IDEMPOTENCY_KEY_REUSED", Needs: []string{"action.output"},
+			Fix: "keep a hash of the input beside the key for some hours", Run: actionKeyReused},
+	}
+}
+
+// act calls an action of the instance.
+func act(c *trial.Check, i *trial.Instance, name, key string, input json.RawMessage) trial.Reply {
+	body := adapter.ActionRequest{
+		Input: input, IdempotencyKey: key, Requester: adapter.Requester{ID: "usr_conformance", Kind: "user"},
+		Instance: i.Wire, Members: i.Members, Platform: c.Grant(i, trial.NewID("call")).Access(),
+	}
+	return c.Call(trial.Letter{Method: http.MethodPost, Target: adapter.ActionPath(i.Wire.ID, name), Body: c.Encode(body), Patience: c.Bounds.Operation})
+}
+
+// inputs are the described actions that the suite can call; without any the clause does not apply.
+func inputs(c *trial.Check) map[string]json.RawMessage {
+	inputs := map[string]json.RawMessage{}
+	for _, action := range c.App.Actions {
+		if input, ok := c.Input(action); ok {
+			inputs[action.Name] = input
+		}
+	}
+	switch {
+	case len(c.App.Actions) == 0:
+		c.Skip("the app describes no actions")
+	case len(inputs) == 0:
+		c.Skip("no input could be made from the actions' schemas; give one")
+	}
+	return inputs
+}
+
+func actionUnknown(c *trial.Check) {
+	answer := act(c, c.Shared(), "conformance.no-such-action", trial.NewID("key"), json.RawMessage(`{}`))
+	c.Refused("an unknown action", answer, http.StatusNotFound)
+}
+
+func actionOutput(c *trial.Check) {
+	i := c.Shared()
+	inputs := inputs(c)
+	for _, action := range c.App.Actions {
+		input, ok := inputs[action.Name]
+		if !ok {
+			continue
+		}
+		answer := act(c, i, action.Name, trial.NewID("key"), input)
+		c.Require(answer.Status == http.StatusOK, "action %s with input %s was answered %s", action.Name, input, answer.Say())
+		var result adapter.ActionResult
+		c.Decode(answer, "the action", &result)
+		c.Require(trial.Fits(action.OutputSchema, result.Output), "the output of %s breaks its schema: %s", action.Name, text.Clip(string(result.Output), 300))
+	}
+}
+
+func actionInput(c *trial.Check) {
+	i := c.Shared()
+	tried := 0
+	for _, action := range c.App.Actions {
+		wrong, ok := trial.Spoil(action.InputSchema)
+		if !ok {
+			continue
+		}
+		tried++
+		before := len(c.Platform.Ledger(i.Wire.ID))
+		answer := act(c, i, action.Name, trial.NewID("key"), c.Encode(wrong))
+		body := c.Refused("action "+action.Name+" with a wrong input", answer, http.StatusUnprocessableEntity)
+		c.Require(strings.HasPrefix(body.Path, "input"), "a wrong input of %s was refused with path %q", action.Name, body.Path)
+		c.Require(len(c.Platform.Ledger(i.Wire.ID)) == before, "action %s asked for a node task though its input was refused", action.Name)
+	}
+	if tried == 0 {
+		c.Skip("the app describes no action whose input can be wrong")
+	}
+}
+
+func actionIdempotent(c *trial.Check) {
+	i := c.Shared()
+	inputs := inputs(c)
+	for _, action := range c.App.Actions {
+		input, ok := inputs[action.Name]
+		if !ok {
+			continue
+		}
+		key := trial.NewID("key")
+		first := act(c, i, action.Name, key, input)
+		before := i.Begun()
+		second := act(c, i, action.Name, key, input)
+		c.Require(second.Status == first.Status, "the repeat of %s was answered %s", action.Name, second.Say())
+		if begun := i.BegunAfter(before); action.Risk != adapter.RiskRead && len(begun) > 0 {
+			c.Fail("the repeat of %s carried out the node task %s on member %s again", action.Name, begun[0].Kind, begun[0].Member)
+		}
+		c.Require(action.Risk == adapter.RiskRead || bytes.Equal(first.Body, second.Body), "the repeat of %s has another output: %s", action.Name, second.Say())
+	}
+}
+
+func actionKeyReused(c *trial.Check) {
+	i := c.Shared()
+	inputs := inputs(c)
+	for _, action := range c.App.Actions {
+		other, ok := trial.Another(action.InputSchema, inputs[action.Name])
+		if !ok {
+			continue
+		}
+		key := trial.NewID("key")
+		act(c, i, action.Name, key, inputs[action.Name])
+		body := c.Refused("the same key with another input", act(c, i, action.Name, key, other), http.StatusConflict)
+		c.Require(body.Code == adapter.CodeKeyReused, "it was refused with %s, not %s", body.Code, adapter.CodeKeyReused)
+		return
+	}
+	c.Skip("no action has two different inputs that could be made from its schema")
+}

@@ -1,0 +1,73 @@
+package calls
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/standin"
+)
+
+// Observe returns the clauses on observations.
+func Observe() []trial.Clause {
+	return []trial.Clause{
+		{ID: "observe.valid", Section: trial.InObserve, Rule: "an observation has a health, a time that is now, and speaks of members of the instance only", Needs: []string{trial.Created},
+			Fix: "answer Observation as in the OpenAPI document", Run: observeValid},
+		{ID: "observe.unknown", Section: trial.InObserve, Rule: "an instance that was never dispatched is 404", Needs: []string{trial.Created},
+			Fix: "answer 404 with {code, message}", Run: observeUnknown},
+		{ID: "observe.honest", Section: trial.InObserve, Rule: "a member whose node cannot be asked is never called healthy", Needs: []string{"observe.valid"},
+			Fix: "call a member healthy only when it was seen to be; a node that does not answer makes it unknown", Run: observeHonest},
+		{ID: "observe.harmless", Section: trial.InObserve, Rule: "an observation changes nothing", Needs: []string{"observe.valid"},
+			Fix: "look with PROBE, INSPECT_PROCESS or a RUN that only reads; never mend while observing", Run: observeHarmless},
+	}
+}
+
+func observeValid(c *trial.Check) {
+	i := c.Shared()
+	seen, answer := c.Observe(i)
+	c.Require(answer.Status == http.StatusOK, "it was answered %s", answer.Say())
+	c.Require(seen.InstanceID == i.Wire.ID, "instanceId is %q", seen.InstanceID)
+	c.Require(seen.Health.Valid(), "health is %q", seen.Health)
+	age := time.Since(seen.ObservedAt)
+	c.Require(age > -5*time.Minute && age < 5*time.Minute, "observedAt is %s, which is not now", seen.ObservedAt)
+	for n, member := range seen.Members {
+		known := slices.ContainsFunc(i.Members, func(m adapter.Member) bool { return m.ID == member.ID })
+		c.Require(known, "members[%d] is %q, which is no member of the instance", n, member.ID)
+		c.Require(member.Health.Valid(), "members[%d].health is %q", n, member.Health)
+	}
+}
+
+func observeUnknown(c *trial.Check) {
+	i := c.NewInstance()
+	_, answer := c.Observe(i)
+	c.Refused("an instance that was never dispatched", answer, http.StatusNotFound)
+}
+
+func observeHonest(c *trial.Check) {
+	i, _ := c.Create()
+	lost := i.Members[0].ID
+	rule := c.Rule(&standin.Rule{Instance: i.Wire.ID, Member: lost, Fate: standin.Fail, Looks: true})
+	seen, answer := c.Observe(i)
+	if rule.Count() == 0 {
+		c.Skip("an observation of this app asks for no node task of that member")
+	}
+	if answer.Status != http.StatusOK {
+		c.Refused("an observation with a node that does not answer", answer, http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
+		return
+	}
+	for _, member := range seen.Members {
+		c.Require(member.ID != lost || member.Health != adapter.Healthy, "every node task of member %s fails, and it is called healthy", lost)
+	}
+}
+
+func observeHarmless(c *trial.Check) {
+	i := c.Shared()
+	before := len(i.Suite.Platform.Ledger(i.Wire.ID))
+	c.Observe(i)
+	for _, entry := range i.Suite.Platform.Ledger(i.Wire.ID)[before:] {
+		changes := standin.Acts(entry.Kind) && entry.Kind != adapter.TaskRun
+		c.Require(!changes, "the observation asked for the node task %s on member %s", entry.Kind, entry.Member)
+	}
+}

@@ -1,0 +1,102 @@
+package calls
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
+)
+
+const inSignature = "Security, platformRequest"
+
+// spoiler makes the token of a request from the claims of a good one.
+type spoiler func(c *trial.Check, claims adapter.RequestClaims) (string, error)
+
+// Signature returns the clauses on request tokens.
+func Signature() []trial.Clause {
+	signed := func(change func(*adapter.RequestClaims)) spoiler {
+		return func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
+			change(&claims)
+			return c.Platform.SignClaims(claims)
+		}
+	}
+	one := func(id, what, fix string, spoil spoiler) trial.Clause {
+		return trial.Clause{
+			ID: "signature." + id, Section: inSignature, Rule: what + " is refused with 401, and nothing is done", Needs: []string{trial.Created}, Fix: fix,
+			Run: func(c *trial.Check) { refuseToken(c, what, spoil) },
+		}
+	}
+	past, future := -10*time.Minute, 10*time.Minute
+	return []trial.Clause{
+		{ID: "signature.missing", Section: inSignature, Rule: "every route refuses a request without a token with 401", Needs: []string{trial.Created},
+			Fix: "verify before you look at the route, for all of them", Run: signatureMissing},
+		one("garbage", "a token that is no JWT", "answer 401 for whatever does not parse", func(*trial.Check, adapter.RequestClaims) (string, error) { return "not-a-token", nil }),
+		one("key", "a token of another key under the published key id", "verify the signature with the published key", func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
+			return c.Platform.SignForeign(claims, true)
+		}),
+		one("key_id", "a token of a key id that is not published", "take keys from the platform's key set only", func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
+			return c.Platform.SignForeign(claims, false)
+		}),
+		one("issuer", "a token of another issuer", "compare iss with the platform's URL", signed(func(r *adapter.RequestClaims) { r.Issuer = "https://other.example" })),
+		one("audience", "a token for another adapter", "compare aud with the adapter's registered name", signed(func(r *adapter.RequestClaims) { r.Audience = "another-adapter" })),
+		one("expired", "a token that has expired", "compare exp with the clock; at most 30 seconds of skew", signed(func(r *adapter.RequestClaims) { shift(r, past) })),
+		one("future", "a token that is issued in the future", "compare iat with the clock; at most 30 seconds of skew", signed(func(r *adapter.RequestClaims) { shift(r, future) })),
+		one("method", "a token for another method", "compare htm with the request's method", signed(func(r *adapter.RequestClaims) { r.Method = http.MethodGet })),
+		one("target", "a token for another path", "compare htu with the request's path and query exactly as sent", signed(func(r *adapter.RequestClaims) { r.Target = adapter.AdapterPath })),
+		one("body", "a token for another body", "compare bd with the unpadded base64url of the SHA-256 of the body's bytes as they came", signed(func(r *adapter.RequestClaims) { r.BodyDigest = adapter.BodyDigest([]byte("another body")) })),
+		one("none", "a token of the algorithm none", "allow EdDSA only, whatever the token says", func(c *trial.Check, claims adapter.RequestClaims) (string, error) { return c.Platform.Unsigned(claims) }),
+		one("symmetric", "an HS256 token made with the public key", "allow EdDSA only, whatever the token says", func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
+			return c.Platform.SignSymmetric(claims)
+		}),
+		{ID: "signature.query", Section: inSignature, Rule: "a token for another query is refused with 401", Needs: []string{trial.Created},
+			Fix: "compare htu with the request's path and query, not with the path alone", Run: signatureQuery},
+	}
+}
+
+func shift(claims *adapter.RequestClaims, by time.Duration) {
+	claims.IssuedAt += int64(by.Seconds())
+	claims.Expires += int64(by.Seconds())
+}
+
+// refuseToken dispatches with a bad token and requires that nothing comes of it.
+func refuseToken(c *trial.Check, what string, spoil spoiler) {
+	i, d := c.Fresh()
+	raw, target := c.Encode(d), adapter.OperationPath(d.OperationID)
+	token, err := spoil(c, c.Platform.Claims(c.Options.Name, http.MethodPut, target, raw, time.Now().Unix()))
+	if err != nil {
+		c.NotRun("the suite could not make the token: %v", err)
+	}
+	c.Opened = append(c.Opened, d.OperationID)
+	c.Refused(what, c.Call(trial.Letter{Method: http.MethodPut, Target: target, Body: raw, Token: token}), http.StatusUnauthorized)
+	c.StaysUntouched(i, d.OperationID, what)
+}
+
+func signatureMissing(c *trial.Check) {
+	i, d := c.Fresh()
+	c.Opened = append(c.Opened, d.OperationID)
+	empty := c.Encode(map[string]any{})
+	for _, l := range []trial.Letter{
+		{Method: http.MethodGet, Target: adapter.AdapterPath},
+		{Method: http.MethodGet, Target: adapter.ChangesPath("", 0)},
+		{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(d)},
+		{Method: http.MethodGet, Target: adapter.OperationPath(d.OperationID)},
+		{Method: http.MethodPost, Target: adapter.CancelPath(d.OperationID), Body: c.Encode(adapter.CancelRequest{Attempt: 1})},
+		{Method: http.MethodGet, Target: adapter.InstancePath(i.Wire.ID)},
+		{Method: http.MethodPost, Target: adapter.ActionPath(i.Wire.ID, "conformance"), Body: empty},
+		{Method: http.MethodGet, Target: adapter.UsagePath(i.Wire.ID, "")},
+	} {
+		l.Token = "-"
+		c.Refused(l.Method+" "+l.Target+" without a token", c.Call(l), http.StatusUnauthorized)
+	}
+	c.StaysUntouched(i, d.OperationID, "requests without a token")
+}
+
+// signatureQuery sends a good token of the feed without a query to the feed with one.
+func signatureQuery(c *trial.Check) {
+	token, err := c.Platform.Sign(c.Options.Name, http.MethodGet, adapter.OperationsPath, nil)
+	if err != nil {
+		c.NotRun("the suite could not make the token: %v", err)
+	}
+	c.Refused("a token for another query", c.Call(trial.Letter{Method: http.MethodGet, Target: adapter.ChangesPath("", 0), Token: token}), http.StatusUnauthorized)
+}

@@ -1,0 +1,27 @@
+package calls
+
+import (
+	"net/http"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
+)
+
+// Status returns the clauses on unknown operations and paths.
+func Status() []trial.Clause {
+	return []trial.Clause{
+		{ID: "status.unknown", Section: "GET /v1/operations/{id}", Rule: "an operation that was never dispatched is 404",
+			Fix: "answer 404 with {code, message}; do not invent a status", Run: statusUnknown},
+		{ID: "route.unknown", Section: "Paths", Rule: "a path that is not of the contract is 404",
+			Fix: "answer 404 with {code, message} for every other path", Run: routeUnknown},
+	}
+}
+
+func statusUnknown(c *trial.Check) {
+	target := adapter.OperationPath(trial.NewID("op"))
+	c.Refused("the status of an unknown operation", c.Call(trial.Letter{Method: http.MethodGet, Target: target}), http.StatusNotFound)
+}
+
+func routeUnknown(c *trial.Check) {
+	c.Refused("an unknown path", c.Call(trial.Letter{Method: http.MethodGet, Target: "/v1/conformance"}), http.StatusNotFound)
+}

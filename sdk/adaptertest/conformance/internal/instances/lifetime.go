@@ -1,0 +1,111 @@
+package instances
+
+import (
+	"encoding/json"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
+)
+
+const inDecommission = "instance.decommission"
+
+// Versions returns the clauses on upgrades and rollbacks.
+func Versions() []trial.Clause {
+	return []trial.Clause{
+		{ID: "upgrade.completes", Section: "instance.upgrade", Rule: "an instance can be upgraded to another version and goes on serving", Needs: []string{trial.Created},
+			Fix: "take version and config of the dispatch's instance as the new ones; change.from says what ran before", Run: upgradeCompletes},
+		{ID: "rollback.completes", Section: "instance.rollback", Rule: "an upgraded instance can be rolled back to exactly what it ran", Needs: []string{"upgrade.completes"},
+			Fix: "treat a rollback as an upgrade to change.to", Run: rollbackCompletes},
+	}
+}
+
+// Decommission returns the clauses on the end of an instance.
+func Decommission() []trial.Clause {
+	return []trial.Clause{
+		{ID: "decommission.clean", Section: inDecommission, Rule: "a decommission reports every member removed and leaves nothing on any node", Needs: []string{trial.Created},
+			Fix: "stop what runs and end with TEARDOWN of every member; then report each removed", Run: decommissionClean},
+		{ID: "decommission.repeat", Section: inDecommission, Rule: "a second decommission of what is gone succeeds", Needs: []string{"decommission.clean"},
+			Fix: "what is not there needs no teardown: that is a success", Run: decommissionRepeat},
+		{ID: "decommission.partial", Section: inDecommission, Rule: "a decommission takes down what a failed create has left behind", Needs: []string{"decommission.clean", "attempt.failure"},
+			Fix: "make every step of the decommission work on what never came up", Run: decommissionPartial},
+	}
+}
+
+// unborn is asked before the feed's pages are, which rest on it.
+func Unborn() trial.Clause {
+	return trial.Clause{
+		ID: "decommission.unborn", Section: inDecommission, Rule: "a decommission of an instance that never came up succeeds", Needs: []string{trial.Created},
+		Fix: "do not require that a create was dispatched before: the platform may never have got that far", Run: decommissionUnborn,
+	}
+}
+
+// move carries an upgrade or a rollback out and looks whether the members still serve.
+func move(c *trial.Check, i *trial.Instance, kind adapter.Kind, version string) {
+	from := adapter.VersionConfig{Version: i.Wire.Version, Config: i.Wire.Config}
+	i.Wire.Version = version
+	status := c.Carry(i, kind, adapter.VersionChange{From: from, To: adapter.VersionConfig{Version: version, Config: i.Wire.Config}})
+	for _, member := range status.Members {
+		c.Require(member.Status != adapter.MemberFailed && member.Status != adapter.MemberRemoved, "after the %s member %s is %q", kind, member.ID, member.Status)
+	}
+	for _, member := range i.Members {
+		left, err := c.Platform.Residue(member.ID)
+		c.Require(err == nil && (!left.Empty() || c.Baseline.Total() == 0), "after the %s nothing is on the node of member %s", kind, member.ID)
+	}
+}
+
+func upgradeCompletes(c *trial.Check) {
+	c.Supports(adapter.InstanceUpgrade)
+	i, _ := c.Create()
+	move(c, i, adapter.InstanceUpgrade, i.Wire.Version+".1")
+}
+
+func rollbackCompletes(c *trial.Check) {
+	c.Supports(adapter.InstanceUpgrade, adapter.InstanceRollback)
+	i, _ := c.Create()
+	first := i.Wire.Version
+	move(c, i, adapter.InstanceUpgrade, first+".1")
+	move(c, i, adapter.InstanceRollback, first)
+}
+
+func decommissionClean(c *trial.Check) {
+	c.Supports(adapter.InstanceDecommission)
+	i, _ := c.Create()
+	status := c.Carry(i, adapter.InstanceDecommission, nil)
+	for _, member := range i.Members {
+		reported(c, status, member.ID, adapter.MemberRemoved)
+		requireEmpty(c, member.ID, "the decommission")
+	}
+}
+
+func decommissionRepeat(c *trial.Check) {
+	i, _ := c.Create()
+	c.Carry(i, adapter.InstanceDecommission, nil)
+	c.Carry(i, adapter.InstanceDecommission, nil)
+	for _, member := range i.Members {
+		requireEmpty(c, member.ID, "a second decommission")
+	}
+}
+
+func decommissionUnborn(c *trial.Check) {
+	c.Supports(adapter.InstanceDecommission)
+	i := c.NewInstance()
+	c.Carry(i, adapter.InstanceDecommission, nil)
+	for _, member := range i.Members {
+		requireEmpty(c, member.ID, "the decommission")
+	}
+}
+
+func decommissionPartial(c *trial.Check) {
+	i, d := c.Fresh()
+	rule := c.Rule(trial.RuleFailing(i, d, c.Baseline.Total()/2))
+	c.Accept(d)
+	status := c.AwaitFor(d.OperationID, c.Bounds.Operation+c.Bounds.Grace)
+	if status.State != adapter.StateFailed {
+		c.Skip("the create ended %s although its later node tasks failed", status.State)
+	}
+	rule.Lift()
+	c.Carry(i, adapter.InstanceDecommission, json.RawMessage(`{}`))
+	for _, member := range i.Members {
+		requireEmpty(c, member.ID, "the decommission of what came up by half")
+	}
+}

@@ -1,0 +1,162 @@
+package operations
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
+)
+
+const inCancel = "POST /v1/operations/{id}/cancel"
+
+// Cancel returns the clauses on cancels.
+func Cancel() []trial.Clause {
+	return []trial.Clause{
+		{ID: "cancel.running", Section: inCancel, Rule: "a cancel of an operation under way says the truth: canceled is canceled, too late runs on to its end", Needs: []string{trial.Created},
+			Fix: "answer canceled only when the operation's state is canceled; else too_late or unknown", Run: cancelRunning},
+		{ID: "cancel.stops", Section: inCancel, Rule: "after the answer canceled nothing more is done", Needs: []string{"cancel.running"},
+			Fix: "stop the run and cancel the node tasks it waits for before you answer", Run: cancelStops},
+		{ID: "cancel.repeat", Section: inCancel, Rule: "a repeat of a cancel is answered by how the operation stands", Needs: []string{"cancel.running"},
+			Fix: "answer canceled (or too_late) for an operation that was canceled, and leave it so", Run: cancelRepeat},
+		{ID: "cancel.final", Section: trial.InFence, Rule: "a canceled operation stays canceled, also when it is dispatched again", Needs: []string{"cancel.running"},
+			Fix: "answer a dispatch of a canceled operation 200 with its end, at any attempt", Run: cancelFinal},
+		{ID: "cancel.ended", Section: inCancel, Rule: "a cancel of an operation that has succeeded is too late and changes nothing", Needs: []string{trial.Created},
+			Fix: "answer too_late for what has ended", Run: cancelEnded},
+		{ID: "cancel.unknown", Section: inCancel, Rule: "a cancel of an operation that was never dispatched is unknown", Needs: []string{trial.Created},
+			Fix: "answer 200 {\"outcome\":\"unknown\"}, or 404", Run: cancelUnknown},
+		{ID: "cancel.stale", Section: inCancel, Rule: "a cancel with a lower attempt than the highest seen is refused with 409 STALE_FENCE", Needs: []string{"attempt.higher"},
+			Fix: "compare the attempt of a cancel like that of a dispatch", Run: cancelStale},
+		{ID: "cancel.race", Section: inCancel, Rule: "a cancel that races with the end agrees with how the operation ended", Needs: []string{"cancel.running"},
+			Fix: "decide cancel and end under one lock: whichever came first is true for both", Run: cancelRace},
+	}
+}
+
+// cancelHeld holds a create in its middle and cancels it. What the adapter does to clean up is not
+// held back.
+func cancelHeld(c *trial.Check) (*trial.Instance, adapter.Dispatch, func()) {
+	i, d, rule := c.Middle()
+	rule.Close()
+	result := c.Resolve(d.OperationID, 1)
+	if result.Outcome != adapter.CancelDone {
+		rule.Lift()
+		end := c.Await(d.OperationID)
+		c.Require(end.State != adapter.StateCanceled, "the cancel was answered too_late, and the operation ended canceled")
+		c.Skip("the adapter says that a create cannot be stopped: %s", result.Message)
+	}
+	return i, d, rule.Lift
+}
+
+func cancelRunning(c *trial.Check) {
+	_, d, rule := c.Middle()
+	rule.Close()
+	result := c.Resolve(d.OperationID, 1)
+	if result.Outcome == adapter.CancelDone {
+		status := c.Status(d.OperationID)
+		c.Require(status.State == adapter.StateCanceled, "the cancel was answered canceled, and the operation is %q", status.State)
+		return
+	}
+	rule.Lift()
+	status := c.Await(d.OperationID)
+	c.Require(status.State != adapter.StateCanceled, "the cancel was answered too_late, and the operation ended canceled")
+}
+
+func cancelStops(c *trial.Check) {
+	i, d, lift := cancelHeld(c)
+	before := i.Begun()
+	lift()
+	c.StaysQuiet(i, before, "the cancel was answered canceled")
+	status := c.Status(d.OperationID)
+	c.Require(status.State == adapter.StateCanceled, "the operation is %q some time after it was canceled", status.State)
+}
+
+func cancelRepeat(c *trial.Check) {
+	_, d, _ := cancelHeld(c)
+	again := c.Cancel(d.OperationID, 1)
+	c.Require(again.Outcome != adapter.CancelUnknown, "a repeat of a cancel that was answered canceled is answered unknown")
+	status := c.Status(d.OperationID)
+	c.Require(status.State == adapter.StateCanceled, "after a repeat of the cancel the operation is %q", status.State)
+}
+
+func cancelFinal(c *trial.Check) {
+	i, d, lift := cancelHeld(c)
+	lift()
+	c.Pause(c.Bounds.Settle)
+	before := i.Begun()
+	for attempt := 1; attempt <= 2; attempt++ {
+		d.Attempt = attempt
+		status := c.Accept(d)
+		c.Require(status.State == adapter.StateCanceled, "a dispatch (attempt %d) of a canceled operation made it %q", attempt, status.State)
+	}
+	c.StaysQuiet(i, before, "dispatches of a canceled operation")
+}
+
+func cancelEnded(c *trial.Check) {
+	_, d := c.Create()
+	result := c.Cancel(d.OperationID, 1)
+	c.Require(result.Outcome == adapter.CancelTooLate, "a cancel of an operation that had succeeded was answered %q", result.Outcome)
+	status := c.Status(d.OperationID)
+	c.Require(status.State == adapter.StateSucceeded, "the operation is %q after a cancel that came too late", status.State)
+}
+
+func cancelUnknown(c *trial.Check) {
+	answer := c.Call(trial.Letter{Method: http.MethodPost, Target: adapter.CancelPath(trial.NewID("op")), Body: c.Encode(adapter.CancelRequest{Attempt: 1})})
+	if answer.Status == http.StatusNotFound {
+		c.Refused("a cancel of an unknown operation", answer, http.StatusNotFound)
+		return
+	}
+	var result adapter.CancelResult
+	c.Require(answer.Status == http.StatusOK, "it was answered %s", answer.Say())
+	c.Decode(answer, "the cancel", &result)
+	c.Require(result.Outcome == adapter.CancelUnknown, "a cancel of an operation that was never dispatched was answered %q", result.Outcome)
+}
+
+func cancelStale(c *trial.Check) {
+	_, d, rule := c.Middle()
+	d.Attempt = 2
+	c.Accept(d)
+	answer := c.Call(trial.Letter{Method: http.MethodPost, Target: adapter.CancelPath(d.OperationID), Body: c.Encode(adapter.CancelRequest{Attempt: 1})})
+	body := c.Refused("a cancel with attempt 1 after attempt 2", answer, http.StatusConflict)
+	c.Require(body.Code == adapter.CodeStaleFence, "it was refused with %s, not %s", body.Code, adapter.CodeStaleFence)
+	rule.Lift()
+	c.Succeed(d.OperationID)
+}
+
+// race is where a cancel meets a create.
+type race struct {
+	quarter int           // of the create's node tasks, at which it is held
+	lead    time.Duration // by how much the cancel is ahead of its going on
+}
+
+// racesOf go from a create's beginning to its end. Its last task is tried with several leads: the closer the end, the more there is
+// to get wrong.
+func racesOf(c *trial.Check) []race {
+	return []race{
+		{quarter: 0}, {quarter: 1}, {quarter: 2}, {quarter: 3}, {quarter: 3, lead: c.Bounds.Settle / 40},
+		{quarter: 3, lead: c.Bounds.Settle / 8}, {quarter: 3, lead: c.Bounds.Settle / 2}, {quarter: 4},
+	}
+}
+
+// cancelRace lets a create go on at about the moment in which it is canceled, at several points
+// between its beginning and its end.
+func cancelRace(c *trial.Check) {
+	for _, at := range racesOf(c) {
+		i := c.NewInstance()
+		d := c.Dispatch(i, adapter.InstanceCreate)
+		skip := at.quarter * max(c.Baseline.Total(), 1) / 4
+		rule := c.Hold(i, d, skip)
+		c.Accept(d)
+		if skip < c.Baseline.Total() {
+			c.AwaitCaught(rule, d.OperationID)
+		}
+		done := make(chan struct{})
+		time.AfterFunc(at.lead, func() {
+			defer close(done)
+			rule.Lift()
+		})
+		result := c.Resolve(d.OperationID, 1)
+		<-done
+		ended := c.Await(d.OperationID).State
+		c.Require((ended == adapter.StateCanceled) == (result.Outcome == adapter.CancelDone), "the cancel was answered %s, and the operation ended %q", result.Outcome, ended)
+	}
+}

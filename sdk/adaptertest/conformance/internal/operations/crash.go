@@ -1,0 +1,109 @@
+package operations
+
+import (
+	"net/http"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
+)
+
+const inCrash = "PUT /v1/operations/{id}: the operation is durable before it is answered"
+
+// Crash returns the clauses on an adapter that is killed.
+func Crash() []trial.Clause {
+	return []trial.Clause{
+		{ID: "crash.resumes", Section: inCrash, Rule: "after kill -9 in the middle the operation is known, goes on by itself and comes to its end once", Needs: []string{trial.Created},
+			Fix: "write the operation to disk before you answer, and resume what has not ended when you start", Run: crashResumes},
+		{ID: "crash.once", Section: inCrash, Rule: "after kill -9 in the middle nothing is done a second time", Needs: []string{"crash.resumes"},
+			Fix: "give each step an idempotency key made of operation, member and step, so that a resumed step is the same node task", Run: crashOnce},
+		{ID: "crash.remembers", Section: inCrash, Rule: "after kill -9 an operation that had ended is still known, and its repeat does nothing", Needs: []string{trial.Created},
+			Fix: "keep ended operations on disk", Run: crashRemembers},
+		{ID: "crash.feed", Section: inFeed, Rule: "who follows the feed from a cursor of before the crash sees the end", Needs: []string{"crash.resumes", "feed.continues", "decommission.unborn"},
+			Fix: "keep the epoch and go on above every version given out, or take a new epoch", Run: crashFeed},
+		{ID: "crash.instance", Section: trial.InObserve, Rule: "after kill -9 the instances are still known", Needs: []string{trial.Created, "observe.valid"},
+			Fix: "keep instances with their members on disk", Run: crashInstance},
+	}
+}
+
+// crash kills the adapter and starts it again, and waits until it answers.
+func crash(c *trial.Check) {
+	killable(c)
+	if err := c.Options.Launcher.Kill(); err != nil {
+		c.NotRun("the adapter could not be killed: %v", err)
+	}
+	c.HTTP.CloseIdleConnections()
+	err := c.Launch()
+	if err == nil {
+		_, err = c.AwaitAnswer()
+	}
+	c.Remember(trial.Letter{Method: "kill -9", Target: "and start"}, trial.Reply{Status: http.StatusOK}, err)
+	c.Require(err == nil, "after kill -9 the adapter did not come back within %s: %v", c.Bounds.Start, err)
+}
+
+// killable ends the clause unless the suite started the adapter.
+func killable(c *trial.Check) {
+	if c.Options.Launcher == nil {
+		c.NotRun("the suite did not start the adapter and so cannot kill it")
+	}
+}
+
+// killed kills the adapter in the middle of a create, lets it go on, and returns how it ended.
+func killed(c *trial.Check) (*trial.Instance, adapter.Status) {
+	killable(c)
+	i, d, rule := c.Middle()
+	crash(c)
+	var status adapter.Status
+	answer := c.Get(adapter.OperationPath(d.OperationID), &status)
+	c.Require(answer.Status == http.StatusOK, "after kill -9 the operation's status was answered %s", answer.Say())
+	rule.Lift()
+	return i, c.Await(d.OperationID)
+}
+
+func crashResumes(c *trial.Check) {
+	_, status := killed(c)
+	c.Require(status.State == adapter.StateSucceeded, "after kill -9 the operation ended %q: %s", status.State, trial.Explain(status))
+}
+
+func crashOnce(c *trial.Check) {
+	i, _ := killed(c)
+	c.Pause(c.Bounds.Settle)
+	c.ActsOnce(i)
+}
+
+func crashRemembers(c *trial.Check) {
+	killable(c)
+	i, d := c.Create()
+	crash(c)
+	before := i.Begun()
+	var status adapter.Status
+	answer := c.Get(adapter.OperationPath(d.OperationID), &status)
+	c.Require(answer.Status == http.StatusOK && status.State == adapter.StateSucceeded, "after kill -9 the status of what had succeeded was answered %s", answer.Say())
+	again := c.Put(d)
+	c.Require(again.Status == http.StatusOK, "after kill -9 the repeat of what had succeeded was answered %s", again.Say())
+	c.StaysQuiet(i, before, "kill -9 and a repeat of what had succeeded")
+}
+
+func crashFeed(c *trial.Check) {
+	killable(c)
+	// Some cheap operations first, so that a counter that begins anew after the crash is seen to.
+	for range 10 {
+		c.Carry(c.NewInstance(), adapter.InstanceDecommission, nil)
+	}
+	cursor := drainFeed(c, "")
+	_, d, rule := c.Middle()
+	seen := c.ReadPage(cursor, 0)
+	if len(seen.Operations) > 0 {
+		cursor = seen.Cursor
+	}
+	crash(c)
+	rule.Lift()
+	followFeed(c, cursor, map[string]bool{d.OperationID: true})
+}
+
+func crashInstance(c *trial.Check) {
+	killable(c)
+	i, _ := c.Create()
+	crash(c)
+	seen, answer := c.Observe(i)
+	c.Require(answer.Status == http.StatusOK && seen.InstanceID == i.Wire.ID, "after kill -9 the instance was observed as %s", answer.Say())
+}

@@ -1,0 +1,247 @@
+package operations
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
+)
+
+const inIdempotency = "PUT /v1/operations/{id}, Idempotency"
+
+// Dispatch returns the clauses on dispatches.
+func Dispatch() []trial.Clause {
+	needs := []string{trial.Created}
+	return []trial.Clause{
+		{ID: trial.Created, Section: trial.InDispatch, Rule: "a create is accepted with 202 and comes to succeeded with every member active",
+			Fix: "the members' states in the status and the error, if there is one, say where it stopped; the adapter's log says more", Run: dispatchCompletes},
+		{ID: "dispatch.idempotent", Section: inIdempotency, Rule: "a repeat of an operation that has ended is answered 200 with how it ended, and nothing is done again", Needs: needs,
+			Fix: "keep ended operations by id and answer a repeat from what was kept", Run: dispatchIdempotent},
+		{ID: "dispatch.repeat", Section: inIdempotency, Rule: "a repeat of an operation under way is the same operation, and nothing is done twice", Needs: needs,
+			Fix: "look the id up before you begin; one operation has one run", Run: dispatchRepeat},
+		{ID: "dispatch.concurrent", Section: inIdempotency, Rule: "many dispatches of one operation at the same time are one operation", Needs: needs,
+			Fix: "make looking up and beginning one step, under a lock or a unique key", Run: dispatchConcurrent},
+		{ID: "dispatch.not_specification", Section: inIdempotency, Rule: "token, deadline, trace, force, and a member's status, cordon, labels and reachability are no part of the specification", Needs: needs,
+			Fix: "compare operationId, kind, instance, members (without what moves), targets and change, and nothing else", Run: dispatchNotSpecification},
+		{ID: "dispatch.canonical", Section: inIdempotency, Rule: "the order of keys and white space are no part of the specification", Needs: needs,
+			Fix: "compare parsed values, or hash them with sorted keys", Run: dispatchCanonical},
+		{ID: "dispatch.mismatch", Section: inIdempotency, Rule: "the same id with another specification is refused with 409 BODY_MISMATCH", Needs: needs,
+			Fix: "keep a hash of the specification beside the operation and compare it", Run: dispatchMismatch},
+		{ID: "dispatch.unknown_fields", Section: "Compatibility", Rule: "fields that the adapter does not know are ignored", Needs: needs,
+			Fix: "do not refuse unknown fields: a newer platform may send them", Run: dispatchUnknownFields},
+		{ID: "dispatch.lost_reply", Section: inIdempotency, Rule: "a dispatch whose reply was lost goes on, and its repeat is the same operation", Needs: needs,
+			Fix: "do not tie the operation to the request that began it: a broken connection is no cancel", Run: dispatchLostReply},
+	}
+}
+
+func dispatchCompletes(c *trial.Check) {
+	c.Supports(adapter.InstanceCreate)
+	i := c.NewInstance()
+	d := c.Dispatch(i, adapter.InstanceCreate)
+	c.Opened = append(c.Opened, d.OperationID)
+	answer := c.Put(d)
+	c.Require(answer.Status == http.StatusAccepted, "a new operation ought to be answered 202, and was answered %s", answer.Say())
+	first := c.Taken(d, answer)
+	c.Require(first.State.Valid() && first.Attempt == d.Attempt, "the status says state %q and attempt %d", first.State, first.Attempt)
+	status := c.Succeed(d.OperationID)
+	c.Require(status.Percent >= 0 && status.Percent <= 100, "percent is %d", status.Percent)
+	for _, member := range i.Members {
+		at := slices.IndexFunc(status.Members, func(u adapter.MemberUpdate) bool { return u.ID == member.ID })
+		c.Require(at >= 0, "the status says nothing of member %s (%s %d)", member.ID, member.ComponentKey, member.Index)
+		c.Require(status.Members[at].Status == adapter.MemberActive, "member %s is %q after a create that succeeded", member.ID, status.Members[at].Status)
+	}
+	i.Serving()
+	c.Suite.Standing, c.Suite.Baseline = i, i.EffectsOf(d.OperationID)
+}
+
+func dispatchIdempotent(c *trial.Check) {
+	i, d := c.Create()
+	before := i.Begun()
+	answer := c.Put(d)
+	status := c.Taken(d, answer)
+	c.Require(answer.Status == http.StatusOK && status.State == adapter.StateSucceeded, "the repeat was answered %s", answer.Say())
+	c.StaysQuiet(i, before, "the repeat of an operation that had succeeded")
+	again := c.Status(d.OperationID)
+	c.Require(again.State == adapter.StateSucceeded, "the operation is %q after the repeat", again.State)
+}
+
+func dispatchRepeat(c *trial.Check) {
+	i, d, rule := c.Middle()
+	c.Accept(d)
+	c.Pause(c.Bounds.Settle)
+	rule.Lift()
+	c.Succeed(d.OperationID)
+	c.ActsOnce(i)
+}
+
+func dispatchConcurrent(c *trial.Check) {
+	i := c.NewInstance()
+	d := c.Dispatch(i, adapter.InstanceCreate)
+	c.Opened = append(c.Opened, d.OperationID)
+	const callers = 8
+	l := trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(d)}
+	answers, failures := make([]trial.Reply, callers), make([]error, callers)
+	rule := c.Hold(i, d, 0) // what comes after the end is a repeat, which is another clause
+	var calls sync.WaitGroup
+	for n := range callers {
+		calls.Go(func() { answers[n], failures[n] = c.Try(l) })
+	}
+	calls.Wait()
+	rule.Lift()
+	for n := range callers {
+		c.Require(failures[n] == nil, "one of %d dispatches at the same time was not answered: %v", callers, failures[n])
+		c.Taken(d, answers[n])
+	}
+	c.Succeed(d.OperationID)
+	c.Pause(c.Bounds.Settle)
+	c.ActsOnce(i)
+}
+
+func dispatchNotSpecification(c *trial.Check) {
+	i, d, rule := c.Middle()
+	for _, one := range []struct {
+		what   string
+		change func(*adapter.Dispatch)
+	}{
+		{"another token", func(d *adapter.Dispatch) { d.Platform = c.Grant(i, d.OperationID).Access() }},
+		{"another deadline", func(d *adapter.Dispatch) { d.Deadline = d.Deadline.Add(time.Minute) }},
+		{"another trace", func(d *adapter.Dispatch) {
+			d.CorrelationID, d.Traceparent = "other", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		}},
+		{"another member status", eachMember(func(m *adapter.Member) { m.Status = "joining" })},
+		{"a cordon", eachMember(func(m *adapter.Member) { m.Cordoned = true })},
+		{"labels", eachMember(func(m *adapter.Member) { m.Labels = map[string]string{"zone": "a"} })},
+		{"reachability", eachMember(func(m *adapter.Member) { reachable := true; m.Node.Reachable = &reachable })},
+	} {
+		other := d
+		one.change(&other)
+		answer := c.Put(other)
+		c.Require(answer.Status == http.StatusOK || answer.Status == http.StatusAccepted, "a repeat with %s was answered %s", one.what, answer.Say())
+	}
+	rule.Lift()
+	c.Succeed(d.OperationID)
+}
+
+// eachMember changes every member of a copy of the dispatch.
+func eachMember(change func(*adapter.Member)) func(*adapter.Dispatch) {
+	return func(d *adapter.Dispatch) {
+		d.Members = slices.Clone(d.Members)
+		for n := range d.Members {
+			change(&d.Members[n])
+		}
+	}
+}
+
+func dispatchCanonical(c *trial.Check) {
+	_, d := c.Create()
+	var loose map[string]any
+	if err := json.Unmarshal(c.Encode(d), &loose); err != nil {
+		c.NotRun("the suite could not decode its own dispatch: %v", err)
+	}
+	// A map is written with sorted keys, which is another order than the contract's.
+	raw, err := json.MarshalIndent(loose, "", "   ")
+	if err != nil {
+		c.NotRun("the suite could not encode a dispatch: %v", err)
+	}
+	answer := c.Call(trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: raw})
+	c.Require(answer.Status == http.StatusOK, "the same dispatch with its keys in another order was answered %s", answer.Say())
+}
+
+func dispatchMismatch(c *trial.Check) {
+	i, d := c.Create()
+	before := i.Begun()
+	for _, one := range []struct {
+		what   string
+		change func(*adapter.Dispatch)
+	}{
+		{"instance.name", func(d *adapter.Dispatch) { d.Instance.Name += "-other" }},
+		{"instance.version", func(d *adapter.Dispatch) { d.Instance.Version += ".1" }},
+		{"instance.components", func(d *adapter.Dispatch) {
+			d.Instance.Components = slices.Clone(d.Instance.Components)
+			d.Instance.Components[0].Count++
+		}},
+		{"members[0].node.id", func(d *adapter.Dispatch) { d.Members = slices.Clone(d.Members); d.Members[0].Node.ID = "nod_other" }},
+		{"targets", func(d *adapter.Dispatch) { d.Targets = []string{d.Members[0].ID} }},
+		{"change", func(d *adapter.Dispatch) { d.Change = json.RawMessage(`{"conformance":true}`) }},
+		{"kind", func(d *adapter.Dispatch) { d.Kind = adapter.InstanceDecommission }},
+	} {
+		other := d
+		one.change(&other)
+		body := c.Refused("the same operation id with another "+one.what, c.Put(other), http.StatusConflict)
+		c.Require(body.Code == adapter.CodeBodyMismatch, "the same operation id with another %s was refused with %s, not %s", one.what, body.Code, adapter.CodeBodyMismatch)
+	}
+	c.StaysQuiet(i, before, "refused dispatches")
+	status := c.Status(d.OperationID)
+	c.Require(status.State == adapter.StateSucceeded, "the operation is %q after refused dispatches", status.State)
+}
+
+func dispatchUnknownFields(c *trial.Check) {
+	i := c.NewInstance()
+	d := c.Dispatch(i, adapter.InstanceCreate)
+	c.Opened = append(c.Opened, d.OperationID)
+	var loose map[string]any
+	if err := json.Unmarshal(c.Encode(d), &loose); err != nil {
+		c.NotRun("the suite could not decode its own dispatch: %v", err)
+	}
+	loose["conformanceFuture"] = map[string]any{"anything": []int{1, 2}}
+	for _, part := range []string{"instance", "platform"} {
+		if object, ok := loose[part].(map[string]any); ok {
+			object["conformanceFuture"] = "anything"
+		}
+	}
+	answer := c.Call(trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(loose)})
+	c.Taken(d, answer)
+	c.Succeed(d.OperationID)
+}
+
+func dispatchLostReply(c *trial.Check) {
+	i := c.NewInstance()
+	d := c.Dispatch(i, adapter.InstanceCreate)
+	rule := c.Hold(i, d, 0)
+	cutOff(c, trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(d)}, rule.Caught())
+	c.Pause(c.Bounds.Settle)
+	c.Accept(d)
+	rule.Lift()
+	c.Succeed(d.OperationID)
+	c.ActsOnce(i)
+}
+
+// cutOff sends a request whole and drops the connection without reading a word of the answer, once
+// the adapter has begun or at the latest when things have settled.
+func cutOff(c *trial.Check, l trial.Letter, begun <-chan struct{}) {
+	req, err := c.Request(c.Ctx, l)
+	if err != nil {
+		c.NotRun("%v", err)
+	}
+	at, err := url.Parse(c.URL)
+	if err != nil || at.Scheme != "http" {
+		c.NotRun("the connection can be cut only of a plain http adapter")
+	}
+	port := at.Port()
+	if port == "" {
+		port = "80"
+	}
+	conn, err := (&net.Dialer{}).DialContext(c.Ctx, "tcp", net.JoinHostPort(at.Hostname(), port))
+	c.Require(err == nil, "no connection: %v", err)
+	defer conn.Close()
+	writer := bufio.NewWriter(conn)
+	err = req.Write(writer)
+	if err == nil {
+		err = writer.Flush()
+	}
+	c.Require(err == nil, "the request could not be sent: %v", err)
+	select {
+	case <-begun:
+	case <-time.After(c.Bounds.Settle):
+	case <-c.Ctx.Done():
+	}
+	c.Remember(l, trial.Reply{}, fmt.Errorf("the suite cut the connection"))
+}

@@ -1,0 +1,132 @@
+package trial
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/standin"
+)
+
+// Profile is what a clean create does: how often each effect was brought about.
+type Profile map[effect]int
+
+// effect is one thing done to one member. Probes and inspections only look and are none.
+type effect struct {
+	member string // component key and index, so that two instances compare
+	kind   adapter.TaskKind
+	object string // path, process name or digest of the command
+}
+
+// Total returns the number of effects.
+func (p Profile) Total() int {
+	n := 0
+	for _, count := range p {
+		n += count
+	}
+	return n
+}
+
+// EffectsOf are the effects of an instance's operation that were really brought about; of all its
+// operations when the id is empty.
+func (i *Instance) EffectsOf(operation string) Profile {
+	names := map[string]string{}
+	for _, member := range i.Members {
+		names[member.ID] = fmt.Sprintf("%s-%d", member.ComponentKey, member.Index)
+	}
+	found := Profile{}
+	for _, entry := range i.Suite.Platform.Ledger(i.Wire.ID) {
+		if entry.Begun && standin.Acts(entry.Kind) && (operation == "" || operation == entry.Operation) {
+			found[effect{names[entry.Member], entry.Kind, i.objectOf(entry)}]++
+		}
+	}
+	return found
+}
+
+// objectOf names what a task acts on. Commands are compared as text without the instance's ids.
+func (i *Instance) objectOf(entry standin.Entry) string {
+	var spec struct {
+		Path, Name, Stdin string
+		Command           []string
+	}
+	if err := json.Unmarshal(entry.Spec, &spec); err != nil {
+		return "?"
+	}
+	switch entry.Kind {
+	case adapter.TaskWriteFile:
+		return spec.Path
+	case adapter.TaskStartProcess, adapter.TaskStopProcess:
+		return spec.Name
+	case adapter.TaskTeardown:
+		return ""
+	}
+	text := strings.Join(spec.Command, "\x00") + "\x00" + spec.Stdin
+	text = strings.ReplaceAll(text, i.Wire.ID, "{instance}")
+	for n, id := range i.All {
+		text = strings.ReplaceAll(text, id, fmt.Sprintf("{member %d}", n))
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:6])
+}
+
+// repeated is the first effect that was brought about more often than a clean create does; empty
+// when there is none. A command that even a clean create runs several times is how the adapter
+// waits for something, and is not counted.
+func (p Profile) repeated(found Profile) string {
+	for one, count := range found {
+		allowed := max(p[one], 1)
+		if count > allowed && !(one.kind == adapter.TaskRun && p[one] > 1) {
+			return fmt.Sprintf("node task %s %q on member %s was carried out %d times; a clean create does it %d times", one.kind, one.object, one.member, count, allowed)
+		}
+	}
+	return ""
+}
+
+// ActsOnce fails when an effect of the instance's create was brought about twice.
+func (c *Check) ActsOnce(i *Instance) {
+	again := c.Baseline.repeated(i.EffectsOf(""))
+	c.Require(again == "", "%s", again)
+}
+
+// BegunAfter are the acting tasks of the instance that were begun and are not among those before.
+func (i *Instance) BegunAfter(before map[string]bool) []standin.Entry {
+	var begun []standin.Entry
+	for _, entry := range i.Suite.Platform.Ledger(i.Wire.ID) {
+		if entry.Begun && standin.Acts(entry.Kind) && !before[entry.ID] {
+			begun = append(begun, entry)
+		}
+	}
+	return begun
+}
+
+// Begun are the acting tasks of the instance that have been begun so far.
+func (i *Instance) Begun() map[string]bool {
+	ids := map[string]bool{}
+	for _, entry := range i.Suite.Platform.Ledger(i.Wire.ID) {
+		if entry.Begun {
+			ids[entry.ID] = true
+		}
+	}
+	return ids
+}
+
+// StaysQuiet watches for as long as things take to settle that nothing more is done to the instance.
+func (c *Check) StaysQuiet(i *Instance, before map[string]bool, after string) {
+	c.Pause(c.Bounds.Settle)
+	if begun := i.BegunAfter(before); len(begun) > 0 {
+		c.Fail("after %s the node task %s on member %s was still carried out (and %d more)", after, begun[0].Kind, begun[0].Member, len(begun)-1)
+	}
+}
+
+// StaysUntouched requires that a refused request began nothing: no operation, no node task.
+func (c *Check) StaysUntouched(i *Instance, operation, after string) {
+	var status adapter.Status
+	answer := c.Get(adapter.OperationPath(operation), &status)
+	c.Require(answer.Status == 404, "after %s the operation ought to be unknown (404), and its status was answered %s", after, answer.Say())
+	if entries := i.Suite.Platform.Ledger(i.Wire.ID); len(entries) > 0 {
+		c.Fail("after %s the adapter asked for the node task %s", after, entries[0].Kind)
+	}
+}

@@ -1,0 +1,129 @@
+package trial
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/text"
+)
+
+// Letter is one request to the adapter. Without a token of its own it is signed well.
+type Letter struct {
+	Method, Target string
+	Body           []byte
+	// Token replaces the good request token; "-" sends none.
+	Token string
+	// Access is the platform token of requests without a body for it.
+	Access string
+	// Patience replaces the bound of one request, for long polls.
+	Patience time.Duration
+}
+
+// Reply is what came.
+type Reply struct {
+	Status int
+	header http.Header
+	Body   []byte
+}
+
+// fault reads the contract's error body; ok is false when it is none.
+func (r Reply) fault() (body adapter.ErrorBody, ok bool) {
+	err := json.Unmarshal(r.Body, &body)
+	return body, err == nil && body.Code != "" && body.Message != ""
+}
+
+// Say is the answer for a message.
+func (r Reply) Say() string {
+	return fmt.Sprintf("%d %s", r.Status, text.Clip(strings.TrimSpace(string(r.Body)), 300))
+}
+
+// send sends one request and reads the whole answer, within the bound of a request.
+func (s *Suite) send(ctx context.Context, l Letter) (Reply, error) {
+	patience := l.Patience
+	if patience == 0 {
+		patience = s.Bounds.Request
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	req, err := s.Request(ctx, l)
+	if err != nil {
+		return Reply{}, err
+	}
+	resp, err := s.HTTP.Do(req)
+	if err != nil {
+		return Reply{}, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 2*adapter.MaxBody))
+	if err != nil {
+		return Reply{}, fmt.Errorf("read the answer: %w", err)
+	}
+	answer := Reply{Status: resp.StatusCode, header: resp.Header, Body: body}
+	s.Seen.note(l, answer, s.Platform.Tokens)
+	return answer, nil
+}
+
+// Request returns the request of a letter, with its token.
+func (s *Suite) Request(ctx context.Context, l Letter) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, l.Method, s.URL+l.Target, bytes.NewReader(l.Body))
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	if l.Body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set(adapter.HeaderCorrelation, "conformance")
+	if l.Access != "" {
+		req.Header.Set(adapter.HeaderPlatformToken, l.Access)
+	}
+	token := l.Token
+	if token == "" {
+		if token, err = s.Platform.Sign(s.Options.Name, l.Method, req.URL.RequestURI(), l.Body); err != nil {
+			return nil, err
+		}
+	}
+	if token != "-" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return req, nil
+}
+
+// watch is what all answers together came to.
+type watch struct {
+	mu sync.Mutex
+	// leak, odd and large describe the first answer with a token in it, of a wrong form, too large.
+	Leak, Odd, Large string
+}
+
+// note looks at one answer. Tokens are looked for by their common beginning first.
+func (w *watch) note(l Letter, answer Reply, tokens func() []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	where := l.Method + " " + l.Target
+	if w.Leak == "" && bytes.Contains(answer.Body, []byte("gpu_op_")) {
+		for _, token := range tokens() {
+			if bytes.Contains(answer.Body, []byte(token)) {
+				w.Leak = where
+			}
+		}
+	}
+	if w.Large == "" && len(answer.Body) > adapter.MaxBody {
+		w.Large = fmt.Sprintf("%s was answered with %d bytes", where, len(answer.Body))
+	}
+	media := answer.header.Get("Content-Type")
+	switch {
+	case w.Odd != "":
+	case answer.Status >= 300 && answer.Status < 400:
+		w.Odd = fmt.Sprintf("%s was answered with the redirect %d", where, answer.Status)
+	case len(answer.Body) > 0 && !strings.HasPrefix(media, "application/json"):
+		w.Odd = fmt.Sprintf("%s was answered %d with Content-Type %q", where, answer.Status, media)
+	}
+}

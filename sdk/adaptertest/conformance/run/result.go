@@ -1,0 +1,55 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/text"
+)
+
+// Outcome is how a clause ended.
+type Outcome string
+
+// The outcomes. Only the first is good; the last two say why in the reason.
+const (
+	Passed  Outcome = "passed"
+	Failed  Outcome = "failed"
+	Skipped Outcome = "skipped"
+	NotRun  Outcome = "not_run"
+)
+
+// Result is how one clause ended.
+type Result struct {
+	// ID, Rule and Section are the clause's.
+	ID      string `json:"id"`
+	Rule    string `json:"rule"`
+	Section string `json:"section"`
+	// Outcome is how it ended.
+	Outcome Outcome `json:"outcome"`
+	// Reason is what was wrong, or why it did not apply; empty when it passed.
+	Reason string `json:"reason,omitempty"`
+	// Exchanges are the last requests and answers of a failed clause, oldest first, shortened.
+	Exchanges []Exchange `json:"exchanges,omitempty"`
+	// Fix is what to do about a failure.
+	Fix string `json:"fix,omitempty"`
+	// Seconds is how long it took.
+	Seconds float64 `json:"seconds"`
+}
+
+// Exchange is one request and what came.
+type Exchange struct {
+	// Sent is method, path and the beginning of the body.
+	Sent string `json:"sent"`
+	// Came is the status and the beginning of the answer, or why there was none.
+	Came string `json:"came"`
+}
+
+// Line is the clause in one line.
+func (r Result) Line() string {
+	word := map[Outcome]string{Passed: "pass", Failed: "FAIL", Skipped: "skip", NotRun: "not run"}[r.Outcome]
+	line := fmt.Sprintf("%-8s%-28s%6.1fs", word, r.ID, r.Seconds)
+	if r.Reason != "" {
+		line += "  " + text.Clip(strings.ReplaceAll(r.Reason, "\n", " "), 160)
+	}
+	return line
+}
