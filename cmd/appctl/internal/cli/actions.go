@@ -34,7 +34,7 @@ func (t *tool) actionCommand() *cobra.Command {
 			for _, action := range instance.Actions {
 				names = append(names, action.Name)
 			}
-			return t.show(view{json: instance.Actions, ids: names, page: func(p *render.Page) {
+			return t.show(view{JSON: instance.Actions, IDs: names, Page: func(p *render.Page) {
 				p.Table(actionHeading, actionRows(instance.Actions))
 			}})
 		})
@@ -110,12 +110,12 @@ func (t *tool) actionInput(given string, set []string) ([]byte, error) {
 	}
 	built, err := values.Build(base, set)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageError(err)
 	}
 	return built, nil
 }
 
 // showOutput writes an action's output as JSON in every form, as only the app knows its shape.
 func (t *tool) showOutput(output json.RawMessage) error {
-	return render.JSON(t.env.Stdout, output)
+	return render.JSON(t.Env.Stdout, output)
 }

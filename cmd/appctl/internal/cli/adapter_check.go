@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
@@ -84,8 +85,8 @@ func (t *tool) check(ctx context.Context, args []string, flags *checkFlags) erro
 	}
 	defer drop()
 	if !flags.digest {
-		t.remark("bounds: %s", flags.options.Bounds.Full())
-		flags.options.Progress = func(result conformance.Result) { t.remark("%s", result.Line()) }
+		t.Remark("bounds: %s", flags.options.Bounds.Full())
+		flags.options.Progress = func(result conformance.Result) { t.Remark("%s", result.Line()) }
 	}
 	report, err := conformance.Run(ctx, flags.options)
 	if err != nil && len(report.Results) == 0 {
@@ -95,7 +96,7 @@ func (t *tool) check(ctx context.Context, args []string, flags *checkFlags) erro
 		return err
 	}
 	if failed := report.Failures(); len(failed) > 0 {
-		return failedError{fmt.Errorf("%d clauses failed: %s", len(failed), strings.Join(failed, ", "))}
+		return command.Failed(fmt.Errorf("%d clauses failed: %s", len(failed), strings.Join(failed, ", ")))
 	}
 	return nil
 }
@@ -167,7 +168,7 @@ func (f *checkFlags) launcher() (drop func(), err error) {
 func checkError(err error) error {
 	switch {
 	case errors.Is(err, conformance.ErrOptions):
-		return usageError{err}
+		return usageError(err)
 	case errors.Is(err, conformance.ErrNoApp):
 		return notFoundf("%v", err)
 	case errors.Is(err, conformance.ErrRefused):
@@ -183,20 +184,20 @@ func (t *tool) writeReport(report conformance.Report, flags *checkFlags) error {
 	if flags.report != "" && flags.report != "-" {
 		file, err := os.Create(flags.report)
 		if err != nil {
-			return fmt.Errorf("--json: %w", err)
+			return fmt.Errorf("--JSON: %w", err)
 		}
 		if err := errors.Join(render.JSON(file, report), file.Close()); err != nil {
-			return fmt.Errorf("--json: %w", err)
+			return fmt.Errorf("--JSON: %w", err)
 		}
 	}
 	switch {
-	case flags.digest || t.quiet:
-		_, err := fmt.Fprintln(t.env.Stdout, report.Digest)
+	case flags.digest || t.Quiet:
+		_, err := fmt.Fprintln(t.Env.Stdout, report.Digest)
 		return err
-	case t.asJSON() || flags.report == "-":
-		return render.JSON(t.env.Stdout, report)
+	case t.AsJSON() || flags.report == "-":
+		return render.JSON(t.Env.Stdout, report)
 	}
-	return report.WriteText(t.env.Stdout)
+	return report.WriteText(t.Env.Stdout)
 }
 
 func (t *tool) adapterClauses() *cobra.Command {
@@ -209,6 +210,6 @@ func (t *tool) adapterClauses() *cobra.Command {
 			ids = append(ids, clause.ID)
 			list = append(list, map[string]any{"id": clause.ID, "rule": clause.Rule, "section": clause.Section, "fix": clause.Fix, "needs": append([]string{}, clause.Needs...)})
 		}
-		return t.show(view{json: list, ids: ids, page: func(p *render.Page) { p.Table([]string{"CLAUSE", "RULE", "SECTION"}, rows) }})
+		return t.show(view{JSON: list, IDs: ids, Page: func(p *render.Page) { p.Table([]string{"CLAUSE", "RULE", "SECTION"}, rows) }})
 	})
 }

@@ -29,36 +29,6 @@ func (t *tool) adminCommand() *cobra.Command {
 	)
 }
 
-// showSecret shows what cannot be shown again: with --quiet the secret alone, for scripts that keep it.
-func (t *tool) showSecret(answer any, secret string, pairs ...string) error {
-	err := t.show(view{json: answer, ids: []string{secret}, page: func(p *render.Page) { p.Fields(pairs...) }})
-	t.remark("keep it now: it is not stored and cannot be shown again")
-	return err
-}
-
-// showOne shows an object by its id and a few fields.
-func (t *tool) showOne(answer any, id string, pairs ...string) error {
-	return t.show(view{json: answer, ids: []string{id}, page: func(p *render.Page) {
-		p.Fields(append([]string{"Id", id}, pairs...)...)
-	}})
-}
-
-// instant reads a time, or a duration from now; nil when empty.
-func instant(flag, text string) (*time.Time, error) {
-	if text == "" {
-		return nil, nil
-	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return &at, nil
-	}
-	ahead, err := time.ParseDuration(text)
-	if err != nil || ahead <= 0 {
-		return nil, usagef("--%s %q: must be a time such as 2026-12-31T00:00:00Z, or a duration such as 720h", flag, text)
-	}
-	at := time.Now().Add(ahead).UTC()
-	return &at, nil
-}
-
 func (t *tool) nodeEnrol() *cobra.Command {
 	var input gql.CreateNodeEnrolmentInput
 	var ttl time.Duration

@@ -57,7 +57,7 @@ func (t *tool) adapterList() *cobra.Command {
 			rows = append(rows, []string{adapter.Id, adapter.Name, adapter.Url, render.Time(adapter.LastSeenAt), adapter.LastError})
 			ids = append(ids, adapter.Id)
 		}
-		return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+		return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 			p.Table([]string{"ID", "NAME", "URL", "LAST SEEN", "LAST ERROR"}, rows)
 		}})
 	})

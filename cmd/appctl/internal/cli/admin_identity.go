@@ -98,7 +98,7 @@ func (t *tool) userList() *cobra.Command {
 		for _, user := range found {
 			rows, ids = append(rows, []string{user.Id, user.Email, user.DisplayName}), append(ids, user.Id)
 		}
-		return t.show(view{json: found, ids: ids, page: func(p *render.Page) { p.Table([]string{"ID", "EMAIL", "NAME"}, rows) }})
+		return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) { p.Table([]string{"ID", "EMAIL", "NAME"}, rows) }})
 	})
 	list.Flags().StringVar(&tenant, "tenant", "", "tenant's id; your own if not given")
 	limitFlag(list, &limit)
@@ -178,7 +178,7 @@ func (t *tool) showServiceAccounts(found []gql.ServiceAccount) error {
 		rows = append(rows, []string{account.Id, account.Name, plural(working, "key"), strings.Join(account.PermissionKeys, " ")})
 		ids = append(ids, account.Id)
 	}
-	return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "NAME", "NOT REVOKED", "PERMISSION KEYS"}, rows)
 	}})
 }

@@ -117,7 +117,7 @@ func (t *tool) roleList() *cobra.Command {
 			rows = append(rows, []string{role.Name, strings.ToLower(strings.Join(role.Scopes, ",")), plural(len(role.PermissionKeys), "key"), role.Description})
 			ids = append(ids, role.Name)
 		}
-		return t.show(view{json: answer.Roles, ids: ids, page: func(p *render.Page) { p.Table([]string{"ROLE", "GIVEN AT", "HOLDS", "FOR"}, rows) }})
+		return t.show(view{JSON: answer.Roles, IDs: ids, Page: func(p *render.Page) { p.Table([]string{"ROLE", "GIVEN AT", "HOLDS", "FOR"}, rows) }})
 	})
 }
 
@@ -136,7 +136,7 @@ func (t *tool) permissionList() *cobra.Command {
 		for _, key := range answer.PermissionKeys {
 			rows, ids = append(rows, []string{key.Name, key.Description}), append(ids, key.Name)
 		}
-		return t.show(view{json: answer.PermissionKeys, ids: ids, page: func(p *render.Page) { p.Table([]string{"KEY", "ALLOWS"}, rows) }})
+		return t.show(view{JSON: answer.PermissionKeys, IDs: ids, Page: func(p *render.Page) { p.Table([]string{"KEY", "ALLOWS"}, rows) }})
 	})
 }
 
@@ -186,12 +186,7 @@ func (t *tool) showBindings(found []gql.GrantedRole) error {
 			render.Time(binding.RevokedAt), yes(binding.BreakGlass), binding.Reason})
 		ids = append(ids, binding.Id)
 	}
-	return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "SUBJECT", "ROLE", "SCOPE", "EXPIRES", "REVOKED", "BREAK-GLASS", "REASON"}, rows)
 	}})
-}
-
-// reasonFlag takes why something is done.
-func reasonFlag(cmd *cobra.Command, into *string) {
-	cmd.Flags().StringVar(into, "reason", "", "why, kept in the audit")
 }

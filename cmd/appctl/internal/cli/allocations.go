@@ -69,7 +69,7 @@ func (t *tool) showAllocations(answer any, found []gql.Allocation) error {
 		})
 		ids = append(ids, allocation.Id)
 	}
-	return t.show(view{json: answer, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: answer, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "NAME", "SHAPE", "GPUS", "STATUS", "NODE", "INSTANCE"}, rows)
 	}})
 }
@@ -124,11 +124,11 @@ func (t *tool) allocationsRelease() *cobra.Command {
 			}
 			made := answer.ReleaseAllocation
 			return t.finish(ctx, c, wait, started{
-				operation: made.Operation, json: made, ids: []string{made.Operation.Id}, what: "release of " + made.Allocation.Name,
+				operation: made.Operation, JSON: made, IDs: []string{made.Operation.Id}, what: "release of " + made.Allocation.Name,
 				ended: func(_ context.Context, op *gql.OperationDetail) (view, error) {
 					return view{
-						json: map[string]any{"allocation": made.Allocation, "operation": op}, ids: []string{op.Id},
-						page: func(p *render.Page) { pageOperation(p, op) },
+						JSON: map[string]any{"allocation": made.Allocation, "operation": op}, IDs: []string{op.Id},
+						Page: func(p *render.Page) { pageOperation(p, op) },
 					}, nil
 				},
 			})
@@ -181,26 +181,4 @@ func allocationID(known []gql.Allocation, given string) (string, error) {
 	default:
 		return "", notFoundf("there is no live allocation %q in the project", given)
 	}
-}
-
-// keyFlag lets a script repeat a command without repeating its effect.
-func keyFlag(cmd *cobra.Command, into *string) {
-	cmd.Flags().StringVar(into, "idempotency-key", "", "send this key, so that the same command again has no further effect; a fresh one if not given")
-}
-
-// enums reads names of an enum, in any case and with hyphens or underscores.
-func enums[T ~string](flag string, given []string, known []T) ([]T, error) {
-	var found []T
-	for _, one := range given {
-		name := strings.ToUpper(strings.ReplaceAll(one, "-", "_"))
-		if !slices.Contains(known, T(name)) {
-			var names []string
-			for _, possible := range known {
-				names = append(names, strings.ToLower(string(possible)))
-			}
-			return nil, usagef("--%s %q: must be one of %s", flag, one, strings.Join(names, ", "))
-		}
-		found = append(found, T(name))
-	}
-	return found, nil
 }

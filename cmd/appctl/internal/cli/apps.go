@@ -30,17 +30,6 @@ func (t *tool) appsCommand() *cobra.Command {
 	return group("apps", "The catalog of apps", list, show, fit)
 }
 
-// limitFlag bounds a list.
-func limitFlag(cmd *cobra.Command, limit *int) {
-	cmd.Flags().IntVar(limit, "limit", 100, "how many at most, 1 to 10000")
-	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if *limit < 1 || *limit > 10000 {
-			return fmt.Errorf("--limit %d: must be 1 to 10000", *limit)
-		}
-		return nil
-	}
-}
-
 func listApps(ctx context.Context, c *client.Client, search string, limit int) ([]gql.App, error) {
 	return collect[gql.App](client.All[gql.App](limit, func(first int, after string) (*gql.AppPage, error) {
 		answer, err := gql.ListApps(ctx, c, search, first, after)
@@ -70,7 +59,7 @@ func (t *tool) listApps(ctx context.Context, search string, limit int) error {
 		rows = append(rows, []string{app.Slug, app.DisplayName, version, app.Summary})
 		slugs = append(slugs, app.Slug)
 	}
-	return t.show(view{json: apps, ids: slugs, page: func(p *render.Page) {
+	return t.show(view{JSON: apps, IDs: slugs, Page: func(p *render.Page) {
 		p.Table([]string{"SLUG", "NAME", "ACTIVE", "SUMMARY"}, rows)
 	}})
 }
@@ -85,7 +74,7 @@ func (t *tool) showApp(ctx context.Context, slug string) error {
 		return err
 	}
 	app := answer.App
-	return t.show(view{json: app, ids: []string{app.Id}, page: func(p *render.Page) {
+	return t.show(view{JSON: app, IDs: []string{app.Id}, Page: func(p *render.Page) {
 		p.Fields("Slug", app.Slug, "Name", app.DisplayName, "Id", app.Id, "Summary", app.Summary, "Family", app.PermissionFamily)
 		if app.ActiveManifest != nil {
 			pageManifest(p, app.ActiveManifest)
@@ -131,7 +120,7 @@ func (t *tool) fitApp(ctx context.Context, slug, version string) error {
 		}
 		rows = append(rows, []string{verdict.Allocation.Id, verdict.Allocation.Name, fits(verdict.Compatible), reasonText(verdict.Reasons)})
 	}
-	return t.show(view{json: options, ids: fitting, page: func(p *render.Page) {
+	return t.show(view{JSON: options, IDs: fitting, Page: func(p *render.Page) {
 		p.Fields("App", slug, "Version", options.Manifest.Version, "Entitled", firstOf(yes(options.Entitled), "no"))
 		p.Section("Versions")
 		p.Table([]string{"VERSION", "STAGE", "OPEN", "DEFAULT", "WHY NOT"}, versionRows(options.Versions))

@@ -67,7 +67,7 @@ func (t *tool) showArtifacts(found []gql.Artifact) error {
 		rows = append(rows, []string{artifact.Id, artifact.Name, string(artifact.Kind), stageText(artifact.Stage, artifact.Evidence), state, artifact.Digest})
 		ids = append(ids, artifact.Id)
 	}
-	return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "NAME", "KIND", "STAGE", "SIGNATURE", "DIGEST"}, rows)
 	}})
 }
@@ -113,7 +113,7 @@ func nameOf(ref string) string {
 }
 
 func (t *tool) showArtifact(made gql.Artifact) error {
-	return t.show(view{json: made, ids: []string{made.Id}, page: func(p *render.Page) { pageArtifact(p, made) }})
+	return t.show(view{JSON: made, IDs: []string{made.Id}, Page: func(p *render.Page) { pageArtifact(p, made) }})
 }
 
 // pageArtifact shows an artifact and more pairs of what is known of it.
@@ -171,7 +171,7 @@ func (t *tool) artifactShow() *cobra.Command {
 			if !ok {
 				return notFoundf("there is no artifact %s", id)
 			}
-			return t.show(view{json: found, ids: []string{id}, page: func(p *render.Page) { pageArtifactDetail(p, found) }})
+			return t.show(view{JSON: found, IDs: []string{id}, Page: func(p *render.Page) { pageArtifactDetail(p, found) }})
 		})
 }
 

@@ -30,7 +30,7 @@ func (t *tool) artifactBuild() *cobra.Command {
 				return err
 			}
 			made := map[string]any{"layout": args[0], "digest": digest, "platform": image.Platform}
-			return t.show(view{json: made, ids: []string{digest}, page: func(p *render.Page) {
+			return t.show(view{JSON: made, IDs: []string{digest}, Page: func(p *render.Page) {
 				p.Fields("Layout", args[0], "Digest", digest, "Platform", image.Platform)
 			}})
 		})
@@ -62,9 +62,9 @@ func (f *registryFlags) register(cmd *cobra.Command) {
 }
 
 func (t *tool) registry(f registryFlags) (publish.Registry, error) {
-	out := publish.Registry{User: firstOf(f.user, t.env.Getenv("APPCTL_REGISTRY_USER")), Password: t.env.Getenv("APPCTL_REGISTRY_PASSWORD"), PlainHTTP: f.plain}
+	out := publish.Registry{User: firstOf(f.user, t.Env.Getenv("APPCTL_REGISTRY_USER")), Password: t.Env.Getenv("APPCTL_REGISTRY_PASSWORD"), PlainHTTP: f.plain}
 	if f.passwordFile != "" {
-		text, err := values.ReadFile(f.passwordFile, t.env.Stdin)
+		text, err := values.ReadFile(f.passwordFile, t.Env.Stdin)
 		if err != nil {
 			return out, usagef("registry password: %w", err)
 		}
@@ -98,7 +98,7 @@ func (t *tool) artifactPush() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.show(view{json: made, ids: []string{made.Ref}, page: func(p *render.Page) {
+			return t.show(view{JSON: made, IDs: []string{made.Ref}, Page: func(p *render.Page) {
 				p.Fields("Ref", made.Ref, "Digest", made.Digest, "Media type", made.MediaType, "Platforms", strings.Join(made.Platforms, ", "))
 			}})
 		})
@@ -116,14 +116,14 @@ func (t *tool) artifactKeygen() *cobra.Command {
 		func(_ context.Context, args []string) error {
 			private, err := signing.NewKey(algorithm)
 			if err != nil {
-				return usageError{fmt.Errorf("--algorithm %q: %w", algorithm, err)}
+				return usageError(fmt.Errorf("--algorithm %q: %w", algorithm, err))
 			}
 			public, err := writeKeys(args[0], private)
 			if err != nil {
 				return err
 			}
 			made := map[string]any{"privateKey": args[0] + ".key", "publicKey": args[0] + ".pub", "algorithm": public.Algorithm, "fingerprint": public.Fingerprint}
-			return t.show(view{json: made, ids: []string{public.Fingerprint}, page: func(p *render.Page) {
+			return t.show(view{JSON: made, IDs: []string{public.Fingerprint}, Page: func(p *render.Page) {
 				p.Fields("Private key", args[0]+".key", "Public key", args[0]+".pub", "Algorithm", public.Algorithm, "Fingerprint", public.Fingerprint)
 			}})
 		})
@@ -188,7 +188,7 @@ func (t *tool) artifactSign() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.show(view{json: made, ids: []string{made.Ref}, page: func(p *render.Page) {
+			return t.show(view{JSON: made, IDs: []string{made.Ref}, Page: func(p *render.Page) {
 				p.Fields("Signed", made.Ref, "Signature", made.At)
 			}})
 		})
@@ -204,10 +204,10 @@ with --classic as FILE.sig; put it where the file goes.`
 
 // signingKey is the private key of a file, or of the environment.
 func (t *tool) signingKey(path string) (crypto.Signer, error) {
-	text := []byte(t.env.Getenv("APPCTL_SIGNING_KEY"))
+	text := []byte(t.Env.Getenv("APPCTL_SIGNING_KEY"))
 	if path != "" {
 		var err error
-		if text, err = values.ReadFile(path, t.env.Stdin); err != nil {
+		if text, err = values.ReadFile(path, t.Env.Stdin); err != nil {
 			return nil, usagef("signing key: %w", err)
 		}
 	}
@@ -238,7 +238,7 @@ func (t *tool) signFile(file string, private crypto.Signer, classic bool) error 
 	if err := os.WriteFile(at, signature, 0o644); err != nil {
 		return err
 	}
-	return t.show(view{json: map[string]any{"digest": digest, "at": at}, ids: []string{digest}, page: func(p *render.Page) {
+	return t.show(view{JSON: map[string]any{"digest": digest, "at": at}, IDs: []string{digest}, Page: func(p *render.Page) {
 		p.Fields("Digest", digest, "Signature", at)
 	}})
 }

@@ -143,7 +143,7 @@ func (t *tool) showAudit(found []gql.AuditEntry) error {
 		rows = append(rows, []string{render.Time(&entry.CreatedAt), entry.Actor.Name, entry.Action, verdict, entry.ObjectId, entry.Reason})
 		ids = append(ids, entry.Id)
 	}
-	return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"TIME", "ACTOR", "ACTION", "VERDICT", "OBJECT", "REASON"}, rows)
 	}})
 }

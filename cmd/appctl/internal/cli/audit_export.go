@@ -41,7 +41,7 @@ func (t *tool) exportAudit(ctx context.Context, from online, path string, only b
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
-		return usageError{err}
+		return usageError(err)
 	}
 	if err := errors.Join(file.Truncate(size), seek(file, size)); err != nil { // a line that was cut short is written anew
 		return errors.Join(err, file.Close())
@@ -50,7 +50,7 @@ func (t *tool) exportAudit(ctx context.Context, from online, path string, only b
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	return t.show(view{json: map[string]any{"file": path, "links": links, "checkpoints": checkpoints}, page: func(p *render.Page) {
+	return t.show(view{JSON: map[string]any{"file": path, "links": links, "checkpoints": checkpoints}, Page: func(p *render.Page) {
 		p.Line(fmt.Sprintf("%s: %s and %s more", path, plural(links, "link"), plural(checkpoints, "checkpoint")))
 	}})
 }
@@ -67,11 +67,11 @@ func standing(path string) (link, checkpoint int, size int64, err error) {
 		return 0, 0, 0, nil
 	}
 	if err != nil {
-		return 0, 0, 0, usageError{err}
+		return 0, 0, 0, usageError(err)
 	}
 	tail, err := wholeLines(file)
 	if err = errors.Join(err, file.Close()); err != nil {
-		return 0, 0, 0, usageError{err}
+		return 0, 0, 0, usageError(err)
 	}
 	for one, err := range exported(path).lines() {
 		if err != nil {

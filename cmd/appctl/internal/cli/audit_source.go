@@ -100,7 +100,7 @@ func (e exported) lines() iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		file, err := os.Open(string(e))
 		if err != nil {
-			yield(line{}, usageError{err})
+			yield(line{}, usageError(err))
 			return
 		}
 		defer func() { _ = file.Close() }()
@@ -165,7 +165,7 @@ func (e exported) checkpoints(context.Context) (all []auditchain.Checkpoint, err
 func readKeys(path string) (set jose.JSONWebKeySet, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return set, usageError{err}
+		return set, usageError(err)
 	}
 	if err := json.Unmarshal(text, &set); err != nil || len(set.Keys) == 0 {
 		return set, usagef("%s holds no key set (RFC 7517)", path)

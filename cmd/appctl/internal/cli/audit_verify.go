@@ -9,6 +9,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/spf13/cobra"
 
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/auditchain"
 	"github.com/gpuaas/app-platform/sdk/client"
@@ -76,16 +77,16 @@ func (t *tool) verifyAudit(ctx context.Context, v *verification) error {
 	seq, link := v.verifier.Head()
 	answer := map[string]any{"holds": found == nil, "links": seq, "lastLink": link.String(), "checkpoints": v.signed, "everyEntry": v.unsealed, "finding": found}
 	if found == nil {
-		return t.show(view{json: answer, page: func(p *render.Page) {
+		return t.show(view{JSON: answer, Page: func(p *render.Page) {
 			p.Line(fmt.Sprintf("the chain holds: %s, %s; the last link is %d %s", plural(seq, "link"), plural(v.signed, "signed checkpoint"), seq, link))
 		}})
 	}
-	if t.asJSON() {
-		if err := t.show(view{json: answer}); err != nil {
+	if t.AsJSON() {
+		if err := t.show(view{JSON: answer}); err != nil {
 			return err
 		}
 	}
-	return failedError{&client.Error{Code: client.CodeFailedPrecondition, Message: "the audit was tampered with: " + found.Text}}
+	return command.Failed(&client.Error{Code: client.CodeFailedPrecondition, Message: "the audit was tampered with: " + found.Text})
 }
 
 // prepareVerify reads the keys and answers the chain that is verified.
@@ -96,7 +97,7 @@ func (t *tool) prepareVerify(ctx context.Context, v *verification) (from source,
 		}
 	}
 	if v.file == "" || v.keys == "" {
-		server, _, err := t.target()
+		server, _, err := t.Target()
 		if err != nil {
 			return nil, err
 		}

@@ -31,7 +31,7 @@ func (t *tool) canaryReport() *cobra.Command {
 				return err
 			}
 			report := answer.CanaryReport
-			return t.show(view{json: report, ids: []string{string(report.Verdict)}, page: func(p *render.Page) { pageCanary(p, report) }})
+			return t.show(view{JSON: report, IDs: []string{string(report.Verdict)}, Page: func(p *render.Page) { pageCanary(p, report) }})
 		})
 }
 

@@ -28,7 +28,7 @@ func completing(cmd *cobra.Command, look func(context.Context) ([]string, error)
 
 func (t *tool) completeApps(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return completing(cmd, func(ctx context.Context) ([]string, error) {
-		t.quiet = true
+		t.Quiet = true
 		c, err := t.connect()
 		if err != nil || len(args) > 0 {
 			return nil, err
@@ -44,7 +44,7 @@ func (t *tool) completeApps(cmd *cobra.Command, args []string, _ string) ([]stri
 
 func (t *tool) completeInstances(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return completing(cmd, func(ctx context.Context) ([]string, error) {
-		t.quiet = true
+		t.Quiet = true
 		if len(args) > 0 {
 			return nil, nil
 		}
@@ -69,7 +69,7 @@ func (t *tool) completeActions(cmd *cobra.Command, args []string, toComplete str
 		return t.completeInstances(cmd, args, toComplete)
 	}
 	return completing(cmd, func(ctx context.Context) ([]string, error) {
-		t.quiet = true
+		t.Quiet = true
 		if len(args) > 1 {
 			return nil, nil
 		}

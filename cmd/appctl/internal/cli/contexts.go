@@ -29,7 +29,7 @@ type contextRow struct {
 }
 
 func (t *tool) listContexts() error {
-	file, current, err := t.config()
+	file, current, err := t.Config()
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (t *tool) listContexts() error {
 	}
 	slices.Sort(names)
 	slices.SortFunc(rows, func(a, b contextRow) int { return slices.Index(names, a.Name) - slices.Index(names, b.Name) })
-	return t.show(view{json: rows, ids: names, page: func(p *render.Page) {
+	return t.show(view{JSON: rows, IDs: names, Page: func(p *render.Page) {
 		var cells [][]string
 		for _, row := range rows {
 			cells = append(cells, []string{row.Name, yes(row.Current), row.Server, row.Project, yes(row.LoggedIn)})
@@ -51,7 +51,7 @@ func (t *tool) listContexts() error {
 
 // useContext makes the context current and, with --project, gives it a default project.
 func (t *tool) useContext(name string) error {
-	file, _, err := t.config()
+	file, _, err := t.Config()
 	if err != nil {
 		return err
 	}
@@ -59,16 +59,16 @@ func (t *tool) useContext(name string) error {
 	if !exists {
 		return notFoundf("there is no context %q", name)
 	}
-	known.Project = firstOf(t.project, known.Project)
+	known.Project = firstOf(t.Project, known.Project)
 	file.Contexts[name], file.Current = known, name
-	if err := file.Save(t.env.ConfigPath); err != nil {
+	if err := file.Save(t.Env.ConfigPath); err != nil {
 		return err
 	}
-	return t.show(view{json: map[string]any{"context": name}, ids: []string{name}, page: func(p *render.Page) { p.Line("now using " + name) }})
+	return t.show(view{JSON: map[string]any{"context": name}, IDs: []string{name}, Page: func(p *render.Page) { p.Line("now using " + name) }})
 }
 
 func (t *tool) deleteContext(name string) error {
-	file, _, err := t.config()
+	file, _, err := t.Config()
 	if err != nil {
 		return err
 	}
@@ -79,15 +79,8 @@ func (t *tool) deleteContext(name string) error {
 	if file.Current == name {
 		file.Current = ""
 	}
-	if err := file.Save(t.env.ConfigPath); err != nil {
+	if err := file.Save(t.Env.ConfigPath); err != nil {
 		return err
 	}
-	return t.show(view{json: map[string]any{"context": name}, ids: []string{name}, page: func(p *render.Page) { p.Line("forgot " + name) }})
-}
-
-func yes(is bool) string {
-	if is {
-		return "yes"
-	}
-	return ""
+	return t.show(view{JSON: map[string]any{"context": name}, IDs: []string{name}, Page: func(p *render.Page) { p.Line("forgot " + name) }})
 }

@@ -83,7 +83,7 @@ func (t *tool) planesList() *cobra.Command {
 			rows = append(rows, []string{share.Id, string(share.Status), name, status, side, share.OfferedBy, firstOf(share.EndReason, share.Reason)})
 			ids = append(ids, share.Id)
 		}
-		return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+		return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 			p.Table([]string{"ID", "STATUS", "CONTROL PLANE", "IT IS", "SIDE", "OFFERED", "REASON"}, rows)
 		}})
 	})
@@ -159,7 +159,7 @@ func (t *tool) planesImpact() *cobra.Command {
 		for _, project := range found.Projects {
 			ids = append(ids, project.ProjectId)
 		}
-		return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+		return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 			p.Fields("Instance", found.InstanceId, "Serves", string(found.ControlPlaneScope), "Attached", plural(found.AttachedTotal, "other project"),
 				"Members", fmt.Sprint(found.MembersTotal), "Open operations", fmt.Sprint(found.OpenOperations))
 			p.Section("Projects that it serves")
@@ -184,7 +184,7 @@ func pageImpact(p *render.Page, impact *gql.Impact) {
 }
 
 func (t *tool) showShare(share *gql.ControlPlaneShare) error {
-	return t.show(view{json: share, ids: []string{share.Id}, page: func(p *render.Page) {
+	return t.show(view{JSON: share, IDs: []string{share.Id}, Page: func(p *render.Page) {
 		p.Fields("Share", share.Id, "Status", string(share.Status), "Instance", share.InstanceId, "Owner", share.OwnerProjectId, "Project", share.ProjectId,
 			"Reason", share.Reason, "Offered", joined(", ", share.OfferedBy, render.Time(&share.CreatedAt)),
 			"Answered", joined(", ", share.AnsweredBy, render.Time(share.AnsweredAt)), "Ended", joined(": ", render.Time(share.EndedAt), share.EndReason))

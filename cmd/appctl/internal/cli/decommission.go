@@ -54,7 +54,7 @@ func (t *tool) decommission(ctx context.Context, given string, f *changeFlags) e
 			}
 			made := answer.DecommissionInstance
 			return started{
-				operation: made.Operation, json: made, ids: []string{made.Operation.Id},
+				operation: made.Operation, JSON: made, IDs: []string{made.Operation.Id},
 				what:  fmt.Sprintf("decommission of %s (%s)", made.Instance.Name, made.Instance.Id),
 				ended: endedInstance(c, made.Instance.Id, made.Operation.Id),
 			}, nil

@@ -52,7 +52,7 @@ func (t *tool) showEntitlements(found []gql.Entitlement) error {
 		})
 		ids = append(ids, one.Id)
 	}
-	return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "APP", "INSTANCES", "MEMBERS", "GPUS", "VERSIONS", "EXPIRES", "REVOKED", "REASON"}, rows)
 	}})
 }

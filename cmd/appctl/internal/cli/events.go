@@ -106,16 +106,16 @@ func (t *tool) print(events func(func(*gql.Event, error) bool), flags tailFlags,
 func (t *tool) printEvent(event *gql.Event, wide bool) error {
 	var err error
 	switch {
-	case t.asJSON():
-		err = render.JSONLine(t.env.Stdout, event)
-	case t.quiet:
-		_, err = fmt.Fprintln(t.env.Stdout, event.Id)
+	case t.AsJSON():
+		err = render.JSONLine(t.Env.Stdout, event)
+	case t.Quiet:
+		_, err = fmt.Fprintln(t.Env.Stdout, event.Id)
 	default:
 		instance := ""
 		if wide {
 			instance = event.AppInstanceId + "  "
 		}
-		_, err = fmt.Fprintf(t.env.Stdout, "%4d  %s  %s%-32s  %s\n", event.Seq, render.Time(&event.OccurredAt), render.Clean(instance),
+		_, err = fmt.Fprintf(t.Env.Stdout, "%4d  %s  %s%-32s  %s\n", event.Seq, render.Time(&event.OccurredAt), render.Clean(instance),
 			render.Clean(event.Type), render.Clean(event.Message))
 	}
 	return err

@@ -27,7 +27,7 @@ func (t *tool) evidenceSubmit() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report, err := values.ReadFile(args[1], t.env.Stdin)
+			report, err := values.ReadFile(args[1], t.Env.Stdin)
 			if err != nil {
 				return usagef("report: %w", err)
 			}

@@ -67,7 +67,7 @@ func (t *tool) showInstances(found []gql.Instance) error {
 		})
 		ids = append(ids, instance.Id)
 	}
-	return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "NAME", "APP", "STATUS", "HEALTH", "MEMBERS", "CREATED"}, rows)
 	}})
 }
@@ -135,7 +135,7 @@ func (t *tool) showInstance(ctx context.Context, given string) error {
 	if err != nil {
 		return err
 	}
-	return t.show(view{json: instance, ids: []string{instance.Id}, page: func(p *render.Page) { pageInstance(p, instance) }})
+	return t.show(view{JSON: instance, IDs: []string{instance.Id}, Page: func(p *render.Page) { pageInstance(p, instance) }})
 }
 
 func pageInstance(p *render.Page, instance *gql.InstanceDetail) {

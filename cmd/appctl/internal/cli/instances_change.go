@@ -59,7 +59,7 @@ func laidOver(given, present json.RawMessage, pairs []string) (json.RawMessage, 
 	}
 	built, err := values.Build(given, pairs)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageError(err)
 	}
 	return built, nil
 }
@@ -136,7 +136,7 @@ func rollback(c *client.Client, f *changeFlags, input gql.RollbackInstanceInput)
 // changedInstance is an instance's change, as its verbs answer it.
 func changedInstance(c *client.Client, what string, made gql.InstanceChange) started {
 	return started{
-		operation: made.Operation, json: made, ids: []string{made.Operation.Id},
+		operation: made.Operation, JSON: made, IDs: []string{made.Operation.Id},
 		what:  fmt.Sprintf("%s of %s (%s)", what, made.Instance.Name, made.Instance.Id),
 		ended: endedInstance(c, made.Instance.Id, made.Operation.Id),
 	}
@@ -171,7 +171,7 @@ func (t *tool) showGenerations(found []gql.Generation) error {
 		rows = append(rows, []string{number, each.AppVersion, render.Time(&each.CreatedAt), render.Text(each.OperationId), jsonText(each.Config)})
 		numbers = append(numbers, number)
 	}
-	return t.show(view{json: found, ids: numbers, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: numbers, Page: func(p *render.Page) {
 		p.Table([]string{"GENERATION", "VERSION", "SINCE", "OPERATION", "CONFIG"}, rows)
 	}})
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gpuaas/app-platform/cmd/appctl/internal/values"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -80,7 +79,7 @@ func (t *tool) launch(ctx context.Context, app string, flags *launchFlags) error
 	}
 	made := answer.LaunchInstance
 	return t.finish(ctx, c, flags.wait, started{
-		operation: made.Operation, json: made, ids: []string{made.Instance.Id},
+		operation: made.Operation, JSON: made, IDs: []string{made.Instance.Id},
 		what:  fmt.Sprintf("launch of %s (%s)", made.Instance.Name, made.Instance.Id),
 		ended: endedInstance(c, made.Instance.Id, made.Instance.Id),
 	})
@@ -117,31 +116,4 @@ func components(pairs []string) ([]gql.ComponentInput, error) {
 		found = append(found, gql.ComponentInput{Key: name, Count: count})
 	}
 	return found, nil
-}
-
-// document builds JSON from a file and key=value pairs; nil when neither was given.
-func (t *tool) document(flag, path string, pairs []string) ([]byte, error) {
-	var base []byte
-	if path != "" {
-		text, err := values.ReadFile(path, t.env.Stdin)
-		if err != nil {
-			return nil, usagef("%s: %w", flag, err)
-		}
-		if base, err = values.Document(path, text); err != nil {
-			return nil, invalidf("%s", err)
-		}
-	}
-	built, err := values.Build(base, pairs)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return built, nil
-}
-
-// seconds is a duration in whole seconds; 0 leaves it to the platform.
-func seconds(deadline time.Duration) (int, error) {
-	if deadline < 0 || deadline%time.Second != 0 {
-		return 0, usagef("--deadline %s: must be whole seconds", deadline)
-	}
-	return int(deadline / time.Second), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/settings"
 	"github.com/gpuaas/app-platform/sdk/client"
@@ -40,13 +41,13 @@ command line, where others could see it. Scripts need no login: set APPCTL_SERVE
 }
 
 func (t *tool) login(ctx context.Context, flags loginFlags) error {
-	file, err := settings.Load(t.env.ConfigPath)
+	file, err := settings.Load(t.Env.ConfigPath)
 	if err != nil {
-		return usageError{err}
+		return usageError(err)
 	}
-	name := firstOf(t.context, t.env.Getenv("APPCTL_CONTEXT"), file.Current, "default")
+	name := firstOf(t.Context, t.Env.Getenv("APPCTL_CONTEXT"), file.Current, "default")
 	kept := file.Contexts[name]
-	server := firstOf(t.server, t.env.Getenv("APPCTL_SERVER"), kept.Server)
+	server := firstOf(t.Server, t.Env.Getenv("APPCTL_SERVER"), kept.Server)
 	if server == "" {
 		return usagef("which server? give --server URL")
 	}
@@ -54,7 +55,7 @@ func (t *tool) login(ctx context.Context, flags loginFlags) error {
 	if err != nil {
 		return err
 	}
-	c, err := t.newClient(server, session.Token)
+	c, err := t.NewClient(server, session.Token)
 	if err != nil {
 		return err
 	}
@@ -66,9 +67,9 @@ func (t *tool) login(ctx context.Context, flags loginFlags) error {
 		kept.Project = ""
 	}
 	kept.Server, kept.Token, kept.TokenExpiresAt = server, session.Token, session.ExpiresAt
-	kept.Project = firstOf(t.project, kept.Project)
+	kept.Project = firstOf(t.Project, kept.Project)
 	file.Contexts[name], file.Current = kept, name
-	if err := file.Save(t.env.ConfigPath); err != nil {
+	if err := file.Save(t.Env.ConfigPath); err != nil {
 		return err
 	}
 	return t.showLogin(name, kept, answer.Viewer.Actor)
@@ -77,9 +78,9 @@ func (t *tool) login(ctx context.Context, flags loginFlags) error {
 func (t *tool) showLogin(name string, kept settings.Context, actor gql.Actor) error {
 	expires := render.Time(&kept.TokenExpiresAt)
 	return t.show(view{
-		json: map[string]any{"context": name, "server": kept.Server, "actor": actor, "expiresAt": nullable(expires)},
-		ids:  []string{actor.Id},
-		page: func(p *render.Page) {
+		JSON: map[string]any{"context": name, "server": kept.Server, "actor": actor, "expiresAt": nullable(expires)},
+		IDs:  []string{actor.Id},
+		Page: func(p *render.Page) {
 			p.Line(fmt.Sprintf("logged in to %s as %s (context %s)", kept.Server, actor.Name, name))
 			if expires != "" {
 				p.Line("the session ends at " + expires)
@@ -94,17 +95,17 @@ func (t *tool) credential(ctx context.Context, server string, flags loginFlags) 
 	case flags.browser:
 		return t.browserLogin(ctx, server)
 	case flags.tokenStdin:
-		token, err := t.readToken("-")
+		token, err := t.ReadToken("-")
 		return &client.Session{Token: token}, err
 	case flags.tokenFile != "":
-		token, err := t.readToken(flags.tokenFile)
+		token, err := t.ReadToken(flags.tokenFile)
 		return &client.Session{Token: token}, err
 	}
 	code, err := t.loginCode(flags.code)
 	if err != nil {
 		return nil, err
 	}
-	c, err := t.newClient(server, "")
+	c, err := t.NewClient(server, "")
 	if err != nil {
 		return nil, err
 	}
@@ -113,15 +114,15 @@ func (t *tool) credential(ctx context.Context, server string, flags loginFlags) 
 
 // loginCode is the code given, read or asked for.
 func (t *tool) loginCode(given string) (string, error) {
-	if given == "" && !t.env.StdinTerminal {
+	if given == "" && !t.Env.StdinTerminal {
 		return "", usagef("how to log in? give --browser, --code CODE, --token-stdin or --token-file FILE")
 	}
 	if given == "" {
-		fmt.Fprint(t.env.Stderr, "login code: ")
+		fmt.Fprint(t.Env.Stderr, "login code: ")
 		given = "-"
 	}
 	if given == "-" {
-		line, err := bufio.NewReader(io.LimitReader(t.env.Stdin, maxToken)).ReadString('\n')
+		line, err := bufio.NewReader(io.LimitReader(t.Env.Stdin, command.MaxToken)).ReadString('\n')
 		if err != nil && line == "" {
 			return "", usagef("no login code on standard input")
 		}
@@ -145,13 +146,13 @@ func codeOf(given string) string {
 
 func (t *tool) logoutCommand() *cobra.Command {
 	return t.command("logout", "End the session and forget its credential", cobra.NoArgs, func(ctx context.Context, _ []string) error {
-		file, name, err := t.config()
+		file, name, err := t.Config()
 		if err != nil {
 			return err
 		}
 		kept := file.Contexts[name]
 		if kept.Token == "" {
-			return t.show(view{json: map[string]any{"context": name}, page: func(p *render.Page) { p.Line("not logged in") }})
+			return t.show(view{JSON: map[string]any{"context": name}, Page: func(p *render.Page) { p.Line("not logged in") }})
 		}
 		// Only sessions end with a logout; a service-account key is only forgotten here.
 		if strings.HasPrefix(kept.Token, "gpu_ses_") {
@@ -161,20 +162,20 @@ func (t *tool) logoutCommand() *cobra.Command {
 		}
 		kept.Token, kept.TokenExpiresAt = "", settings.Context{}.TokenExpiresAt
 		file.Contexts[name] = kept
-		if err := file.Save(t.env.ConfigPath); err != nil {
+		if err := file.Save(t.Env.ConfigPath); err != nil {
 			return err
 		}
-		return t.show(view{json: map[string]any{"context": name}, page: func(p *render.Page) { p.Line("logged out of " + kept.Server) }})
+		return t.show(view{JSON: map[string]any{"context": name}, Page: func(p *render.Page) { p.Line("logged out of " + kept.Server) }})
 	})
 }
 
 // endSession ends the session at the server; one that has ended already is no error.
 func (t *tool) endSession(ctx context.Context, kept settings.Context) error {
-	c, err := t.newClient(kept.Server, kept.Token)
+	c, err := t.NewClient(kept.Server, kept.Token)
 	if err != nil {
 		return err
 	}
-	if err := c.Logout(ctx); err != nil && exitCode(err) != exitDenied {
+	if err := c.Logout(ctx); err != nil && !command.Denied(err) {
 		return err
 	}
 	return nil
@@ -191,7 +192,7 @@ func (t *tool) whoamiCommand() *cobra.Command {
 			return err
 		}
 		viewer := answer.Viewer
-		return t.show(view{json: viewer, ids: []string{viewer.Actor.Id}, page: func(p *render.Page) {
+		return t.show(view{JSON: viewer, IDs: []string{viewer.Actor.Id}, Page: func(p *render.Page) {
 			tenant := ""
 			if viewer.Tenant != nil {
 				tenant = fmt.Sprintf("%s (%s)", viewer.Tenant.Slug, viewer.Tenant.Id)

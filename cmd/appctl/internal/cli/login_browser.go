@@ -37,7 +37,7 @@ type returned struct{ code, problem string }
 // browserLogin logs in at the platform's identity provider in a browser of this machine. The code that comes back to
 // a port of ours is good only with the verifier, which never leaves this process before it is redeemed (RFC 8252).
 func (t *tool) browserLogin(ctx context.Context, server string) (*client.Session, error) {
-	c, err := t.newClient(server, "")
+	c, err := t.NewClient(server, "")
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +58,9 @@ func (t *tool) browserLogin(ctx context.Context, server string) (*client.Session
 	sum := sha256.Sum256([]byte(verifier))
 	query := url.Values{"cli": {strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)}, "challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}}
 	address := strings.TrimRight(server, "/") + "/auth/oidc/start?" + query.Encode()
-	fmt.Fprintf(t.env.Stderr, "log in at this address, on this machine:\n%s\n", address)
-	if t.env.Browse != nil {
-		_ = t.env.Browse(address) // the address is on the screen
+	fmt.Fprintf(t.Env.Stderr, "log in at this address, on this machine:\n%s\n", address)
+	if t.Env.Browse != nil {
+		_ = t.Env.Browse(address) // the address is on the screen
 	}
 	select {
 	case <-ctx.Done():

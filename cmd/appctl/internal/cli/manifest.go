@@ -23,7 +23,7 @@ func (t *tool) manifestCommand() *cobra.Command {
 
 // manifestFile reads a manifest document.
 func (t *tool) manifestFile(path string) ([]byte, error) {
-	text, err := values.ReadFile(path, t.env.Stdin)
+	text, err := values.ReadFile(path, t.Env.Stdin)
 	if err != nil {
 		return nil, usagef("manifest: %w", err)
 	}
@@ -55,7 +55,7 @@ func (t *tool) manifestLint() *cobra.Command {
 
 func (t *tool) showLint(path string, result gql.LintResult) error {
 	if result.Ok {
-		return t.show(view{json: result, page: func(p *render.Page) { p.Line(path + ": may be published") }})
+		return t.show(view{JSON: result, Page: func(p *render.Page) { p.Line(path + ": may be published") }})
 	}
 	failed := &client.Error{Code: client.CodeManifestInvalid, Message: path + " may not be published"}
 	for _, reason := range result.Reasons {
@@ -123,7 +123,7 @@ func (t *tool) manifestList() *cobra.Command {
 			rows = append(rows, []string{manifest.Id, manifest.AppSlug, manifest.Version, stageOf(manifest), manifest.Digest})
 			ids = append(ids, manifest.Id)
 		}
-		return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+		return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 			p.Table([]string{"ID", "APP", "VERSION", "STAGE", "DIGEST"}, rows)
 		}})
 	})
@@ -190,7 +190,7 @@ func (t *tool) manifestShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.show(view{json: found, ids: []string{found.Id}, page: func(p *render.Page) { pageVersion(p, found) }})
+			return t.show(view{JSON: found, IDs: []string{found.Id}, Page: func(p *render.Page) { pageVersion(p, found) }})
 		})
 }
 

@@ -19,7 +19,7 @@ const (
 
 func (t *tool) manifestSchema() *cobra.Command {
 	cmd := t.command("schema", "Print the JSON Schema of manifest documents, for editors and other tools", cobra.NoArgs, func(ctx context.Context, _ []string) error {
-		server, _, err := t.target()
+		server, _, err := t.Target()
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (t *tool) manifestSchema() *cobra.Command {
 		if err != nil {
 			return away("the schema of manifests", err)
 		}
-		_, err = t.env.Stdout.Write(text)
+		_, err = t.Env.Stdout.Write(text)
 		return err
 	})
 	cmd.Example = `  appctl manifest schema > manifest.schema.json`

@@ -90,7 +90,7 @@ func (t *tool) smoke(ctx context.Context, given string, flags *smokeFlags) error
 	if err != nil {
 		return err
 	}
-	return t.show(view{json: answer.Instance, ids: []string{instance}, page: func(p *render.Page) {
+	return t.show(view{JSON: answer.Instance, IDs: []string{instance}, Page: func(p *render.Page) {
 		p.Line(fmt.Sprintf("%s %s ran as %s (%s) and was torn down with proof", manifest.AppSlug, manifest.Version, answer.Instance.Name, instance))
 	}})
 }
@@ -116,7 +116,7 @@ func (t *tool) smokeOn(ctx context.Context, c *client.Client, input gql.LaunchIn
 	made := answer.LaunchInstance
 	launched := t.ended(ctx, c, made.Operation.Id, flags.timeout)
 	if launched != nil {
-		t.remark("the launch of %s (%s) failed, it is torn down", made.Instance.Name, made.Instance.Id)
+		t.Remark("the launch of %s (%s) failed, it is torn down", made.Instance.Name, made.Instance.Id)
 	}
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()

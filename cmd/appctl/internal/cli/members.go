@@ -31,7 +31,7 @@ func (t *tool) membersCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return t.show(view{json: answer.Member, ids: []string{id}, page: func(p *render.Page) { pageMember(p, &answer.Member) }})
+		return t.show(view{JSON: answer.Member, IDs: []string{id}, Page: func(p *render.Page) { pageMember(p, &answer.Member) }})
 	})
 	members := group("members", "What instances are made of", t.membersList(), show, t.membersAdd(), t.membersDrain(), t.membersCordon(),
 		t.membersUncordon(), t.membersLabel(), t.membersRemove(), t.membersReplace(), t.membersRecover())
@@ -88,7 +88,7 @@ func (t *tool) showMembers(found []gql.Member) error {
 		})
 		ids = append(ids, member.Id)
 	}
-	return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "COMPONENT", "STATUS", "HEALTH", "NODE", "ALLOCATION", "LABELS", "LAST OPERATION"}, rows)
 	}})
 }

@@ -109,7 +109,7 @@ func addition(c *client.Client, f *changeFlags, input *gql.AddMembersInput) chan
 				ids = append(ids, member.Id)
 			}
 			return started{
-				operation: made.Operation, json: made, ids: ids,
+				operation: made.Operation, JSON: made, IDs: ids,
 				what:  fmt.Sprintf("addition of %s to %s (%s)", plural(len(ids), "member"), made.Instance.Name, made.Instance.Id),
 				ended: endedInstance(c, made.Instance.Id, ids...),
 			}, nil
@@ -169,7 +169,7 @@ func replacement(c *client.Client, f *changeFlags, input gql.ReplaceMemberInput)
 			}
 			made := answer.ReplaceMember
 			return started{
-				operation: made.Operation, json: made, ids: []string{made.Replacement.Id},
+				operation: made.Operation, JSON: made, IDs: []string{made.Replacement.Id},
 				what:  fmt.Sprintf("replacement of %s (%s) by %s (%s)", memberName(&made.Member), made.Member.Id, memberName(&made.Replacement), made.Replacement.Id),
 				ended: endedMember(c, made.Replacement.Id),
 			}, nil

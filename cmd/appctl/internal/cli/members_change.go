@@ -31,7 +31,7 @@ func (t *tool) memberVerb(use, short string, run func(context.Context, *client.C
 // changed is a member's change, as every verb answers it.
 func changed(c *client.Client, what string, made gql.MemberChange) started {
 	return started{
-		operation: made.Operation, json: made, ids: []string{made.Operation.Id},
+		operation: made.Operation, JSON: made, IDs: []string{made.Operation.Id},
 		what:  fmt.Sprintf("%s of %s (%s)", what, memberName(&made.Member), made.Member.Id),
 		ended: endedMember(c, made.Member.Id),
 	}
@@ -45,8 +45,8 @@ func endedMember(c *client.Client, id string) func(context.Context, *gql.Operati
 			return view{}, err
 		}
 		return view{
-			json: map[string]any{"member": answer.Member, "operation": op}, ids: []string{op.Id},
-			page: func(p *render.Page) { pageMember(p, &answer.Member) },
+			JSON: map[string]any{"member": answer.Member, "operation": op}, IDs: []string{op.Id},
+			Page: func(p *render.Page) { pageMember(p, &answer.Member) },
 		}, nil
 	}
 }

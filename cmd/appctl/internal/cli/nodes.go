@@ -49,7 +49,7 @@ func (t *tool) showNodes(found []gql.ComputeNode) error {
 		})
 		ids = append(ids, node.Id)
 	}
-	return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "NAME", "STATUS", "ADDRESS", "CPUS", "MEMORY MIB", "GPUS", "ISOLATION", "LAST SEEN"}, rows)
 	}})
 }

@@ -96,7 +96,7 @@ func (t *tool) listOperations(limit int, fetch func(int, string) (*gql.Operation
 		rows = append(rows, []string{op.Id, string(op.Kind), string(op.State), fmt.Sprintf("%d%%", op.Percent), target, render.Time(&op.CreatedAt)})
 		ids = append(ids, op.Id)
 	}
-	return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "KIND", "STATE", "DONE", "TARGET", "CREATED"}, rows)
 	}})
 }
@@ -108,14 +108,14 @@ func (t *tool) watch(ctx context.Context, id string, timeout time.Duration) erro
 		return err
 	}
 	seen := t.progress()
-	if t.asJSON() {
-		seen.see = func(op *gql.OperationDetail) { _ = render.JSONLine(t.env.Stdout, op) }
+	if t.AsJSON() {
+		seen.see = func(op *gql.OperationDetail) { _ = render.JSONLine(t.Env.Stdout, op) }
 	}
 	ended, err := t.follow(ctx, c, id, timeout, seen)
 	if err != nil {
 		return err
 	}
-	if !t.asJSON() {
+	if !t.AsJSON() {
 		if err := t.showOperation(ended); err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (t *tool) watch(ctx context.Context, id string, timeout time.Duration) erro
 }
 
 func (t *tool) showOperation(op *gql.OperationDetail) error {
-	return t.show(view{json: op, ids: []string{op.Id}, page: func(p *render.Page) { pageOperation(p, op) }})
+	return t.show(view{JSON: op, IDs: []string{op.Id}, Page: func(p *render.Page) { pageOperation(p, op) }})
 }
 
 func pageOperation(p *render.Page, op *gql.OperationDetail) {

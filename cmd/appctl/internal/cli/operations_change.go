@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
@@ -60,7 +61,7 @@ one that it is too late to stop goes on. A teardown and a release cannot be stop
 func (t *tool) canceled(ctx context.Context, c *client.Client, wait waitFlags, made gql.Cancellation) error {
 	if !wait.wait {
 		return t.finish(ctx, c, wait, started{
-			operation: made.Operation, json: made, ids: []string{made.Operation.Id}, what: "cancel of " + string(made.Operation.Kind),
+			operation: made.Operation, JSON: made, IDs: []string{made.Operation.Id}, what: "cancel of " + string(made.Operation.Kind),
 		})
 	}
 	op, err := t.follow(ctx, c, made.Operation.Id, wait.timeout, t.progress())
@@ -73,10 +74,10 @@ func (t *tool) canceled(ctx context.Context, c *client.Client, wait waitFlags, m
 	if op.State == gql.OperationStateCanceled {
 		return nil
 	}
-	return failedError{&client.Error{
+	return command.Failed(&client.Error{
 		Code: client.CodeFailedPrecondition, CorrelationID: op.CorrelationId,
 		Message: fmt.Sprintf("operation %s was not canceled, it ended as %s: %s", op.Id, op.State, firstOf(op.CancelMessage, "it was too late")),
-	}}
+	})
 }
 
 func (t *tool) retryOp() *cobra.Command {
@@ -101,7 +102,7 @@ func (t *tool) retryOp() *cobra.Command {
 			}
 			made := answer.RetryOperation
 			return t.finish(ctx, c, f.wait, started{
-				operation: made.Operation, json: made, ids: []string{made.Operation.Id}, what: fmt.Sprintf("%s again", made.Operation.Kind),
+				operation: made.Operation, JSON: made, IDs: []string{made.Operation.Id}, what: fmt.Sprintf("%s again", made.Operation.Kind),
 				ended: endedOperation,
 			})
 		})
@@ -111,7 +112,7 @@ func (t *tool) retryOp() *cobra.Command {
 
 // endedOperation shows the operation itself.
 func endedOperation(_ context.Context, op *gql.OperationDetail) (view, error) {
-	return view{json: map[string]any{"operation": op}, ids: []string{op.Id}, page: func(p *render.Page) { pageOperation(p, op) }}, nil
+	return view{JSON: map[string]any{"operation": op}, IDs: []string{op.Id}, Page: func(p *render.Page) { pageOperation(p, op) }}, nil
 }
 
 var blockerHeading = []string{"CODE", "WHOSE", "ABOUT", "SINCE", "NEXT TRY", "CLEARED WITH", "MESSAGE"}

@@ -23,7 +23,7 @@ func (t *tool) orphansCommand() *cobra.Command {
 			return err
 		}
 		orphan := answer.RetryOrphan
-		return t.show(view{json: orphan, ids: []string{orphan.Id}, page: func(p *render.Page) { pageOrphan(p, &orphan) }})
+		return t.show(view{JSON: orphan, IDs: []string{orphan.Id}, Page: func(p *render.Page) { pageOrphan(p, &orphan) }})
 	})
 	return group("orphans", "What operations left behind and could not take back yet", t.orphansList(), retry)
 }
@@ -64,7 +64,7 @@ func (t *tool) showOrphans(found []gql.Orphan) error {
 		})
 		ids = append(ids, orphan.Id)
 	}
-	return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "KIND", "WHERE", "OWNER", "AGE", "COST", "STATE", "MESSAGE"}, rows)
 	}})
 }

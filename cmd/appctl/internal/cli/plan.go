@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
@@ -78,7 +79,7 @@ func (t *tool) apply(ctx context.Context, c *client.Client, f *changeFlags, ch c
 		if err != nil {
 			return err
 		}
-		return t.show(view{json: plan, ids: []string{plan.Hash}, page: func(p *render.Page) { pagePlan(p, plan) }})
+		return t.show(view{JSON: plan, IDs: []string{plan.Hash}, Page: func(p *render.Page) { pagePlan(p, plan) }})
 	}
 	hash, err := t.agree(ctx, f, ch.plan)
 	if err != nil {
@@ -93,7 +94,7 @@ func (t *tool) apply(ctx context.Context, c *client.Client, f *changeFlags, ch c
 
 // agree is the hash of the plan that the caller has agreed to; empty when none was wanted.
 func (t *tool) agree(ctx context.Context, f *changeFlags, plan func(context.Context) (*gql.Plan, error)) (string, error) {
-	asked := f.yes || t.env.StdinTerminal
+	asked := f.yes || t.Env.StdinTerminal
 	if f.planHash != "" || f.noPlan || (f.lenient && !asked) {
 		return f.planHash, nil
 	}
@@ -104,8 +105,8 @@ func (t *tool) agree(ctx context.Context, f *changeFlags, plan func(context.Cont
 	if err != nil {
 		return "", err
 	}
-	if !f.yes || (!t.quiet && !t.asJSON()) {
-		pagePlan(render.NewPage(t.env.Stderr), found)
+	if !f.yes || (!t.Quiet && !t.AsJSON()) {
+		pagePlan(render.NewPage(t.Env.Stderr), found)
 	}
 	if !found.Allowed {
 		return "", refusal(found)
@@ -121,8 +122,8 @@ const maxAnswer = 256
 
 // confirm asks; anything but y and yes is no.
 func (t *tool) confirm() bool {
-	fmt.Fprint(t.env.Stderr, "\nGo on? [y/N] ")
-	line, _ := bufio.NewReader(io.LimitReader(t.env.Stdin, maxAnswer)).ReadString('\n')
+	fmt.Fprint(t.Env.Stderr, "\nGo on? [y/N] ")
+	line, _ := bufio.NewReader(io.LimitReader(t.Env.Stdin, maxAnswer)).ReadString('\n')
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes"
 }
@@ -139,7 +140,7 @@ func refusal(plan *gql.Plan) error {
 		}
 	}
 	if len(found.Reasons) > 0 {
-		if _, known := exitOf[found.Reasons[0].Code]; known {
+		if command.KnownCode(found.Reasons[0].Code) {
 			found.Code = found.Reasons[0].Code
 		}
 	}
@@ -148,7 +149,7 @@ func refusal(plan *gql.Plan) error {
 
 func (t *tool) explainStale(err error) error {
 	if found, ok := client.AsError(err); ok && found.Code == client.CodePlanStale {
-		t.remark("something that the plan rested on has moved; nothing was changed: run the command again and read the new plan")
+		t.Remark("something that the plan rested on has moved; nothing was changed: run the command again and read the new plan")
 	}
 	return err
 }
@@ -238,31 +239,4 @@ func verdictRows(verdicts []gql.Verdict) [][]string {
 		}
 	}
 	return rows
-}
-
-func yesNo(yes bool) string {
-	if yes {
-		return "yes"
-	}
-	return "no"
-}
-
-// joined are the texts that are not empty.
-func joined(separator string, texts ...string) string {
-	var found []string
-	for _, text := range texts {
-		if text != "" {
-			found = append(found, text)
-		}
-	}
-	return strings.Join(found, separator)
-}
-
-// jsonText is JSON as text; empty for an empty one.
-func jsonText(text []byte) string {
-	switch string(text) {
-	case "null", "{}", "[]":
-		return ""
-	}
-	return string(text)
 }

@@ -78,7 +78,7 @@ func (t *tool) showOverlays(answer any, found []gql.PolicyOverlay) error {
 		rows = append(rows, []string{one.Id, string(one.Scope), fmt.Sprint(one.Revision), one.UpdatedBy, render.Time(&one.CreatedAt), until, one.Reason})
 		ids = append(ids, one.Id)
 	}
-	return t.show(view{json: answer, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: answer, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "LEVEL", "REVISION", "BY", "WRITTEN", "UNTIL", "REASON"}, rows)
 		if len(found) > 0 {
 			p.Fields("Document", string(found[0].Document))
@@ -105,7 +105,7 @@ func (t *tool) policyEffective() *cobra.Command {
 				}
 				rows = append(rows, []string{rule.Dimension, string(rule.Effect), what, string(rule.Origin), finalText(rule.Final), rule.Message})
 			}
-			return t.show(view{json: answer.EffectivePolicy, ids: []string{answer.EffectivePolicy.Hash}, page: func(p *render.Page) {
+			return t.show(view{JSON: answer.EffectivePolicy, IDs: []string{answer.EffectivePolicy.Hash}, Page: func(p *render.Page) {
 				p.Table([]string{"ABOUT", "EFFECT", "VALUES", "LEVEL", "FINAL", "MEANING"}, rows)
 			}})
 		})
@@ -121,7 +121,7 @@ func finalText(final bool) string {
 // policyInput reads the document and finds the revision that it takes the place of.
 func (t *tool) policyInput(ctx context.Context, at *policyPlace, path, reason string, revision int) (*client.Client, gql.SetPolicyInput, error) {
 	input := gql.SetPolicyInput{Reason: reason, ExpectedRevision: revision}
-	text, err := values.ReadFile(path, t.env.Stdin)
+	text, err := values.ReadFile(path, t.Env.Stdin)
 	if err != nil {
 		return nil, input, err
 	}
@@ -191,7 +191,7 @@ func (t *tool) showPreview(found *gql.PolicyPreview) error {
 			ids = append(ids, *impact.ObjectId)
 		}
 	}
-	return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 		if len(problems) > 0 {
 			p.Table([]string{"REFUSED FOR", "AT", "WHY"}, problems)
 		}

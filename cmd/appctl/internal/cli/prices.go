@@ -52,7 +52,7 @@ func (t *tool) showPrices(answer any, found []gql.SkuPrice) error {
 		rows = append(rows, []string{price.Sku, moneyText(&price.Hourly), render.Time(&price.UpdatedAt)})
 		ids = append(ids, price.Sku)
 	}
-	return t.show(view{json: answer, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: answer, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"SKU", "HOURLY", "SET"}, rows)
 	}})
 }

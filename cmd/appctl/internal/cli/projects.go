@@ -22,11 +22,7 @@ func (t *tool) projectsCommand() *cobra.Command {
 }
 
 func (t *tool) listProjects(ctx context.Context) error {
-	c, err := t.connect()
-	if err != nil {
-		return err
-	}
-	projects, err := listProjects(ctx, c)
+	projects, err := t.Projects(ctx)
 	if err != nil {
 		return err
 	}
@@ -36,7 +32,7 @@ func (t *tool) listProjects(ctx context.Context) error {
 		rows = append(rows, []string{project.Id, project.Slug, project.DisplayName, project.TenantId})
 		ids = append(ids, project.Id)
 	}
-	return t.show(view{json: projects, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: projects, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "SLUG", "NAME", "TENANT"}, rows)
 	}})
 }
@@ -51,7 +47,7 @@ func (t *tool) listPermissions(ctx context.Context) error {
 		return err
 	}
 	keys := answer.Viewer.Permissions
-	return t.show(view{json: keys, ids: keys, page: func(p *render.Page) {
+	return t.show(view{JSON: keys, IDs: keys, Page: func(p *render.Page) {
 		for _, key := range keys {
 			p.Line(key)
 		}

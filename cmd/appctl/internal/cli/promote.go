@@ -97,12 +97,6 @@ func (t *tool) manifestPromote() *cobra.Command {
 	return promote
 }
 
-// neededReason asks why; there is no leaving it out.
-func neededReason(cmd *cobra.Command, into *string) {
-	reasonFlag(cmd, into)
-	_ = cmd.MarkFlagRequired("reason")
-}
-
 // pageHistory shows the steps of an artifact or manifest, newest first.
 func pageHistory(p *render.Page, history []gql.Promotion) {
 	var rows [][]string

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
-	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -20,7 +19,7 @@ func (t *tool) projectsQuota() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		project, err := projectByID(ctx, c, id)
+		project, err := t.projectByID(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -63,8 +62,8 @@ func bound(flag, text string, present *int) (*int, error) {
 	return &number, nil
 }
 
-func projectByID(ctx context.Context, c *client.Client, id string) (*gql.Project, error) {
-	projects, err := listProjects(ctx, c)
+func (t *tool) projectByID(ctx context.Context, id string) (*gql.Project, error) {
+	projects, err := t.Projects(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +76,7 @@ func projectByID(ctx context.Context, c *client.Client, id string) (*gql.Project
 }
 
 func (t *tool) showQuota(project *gql.Project) error {
-	return t.show(view{json: project, ids: []string{project.Id}, page: func(p *render.Page) {
+	return t.show(view{JSON: project, IDs: []string{project.Id}, Page: func(p *render.Page) {
 		p.Fields("Project", project.Id, "Slug", project.Slug, "Most members", boundText(project.MaxMembers), "Most GPUs", boundText(project.MaxGpus))
 	}})
 }

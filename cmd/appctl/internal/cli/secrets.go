@@ -129,13 +129,13 @@ func (t *tool) showSecrets(found []gql.RuntimeSecret) error {
 			fmt.Sprint(secret.Deliveries), secretState(secret), secret.IssuedBy.Name})
 		ids = append(ids, secret.Id)
 	}
-	return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "PURPOSE", "FOR", "DELIVERED", "VERSION", "DELIVERIES", "STATE", "ISSUED BY"}, rows)
 	}})
 }
 
 func (t *tool) showRuntimeSecret(secret *gql.RuntimeSecret) error {
-	return t.show(view{json: secret, ids: []string{secret.Id}, page: func(p *render.Page) {
+	return t.show(view{JSON: secret, IDs: []string{secret.Id}, Page: func(p *render.Page) {
 		p.Fields("Secret", secret.Id, "Instance", secret.InstanceId, "Purpose", secret.Purpose, "For", secretHolder(secret), "Made for", string(secret.Spec),
 			"Delivered", secretDelivery(secret), "Version", fmt.Sprint(secret.Version), "Deliveries", fmt.Sprint(secret.Deliveries),
 			"Last delivered", render.Time(secret.DeliveredAt), "State", secretState(secret), "Rotated", render.Time(secret.RotatedAt),

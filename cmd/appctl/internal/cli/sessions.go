@@ -33,7 +33,7 @@ func (t *tool) sessionsList() *cobra.Command {
 				render.Time(&session.CreatedAt), render.Time(&session.ExpiresAt)})
 			ids = append(ids, session.Id)
 		}
-		return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+		return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 			p.Table([]string{"ID", "THIS ONE", "BY", "FROM", "CLIENT", "BEGAN", "ENDS"}, rows)
 		}})
 	})
@@ -65,8 +65,8 @@ func (t *tool) sessionsEndAll() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return t.show(view{json: map[string]any{"ended": answer.LogoutEverywhere}, ids: []string{fmt.Sprint(answer.LogoutEverywhere)},
-			page: func(p *render.Page) { p.Line(plural(answer.LogoutEverywhere, "session") + " ended") }})
+		return t.show(view{JSON: map[string]any{"ended": answer.LogoutEverywhere}, IDs: []string{fmt.Sprint(answer.LogoutEverywhere)},
+			Page: func(p *render.Page) { p.Line(plural(answer.LogoutEverywhere, "session") + " ended") }})
 	})
 	end.Flags().StringVar(&user, "user", "", "person's id; yourself if not given")
 	end.Flags().StringVar(&reason, "reason", "", "why, kept in the audit")

@@ -38,7 +38,7 @@ func (t *tool) sourceList() *cobra.Command {
 				fmt.Sprint(len(one.Keys)), one.CredentialUser, onText(one)})
 			ids = append(ids, one.Id)
 		}
-		return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+		return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 			p.Table([]string{"ID", "NAME", "OWNER", "KIND", "LOCATION", "SIGNATURES", "KEYS", "USER", "ON"}, rows)
 		}})
 	})
@@ -121,7 +121,7 @@ func (t *tool) showSource(one *gql.ArtifactSource) error {
 		key := &one.Keys[i]
 		keys = append(keys, []string{key.Id, key.Name, key.Algorithm, key.Fingerprint, render.Time(&key.ValidFrom), render.Time(key.ValidUntil), render.Time(key.RevokedAt)})
 	}
-	return t.show(view{json: one, ids: []string{one.Id}, page: func(p *render.Page) {
+	return t.show(view{JSON: one, IDs: []string{one.Id}, Page: func(p *render.Page) {
 		p.Fields("Id", one.Id, "Name", one.Name, "Owner", ownerText(one), "Kind", string(one.Kind), "Location", one.Location, "Region", one.Region,
 			"Signatures", string(one.SignaturePolicy), "User", one.CredentialUser, "Credential set", render.Time(one.CredentialAt), "On", onText(one))
 		p.Table([]string{"KEY", "NAME", "ALGORITHM", "FINGERPRINT", "FROM", "UNTIL", "REVOKED"}, keys)
@@ -220,7 +220,7 @@ func (t *tool) sourceCredential() *cobra.Command {
 	set := t.command("credential SOURCE", "Set a source's credential, or take it away; the secret is read from a file or the standard input", cobra.ExactArgs(1),
 		func(ctx context.Context, args []string) error {
 			if !none {
-				text, err := values.ReadFile(file, t.env.Stdin)
+				text, err := values.ReadFile(file, t.Env.Stdin)
 				if err != nil {
 					return usagef("secret: %w", err)
 				}

@@ -19,7 +19,7 @@ func (t *tool) sourceKeyAdd() *cobra.Command {
 	var from, until string
 	add := t.command("add SOURCE FILE", `Trust the public key in a PEM file ("-" for the standard input) at a source`, cobra.ExactArgs(2),
 		func(ctx context.Context, args []string) (err error) {
-			text, err := values.ReadFile(args[1], t.env.Stdin)
+			text, err := values.ReadFile(args[1], t.Env.Stdin)
 			if err != nil {
 				return usagef("public key: %w", err)
 			}

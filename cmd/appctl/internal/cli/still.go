@@ -21,7 +21,7 @@ func (t *tool) whileStill(ctx context.Context, c *client.Client, id string, seen
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	pause := t.env.StandStill
+	pause := t.Env.StandStill
 	if pause == 0 {
 		pause = standStill
 	}

@@ -24,9 +24,9 @@ func (t *tool) versionCommand() *cobra.Command {
 			}
 		}
 		return t.show(view{
-			json: map[string]string{"revision": revision, "time": at, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH},
-			ids:  []string{revision},
-			page: func(p *render.Page) {
+			JSON: map[string]string{"revision": revision, "time": at, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH},
+			IDs:  []string{revision},
+			Page: func(p *render.Page) {
 				p.Fields("Revision", revision, "Time", at, "Go", runtime.Version(), "Platform", runtime.GOOS+"/"+runtime.GOARCH)
 			},
 		})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
@@ -28,9 +29,9 @@ func (w *waitFlags) register(cmd *cobra.Command) {
 type started struct {
 	operation gql.Operation
 	// json is the whole answer, for scripts that do not wait.
-	json any
+	JSON any
 	// ids are what --quiet writes.
-	ids []string
+	IDs []string
 	// what names it for a person.
 	what string
 	// ended is the answer for those who waited.
@@ -41,7 +42,7 @@ type started struct {
 // shown like one that ended well, and then is the command's error.
 func (t *tool) finish(ctx context.Context, c *client.Client, wait waitFlags, s started) error {
 	if !wait.wait {
-		return t.show(view{json: s.json, ids: s.ids, page: func(p *render.Page) {
+		return t.show(view{JSON: s.JSON, IDs: s.IDs, Page: func(p *render.Page) {
 			p.Line(fmt.Sprintf("%s: operation %s is %s", s.what, s.operation.Id, s.operation.State))
 			p.Line("follow it with: appctl ops watch " + s.operation.Id)
 		}})
@@ -68,8 +69,8 @@ func endedInstance(c *client.Client, instanceID string, ids ...string) func(cont
 			return view{}, err
 		}
 		return view{
-			json: map[string]any{"instance": answer.Instance, "operation": op}, ids: ids,
-			page: func(p *render.Page) { pageInstance(p, &answer.Instance) },
+			JSON: map[string]any{"instance": answer.Instance, "operation": op}, IDs: ids,
+			Page: func(p *render.Page) { pageInstance(p, &answer.Instance) },
 		}, nil
 	}
 }
@@ -84,10 +85,10 @@ type observer struct {
 
 // progress draws on standard error, so that standard output stays the answer.
 func (t *tool) progress() observer {
-	if t.quiet || t.asJSON() {
+	if t.Quiet || t.AsJSON() {
 		return observer{see: func(*gql.OperationDetail) {}, done: func() {}}
 	}
-	bar := render.NewProgress(t.env.Stderr, t.env.StderrTerminal)
+	bar := render.NewProgress(t.Env.Stderr, t.Env.StderrTerminal)
 	return observer{
 		done: bar.Done, stuck: func(blocker *gql.Blocker) { bar.Note(blockerText(blocker)) },
 		see: func(op *gql.OperationDetail) { bar.Show(string(op.State), op.Percent, op.Phase, op.Message) },
@@ -123,5 +124,5 @@ func failure(op *gql.OperationDetail) error {
 		found.Code, found.Retryable = op.Error.Code, op.Error.Retryable
 		found.Message = fmt.Sprintf("operation %s ended as %s (%s): %s", op.Id, op.State, op.Error.Owner, op.Error.Message)
 	}
-	return failedError{found}
+	return command.Failed(found)
 }

@@ -42,7 +42,7 @@ func (t *tool) webhooksList() *cobra.Command {
 			rows = append(rows, []string{hook.Id, string(hook.Status), hook.Url, strings.Join(hook.EventTypes, ","), render.Time(hook.LastDeliveredAt), hook.LastError})
 			ids = append(ids, hook.Id)
 		}
-		return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+		return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 			p.Table([]string{"ID", "STATUS", "URL", "EVENTS", "DELIVERED", "LAST ERROR"}, rows)
 		}})
 	})
@@ -220,7 +220,7 @@ func (t *tool) showDeliveries(found []gql.WebhookDelivery) error {
 			render.Time(one.NextAttemptAt), one.Error})
 		ids = append(ids, one.Id)
 	}
-	return t.show(view{json: found, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: found, IDs: ids, Page: func(p *render.Page) {
 		p.Table([]string{"ID", "STATE", "TYPE", "EVENT", "TRIES", "ANSWER", "NEXT TRY", "ERROR"}, rows)
 	}})
 }

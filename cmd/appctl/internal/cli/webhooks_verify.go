@@ -45,7 +45,7 @@ func (t *tool) webhooksVerify() *cobra.Command {
 
 // bodyOf reads a body as it was received, at most as long as one can be.
 func (t *tool) bodyOf(name string) ([]byte, error) {
-	from := t.env.Stdin
+	from := t.Env.Stdin
 	if name != "-" {
 		file, err := os.Open(name) // #nosec G304 -- the caller names it
 		if err != nil {

@@ -53,7 +53,7 @@ func (t *tool) showWhy(said *gql.PermissionExplanation) error {
 	for _, person := range said.AskWhom {
 		ask = append(ask, []string{person.Id, person.Name})
 	}
-	return t.show(view{json: said, ids: ids, page: func(p *render.Page) {
+	return t.show(view{JSON: said, IDs: ids, Page: func(p *render.Page) {
 		p.Fields("Subject", said.Subject.Name+" ("+said.Subject.Id+")", "Permission", said.PermissionKey, "Allows", said.Description, "Allowed", verdict)
 		p.Table([]string{"GROUND", "ID", "ROLE", "SCOPE", "ENDS", "WHY"}, rows)
 		if len(ask) > 0 {

@@ -1,5 +1,5 @@
 // Package render writes what appctl answers: JSON for scripts, aligned tables for people. Text that came from a
-// server is stripped of control characters, so that nobody's message can steer a terminal.
+// server is stripped of control characters, so that no message can steer a terminal.
 package render
 
 import (
@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 	"unicode"
 )
 
@@ -76,7 +75,7 @@ func cleanAll(row []string) []string {
 	return cleaned
 }
 
-// Clean is the text on one line without control characters.
+// Clean returns the text on one line without control characters.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -88,20 +87,4 @@ func Clean(text string) string {
 			return r
 		}
 	}, text)
-}
-
-// Time is an instant in UTC to the second; empty for none.
-func Time(at *time.Time) string {
-	if at == nil || at.IsZero() {
-		return ""
-	}
-	return at.UTC().Format("2006-01-02T15:04:05Z")
-}
-
-// Text is the text behind a pointer; empty for none.
-func Text(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }

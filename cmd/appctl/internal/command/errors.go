@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -23,7 +23,8 @@ const (
 	exitInterrupted = 130
 )
 
-const exitCodesHelp = `appctl ends with one of these codes:
+// ExitCodesHelp explains the exit codes.
+const ExitCodesHelp = `appctl ends with one of these codes:
 
   0    it worked
   1    the operation or action was run and failed, or the platform failed
@@ -39,15 +40,17 @@ With -o json an error is one JSON document on standard error:
 
   {"error":{"code":"…","message":"…","correlationId":"…","retryable":false,"reasons":[{"code","message","path"}]},"exitCode":6}`
 
-// exitOf is the exit code of each code of the platform's catalogue; what is not listed is a failure.
+// exitOf holds the exit code of each code of the platform's catalogue; a code that is not listed is a failure.
 var exitOf = map[string]int{
 	client.CodeUnauthenticated: exitDenied, client.CodeTokenExpired: exitDenied, client.CodePermissionRevoked: exitDenied,
-	client.CodeForbidden: exitDenied, client.CodeNotEntitled: exitDenied, client.CodeLoginRefused: exitDenied, client.CodePolicyDenied: exitDenied,
-	client.CodeNotFound: exitNotFound,
+	client.CodeForbidden: exitDenied, client.CodeNotEntitled: exitDenied, client.CodeLoginRefused: exitDenied,
+	client.CodePolicyDenied: exitDenied,
+	client.CodeNotFound:     exitNotFound,
 
 	client.CodeConflict: exitConflict, client.CodeFailedPrecondition: exitConflict, client.CodeIdempotencyKeyReused: exitConflict,
 	client.CodeStaleFence: exitConflict, client.CodeEvidenceMissing: exitConflict, client.CodeReadinessFailed: exitConflict,
-	client.CodeResidueLeft: exitConflict, client.CodePlanStale: exitConflict, client.CodeControlPlaneInUse: exitConflict, client.CodeAdapterRejected: exitConflict, client.CodeCanceled: exitConflict,
+	client.CodeResidueLeft: exitConflict, client.CodePlanStale: exitConflict, client.CodeControlPlaneInUse: exitConflict,
+	client.CodeAdapterRejected: exitConflict, client.CodeCanceled: exitConflict,
 	client.CodeSecretSpent: exitConflict, client.CodeArtifactQuarantined: exitConflict,
 
 	client.CodeInvalidArgument: exitInvalid, client.CodeConfigInvalid: exitInvalid, client.CodeManifestInvalid: exitInvalid,
@@ -67,27 +70,49 @@ var exitOf = map[string]int{
 	client.CodeInternal: exitFailed,
 }
 
-// usageError is a command line that cannot be run.
+// A usageError is a command line that cannot be run.
 type usageError struct{ error }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// Usagef returns the error of a command line that cannot be run.
+func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// invalidf is input that is wrong before it is sent, in the platform's own words.
-func invalidf(format string, args ...any) error {
+// Usage returns an error as one of the command line; nil for nil.
+func Usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{err}
+}
+
+// Invalidf returns the error of input that is wrong before it is sent, with the platform's own code.
+func Invalidf(format string, args ...any) error {
 	return &client.Error{Code: client.CodeInvalidArgument, Message: fmt.Sprintf(format, args...)}
 }
 
-func notFoundf(format string, args ...any) error {
+// NotFoundf returns the error of an object that does not exist, with the platform's own code.
+func NotFoundf(format string, args ...any) error {
 	return &client.Error{Code: client.CodeNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
-// failedError is an operation that ended badly; it fails the command whatever its code.
+// A failedError is an operation that ended badly; it fails the command whatever its code.
 type failedError struct{ error }
 
-// Unwrap gives the client's error for its parts.
+// Failed returns an error that ends the command with exit code 1 whatever its code.
+func Failed(err error) error { return failedError{err} }
+
+// Unwrap returns the client's error for its parts.
 func (e failedError) Unwrap() error { return e.error }
 
-// exitCode is the code for an error.
+// Denied reports whether an error is of a caller that is not logged in or lacks the right.
+func Denied(err error) bool { return exitCode(err) == exitDenied }
+
+// KnownCode reports whether a code is in the platform's catalogue.
+func KnownCode(code string) bool {
+	_, known := exitOf[code]
+	return known
+}
+
+// exitCode returns the exit code of an error.
 func exitCode(err error) int {
 	var usage usageError
 	var failed failedError
@@ -111,7 +136,7 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// problem is an error as JSON.
+// A problem is an error as JSON.
 type problem struct {
 	Code          string          `json:"code"`
 	Message       string          `json:"message"`
@@ -120,10 +145,11 @@ type problem struct {
 	Reasons       []client.Reason `json:"reasons"`
 }
 
-// describe puts any error into the platform's form.
+// describe returns any error in the platform's form.
 func describe(err error) problem {
 	if found, ok := client.AsError(err); ok {
-		return problem{found.Code, found.Message, found.CorrelationID, found.Retryable, append([]client.Reason{}, found.Reasons...)}
+		reasons := append([]client.Reason{}, found.Reasons...)
+		return problem{found.Code, found.Message, found.CorrelationID, found.Retryable, reasons}
 	}
 	known := problem{Code: "FAILED", Message: err.Error(), Reasons: []client.Reason{}}
 	var usage usageError
@@ -156,7 +182,7 @@ func report(w io.Writer, err error, asJSON bool) {
 	}
 }
 
-// reasonLine is one cause; what only repeats the message is left out but for the path.
+// reasonLine returns one cause; one that only repeats the message is reduced to its path.
 func reasonLine(reason client.Reason, message string) string {
 	path, text := render.Clean(reason.Path), render.Clean(reason.Message)+" ("+render.Clean(reason.Code)+")"
 	switch {
