@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/secrets"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/webhooks"
 )
 
 // Environment is what a run takes from its process.
@@ -64,7 +66,7 @@ func root(run *command.Tool) *cobra.Command {
 		t.loginCommand(), t.logoutCommand(), t.whoamiCommand(), t.sessionsCommand(), t.tokenCommand(), t.contextCommand(), t.projectsCommand(),
 		t.appsCommand(), t.allocationsCommand(), t.launchCommand(), t.instancesCommand(), t.opsCommand(),
 		t.eventsCommand(), t.actionCommand(), t.decommissionCommand(true), t.nodesCommand(), t.auditCommand(), t.breakGlassCommand(),
-		t.membersCommand(), t.orphansCommand(), t.controlPlanesCommand(), t.pricesCommand(), t.secretsCommand(), t.webhooksCommand(),
+		t.membersCommand(), t.orphansCommand(), t.controlPlanesCommand(), t.pricesCommand(), secrets.Command(run), webhooks.Command(run),
 		t.policyCommand(), t.entitlementsCommand(),
 		t.sourceCommand(), t.artifactCommand(), t.manifestCommand(), t.promoteCommand(), t.evidenceCommand(), t.canaryCommand(),
 		t.adminCommand(), t.adapterCommand(), t.whyCommand(), t.versionCommand(),

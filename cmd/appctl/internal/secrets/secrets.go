@@ -1,0 +1,138 @@
+// Package secrets is the commands about runtime secrets of instances. None of them shows a secret's value.
+package secrets
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/lookup"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// Command returns the commands about runtime secrets.
+func Command(t *command.Tool) *cobra.Command {
+	return command.Group("secrets", "Runtime secrets of an instance; never their values", list(t), issue(t), rotate(t), revoke(t))
+}
+
+func list(t *command.Tool) *cobra.Command {
+	var ended bool
+	cmd := command.List(t, "list INSTANCE", "List an instance's secrets, newest first", table,
+		func(ctx context.Context, args []string, limit int) ([]gql.RuntimeSecret, error) {
+			instance, err := lookup.Instance(ctx, t, args[0])
+			if err != nil {
+				return nil, err
+			}
+			return command.All[gql.RuntimeSecret](limit, func(first int, after string) (*gql.RuntimeSecretPage, error) {
+				answer, err := gql.ListRuntimeSecrets(ctx, t, instance, ended, first, after)
+				return &answer.RuntimeSecrets, err
+			})
+		})
+	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
+	cmd.Flags().BoolVar(&ended, "ended", false, "spent, expired and revoked ones as well")
+	return cmd
+}
+
+func issue(t *command.Tool) *cobra.Command {
+	var input gql.IssueRuntimeSecretInput
+	var life time.Duration
+	var again bool
+	cmd := command.Verb(t, "issue INSTANCE PURPOSE", "Issue a secret for the node of a member, or for the adapter", view,
+		func(ctx context.Context, args []string) (_ *gql.RuntimeSecret, err error) {
+			if input.InstanceId, err = lookup.Instance(ctx, t, args[0]); err != nil {
+				return nil, err
+			}
+			input.Purpose, input.TtlSeconds = args[1], int(life/time.Second)
+			input.IdempotencyKey = command.Key(input.IdempotencyKey)
+			input.Audience, input.Delivery = gql.SecretAudienceAdapter, gql.SecretDeliveryOnce
+			if input.MemberId != "" {
+				input.Audience = gql.SecretAudienceNode
+			}
+			if again {
+				input.Delivery = gql.SecretDeliveryUntilExpiry
+			}
+			answer, err := gql.IssueRuntimeSecret(ctx, t, input)
+			return &answer.IssueRuntimeSecret, err
+		})
+	cmd.Example = `  appctl secrets issue training joining --member mem_1 --life 10m
+  appctl secrets issue training artifact_pull --member mem_1 --artifact sha256:…`
+	flags := cmd.Flags()
+	flags.StringVar(&input.MemberId, "member", "", "member whose node takes delivery; without one it is the adapter")
+	flags.StringVar(&input.ArtifactDigest, "artifact", "", "digest of the artifact to be pulled, for artifact_pull")
+	flags.DurationVar(&life, "life", 5*time.Minute, "how long it can be delivered, 30s to 24h; at most 15m for artifact_pull")
+	flags.BoolVar(&again, "again", false, "deliver it until it expires, and not only once")
+	command.ReasonFlag(cmd, &input.Reason)
+	command.KeyFlag(cmd, &input.IdempotencyKey)
+	return cmd
+}
+
+func rotate(t *command.Tool) *cobra.Command {
+	var overlap time.Duration
+	var reason string
+	cmd := command.Verb(t, "rotate SECRET", "Make a new value of a secret", view,
+		func(ctx context.Context, args []string) (*gql.RuntimeSecret, error) {
+			answer, err := gql.RotateRuntimeSecret(ctx, t, args[0], int(overlap/time.Second), reason)
+			return &answer.RotateRuntimeSecret, err
+		})
+	cmd.Flags().DurationVar(&overlap, "overlap", 5*time.Minute, "how long the value before still counts, up to 24h")
+	command.ReasonFlag(cmd, &reason)
+	return cmd
+}
+
+func revoke(t *command.Tool) *cobra.Command {
+	var reason string
+	cmd := command.Verb(t, "revoke SECRET", "Revoke a secret and wipe its value", view,
+		func(ctx context.Context, args []string) (*gql.RuntimeSecret, error) {
+			answer, err := gql.RevokeRuntimeSecret(ctx, t, args[0], reason)
+			return &answer.RevokeRuntimeSecret, err
+		})
+	command.ReasonFlag(cmd, &reason)
+	return cmd
+}
+
+var table = command.Table[gql.RuntimeSecret]{
+	Heading: []string{"ID", "PURPOSE", "FOR", "DELIVERED", "VERSION", "DELIVERIES", "STATE", "ISSUED BY"},
+	Row: func(secret *gql.RuntimeSecret) []string {
+		return []string{
+			secret.Id, secret.Purpose, holder(secret), delivery(secret), fmt.Sprint(secret.Version),
+			fmt.Sprint(secret.Deliveries), state(secret), secret.IssuedBy.Name,
+		}
+	},
+}
+
+func view(secret *gql.RuntimeSecret) command.View {
+	return command.Fields(secret, secret.Id, "Secret", secret.Id, "Instance", secret.InstanceId, "Purpose", secret.Purpose,
+		"For", holder(secret), "Made for", string(secret.Spec), "Delivered", delivery(secret),
+		"Version", fmt.Sprint(secret.Version), "Deliveries", fmt.Sprint(secret.Deliveries),
+		"Last delivered", render.Time(secret.DeliveredAt), "State", state(secret), "Rotated", render.Time(secret.RotatedAt),
+		"Value before counts until", render.Time(secret.PreviousUntil),
+		"Issued by", secret.IssuedBy.Name, "Issued", render.Time(&secret.CreatedAt))
+}
+
+// holder returns the receiver that may take delivery.
+func holder(secret *gql.RuntimeSecret) string {
+	if secret.Audience == gql.SecretAudienceAdapter || secret.MemberId == nil {
+		return "adapter"
+	}
+	return "node of " + *secret.MemberId
+}
+
+func delivery(secret *gql.RuntimeSecret) string {
+	return strings.ReplaceAll(strings.ToLower(string(secret.Delivery)), "_", " ")
+}
+
+// state returns whether a secret can still be delivered, and until when.
+func state(secret *gql.RuntimeSecret) string {
+	switch {
+	case secret.RevokedAt != nil:
+		return "revoked " + render.Time(secret.RevokedAt)
+	case secret.Delivery == gql.SecretDeliveryOnce && secret.Deliveries > 0:
+		return "spent"
+	}
+	return "until " + render.Time(&secret.ExpiresAt)
+}

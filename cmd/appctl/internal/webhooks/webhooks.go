@@ -1,0 +1,143 @@
+// Package webhooks is the commands about webhooks: where a project's events are sent by HTTP, what was delivered, and
+// whether a delivery is genuine.
+package webhooks
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// Command returns the commands about webhooks.
+func Command(t *command.Tool) *cobra.Command {
+	return command.Group("webhooks", "Where the project's events are sent by HTTP", list(t), create(t), update(t), remove(t),
+		rotate(t), deliveries(t), redeliver(t), replay(t), verify(t))
+}
+
+func list(t *command.Tool) *cobra.Command {
+	return command.List(t, "list", "List the project's webhooks, newest first", table,
+		func(ctx context.Context, _ []string, limit int) ([]gql.Webhook, error) {
+			project, err := t.ProjectID(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return command.All[gql.Webhook](limit, func(first int, after string) (*gql.WebhookPage, error) {
+				answer, err := gql.ListWebhooks(ctx, t, project, first, after)
+				return &answer.Webhooks, err
+			})
+		})
+}
+
+var table = command.Table[gql.Webhook]{
+	Heading: []string{"ID", "STATUS", "URL", "EVENTS", "DELIVERED", "LAST ERROR"},
+	Row: func(hook *gql.Webhook) []string {
+		return []string{
+			hook.Id, string(hook.Status), hook.Url, strings.Join(hook.EventTypes, ","),
+			render.Time(hook.LastDeliveredAt), hook.LastError,
+		}
+	},
+}
+
+func create(t *command.Tool) *cobra.Command {
+	var input gql.CreateWebhookInput
+	var description string
+	cmd := command.Verb(t, "create URL",
+		"Send the project's events to an address from now on; the signing secret is shown once", viewSecret,
+		func(ctx context.Context, args []string) (_ *gql.WebhookSecret, err error) {
+			if input.ProjectId, err = t.ProjectID(ctx); err != nil {
+				return nil, err
+			}
+			input.Url, input.Description = args[0], command.Given(description)
+			input.IdempotencyKey = command.Key(input.IdempotencyKey)
+			answer, err := gql.CreateWebhook(ctx, t, input)
+			return &answer.CreateWebhook, err
+		})
+	cmd.Example = "  appctl webhooks create https://example.com/hook --event 'apps.instance.*' --event apps.operation.failed"
+	cmd.Flags().StringSliceVar(&input.EventTypes, "event", nil, "event type, or a prefix that ends in .*; repeatable")
+	cmd.Flags().StringVar(&description, "description", "", "for people")
+	command.Need(cmd, "event")
+	command.KeyFlag(cmd, &input.IdempotencyKey)
+	return cmd
+}
+
+// viewSecret shows a webhook's new secret, which only the first of repeated requests gets.
+func viewSecret(made *gql.WebhookSecret) command.View {
+	if made.Secret == nil {
+		return view(&made.Webhook)
+	}
+	return command.Secret(made, *made.Secret, "Webhook", made.Webhook.Id, "URL", made.Webhook.Url, "Secret", *made.Secret,
+		"The one before signs until", render.Time(made.Webhook.PreviousUntil))
+}
+
+func update(t *command.Tool) *cobra.Command {
+	var input gql.UpdateWebhookInput
+	var url, description string
+	var pause, resume bool
+	cmd := command.Verb(t, "update WEBHOOK", "Change, pause or resume a webhook", view,
+		func(ctx context.Context, args []string) (*gql.Webhook, error) {
+			input.WebhookId, input.Url, input.Description = args[0], command.Given(url), command.Given(description)
+			if pause || resume {
+				input.Paused = &pause
+			}
+			answer, err := gql.UpdateWebhook(ctx, t, input)
+			return &answer.UpdateWebhook, err
+		})
+	flags := cmd.Flags()
+	flags.StringVar(&url, "url", "", "send to this address")
+	flags.StringVar(&description, "description", "", "for people")
+	flags.StringSliceVar(&input.EventTypes, "event", nil, "send these event types or prefixes instead; repeatable")
+	flags.BoolVar(&pause, "pause", false, "pause it: events wait at its cursor")
+	flags.BoolVar(&resume, "resume", false, "resume it at its cursor")
+	cmd.MarkFlagsMutuallyExclusive("pause", "resume")
+	cmd.MarkFlagsOneRequired("url", "description", "event", "pause", "resume")
+	return cmd
+}
+
+func remove(t *command.Tool) *cobra.Command {
+	var reason string
+	cmd := command.Verb(t, "delete WEBHOOK", "Delete a webhook; what waits to be sent is dropped", view,
+		func(ctx context.Context, args []string) (*gql.Webhook, error) {
+			answer, err := gql.DeleteWebhook(ctx, t, args[0], reason)
+			return &answer.DeleteWebhook, err
+		})
+	command.ReasonFlag(cmd, &reason)
+	return cmd
+}
+
+func rotate(t *command.Tool) *cobra.Command {
+	var overlap time.Duration
+	cmd := command.Verb(t, "rotate WEBHOOK", "Make a new signing secret, shown once", viewSecret,
+		func(ctx context.Context, args []string) (*gql.WebhookSecret, error) {
+			answer, err := gql.RotateWebhookSecret(ctx, t, args[0], int(overlap/time.Second))
+			return &answer.RotateWebhookSecret, err
+		})
+	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "for how long the secret before signs too")
+	return cmd
+}
+
+func replay(t *command.Tool) *cobra.Command {
+	var after, reason string
+	cmd := command.Verb(t, "replay WEBHOOK", "Send again what happened after a cursor", view,
+		func(ctx context.Context, args []string) (*gql.Webhook, error) {
+			answer, err := gql.ReplayWebhook(ctx, t, args[0], after, reason)
+			return &answer.ReplayWebhook, err
+		})
+	cmd.Flags().StringVar(&after, "after", "", "cursor of the project's feed, as deliveries and the feed itself carry it")
+	command.Need(cmd, "after")
+	command.ReasonFlag(cmd, &reason)
+	return cmd
+}
+
+func view(hook *gql.Webhook) command.View {
+	return command.One(hook, hook.Id, "Status", string(hook.Status), "URL", hook.Url, "Description", hook.Description,
+		"Events", strings.Join(hook.EventTypes, ", "), "Cursor", hook.Cursor,
+		"Last delivered", render.Time(hook.LastDeliveredAt), "Failing since", render.Time(hook.FailingSince),
+		"Last error", hook.LastError, "Secret rotated", render.Time(hook.SecretRotatedAt),
+		"Made", render.Time(&hook.CreatedAt), "Deleted", render.Time(hook.DeletedAt))
+}
