@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/lookup"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/client"
 )
@@ -100,4 +101,8 @@ func limitFlag(cmd *cobra.Command, limit *int) {
 		}
 		return nil
 	}
+}
+
+func (t *tool) completeApps(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	return lookup.CompleteApps(t.Tool)(cmd, args, toComplete)
 }

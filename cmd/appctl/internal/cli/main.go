@@ -11,7 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/artifacts"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/capacity"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/catalog"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/instances"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/members"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/operations"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/secrets"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/webhooks"
 )
@@ -62,15 +68,23 @@ func root(run *command.Tool) *cobra.Command {
 		Use: "appctl", Short: "Launch, watch and end instances of apps on the platform",
 		SilenceErrors: true, SilenceUsage: true,
 	}
+	root.AddCommand(instances.Commands(run)...)
+	root.AddCommand(capacity.Commands(run)...)
+	root.AddCommand(catalog.Commands(run)...)
+	root.AddCommand(artifacts.Commands(run)...)
 	root.AddCommand(
 		t.loginCommand(), t.logoutCommand(), t.whoamiCommand(), t.sessionsCommand(), t.tokenCommand(), t.contextCommand(), t.projectsCommand(),
-		t.appsCommand(), t.allocationsCommand(), t.launchCommand(), t.instancesCommand(), t.opsCommand(),
-		t.eventsCommand(), t.actionCommand(), t.decommissionCommand(true), t.nodesCommand(), t.auditCommand(), t.breakGlassCommand(),
-		t.membersCommand(), t.orphansCommand(), t.controlPlanesCommand(), t.pricesCommand(), secrets.Command(run), webhooks.Command(run),
-		t.policyCommand(), t.entitlementsCommand(),
-		t.sourceCommand(), t.artifactCommand(), t.manifestCommand(), t.promoteCommand(), t.evidenceCommand(), t.canaryCommand(),
+		operations.Command(run), t.auditCommand(), t.breakGlassCommand(), members.Command(run), secrets.Command(run),
+		webhooks.Command(run), t.policyCommand(), t.entitlementsCommand(), promote(run),
 		t.adminCommand(), t.adapterCommand(), t.whyCommand(), t.versionCommand(),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: command.ExitCodesHelp},
 	)
 	return root
+}
+
+// promote returns the steps of trust in one place; the nouns have the same ones.
+func promote(t *command.Tool) *cobra.Command {
+	manifest, artifact := catalog.Promote(t), artifacts.Promote(t)
+	manifest.Use, artifact.Use = "manifest MANIFEST", "artifact ARTIFACT"
+	return command.Group("promote", "Steps of trust, from draft to retired", manifest, artifact)
 }

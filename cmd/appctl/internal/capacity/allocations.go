@@ -1,0 +1,111 @@
+// Package capacity is the commands about capacity: allocations, what operations left behind, prices and nodes.
+package capacity
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/lookup"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/operations"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// Commands returns the commands about capacity.
+func Commands(t *command.Tool) []*cobra.Command {
+	return []*cobra.Command{
+		command.Group("allocations", "Capacity that the project rents", list(t), request(t), release(t)),
+		command.Group("orphans", "What operations left behind and could not take back yet", listOrphans(t), retryOrphan(t)),
+		command.Group("prices", "List prices by SKU", listPrices(t), setPrice(t)),
+		nodes(t),
+	}
+}
+
+func list(t *command.Tool) *cobra.Command {
+	var statuses []string
+	cmd := command.List(t, "list", "List the project's allocations, newest first", table,
+		func(ctx context.Context, _ []string, limit int) ([]gql.Allocation, error) {
+			project, err := t.ProjectID(ctx)
+			if err != nil {
+				return nil, err
+			}
+			wanted, err := command.Enums("status", statuses, gql.AllAllocationStatus)
+			if err != nil {
+				return nil, err
+			}
+			return lookup.Allocations(ctx, t, project, wanted, limit)
+		})
+	cmd.Flags().StringSliceVar(&statuses, "status", nil, "only these statuses, such as ready")
+	return cmd
+}
+
+var table = command.Table[gql.Allocation]{
+	Heading: []string{"ID", "NAME", "SHAPE", "GPUS", "STATUS", "NODE", "INSTANCE"},
+	Row: func(allocation *gql.Allocation) []string {
+		instance := ""
+		if allocation.Instance != nil {
+			instance = allocation.Instance.Name
+		}
+		return []string{
+			allocation.Id, allocation.Name, string(allocation.Shape), fmt.Sprint(allocation.GpuCount),
+			string(allocation.Status), parts.NodeName(allocation.Node), instance,
+		}
+	},
+}
+
+func request(t *command.Tool) *cobra.Command {
+	var input gql.RequestAllocationInput
+	var shape string
+	cmd := command.Verb(t, "request", "Rent capacity", table.View,
+		func(ctx context.Context, _ []string) (_ []gql.Allocation, err error) {
+			if input.Shape, err = command.Enum("shape", shape, gql.AllCapacityShape); err != nil {
+				return nil, err
+			}
+			if input.ProjectId, err = t.ProjectID(ctx); err != nil {
+				return nil, err
+			}
+			input.IdempotencyKey = command.Key(input.IdempotencyKey)
+			answer, err := gql.RequestAllocation(ctx, t, input)
+			return answer.RequestAllocation.Allocations, err
+		})
+	flags := cmd.Flags()
+	flags.StringVar(&shape, "shape", "baremetal", "baremetal (whole nodes) or gpu_slice (some GPUs of a node)")
+	flags.IntVar(&input.Count, "count", 1, "how many allocations, all or none")
+	flags.IntVar(&input.GpuCount, "gpus", 0, "GPUs of each, for gpu_slice")
+	flags.StringVar(&input.Name, "name", "", "name for people")
+	flags.StringVar(&input.Sku, "sku", "", "only this SKU")
+	flags.StringVar(&input.Region, "region", "", "only this region")
+	command.KeyFlag(cmd, &input.IdempotencyKey)
+	return cmd
+}
+
+func release(t *command.Tool) *cobra.Command {
+	var input gql.ReleaseAllocationInput
+	var wait operations.WaitFlags
+	cmd := t.Command("release ALLOCATION", "Give an allocation back; an instance that uses it is stopped first",
+		func(ctx context.Context, args []string) error {
+			ids, err := lookup.AllocationIDs(ctx, t, args)
+			if err != nil {
+				return err
+			}
+			input.AllocationId, input.IdempotencyKey = ids[0], command.Key(input.IdempotencyKey)
+			answer, err := gql.ReleaseAllocation(ctx, t, input)
+			if err != nil {
+				return err
+			}
+			made := &answer.ReleaseAllocation
+			return operations.Finish(ctx, t, wait, operations.Started{
+				Operation: made.Operation, JSON: made, What: "release of " + made.Allocation.Name,
+				Ended: func(_ context.Context, op *gql.OperationDetail) (command.View, error) {
+					return operations.EndedView("allocation", made.Allocation, op), nil
+				},
+			})
+		})
+	command.ReasonFlag(cmd, &input.Reason)
+	wait.Register(cmd)
+	command.KeyFlag(cmd, &input.IdempotencyKey)
+	return cmd
+}

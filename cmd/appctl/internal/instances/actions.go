@@ -1,0 +1,93 @@
+package instances
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/lookup"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+func actions(t *command.Tool) *cobra.Command {
+	list := command.Verb(t, "list INSTANCE", "List what an instance's app can be asked to do", parts.Actions.View,
+		func(ctx context.Context, args []string) ([]gql.ActionSpec, error) {
+			instance, err := lookup.InstanceDetail(ctx, t, args[0])
+			if err != nil {
+				return nil, err
+			}
+			return instance.Actions, nil
+		})
+	list.ValidArgsFunction = lookup.CompleteInstances(t)
+	return command.Group("action", "What an instance's app can be asked to do", list, runAction(t))
+}
+
+func runAction(t *command.Tool) *cobra.Command {
+	var given, idempotencyKey string
+	var set []string
+	var shared bool
+	cmd := t.Command("run INSTANCE ACTION", "Ask an instance's app to do something",
+		func(ctx context.Context, args []string) error {
+			body, err := actionInput(t, given, set)
+			if err != nil {
+				return err
+			}
+			id, project, err := actsOn(ctx, t, args[0], shared)
+			if err != nil {
+				return err
+			}
+			answer, err := gql.InvokeAction(ctx, t, gql.InvokeActionInput{
+				InstanceId: id, Action: args[1], Input: body, ProjectId: project, IdempotencyKey: command.Key(idempotencyKey),
+			})
+			if err != nil {
+				return err
+			}
+			// The output is JSON in every form, as only the app knows its shape.
+			return render.JSON(t.Env.Stdout, json.RawMessage(answer.InvokeAction.Output))
+		})
+	cmd.Example = `  appctl action run demo greet --set name=world
+  appctl action run demo queue.submit --input @job.json
+  appctl action run department-queue queue.read --shared --project demo`
+	cmd.Flags().StringVar(&given, "input", "", `input as JSON; @FILE reads a file, "-" or @- standard input`)
+	cmd.Flags().StringArrayVar(&set, "set", nil, "a value of the input, path.to.key=value; repeat for more")
+	cmd.Flags().BoolVar(&shared, "shared", false, "the instance is a shared control plane that the project is attached to")
+	command.KeyFlag(cmd, &idempotencyKey)
+	cmd.ValidArgsFunction = lookup.CompleteActions(t)
+	return cmd
+}
+
+// actsOn returns the instance of an action, and the project that requests it when that is not the instance's own.
+func actsOn(ctx context.Context, t *command.Tool, given string, shared bool) (instance, project string, err error) {
+	if !shared {
+		instance, err = lookup.Instance(ctx, t, given)
+		return instance, "", err
+	}
+	if project, err = t.ProjectID(ctx); err != nil {
+		return "", "", err
+	}
+	instance, err = sharedInstance(ctx, t, project, given)
+	return instance, project, err
+}
+
+// actionInput returns the input given inline, by file, or by pairs.
+func actionInput(t *command.Tool, given string, set []string) ([]byte, error) {
+	if given == "-" {
+		given = "@-"
+	}
+	if path, isFile := strings.CutPrefix(given, "@"); isFile {
+		return t.Document("--input", path, set)
+	}
+	var base []byte
+	if given != "" {
+		var err error
+		if base, err = command.InlineDocument("--input", []byte(given)); err != nil {
+			return nil, err
+		}
+	}
+	return command.LaidOver(base, set)
+}

@@ -1,0 +1,118 @@
+package instances
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/lookup"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/operations"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// Shape is what every launch may say of the instance: its components, its config and its deadline.
+type Shape struct {
+	components, set []string
+	config          string
+	deadline        time.Duration
+}
+
+// Register adds the flags.
+func (s *Shape) Register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&s.components, "component", nil, "members of a component, key=count; repeat for more")
+	flags.StringArrayVar(&s.set, "set", nil, "a value of the config, path.to.key=value; repeat for more")
+	flags.StringVar(&s.config, "config", "", `JSON file with the config; "-" reads standard input`)
+	flags.DurationVar(&s.deadline, "deadline", 0, "time after which the launch counts as failed, 30s to 24h; 15m if not given")
+}
+
+// Into reads the flags into a launch.
+func (s *Shape) Into(t *command.Tool, input *gql.LaunchInstanceInput) (err error) {
+	for _, pair := range s.components {
+		name, text, _ := strings.Cut(pair, "=")
+		count, err := strconv.Atoi(text)
+		if err != nil || name == "" {
+			return command.Usagef("--component %q: must be key=count", pair)
+		}
+		input.Components = append(input.Components, gql.ComponentInput{Key: name, Count: count})
+	}
+	if input.Config, err = t.Document("--config", s.config, s.set); err != nil {
+		return err
+	}
+	input.DeadlineSeconds, err = command.Seconds(s.deadline)
+	return err
+}
+
+// launchFlags are the flags of a launch that need reading.
+type launchFlags struct {
+	input        gql.LaunchInstanceInput
+	shape        Shape
+	allocations  []string
+	mode, serves string
+	wait         operations.WaitFlags
+}
+
+func launch(t *command.Tool) *cobra.Command {
+	var f launchFlags
+	cmd := t.Command("launch APP", "Launch an app into allocations of the project",
+		func(ctx context.Context, args []string) error { return f.launch(ctx, t, args[0]) })
+	cmd.Example = `  appctl launch hello --name demo --allocation alc-1 --component worker=2 --set greeting=hi --wait
+  instance=$(appctl launch hello --name demo --allocation alc-1 --wait --quiet)`
+	flags := cmd.Flags()
+	flags.StringVar(&f.input.Name, "name", "", "name of the instance: 2 to 40 lower-case letters, digits and hyphens")
+	flags.StringSliceVar(&f.allocations, "allocation", nil, "allocation by id or name; repeat or separate by commas")
+	f.shape.Register(cmd)
+	flags.StringVar(&f.input.Version, "version", "", "version; if not given the canary that has chosen the project, or else the active one")
+	flags.StringVar(&f.mode, "mode", "", "who runs its control plane: tenant-dedicated (if not given) or platform-managed")
+	flags.StringVar(&f.serves, "serves", "", "whom its control plane serves: project (if not given) or tenant")
+	flags.BoolVar(&f.input.Smoke, "smoke", false, "test a manifest that is not active yet")
+	command.ReasonFlag(cmd, &f.input.Reason)
+	f.wait.Register(cmd)
+	command.KeyFlag(cmd, &f.input.IdempotencyKey)
+	command.Need(cmd, "name", "allocation")
+	cmd.ValidArgsFunction = lookup.CompleteApps(t)
+	return cmd
+}
+
+// launch reads the flags, launches, and follows the launch when that is wanted.
+func (f *launchFlags) launch(ctx context.Context, t *command.Tool, app string) (err error) {
+	input := &f.input
+	if err := f.shape.Into(t, input); err != nil {
+		return err
+	}
+	if err := f.control(); err != nil {
+		return err
+	}
+	if input.ProjectId, err = t.ProjectID(ctx); err != nil {
+		return err
+	}
+	if input.AllocationIds, err = lookup.AllocationIDs(ctx, t, f.allocations); err != nil {
+		return err
+	}
+	input.AppSlug, input.IdempotencyKey = app, command.Key(input.IdempotencyKey)
+	answer, err := gql.LaunchInstance(ctx, t, *input)
+	if err != nil {
+		return err
+	}
+	made := &answer.LaunchInstance
+	begun := changed(t, "launch", &made.Instance, made.Operation, made)
+	begun.IDs, begun.Ended = []string{made.Instance.Id}, Ended(t, made.Instance.Id, made.Instance.Id)
+	return operations.Finish(ctx, t, f.wait, begun)
+}
+
+// control reads who runs the control plane and whom it serves; what is not given is the platform's default.
+func (f *launchFlags) control() (err error) {
+	if f.mode != "" {
+		if f.input.OperatingMode, err = command.Enum("mode", f.mode, gql.AllOperatingMode); err != nil {
+			return err
+		}
+	}
+	if f.serves != "" {
+		f.input.ControlPlaneScope, err = command.Enum("serves", f.serves, gql.AllControlPlaneScope)
+	}
+	return err
+}

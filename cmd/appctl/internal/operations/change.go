@@ -1,0 +1,175 @@
+package operations
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// ChangeFlags are those of every command that changes members or takes something away.
+type ChangeFlags struct {
+	// Lenient lets a script go on without --yes and without a plan.
+	Lenient bool
+	// Force loses work rather than wait.
+	Force bool
+	// Reason is why it is done.
+	Reason string
+	// Key is the idempotency key; once it is read by Begin or Apply it is never empty.
+	Key string
+
+	planOnly, noPlan, yes bool
+	planHash              string
+	onDeadline            string
+	deadline              time.Duration
+	wait                  WaitFlags
+}
+
+// Register adds what every verb has; deadline is its default, for the help.
+func (f *ChangeFlags) Register(cmd *cobra.Command, deadline string) {
+	command.ReasonFlag(cmd, &f.Reason)
+	cmd.Flags().DurationVar(&f.deadline, "deadline", 0,
+		"time after which it counts as failed, 30s to 24h; "+deadline+" if not given")
+	f.wait.Register(cmd)
+	command.KeyFlag(cmd, &f.Key)
+}
+
+// RegisterPlan adds what verbs with a plan have.
+func (f *ChangeFlags) RegisterPlan(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.planOnly, "plan", false, "only show what it would do; with --quiet write the plan's hash")
+	flags.BoolVar(&f.noPlan, "no-plan", false, "do it without a plan and without asking")
+	flags.StringVar(&f.planHash, "plan-hash", "", "do it without asking if everything is still as the plan of this hash found it")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask once the plan is made; needed where nobody can be asked")
+	cmd.MarkFlagsMutuallyExclusive("plan", "no-plan", "plan-hash", "yes")
+}
+
+// RegisterForce adds what verbs that can lose work have.
+func (f *ChangeFlags) RegisterForce(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.Force, "force", false, "go at once though work is lost and a node may not answer; needs --reason")
+	cmd.Flags().StringVar(&f.onDeadline, "on-deadline", "fail", "what happens when the deadline passes: fail, or force (needs --reason)")
+	command.CompleteWith(cmd, "on-deadline", "fail", "force")
+}
+
+// Deadline returns the deadline in whole seconds; 0 for the verb's default.
+func (f *ChangeFlags) Deadline() (int, error) { return command.Seconds(f.deadline) }
+
+// Outcome returns the outcome chosen for a deadline that passes.
+func (f *ChangeFlags) Outcome() (gql.DeadlineOutcome, error) {
+	return command.Enum("on-deadline", cmp.Or(f.onDeadline, "fail"), gql.AllDeadlineOutcome)
+}
+
+// A Change is one verb with its plan.
+type Change struct {
+	// Plan makes the plan.
+	Plan func(context.Context) (*gql.Plan, error)
+	// Send begins the work; the hash is of the plan that was agreed to, and empty when there was none.
+	Send func(ctx context.Context, hash string) (Started, error)
+}
+
+// Begin begins the work of a verb without a plan, and shows or follows it.
+func (f *ChangeFlags) Begin(ctx context.Context, t *command.Tool, send func(context.Context) (Started, error)) error {
+	f.Key = command.Key(f.Key)
+	made, err := send(ctx)
+	if err != nil {
+		return err
+	}
+	return Finish(ctx, t, f.wait, made)
+}
+
+// Apply plans, shows, asks and sends, as far as the flags want it.
+func (f *ChangeFlags) Apply(ctx context.Context, t *command.Tool, change Change) error {
+	f.Key = command.Key(f.Key)
+	if f.planOnly {
+		plan, err := change.Plan(ctx)
+		if err != nil {
+			return err
+		}
+		return t.Show(planView(plan))
+	}
+	hash, err := f.agree(ctx, t, change.Plan)
+	if err != nil {
+		return err
+	}
+	made, err := change.Send(ctx, hash)
+	if err != nil {
+		return explainStale(t, err)
+	}
+	return Finish(ctx, t, f.wait, made)
+}
+
+// agree returns the hash of the plan that the caller has agreed to; empty when none was wanted.
+func (f *ChangeFlags) agree(
+	ctx context.Context, t *command.Tool, plan func(context.Context) (*gql.Plan, error),
+) (string, error) {
+	asked := f.yes || t.Env.StdinTerminal
+	if f.planHash != "" || f.noPlan || (f.Lenient && !asked) {
+		return f.planHash, nil
+	}
+	if !asked {
+		return "", command.Usagef("nobody can be asked here: give --yes to do it, --plan to see what it would do, " +
+			"or --plan-hash to do what a plan has shown")
+	}
+	found, err := plan(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !f.yes || (!t.Quiet && !t.AsJSON()) {
+		pagePlan(render.NewPage(t.Env.Stderr), found)
+	}
+	if !found.Allowed {
+		return "", refusal(found)
+	}
+	if !f.yes && !confirm(t.Env) {
+		return "", &client.Error{Code: client.CodeCanceled, Message: "not confirmed: nothing was changed"}
+	}
+	return found.Hash, nil
+}
+
+// maxAnswer bounds what is read of a person's answer, in bytes.
+const maxAnswer = 256
+
+// confirm asks the person; anything but y and yes is no.
+func confirm(env command.Environment) bool {
+	fmt.Fprint(env.Stderr, "\nGo on? [y/N] ")
+	line, _ := bufio.NewReader(io.LimitReader(env.Stdin, maxAnswer)).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes"
+}
+
+// refusal returns the error of a plan that says no, with every reason; its code is that of the first.
+func refusal(plan *gql.Plan) error {
+	found := &client.Error{
+		Code: client.CodeFailedPrecondition, Message: "the plan says that this would be refused: nothing was changed",
+	}
+	for _, verdict := range plan.Verdicts {
+		if verdict.Outcome != gql.VerdictOutcomeRefused {
+			continue
+		}
+		for _, reason := range verdict.Reasons {
+			found.Reasons = append(found.Reasons, client.Reason{Code: reason.Code, Message: reason.Message, Path: reason.Path})
+		}
+	}
+	if len(found.Reasons) > 0 && command.KnownCode(found.Reasons[0].Code) {
+		found.Code = found.Reasons[0].Code
+	}
+	return found
+}
+
+// explainStale tells a person what to do about a plan that does not hold any more.
+func explainStale(t *command.Tool, err error) error {
+	if found, ok := client.AsError(err); ok && found.Code == client.CodePlanStale {
+		t.Remark("something that the plan rested on has moved; nothing was changed: run the command again and read the new plan")
+	}
+	return err
+}

@@ -1,0 +1,86 @@
+package operations
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+func planView(plan *gql.Plan) command.View {
+	return command.View{JSON: plan, IDs: []string{plan.Hash}, Page: func(p *render.Page) { pagePlan(p, plan) }}
+}
+
+// pagePlan shows what a verb would do, and what would be lost by it.
+func pagePlan(p *render.Page, plan *gql.Plan) {
+	verdict := "would be accepted"
+	if !plan.Allowed {
+		verdict = "would be refused"
+	}
+	p.Fields("Plan", fmt.Sprintf("%s of %s (%s)", plan.Kind, plan.Instance.Name, plan.Instance.Id), "Verdict", verdict,
+		"Work lost", lost(plan), "Can be taken back", render.Joined(": ", render.YesNo(plan.Reversible), plan.Reversal),
+		"Makes way", superseded(plan.Supersedes), "Change", render.Document(plan.Change), "Hash", plan.Hash)
+	p.Section("Members that it touches")
+	touched.On(p, plan.Members)
+	parts.Work.Under(p, "Work that would be lost", plan.WorkLost)
+	if plan.Impact.AttachedTotal > 0 {
+		p.Section("Projects that it serves")
+		parts.Impact.On(p, plan.Impact.Projects)
+	}
+	p.Section("Verdicts")
+	p.Table([]string{"BY", "OUTCOME", "REASON"}, verdictRows(plan.Verdicts))
+}
+
+// lost returns how much work would be lost.
+func lost(plan *gql.Plan) string {
+	switch {
+	case plan.WorkLostTotal == nil:
+		return "nobody can tell"
+	case *plan.WorkLostTotal == 0:
+		return "none"
+	default:
+		return render.Plural(*plan.WorkLostTotal, "piece") + " of work"
+	}
+}
+
+// superseded returns the operations that would make way.
+func superseded(operations []gql.Operation) string {
+	var texts []string
+	for _, op := range operations {
+		texts = append(texts, fmt.Sprintf("%s %s", op.Kind, op.Id))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// touched is the table of the members that a plan touches; one that it adds has neither an id nor a status yet.
+var touched = command.Table[gql.PlannedMember]{
+	Heading: []string{"ACTION", "COMPONENT", "MEMBER", "STATUS", "ALLOCATION", "NODE", "ANSWERS"},
+	Row: func(planned *gql.PlannedMember) []string {
+		name, id, status, allocation, node := planned.ComponentKey, "new", "", "to be asked for", ""
+		if member := planned.Member; member != nil {
+			name, id, status = parts.MemberName(member.ComponentKey, member.Index), member.Id, string(member.Status)
+			allocation, node = "", parts.NodeName(member.Node)
+		}
+		if planned.Allocation != nil {
+			allocation = planned.Allocation.Name
+		}
+		return []string{string(planned.Action), name, id, status, allocation, node, render.YesNo(planned.Reachable)}
+	},
+}
+
+// verdictRows returns a row for each reason of a verdict, and one for a verdict without any.
+func verdictRows(verdicts []gql.Verdict) (rows [][]string) {
+	for _, verdict := range verdicts {
+		if len(verdict.Reasons) == 0 {
+			rows = append(rows, []string{string(verdict.Source), string(verdict.Outcome), ""})
+		}
+		for _, reason := range verdict.Reasons {
+			text := reason.Message + " (" + reason.Code + ")"
+			rows = append(rows, []string{string(verdict.Source), string(verdict.Outcome), text})
+		}
+	}
+	return rows
+}

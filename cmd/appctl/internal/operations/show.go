@@ -1,0 +1,80 @@
+package operations
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+var table = command.Table[gql.Operation]{
+	Heading: []string{"ID", "KIND", "STATE", "DONE", "TARGET", "CREATED"},
+	Row: func(op *gql.Operation) []string {
+		target := cmp.Or(render.Text(op.InstanceId), render.Text(op.AllocationId))
+		return []string{op.Id, string(op.Kind), string(op.State), fmt.Sprintf("%d%%", op.Percent), target, render.Time(&op.CreatedAt)}
+	},
+}
+
+func view(op *gql.OperationDetail) command.View {
+	return command.View{JSON: op, IDs: []string{op.Id}, Page: func(p *render.Page) { page(p, op) }}
+}
+
+// page shows an operation with what it waits for, its steps and its evidence.
+func page(p *render.Page, op *gql.OperationDetail) {
+	outcome, problem := "", ""
+	if op.Outcome != nil {
+		outcome = string(*op.Outcome)
+	}
+	if op.Error != nil {
+		problem = fmt.Sprintf("%s (%s): %s", op.Error.Code, op.Error.Owner, op.Error.Message)
+	}
+	p.Fields("Operation", op.Id, "Kind", string(op.Kind), "State", fmt.Sprintf("%s, %d%%", op.State, op.Percent),
+		"Outcome", outcome, "Phase", op.Phase, "Message", op.Message, "Error", problem, "Instance", render.Text(op.InstanceId),
+		"Members", strings.Join(op.TargetIds, ", "), "Allocation", render.Text(op.AllocationId), "Requester", op.Requester.Name,
+		"Reason", op.Reason, "Again for", render.Text(op.RetryOf), "Force", forced(op), "Cancel", cancelRequest(op),
+		"Correlation id", op.CorrelationId, "Created", render.Time(&op.CreatedAt), "Started", render.Time(op.StartedAt),
+		"Ended", render.Time(op.EndedAt), "Deadline", render.Time(&op.Deadline))
+	parts.Blockers.Under(p, "What it waits for", op.Blockers)
+	parts.Work.Under(p, "Work that it waits for", op.WaitsFor)
+	p.Section("Steps")
+	steps.On(p, op.Steps)
+	if evidence := render.Document(op.Evidence); evidence != "" {
+		p.Section("Evidence")
+		p.Line(evidence)
+	}
+}
+
+var steps = command.Table[gql.OperationStep]{
+	Heading: []string{"STEP", "STATE", "TRIES", "MESSAGE"},
+	Row: func(step *gql.OperationStep) []string {
+		return []string{step.Name, string(step.State), fmt.Sprint(step.Attempt), step.Message}
+	},
+}
+
+// forced returns whether and when an operation may lose work.
+func forced(op *gql.OperationDetail) string {
+	switch {
+	case op.ForcedAt != nil:
+		return "since " + render.Time(op.ForcedAt) + ", when its deadline passed"
+	case op.Force:
+		return "from the start"
+	case op.OnDeadline == gql.DeadlineOutcomeForce && !client.Ended(op.State):
+		return "once its deadline passes"
+	default:
+		return ""
+	}
+}
+
+// cancelRequest returns who requested an operation's cancel, when, and what came of it.
+func cancelRequest(op *gql.OperationDetail) string {
+	if op.CancelRequestedAt == nil {
+		return ""
+	}
+	request := "asked for " + render.Time(op.CancelRequestedAt) + " by " + op.CancelRequester
+	return render.Joined(": ", request, op.CancelMessage)
+}
