@@ -4,7 +4,9 @@ import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Provider } from 'urql';
+import { WhyButton } from './access/Why';
 import { client } from './api/client';
+import type { Problem } from './api/errors';
 import { router } from './router';
 import './styles/base.css';
 import './styles/shell.css';
@@ -13,6 +15,7 @@ import './styles/workload.css';
 import './styles/changes.css';
 import './styles/releases.css';
 import { theme } from './theme';
+import { ProblemExtra } from './ui/Problem';
 
 const schemes = localStorageColorSchemeManager({ key: 'gpuaas-color-scheme' }); // the key that public/theme.js reads
 
@@ -21,13 +24,17 @@ const schemes = localStorageColorSchemeManager({ key: 'gpuaas-color-scheme' }); 
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
+const explain = (problem: Problem) => <WhyButton problem={problem} />;
+
 const container = document.getElementById('root');
 if (container !== null) {
   createRoot(container).render(
     <StrictMode>
       <MantineProvider theme={theme} colorSchemeManager={schemes} defaultColorScheme="auto" getStyleNonce={() => nonce}>
         <Provider value={client}>
-          <RouterProvider router={router} />
+          <ProblemExtra value={explain}>
+            <RouterProvider router={router} />
+          </ProblemExtra>
         </Provider>
       </MantineProvider>
     </StrictMode>,

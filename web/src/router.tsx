@@ -7,7 +7,7 @@ import { AuditPage } from './audit/AuditPage';
 import { AppPage } from './catalog/AppPage';
 import { CatalogPage } from './catalog/CatalogPage';
 import { LaunchPage } from './launch/LaunchPage';
-import { refusalOf } from './lib/login';
+import { refusalOf } from './login/codes';
 import { LoginPage } from './login/LoginPage';
 import { NodesPage } from './nodes/NodesPage';
 import { OperationPage } from './operations/OperationPage';

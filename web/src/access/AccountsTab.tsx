@@ -7,7 +7,7 @@ import { useProjectId, useSession } from '../api/session';
 import { DeleteServiceAccountDocument, ServiceAccountsDocument } from '../generated/graphql';
 import type { AccountBitsFragment, ServiceAccountsQuery } from '../generated/graphql';
 import { plural, words } from '../lib/format';
-import { AskDialog } from '../ui/AskDialog';
+import { AskDialog } from '../changes/AskDialog';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { Ago, Copy, Empty } from '../ui/parts';

@@ -8,7 +8,7 @@ import { ChangeDialog } from '../changes/ChangeDialog';
 import { AppSlugsDocument, EntitlementsDocument, GrantEntitlementDocument, RevokeEntitlementDocument } from '../generated/graphql';
 import type { EntitlementBitsFragment, EntitlementsQuery } from '../generated/graphql';
 import { fullTime } from '../lib/format';
-import { AskDialog } from '../ui/AskDialog';
+import { AskDialog } from '../changes/AskDialog';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';

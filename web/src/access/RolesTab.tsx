@@ -7,7 +7,7 @@ import { useProjectId, useSession } from '../api/session';
 import { RevokeRoleDocument, RoleBindingsDocument } from '../generated/graphql';
 import type { BindingBitsFragment, RoleBindingsQuery } from '../generated/graphql';
 import { fullTime, words } from '../lib/format';
-import { AskDialog } from '../ui/AskDialog';
+import { AskDialog } from '../changes/AskDialog';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';

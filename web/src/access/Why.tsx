@@ -6,7 +6,7 @@ import { useRead } from '../api/hooks';
 import { ExplainPermissionDocument } from '../generated/graphql';
 import type { ExplainPermissionQuery, GroundBitsFragment } from '../generated/graphql';
 import { fullTime, words } from '../lib/format';
-import { missingKeys, objectOf } from '../lib/why';
+import { missingKeys, objectOf } from './missing';
 import { Icon } from '../ui/Icons';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { Copy, Loading } from '../ui/parts';

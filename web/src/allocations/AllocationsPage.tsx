@@ -5,7 +5,7 @@ import { useMemo, useState } from 'react';
 import { useThrottled } from '../api/hooks';
 import { useRows } from '../api/pages';
 import { useActivity, useProjectId, useSession } from '../api/session';
-import { allocationName, shapeName } from '../catalog/needs';
+import { allocationName, shapeName } from '../lib/capacity';
 import { AllocationsDocument } from '../generated/graphql';
 import type { AllocationBitsFragment, AllocationStatus, AllocationsQuery } from '../generated/graphql';
 import { plural } from '../lib/format';
@@ -15,7 +15,7 @@ import { Status } from '../ui/Status';
 import { Ago, Empty, PageHead } from '../ui/parts';
 import { ReleaseDialog } from './ReleaseDialog';
 import { RequestDialog } from './RequestDialog';
-import { useWhile } from './useWhile';
+import { useWhile } from '../api/useWhile';
 
 const live: AllocationStatus[] = ['REQUESTED', 'READY', 'RELEASING'];
 const pick = (data: AllocationsQuery) => data.allocations;

@@ -1,5 +1,5 @@
 // Giving capacity back.
-import { allocationName } from '../catalog/needs';
+import { allocationName } from '../lib/capacity';
 import { useSubmission } from '../api/hooks';
 import { ReleaseAllocationDocument } from '../generated/graphql';
 import type { AllocationBitsFragment } from '../generated/graphql';

@@ -11,7 +11,7 @@ import { bytes, shorten, words } from '../lib/format';
 import { HistoryCard } from '../releases/HistoryCard';
 import { stepsFrom } from '../releases/stages';
 import type { Step } from '../releases/stages';
-import { AskDialog } from '../ui/AskDialog';
+import { AskDialog } from '../changes/AskDialog';
 import { Notice, ProblemNotice, ProblemPage } from '../ui/Problem';
 import { Status } from '../ui/Status';
 import { Ago, Copy, DataTable, Fact, Loading } from '../ui/parts';

@@ -7,13 +7,13 @@ import { AppDetailDocument } from '../generated/graphql';
 import type { AppDetailQuery } from '../generated/graphql';
 import { bytes, shorten } from '../lib/format';
 import { Promises } from '../releases/Promises';
-import { Runbooks } from '../releases/ReleasePage';
+import { Runbooks } from '../releases/Runbooks';
 import { Icon } from '../ui/Icons';
 import { Markdown } from '../ui/Markdown';
 import { Notice, ProblemPage } from '../ui/Problem';
 import { Status } from '../ui/Status';
 import { Ago, AppIcon, Card, Copy, DataTable, Empty, Fact, Loading, PageHead } from '../ui/parts';
-import { needsOf } from './needs';
+import { needsOf } from '../lib/capacity';
 
 type App = AppDetailQuery['app'];
 type Version = App['manifests']['edges'][number]['node'];

@@ -11,7 +11,7 @@ import { Icon } from '../ui/Icons';
 import { ProblemPage } from '../ui/Problem';
 import { More } from '../ui/Rows';
 import { AppIcon, Empty, Loading, PageHead } from '../ui/parts';
-import { needsOf } from './needs';
+import { needsOf } from '../lib/capacity';
 
 type App = CatalogQuery['apps']['edges'][number]['node'];
 const pick = (data: CatalogQuery) => data.apps;

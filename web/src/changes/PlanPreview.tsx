@@ -1,6 +1,6 @@
 // What a change would do, before anybody has asked for it.
 import { Link } from '@tanstack/react-router';
-import { allocationName } from '../catalog/needs';
+import { allocationName } from '../lib/capacity';
 import type { PlanBitsFragment, WorkBitsFragment } from '../generated/graphql';
 import { operationName, plural, words } from '../lib/format';
 import { Icon } from '../ui/Icons';
@@ -9,7 +9,7 @@ import { Notice } from '../ui/Problem';
 import { Status } from '../ui/Status';
 import type { Tone } from '../ui/Status';
 import { Ago, DataTable, Json } from '../ui/parts';
-import { ImpactTable } from '../sharing/ImpactPanel';
+import { ImpactTable } from './ImpactTable';
 import { lostWord, planWord } from './flow';
 
 type Planned = PlanBitsFragment['members'][number];

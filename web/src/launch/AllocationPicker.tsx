@@ -3,7 +3,7 @@ import { Button, Checkbox, Switch } from '@mantine/core';
 import { useState } from 'react';
 import { RequestDialog } from '../allocations/RequestDialog';
 import { useSession } from '../api/session';
-import { allocationName, shapeName } from '../catalog/needs';
+import { allocationName, shapeName } from '../lib/capacity';
 import type { LaunchOptionsQuery } from '../generated/graphql';
 import { plural } from '../lib/format';
 import { Icon } from '../ui/Icons';

@@ -12,7 +12,7 @@ import { asSchema, hasField, initialValue, validate } from '../lib/schema';
 import { Icon } from '../ui/Icons';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { AllocationPicker } from './AllocationPicker';
-import { SchemaForm } from './SchemaForm';
+import { SchemaForm } from '../ui/SchemaForm';
 import { deadlines, modes, nameProblem, planeScopes, suggestName } from './launch';
 
 type Options = LaunchOptionsQuery['launchOptions'];

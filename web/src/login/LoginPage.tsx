@@ -5,7 +5,7 @@ import type { SyntheticEvent } from 'react';
 import { login } from '../api/client';
 import { plain } from '../api/errors';
 import type { Problem } from '../api/errors';
-import { codeFrom, providerAddress, safeNext } from '../lib/login';
+import { codeFrom, providerAddress, safeNext } from './codes';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { useMethods } from './useMethods';
 

@@ -2,7 +2,7 @@
 import { useMemo } from 'react';
 import { useThrottled } from '../api/hooks';
 import { useRows } from '../api/pages';
-import { useWhile } from '../allocations/useWhile';
+import { useWhile } from '../api/useWhile';
 import { NodesDocument } from '../generated/graphql';
 import type { NodesQuery } from '../generated/graphql';
 import { bytes, words } from '../lib/format';

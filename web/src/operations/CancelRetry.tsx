@@ -9,7 +9,7 @@ import { CancelOperationDocument, RetryOperationDocument } from '../generated/gr
 import type { OperationState } from '../generated/graphql';
 import { operationName } from '../lib/format';
 import { Icon } from '../ui/Icons';
-import type { Detail } from './OperationPage';
+import type { Detail } from './detail';
 
 /** Kinds that have gone too far to be stopped as soon as they are asked for. */
 const unstoppable: ReadonlySet<string> = new Set(['INSTANCE_DECOMMISSION', 'ALLOCATION_RELEASE']);

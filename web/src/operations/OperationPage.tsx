@@ -1,23 +1,20 @@
 // One operation: who asked for what, how it goes, what it waits for, and what proves its end.
 import { Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
-import { useWhile } from '../allocations/useWhile';
+import { useWhile } from '../api/useWhile';
 import { useRead } from '../api/hooks';
 import { BlockersCard } from '../changes/Blockers';
 import { WorkTable } from '../changes/PlanPreview';
 import { outcomeWord } from '../changes/words';
 import { OperationDetailDocument } from '../generated/graphql';
-import type { OperationDetailQuery } from '../generated/graphql';
 import { fullTime, operationName, plural, words } from '../lib/format';
 import { Icon } from '../ui/Icons';
 import { Notice, ProblemPage } from '../ui/Problem';
 import { Ago, Card, Copy, Fact, Json, Loading, PageHead } from '../ui/parts';
 import { CancelRetry } from './CancelRetry';
 import { OperationProgress, Steps } from './OperationParts';
+import type { Detail } from './detail';
 import { hasEnded, useOperation } from './useOperation';
-
-/** An operation as its page reads it. */
-export type Detail = OperationDetailQuery['operation'];
 
 /** The page of an operation: followed live, and read again while it goes on, for what it waits for. */
 export function OperationPage({ id }: { id: string }) {

@@ -2,7 +2,7 @@
 import { SegmentedControl } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
-import { useWhile } from '../allocations/useWhile';
+import { useWhile } from '../api/useWhile';
 import { useThrottled } from '../api/hooks';
 import { useRows } from '../api/pages';
 import { useActivity, useProjectId } from '../api/session';

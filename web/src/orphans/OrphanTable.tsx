@@ -5,7 +5,7 @@ import { useState } from 'react';
 import type { Problem } from '../api/errors';
 import { tell } from '../api/hooks';
 import { useSession } from '../api/session';
-import { allocationName } from '../catalog/needs';
+import { allocationName } from '../lib/capacity';
 import { ageWord, moneyWord, ownerWord, untilWord } from '../changes/words';
 import { RetryOrphanDocument } from '../generated/graphql';
 import type { OrphanBitsFragment } from '../generated/graphql';

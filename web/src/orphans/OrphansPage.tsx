@@ -1,7 +1,7 @@
 // What operations of the project left behind and could not take back yet.
 import { SegmentedControl } from '@mantine/core';
 import { useMemo, useState } from 'react';
-import { useWhile } from '../allocations/useWhile';
+import { useWhile } from '../api/useWhile';
 import { useThrottled } from '../api/hooks';
 import { useRows } from '../api/pages';
 import { useActivity, useProjectId } from '../api/session';

@@ -8,10 +8,10 @@ import { useSession } from '../api/session';
 import { PolicyOverlaysDocument, PreviewPolicyDocument, SetPolicyDocument } from '../generated/graphql';
 import type { PolicyOverlaysQuery, PolicyScope, PreviewBitsFragment } from '../generated/graphql';
 import { plural } from '../lib/format';
-import { AskDialog } from '../ui/AskDialog';
+import { AskDialog } from '../changes/AskDialog';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { Ago, Card, Json, Loading } from '../ui/parts';
-import { parseDocument, startingDocument } from './document';
+import { parseDocument, startingDocument } from '../lib/document';
 
 type Overlay = PolicyOverlaysQuery['policyOverlays']['edges'][number]['node'];
 

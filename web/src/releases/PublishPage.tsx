@@ -6,7 +6,7 @@ import type { Problem } from '../api/errors';
 import { ask, useSubmission } from '../api/hooks';
 import { LintDocumentDocument, PublishManifestDocument } from '../generated/graphql';
 import type { LintDocumentQuery } from '../generated/graphql';
-import { parseDocument } from '../policy/document';
+import { parseDocument } from '../lib/document';
 import { Icon } from '../ui/Icons';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { Card, PageHead } from '../ui/parts';

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useRead } from '../api/hooks';
 import { useSession } from '../api/session';
-import { needsOf } from '../catalog/needs';
+import { needsOf } from '../lib/capacity';
 import { ReleaseDetailDocument } from '../generated/graphql';
 import type { ReleaseDetailQuery } from '../generated/graphql';
 import { bytes, shorten, words } from '../lib/format';
@@ -18,6 +18,7 @@ import { EvidenceDialog } from './EvidenceDialog';
 import { HistoryCard } from './HistoryCard';
 import { Promises } from './Promises';
 import { Lacks, PromoteDialog } from './PromoteDialog';
+import { Runbooks } from './Runbooks';
 import { stepsFrom } from './stages';
 import type { Step } from './stages';
 
@@ -115,10 +116,4 @@ function Aside({ release }: { release: Release }) {
       <Runbooks runbooks={release.runbooks} />
     </div>
   );
-}
-
-/** Links to runbooks; nothing when there are none. */
-export function Runbooks({ runbooks }: { runbooks: readonly { readonly title: string; readonly url: string }[] }) {
-  if (runbooks.length === 0) return null;
-  return <Card title="Runbooks"><ul className="stack-s" style={{ listStyle: 'none', padding: 0 }}>{runbooks.map((each) => <li key={each.url}><a href={each.url} target="_blank" rel="noreferrer noopener">{each.title}</a></li>)}</ul></Card>;
 }

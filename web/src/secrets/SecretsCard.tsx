@@ -7,7 +7,7 @@ import { useSession } from '../api/session';
 import { RevokeRuntimeSecretDocument, RotateRuntimeSecretDocument, RuntimeSecretsDocument } from '../generated/graphql';
 import type { RuntimeSecretsQuery } from '../generated/graphql';
 import { fullTime, plural, words } from '../lib/format';
-import { AskDialog } from '../ui/AskDialog';
+import { AskDialog } from '../changes/AskDialog';
 import { More } from '../ui/Rows';
 import { Status } from '../ui/Status';
 import { Ago, Card, DataTable } from '../ui/parts';

@@ -8,7 +8,7 @@ import { useProjectId, useSession } from '../api/session';
 import { AcceptControlPlaneDocument, ControlPlaneSharesDocument, DeclineControlPlaneDocument, DetachControlPlaneDocument, WithdrawControlPlaneDocument } from '../generated/graphql';
 import type { ControlPlaneSharesQuery, ShareBitsFragment } from '../generated/graphql';
 import { shorten, words } from '../lib/format';
-import { AskDialog } from '../ui/AskDialog';
+import { AskDialog } from '../changes/AskDialog';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { HealthMark, Status } from '../ui/Status';

@@ -7,7 +7,7 @@ import { useSession } from '../api/session';
 import { RevokeKeyDocument, SourcesDocument, UpdateSourceDocument } from '../generated/graphql';
 import type { SignerKeyBitsFragment, SourceBitsFragment, SourcesQuery } from '../generated/graphql';
 import { shorten } from '../lib/format';
-import { AskDialog } from '../ui/AskDialog';
+import { AskDialog } from '../changes/AskDialog';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';

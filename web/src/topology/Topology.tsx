@@ -4,7 +4,7 @@ import type { Edge, Node, NodeChange, NodeProps } from '@xyflow/react';
 import '@xyflow/react/dist/style.css';
 import { useMantineColorScheme } from '@mantine/core';
 import { useMemo } from 'react';
-import { allocationName } from '../catalog/needs';
+import { allocationName } from '../lib/capacity';
 import type { MemberBitsFragment } from '../generated/graphql';
 import { plural, words } from '../lib/format';
 import { Icon } from '../ui/Icons';

@@ -1,12 +1,18 @@
 // Failures as people see them: what went wrong, where, whether trying again may help, and the id to quote.
 import { Button } from '@mantine/core';
+import { createContext, useContext } from 'react';
 import type { ReactNode } from 'react';
 import type { Problem, Reason } from '../api/errors';
-import { WhyButton } from '../access/Why';
 import { Copy } from './parts';
 import { Icon } from './Icons';
 import type { IconName } from './Icons';
 import type { Tone } from './Status';
+
+/**
+ * What is drawn beside every problem, such as a button that explains a missing permission. The console's root provides
+ * it: a feature draws it, and no part of ui may import a feature.
+ */
+export const ProblemExtra = createContext<(problem: Problem) => ReactNode>(() => null);
 
 /** A coloured notice. */
 export function Notice({ tone, icon, children, role }: { tone: Tone; icon: IconName; children: ReactNode; role?: 'alert' | 'status' }) {
@@ -35,11 +41,12 @@ export function ProblemNotice({ problem, reasons = problem.reasons, onRetry }: {
 }
 
 function ProblemTail({ problem, onRetry }: { problem: Problem; onRetry?: (() => void) | undefined }) {
+  const extra = useContext(ProblemExtra);
   return (
     <div className="tail">
       <code data-code={problem.code}>{problem.code}</code>
       {problem.correlationId !== '' && <span>Correlation id <Copy value={problem.correlationId} what="correlation id" /></span>}
-      <WhyButton problem={problem} />
+      {extra(problem)}
       {onRetry !== undefined && <Button size="compact-xs" variant="default" leftSection={<Icon name="retry" size={13} />} onClick={onRetry}>Try again</Button>}
     </div>
   );

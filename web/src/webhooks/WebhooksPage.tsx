@@ -8,7 +8,7 @@ import { useProjectId, useSession } from '../api/session';
 import { DeleteWebhookDocument, RotateWebhookSecretDocument, UpdateWebhookDocument, WebhooksDocument } from '../generated/graphql';
 import type { WebhookBitsFragment, WebhooksQuery } from '../generated/graphql';
 import { words } from '../lib/format';
-import { AskDialog } from '../ui/AskDialog';
+import { AskDialog } from '../changes/AskDialog';
 import { Icon } from '../ui/Icons';
 import { ProblemNotice } from '../ui/Problem';
 import { RowsCard } from '../ui/Rows';

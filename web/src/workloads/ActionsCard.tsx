@@ -7,7 +7,7 @@ import { useSubmission } from '../api/hooks';
 import { useSession } from '../api/session';
 import { InvokeActionDocument } from '../generated/graphql';
 import type { InvokeActionMutation } from '../generated/graphql';
-import { SchemaForm } from '../launch/SchemaForm';
+import { SchemaForm } from '../ui/SchemaForm';
 import { labelOf } from '../lib/format';
 import { asSchema, fieldsOf, hasField, initialValue, validate } from '../lib/schema';
 import { cellText, factsOf, tablesOf } from '../lib/table';
@@ -15,7 +15,7 @@ import type { Table } from '../lib/table';
 import { Icon } from '../ui/Icons';
 import { ProblemNotice } from '../ui/Problem';
 import { Card, Copy, Fact, Json } from '../ui/parts';
-import type { Workload } from './WorkloadPage';
+import type { Workload } from '../lifecycle/workload';
 
 type Action = Workload['actions'][number];
 

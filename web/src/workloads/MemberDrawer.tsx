@@ -2,17 +2,17 @@
 import { Button, Drawer } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useSession } from '../api/session';
-import { allocationName } from '../catalog/needs';
-import { actNames, offered } from '../changes/rules';
-import type { MemberAct } from '../changes/rules';
+import { allocationName } from '../lib/capacity';
+import { actNames, offered } from '../lifecycle/rules';
+import type { MemberAct } from '../lifecycle/rules';
 import type { MemberBitsFragment } from '../generated/graphql';
 import { operationName } from '../lib/format';
 import { Notice } from '../ui/Problem';
 import { HealthMark, Status } from '../ui/Status';
 import { Ago, Copy, Fact, Json } from '../ui/parts';
 import { changeable } from './MemberMenu';
-import { Labels } from './MembersCard';
-import type { Workload } from './WorkloadPage';
+import { Labels } from './Labels';
+import type { Workload } from '../lifecycle/workload';
 
 /** The drawer, open while there is a member. */
 export function MemberDrawer({ member, workload, drift, onClose, onAct }: {

@@ -1,11 +1,11 @@
 // What can be asked of a member, as a menu.
 import { ActionIcon, Menu } from '@mantine/core';
 import { useSession } from '../api/session';
-import { actNames, offered } from '../changes/rules';
-import type { MemberAct } from '../changes/rules';
+import { actNames, offered } from '../lifecycle/rules';
+import type { MemberAct } from '../lifecycle/rules';
 import type { MemberBitsFragment } from '../generated/graphql';
 import { Icon } from '../ui/Icons';
-import type { Workload } from './WorkloadPage';
+import type { Workload } from '../lifecycle/workload';
 
 /** Whether members of the workload can be changed at all. */
 export function changeable(workload: Pick<Workload, 'status' | 'releasedAt'>): boolean {

@@ -2,18 +2,18 @@
 import { Loader, SegmentedControl, Switch } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { Suspense, lazy, useMemo, useState } from 'react';
-import { allocationName } from '../catalog/needs';
-import { MemberDialog } from '../changes/MemberDialogs';
-import { labelsOf } from '../changes/labels';
-import type { MemberAct } from '../changes/rules';
+import { allocationName } from '../lib/capacity';
+import { MemberDialog } from '../lifecycle/MemberDialogs';
+import type { MemberAct } from '../lifecycle/rules';
 import type { MemberBitsFragment } from '../generated/graphql';
 import { plural, shorten } from '../lib/format';
 import { Status, HealthMark } from '../ui/Status';
 import { Card, DataTable } from '../ui/parts';
 import type { Column } from '../ui/parts';
+import { Labels } from './Labels';
 import { MemberDrawer } from './MemberDrawer';
 import { MemberMenu } from './MemberMenu';
-import type { Workload } from './WorkloadPage';
+import type { Workload } from '../lifecycle/workload';
 import { useMembers } from './useMembers';
 
 const Topology = lazy(() => import('../topology/Topology'));
@@ -86,11 +86,4 @@ function columnsOf(workload: Workload, drift: ReadonlyMap<string, string>, show:
     { head: 'Allocation', cell: (row) => row.allocation === null ? <span className="faint">—</span> : allocationName(row.allocation) },
     { head: '', right: true, cell: (row) => <MemberMenu member={row} workload={workload} onAct={onAct} /> },
   ];
-}
-
-/** A member's labels as tags; nothing without any. */
-export function Labels({ value }: { value: unknown }) {
-  const labels = Object.entries(labelsOf(value)).sort(([a], [b]) => a.localeCompare(b));
-  if (labels.length === 0) return null;
-  return <span className="labels">{labels.map(([name, text]) => <span key={name} className="tag mono">{name}={text}</span>)}</span>;
 }

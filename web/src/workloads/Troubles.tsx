@@ -4,7 +4,7 @@ import { BlockersCard } from '../changes/Blockers';
 import { isUnderWay } from '../changes/words';
 import { orphanColumns } from '../orphans/OrphanTable';
 import { Ago, Card, DataTable } from '../ui/parts';
-import type { Workload } from './WorkloadPage';
+import type { Workload } from '../lifecycle/workload';
 
 /** The cards; nothing while all is well. */
 export function Troubles({ workload, refresh }: { workload: Workload; refresh: () => void }) {

@@ -2,13 +2,13 @@
 import { Button, Menu } from '@mantine/core';
 import { useState } from 'react';
 import { useSession } from '../api/session';
-import { AddDialog, DecommissionDialog } from '../changes/InstanceDialogs';
-import { GenerationsDialog, UpgradeDialog } from '../changes/UpgradeDialog';
-import { actNames, instanceKey } from '../changes/rules';
-import type { InstanceAct } from '../changes/rules';
+import { AddDialog, DecommissionDialog } from '../lifecycle/InstanceDialogs';
+import { GenerationsDialog, UpgradeDialog } from '../lifecycle/UpgradeDialog';
+import { actNames, instanceKey } from '../lifecycle/rules';
+import type { InstanceAct } from '../lifecycle/rules';
 import { Icon } from '../ui/Icons';
 import { changeable } from './MemberMenu';
-import type { Workload } from './WorkloadPage';
+import type { Workload } from '../lifecycle/workload';
 
 /** The buttons and the dialog that is open; nothing once the workload is gone. */
 export function WorkloadActions({ workload, refresh }: { workload: Workload; refresh: () => void }) {

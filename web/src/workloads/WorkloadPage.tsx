@@ -3,10 +3,10 @@ import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { useRead, useThrottled } from '../api/hooks';
-import { allocationName, shapeName } from '../catalog/needs';
+import { allocationName, shapeName } from '../lib/capacity';
 import { WorkloadDocument } from '../generated/graphql';
-import type { WorkloadQuery } from '../generated/graphql';
 import { operationName, words } from '../lib/format';
+import type { Workload } from '../lifecycle/workload';
 import { OperationProgress, Steps } from '../operations/OperationParts';
 import { hasEnded, useOperation } from '../operations/useOperation';
 import type { OperationView } from '../operations/useOperation';
@@ -23,9 +23,6 @@ import { WorkloadActions } from './WorkloadActions';
 import { useTimeline } from './useTimeline';
 import type { Followed } from './useTimeline';
 import { isOver } from './WorkloadsPage';
-
-/** A workload as this page reads it. */
-export type Workload = WorkloadQuery['instance'];
 
 /** The page of a workload: read once, then again whenever its timeline knows more than what was read. */
 export function WorkloadPage({ id }: { id: string }) {

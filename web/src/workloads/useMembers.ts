@@ -4,7 +4,7 @@ import { ask } from '../api/hooks';
 import type { Answer } from '../api/hooks';
 import { MoreMembersDocument } from '../generated/graphql';
 import type { MemberBitsFragment, MemberPageBitsFragment, MoreMembersQuery } from '../generated/graphql';
-import type { Workload } from './WorkloadPage';
+import type { Workload } from '../lifecycle/workload';
 
 /** Most members that a page shows. */
 export const maxShown = 256;

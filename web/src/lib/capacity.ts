@@ -1,6 +1,6 @@
 // What capacity an app needs, in words, from its manifest's compatibility block.
-import { words } from '../lib/format';
-import { atKey } from '../lib/schema';
+import { words } from './format';
+import { atKey } from './schema';
 
 /** Short phrases such as `Bare metal` or `4 GPUs or more`; nothing for what the block does not say. */
 export function needsOf(compatibility: unknown): string[] {

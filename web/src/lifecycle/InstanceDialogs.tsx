@@ -6,12 +6,12 @@ import {
   AddMembersDocument, DecommissionInstanceDocument, PlanAddMembersDocument, PlanDecommissionInstanceDocument, PlanRollbackInstanceDocument, RollbackInstanceDocument,
 } from '../generated/graphql';
 import type { GenerationsQuery } from '../generated/graphql';
-import type { Workload } from '../workloads/WorkloadPage';
 import { Ago, Json } from '../ui/parts';
-import { ChangeDialog } from './ChangeDialog';
+import { ChangeDialog } from '../changes/ChangeDialog';
 import { DeadlineField, EndingFields, PlaceFields, firstPlace, intentOf, placeProblem } from './fields';
 import type { Ending } from './fields';
-import { needsReason } from './flow';
+import { needsReason } from '../changes/flow';
+import type { Workload } from './workload';
 
 /** What every dialog of a workload gets. */
 export interface InstanceDialogProps {

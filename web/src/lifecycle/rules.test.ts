@@ -3,10 +3,10 @@ import { expect, it } from 'vitest';
 import { upgradeProblems, versions } from './UpgradeDialog';
 import { addProblems } from './InstanceDialogs';
 import { firstPlace, intentOf, placeProblem } from './fields';
-import { lostWord, needsReason, needsSure, planWord } from './flow';
+import { lostWord, needsReason, needsSure, planWord } from '../changes/flow';
 import { labelText, readLabels } from './labels';
 import { instanceKey, memberKey, offered } from './rules';
-import { ageWord, isUnderWay, moneyWord, outcomeWord, untilWord } from './words';
+import { ageWord, isUnderWay, moneyWord, outcomeWord, untilWord } from '../changes/words';
 
 const anyone = () => true;
 

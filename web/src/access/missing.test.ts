@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Problem } from '../api/errors';
-import { missingKeys, objectOf } from './why';
+import { missingKeys, objectOf } from './missing';
 
 const refused = (code: string, ...keys: string[]): Problem => ({
   code, message: 'The permission is needed', correlationId: '', retryable: false,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { codeFrom, providerAddress, refusalOf, safeNext } from './login';
+import { codeFrom, providerAddress, refusalOf, safeNext } from './codes';
 
 it.each([
   ['#code=gpu_lnk_abc', 'gpu_lnk_abc'],

@@ -2,7 +2,7 @@
 import { Checkbox, NumberInput, Radio, SegmentedControl, Select, TextInput } from '@mantine/core';
 import { useRead } from '../api/hooks';
 import { useProjectId, useSession } from '../api/session';
-import { allocationName, shapeName } from '../catalog/needs';
+import { allocationName, shapeName } from '../lib/capacity';
 import { FreeAllocationsDocument } from '../generated/graphql';
 import type { CapacityIntentInput, CapacityShape } from '../generated/graphql';
 import { plural } from '../lib/format';

@@ -1,6 +1,6 @@
 // What to ask about when something was refused for want of a permission.
 import type { Problem } from '../api/errors';
-import { recallProject } from './chosen';
+import { recallProject } from '../lib/chosen';
 
 /** Most keys that are explained at once. */
 const maxKeys = 4;

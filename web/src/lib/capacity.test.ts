@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { allocationName, needsOf } from './needs';
+import { allocationName, needsOf } from './capacity';
 
 it('says what an app needs in words', () => {
   expect(needsOf({ requires_capacity_shape: ['baremetal', 'gpu_slice'], min_gpu_count: 4, requires_exclusive_node: true, network_span: 'multi_allocation' })).toEqual([

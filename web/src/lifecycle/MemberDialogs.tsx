@@ -2,16 +2,16 @@
 import { Textarea } from '@mantine/core';
 import { useState } from 'react';
 import { ask, useSender } from '../api/hooks';
-import { allocationName } from '../catalog/needs';
+import { allocationName } from '../lib/capacity';
 import {
   CordonMemberDocument, DrainMemberDocument, LabelMemberDocument, PlanDrainMemberDocument, PlanRemoveMemberDocument, PlanReplaceMemberDocument, RecoverMemberDocument,
   RemoveMemberDocument, ReplaceMemberDocument, UncordonMemberDocument,
 } from '../generated/graphql';
 import type { MemberBitsFragment } from '../generated/graphql';
-import { ChangeDialog } from './ChangeDialog';
+import { ChangeDialog } from '../changes/ChangeDialog';
 import { DeadlineField, EndingFields, PlaceFields, firstPlace, intentOf, placeProblem } from './fields';
 import type { Ending, Place } from './fields';
-import { needsReason } from './flow';
+import { needsReason } from '../changes/flow';
 import { labelText, labelsOf, readLabels } from './labels';
 import type { MemberAct } from './rules';
 

@@ -1,7 +1,7 @@
 // One action with a reason, in the dialog of every change.
 import type { ReactNode } from 'react';
 import type { Answer } from '../api/hooks';
-import { ChangeDialog } from '../changes/ChangeDialog';
+import { ChangeDialog } from './ChangeDialog';
 
 /** Asks for a reason and does one thing; open as long as it is mounted. */
 export function AskDialog({ title, act, danger = false, reasonNeeded = false, children, send, onClose, onDone }: {

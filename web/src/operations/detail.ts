@@ -1,0 +1,4 @@
+import type { OperationDetailQuery } from '../generated/graphql';
+
+/** An operation as its page reads it. */
+export type Detail = OperationDetailQuery['operation'];
