@@ -77,10 +77,11 @@ export function appList() {
       compatibility: spec.compatibility, configSchema: spec.configSchema, components: spec.components, actions: spec.actions, docs: spec.docs,
       artifacts: [{ __typename: 'Artifact', id: id('art'), name: `${spec.slug}-controller`, mediaType: 'application/vnd.oci.image.manifest.v1+json', ref: `registry.example/${spec.slug}@${digest}`, digest, sizeBytes: 18_400_000, stage: 'ACTIVE', evidence: null, createdAt: past(3000) }],
     };
-    const older = manifest === null ? [] : [{ ...manifest, id: id('man'), version: '1.1.0', stage: 'DEPRECATED', createdAt: past(20000) }];
+    const deprecated = { id: id('man'), version: '1.1.0', stage: 'DEPRECATED', createdAt: past(20000) };
+    const versions = () => [manifest, { ...manifest, ...deprecated }]; // copied when read: makeReleases completes the manifest later
     return {
       __typename: 'App', id: id('app'), slug: spec.slug, displayName: spec.displayName, summary: spec.summary, permissionFamily: spec.permissionFamily, activeManifest: manifest,
-      manifests: (args) => connection(manifest === null ? [] : [manifest, ...older], args), entitled: () => spec.slug !== 'ring-test',
+      manifests: (args) => connection(manifest === null ? [] : versions(), args), entitled: () => spec.slug !== 'ring-test',
     };
   });
 }
