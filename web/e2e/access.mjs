@@ -31,26 +31,26 @@ async function automation({ page, shoot }) {
   const name = `walk-${Date.now().toString(36)}`;
   await tab(page, 'Service accounts');
   await shown(page);
-  await page.getByRole('button', { name: 'Make one' }).click();
+  await page.getByRole('button', { name: 'Create one' }).click();
   await dialog(page).getByRole('textbox', { name: 'Name' }).fill(name);
   const keys = dialog(page).getByRole('textbox', { name: 'What it may do' }).or(dialog(page).getByRole('combobox', { name: 'What it may do' })).first();
   await keys.fill('apps.instance.read');
   await page.getByRole('option', { name: 'apps.instance.read', exact: true }).click();
   await keys.press('Escape');
-  await dialog(page).getByRole('textbox', { name: 'Operations an hour' }).fill('5');
+  await dialog(page).getByRole('textbox', { name: 'Operations per hour' }).fill('5');
   await shoot('service-account');
-  await dialog(page).getByRole('button', { name: 'Make it' }).click();
+  await dialog(page).getByRole('button', { name: 'Create' }).click();
   const row = page.getByRole('row').filter({ hasText: name });
-  await row.getByText('5 operations an hour').waitFor();
+  await row.getByText('5 operations per hour').waitFor();
   await row.getByRole('button', { name: 'Keys' }).click();
-  for (const act of ['Make a key', 'Rotate']) {
+  for (const act of ['Create a key', 'Rotate']) {
     await page.getByRole('button', { name: act, exact: true }).click();
     const secret = await page.locator('[data-secret]').innerText();
     insist(secret.includes('gpu_sa_'), `${act} shows no key: ${secret}`);
-    await page.getByRole('button', { name: 'I have it' }).click();
+    await page.getByRole('button', { name: 'I have copied it' }).click();
     await page.locator('[data-secret]').waitFor({ state: 'hidden' });
   }
-  await page.getByText('Rotated, ends').waitFor();
+  await page.getByText('Rotated, expires').waitFor();
   await shoot('service-account-keys');
   await page.keyboard.press('Escape');
   await row.getByRole('button', { name: `More for ${name}` }).click();
@@ -86,21 +86,21 @@ async function write(page, document, shoot, shot) {
   await page.getByRole('button', { name: 'See what it would deny' }).click();
   await page.locator('[data-denied]').waitFor();
   if (shoot !== undefined) await shoot(shot);
-  await page.getByRole('button', { name: 'Write it', exact: true }).click();
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
   await dialog(page).getByRole('textbox', { name: 'Reason' }).fill('the walk wants to see what policy does');
-  await dialog(page).getByRole('button', { name: 'Write it', exact: true }).click();
+  await dialog(page).getByRole('button', { name: 'Save', exact: true }).click();
   await dialog(page).waitFor({ state: 'hidden' });
 }
 
 async function webhooks({ page, shoot }) {
   await go(page, 'Webhooks');
   await shown(page);
-  await page.getByRole('button', { name: 'Make a webhook' }).click();
+  await page.getByRole('button', { name: 'Create a webhook' }).click();
   await dialog(page).getByRole('textbox', { name: 'Where events are sent' }).fill('https://hooks.example.org/walk');
-  await dialog(page).getByRole('button', { name: 'Make it' }).click();
+  await dialog(page).getByRole('button', { name: 'Create' }).click();
   const secret = await page.locator('[data-secret]').innerText();
   insist(secret.includes('whsec_'), `a new webhook shows no secret: ${secret}`);
-  await page.getByRole('button', { name: 'I have it' }).click();
+  await page.getByRole('button', { name: 'I have copied it' }).click();
   const row = page.getByRole('row').filter({ hasText: 'hooks.example.org/walk' });
   await row.waitFor();
   await shoot('webhooks');
@@ -130,7 +130,7 @@ async function search({ page, shoot }) {
 async function sessions({ page, shoot }) {
   await page.getByRole('button', { name: /^Account of/ }).click();
   await page.getByRole('menuitem', { name: 'Your sessions' }).click();
-  await dialog(page).getByText('this one').waitFor();
+  await dialog(page).getByText('this session').waitFor();
   await page.getByRole('menu').waitFor({ state: 'hidden' });
   await shoot('sessions');
   await page.keyboard.press('Escape');

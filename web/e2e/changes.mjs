@@ -33,7 +33,7 @@ async function ended(page, kind, wait) {
 /** Opens the menu of the component's newest member and chooses. */
 async function choose(page, component, state, act) {
   const row = page.getByRole('row').filter({ has: inState(page, component, state).last() }).last();
-  await row.getByRole('button', { name: `What to do with ${component}` }).click();
+  await row.getByRole('button', { name: `Actions for ${component}` }).click();
   await page.getByRole('menuitem', { name: act, exact: true }).click();
 }
 
@@ -55,7 +55,7 @@ export async function changes({ page, shoot }, { component, wait }) {
   await shoot('drained');
   await choose(page, component, 'DRAINED', 'Remove');
   const said = await throughPlan(page, { act: 'Remove', reason: 'the walk is done with it', shoot, shot: 'remove-plan' });
-  insist(/1 member would be touched/.test(said), `the plan touches something else: ${said}`);
+  insist(/1 member would be affected/.test(said), `the plan touches something else: ${said}`);
   await ended(page, 'Removal', wait);
   await until(page, component, 'ACTIVE', before, wait);
   insist((await inState(page, component, 'ACTIVE').count()) === before, 'another member went with it');

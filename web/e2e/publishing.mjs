@@ -53,7 +53,7 @@ async function sources({ page, shoot }) {
   await page.getByRole('button', { name: 'Add a source' }).click();
   await dialog(page).getByRole('textbox', { name: 'Name' }).fill(name);
   await dialog(page).getByRole('textbox', { name: 'What it covers' }).fill(`registry.example.org/${name}`);
-  await dialog(page).getByRole('button', { name: 'Add it' }).click();
+  await dialog(page).getByRole('button', { name: 'Add', exact: true }).click();
   const row = page.getByRole('row').filter({ hasText: `registry.example.org/${name}` });
   await row.waitFor();
   const more = async (item) => {
@@ -63,7 +63,7 @@ async function sources({ page, shoot }) {
   await more('Trust a key');
   await dialog(page).getByRole('textbox', { name: 'Name' }).fill('walk');
   await dialog(page).getByRole('textbox', { name: 'Public key' }).fill(publicKey);
-  await dialog(page).getByRole('button', { name: 'Trust it' }).click();
+  await dialog(page).getByRole('button', { name: 'Trust', exact: true }).click();
   await row.getByRole('button', { name: 'Revoke walk' }).waitFor();
   await shoot('sources');
   await row.getByRole('button', { name: 'Revoke walk' }).click();

@@ -7,7 +7,7 @@ import { ChangeDialog } from '../changes/ChangeDialog';
 import { CreateServiceAccountDocument, RolesDocument, UpdateServiceAccountDocument } from '../generated/graphql';
 import type { AccountBitsFragment, ActionRisk, ServiceAccountLimitsInput } from '../generated/graphql';
 
-const risks = [{ value: '', label: 'Any action' }, { value: 'READ', label: 'Actions that only read' }, { value: 'WRITE', label: 'Actions that lose nothing' }];
+const risks = [{ value: '', label: 'Any action' }, { value: 'READ', label: 'Actions that only read' }, { value: 'WRITE', label: 'Actions that do not lose work' }];
 
 /** The dialog; without an account it makes one. */
 export function AccountDialog({ account, onClose, onDone }: { account: AccountBitsFragment | undefined; onClose: () => void; onDone: () => void }) {
@@ -28,15 +28,15 @@ export function AccountDialog({ account, onClose, onDone }: { account: AccountBi
     objectIds: objects.length === 0 ? null : objects, maxRisk: risk === '' ? null : risk as ActionRisk, operationsPerHour: perHour === '' ? null : Number(perHour),
   };
   const wrong = new Map<string, string>();
-  if (account === undefined && name.trim() === '') wrong.set('name', 'Give it a name.');
-  if (keys.length === 0) wrong.set('permissionKeys', 'Give it at least one key.');
+  if (account === undefined && name.trim() === '') wrong.set('name', 'Enter a name.');
+  if (keys.length === 0) wrong.set('permissionKeys', 'Choose at least one permission key.');
   return (
     <ChangeDialog
       onClose={onClose} onDone={onDone}
       change={{
-        title: account === undefined ? 'Make a service account' : `Change ${account.name}`, act: account === undefined ? 'Make it' : 'Change it',
+        title: account === undefined ? 'Create a service account' : `Change ${account.name}`, act: account === undefined ? 'Create' : 'Save',
         fields: ['name', 'permissionKeys', 'limits'], wrong, reasonNeeded: false,
-        intro: 'It acts in this project alone, and may do what you list and nothing else. You can give only what you hold yourself.',
+        intro: 'It acts in this project only, and may do only what you list. You can grant only permissions that you have yourself.',
         send: ({ reason }) => account === undefined
           ? create({ projectId, name: name.trim(), permissionKeys: keys, limits })
           : tell(UpdateServiceAccountDocument, { input: { serviceAccountId: account.id, permissionKeys: keys, limits, reason } }),
@@ -46,9 +46,9 @@ export function AccountDialog({ account, onClose, onDone }: { account: AccountBi
             <MultiSelect label="What it may do" searchable clearable required data={choice} value={keys} onChange={setKeys} error={errors.get('permissionKeys')} />
             <fieldset className="group"><legend>Limits</legend>
               <div className="form-grid">
-                <TagsInput className="wide" label="Only these instances and allocations" description="Ids; left empty for all of the project" value={objects} onChange={setObjects} maxTags={100} error={errors.get('limits')} />
+                <TagsInput className="wide" label="Only these instances and allocations" description="Ids; leave empty for the whole project" value={objects} onChange={setObjects} maxTags={100} error={errors.get('limits')} />
                 <Select label="Actions" data={risks} value={risk} onChange={(next) => setRisk(next ?? '')} allowDeselect={false} />
-                <NumberInput label="Operations an hour" placeholder="No bound" min={1} max={100_000} allowDecimal={false} value={perHour} onChange={setPerHour} />
+                <NumberInput label="Operations per hour" placeholder="No limit" min={1} max={100_000} allowDecimal={false} value={perHour} onChange={setPerHour} />
               </div>
             </fieldset>
           </div>

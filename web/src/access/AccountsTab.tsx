@@ -29,17 +29,17 @@ export function AccountsTab() {
   const fresh = asked !== undefined && asked.what === 'keys' ? list.rows.find((row) => row.id === asked.row.id) ?? asked.row : undefined;
   const columns = [
     { head: 'Name', cell: (row: AccountBitsFragment) => <span><span className="strong">{row.name}</span><span className="sub"><Copy value={row.id} what="id" /></span></span> },
-    { head: 'May', cell: (row: AccountBitsFragment) => <span title={row.permissionKeys.join('\n')}>{plural(row.permissionKeys.length, 'key')}<span className="sub">{row.permissionKeys.slice(0, 2).join(', ')}{row.permissionKeys.length > 2 && ' …'}</span></span> },
+    { head: 'Permissions', cell: (row: AccountBitsFragment) => <span title={row.permissionKeys.join('\n')}>{plural(row.permissionKeys.length, 'key')}<span className="sub">{row.permissionKeys.slice(0, 2).join(', ')}{row.permissionKeys.length > 2 && ' …'}</span></span> },
     { head: 'Limits', cell: (row: AccountBitsFragment) => <Limits row={row} /> },
     { head: 'Keys', cell: (row: AccountBitsFragment) => <KeysWord row={row} /> },
-    { head: 'Made', cell: (row: AccountBitsFragment) => <Ago at={row.createdAt} /> },
+    { head: 'Created', cell: (row: AccountBitsFragment) => <Ago at={row.createdAt} /> },
     { head: '', right: true, cell: (row: AccountBitsFragment) => (
       <span className="row" style={{ justifyContent: 'flex-end' }}>
         <Button size="compact-xs" variant="default" onClick={() => setAsked({ what: 'keys', row })}>Keys</Button>
         <Menu position="bottom-end" shadow="md">
           <Menu.Target><Button size="compact-xs" variant="default" aria-label={`More for ${row.name}`}><Icon name="more" size={14} /></Button></Menu.Target>
           <Menu.Dropdown>
-            <Menu.Item disabled={!can('identity.service_account.update')} onClick={() => setAsked({ what: 'edit', row })}>Change what it may</Menu.Item>
+            <Menu.Item disabled={!can('identity.service_account.update')} onClick={() => setAsked({ what: 'edit', row })}>Change its permissions</Menu.Item>
             <Menu.Item color="red" disabled={!can('identity.service_account.delete')} onClick={() => setAsked({ what: 'delete', row })}>Delete</Menu.Item>
           </Menu.Dropdown>
         </Menu>
@@ -48,15 +48,15 @@ export function AccountsTab() {
   ];
   return (
     <>
-      <RowsCard<AccountBitsFragment> list={list} label="Service accounts" columns={columns} empty={<Empty icon="audit" title="No service account">A service account lets a pipeline or a script act in this project, with an explicit list of what it may do.</Empty>}>
-        <div className="card-head"><span className="small faint">Automation identities of this project</span>{can('identity.service_account.create') && <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={() => setAsked({ what: 'create' })}>Make one</Button>}</div>
+      <RowsCard<AccountBitsFragment> list={list} label="Service accounts" columns={columns} empty={<Empty icon="audit" title="No service accounts">A service account lets a pipeline or a script act in this project, with an explicit list of what it may do.</Empty>}>
+        <div className="card-head"><span className="small faint">Automation identities of this project</span>{can('identity.service_account.create') && <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={() => setAsked({ what: 'create' })}>Create one</Button>}</div>
       </RowsCard>
       {asked?.what === 'create' && <AccountDialog account={undefined} onClose={close} onDone={done} />}
       {asked?.what === 'edit' && <AccountDialog account={asked.row} onClose={close} onDone={done} />}
       {fresh !== undefined && <KeysDialog account={fresh} onClose={close} refresh={list.refresh} />}
       {asked?.what === 'delete' && (
         <AskDialog title={`Delete ${asked.row.name}`} act="Delete" danger send={(reason) => tell(DeleteServiceAccountDocument, { serviceAccountId: asked.row.id, reason })} onClose={close} onDone={done}>
-          Its keys and every token made from them end at once.
+          Its keys, and every token created with them, stop working immediately.
         </AskDialog>
       )}
     </>
@@ -70,7 +70,7 @@ function Limits({ row }: { row: AccountBitsFragment }) {
     <span className="small">
       {limits.objectIds !== null && <span className="sub">only {plural(limits.objectIds.length, 'object')}</span>}
       {limits.maxRisk !== null && <span className="sub">actions up to {words(limits.maxRisk).toLowerCase()}</span>}
-      {limits.operationsPerHour !== null && <span className="sub">{limits.operationsPerHour} operations an hour</span>}
+      {limits.operationsPerHour !== null && <span className="sub">{limits.operationsPerHour} operations per hour</span>}
     </span>
   );
 }

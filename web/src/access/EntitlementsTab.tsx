@@ -29,29 +29,29 @@ export function EntitlementsTab() {
   const manage = can('entitlement.manage');
   const columns = [
     { head: 'App', cell: (row: EntitlementBitsFragment) => <span className="strong">{row.appSlug}</span> },
-    { head: 'How far', cell: (row: EntitlementBitsFragment) => <span>{bounds(row).join(', ') || <span className="faint">without a bound</span>}</span> },
-    { head: 'State', cell: (row: EntitlementBitsFragment) => row.revokedAt !== null ? <Status state="REMOVED" bare label="Taken away" /> : <Status state="ACTIVE" bare label={row.expiresAt === null ? 'Holds' : `until ${fullTime(row.expiresAt)}`} /> },
+    { head: 'Limits', cell: (row: EntitlementBitsFragment) => <span>{bounds(row).join(', ') || <span className="faint">no limits</span>}</span> },
+    { head: 'State', cell: (row: EntitlementBitsFragment) => row.revokedAt !== null ? <Status state="REMOVED" bare label="Revoked" /> : <Status state="ACTIVE" bare label={row.expiresAt === null ? 'Active' : `until ${fullTime(row.expiresAt)}`} /> },
     { head: 'Reason', cell: (row: EntitlementBitsFragment) => row.reason === '' ? <span className="faint">—</span> : <span className="wrap-any">{row.reason}</span> },
     { head: 'Since', cell: (row: EntitlementBitsFragment) => <Ago at={row.createdAt} /> },
     { head: '', right: true, cell: (row: EntitlementBitsFragment) => manage && row.revokedAt === null ? (
       <span className="row" style={{ justifyContent: 'flex-end' }}>
         <Button size="compact-xs" variant="default" onClick={() => setGranting(row)}>Change</Button>
-        <Button size="compact-xs" variant="default" onClick={() => setRevoked(row)}>Take away</Button>
+        <Button size="compact-xs" variant="default" onClick={() => setRevoked(row)}>Revoke</Button>
       </span>
     ) : null },
   ];
   return (
     <>
-      <RowsCard<EntitlementBitsFragment> list={list} label="Entitlements" columns={columns} empty={<Empty icon="catalog" title="No app is enabled">The project can launch an app once it is entitled to it.</Empty>}>
+      <RowsCard<EntitlementBitsFragment> list={list} label="Entitlements" columns={columns} empty={<Empty icon="catalog" title="No apps enabled">The project can launch an app once it is entitled to it.</Empty>}>
         <div className="card-head">
-          <SegmentedControl size="xs" aria-label="Which entitlements" value={ended ? 'all' : 'live'} onChange={(next) => setEnded(next === 'all')} data={[{ value: 'live', label: 'Held now' }, { value: 'all', label: 'Ended as well' }]} />
+          <SegmentedControl size="xs" aria-label="Which entitlements" value={ended ? 'all' : 'live'} onChange={(next) => setEnded(next === 'all')} data={[{ value: 'live', label: 'Current' }, { value: 'all', label: 'Including ended' }]} />
           {manage && <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={() => setGranting('new')}>Enable an app</Button>}
         </div>
       </RowsCard>
       {granting !== undefined && <EntitlementDialog row={granting === 'new' ? undefined : granting} onClose={() => setGranting(undefined)} onDone={done} />}
       {revoked !== undefined && (
-        <AskDialog title={`Take ${revoked.appSlug} away`} act="Take away" danger send={(reason) => tell(RevokeEntitlementDocument, { projectId, appSlug: revoked.appSlug, reason })} onClose={() => setRevoked(undefined)} onDone={done}>
-          What runs goes on; nothing new of it can be launched.
+        <AskDialog title={`Revoke the entitlement to ${revoked.appSlug}`} act="Revoke" danger send={(reason) => tell(RevokeEntitlementDocument, { projectId, appSlug: revoked.appSlug, reason })} onClose={() => setRevoked(undefined)} onDone={done}>
+          Running workloads continue; no new ones of this app can be launched.
         </AskDialog>
       )}
     </>
@@ -80,18 +80,18 @@ function EntitlementDialog({ row, onClose, onDone }: { row: EntitlementBitsFragm
     <ChangeDialog
       onClose={onClose} onDone={onDone}
       change={{
-        title: row === undefined ? 'Enable an app' : `Change the entitlement to ${row.appSlug}`, act: row === undefined ? 'Enable it' : 'Change it',
+        title: row === undefined ? 'Enable an app' : `Change the entitlement to ${row.appSlug}`, act: row === undefined ? 'Enable' : 'Save',
         fields: ['appSlug', 'limits', 'expiresAt'], reasonNeeded: false, wrong: slug === '' ? new Map([['appSlug', 'Choose an app.']]) : new Map(),
-        intro: 'What is left empty has no bound. What runs already goes on.',
+        intro: 'An empty field means no limit. Running workloads continue.',
         send: ({ reason }) => tell(GrantEntitlementDocument, { projectId, appSlug: slug, limits: { maxInstances: count(instances), maxMembers: count(members), maxGpus: count(gpus), versions }, expiresAt: endOf(life), reason }),
         form: (errors) => (
           <div className="form-grid">
             {row === undefined && <Select className="wide" label="App" searchable required data={(data?.apps.edges ?? []).map(({ node }) => ({ value: node.slug, label: node.displayName }))} value={slug} onChange={(next) => setSlug(next ?? '')} error={errors.get('appSlug')} />}
-            <NumberInput label="Live instances" placeholder="No bound" min={1} max={10_000} allowDecimal={false} value={instances} onChange={setInstances} error={errors.get('limits')} />
-            <NumberInput label="Members of one" placeholder="No bound" min={1} max={10_000} allowDecimal={false} value={members} onChange={setMembers} />
-            <NumberInput label="GPUs of one" placeholder="No bound" min={1} max={100_000} allowDecimal={false} value={gpus} onChange={setGpus} />
+            <NumberInput label="Live instances" placeholder="No limit" min={1} max={10_000} allowDecimal={false} value={instances} onChange={setInstances} error={errors.get('limits')} />
+            <NumberInput label="Members per instance" placeholder="No limit" min={1} max={10_000} allowDecimal={false} value={members} onChange={setMembers} />
+            <NumberInput label="GPUs per instance" placeholder="No limit" min={1} max={100_000} allowDecimal={false} value={gpus} onChange={setGpus} />
             <Select label="For how long" allowDeselect={false} data={lifetimes} value={life} onChange={(next) => setLife(next ?? '')} error={errors.get('expiresAt')} />
-            <TagsInput className="wide" label="Versions" description="Constraints, such as >=1.2 <2; left empty for all" value={versions} onChange={setVersions} maxTags={20} />
+            <TagsInput className="wide" label="Versions" description="Constraints, such as >=1.2 <2; leave empty for all versions" value={versions} onChange={setVersions} maxTags={20} />
           </div>
         ),
       }}

@@ -25,8 +25,8 @@ export function GrantDialog({ people, onClose, onDone }: { people: readonly Pers
     <ChangeDialog
       onClose={onClose} onDone={onDone}
       change={{
-        title: 'Give a role', act: 'Give it', fields: ['subjectId', 'role', 'expiresAt', 'tenantId', 'projectId'], reasonNeeded: false,
-        intro: 'Nobody can give a permission that they lack themselves.',
+        title: 'Grant a role', act: 'Grant', fields: ['subjectId', 'role', 'expiresAt', 'tenantId', 'projectId'], reasonNeeded: false,
+        intro: 'You can grant only permissions that you have yourself.',
         wrong: subjectId === '' ? new Map([['subjectId', 'Choose a person.']]) : new Map(),
         send: ({ reason }) => tell(GrantRoleDocument, { input: { subjectId, role, tenantId: wide ? (project?.tenantId ?? '') : null, projectId: wide ? null : projectId, expiresAt: endOf(life), reason } }),
         form: (errors) => (

@@ -46,7 +46,7 @@ export function KeysDialog({ account, onClose, refresh }: { account: AccountBits
     { head: 'Key', cell: (row: Key) => <span className="mono fixed" title={row.id}>{shorten(row.id, 8, 6)}</span> },
     { head: 'State', cell: (row: Key) => <KeyState row={row} /> },
     { head: 'Last used', cell: (row: Key) => <Ago at={row.lastUsedAt} /> },
-    { head: 'Made', cell: (row: Key) => <Ago at={row.createdAt} /> },
+    { head: 'Created', cell: (row: Key) => <Ago at={row.createdAt} /> },
     { head: '', right: true, cell: (row: Key) => row.revokedAt !== null ? null : (
       <span className="row" style={{ justifyContent: 'flex-end' }}>
         {row.replacedBy === null && can('identity.service_account.key.create') && <Button size="compact-xs" variant="default" loading={busy === row.id} onClick={() => void rotate(row)}>Rotate</Button>}
@@ -58,22 +58,22 @@ export function KeysDialog({ account, onClose, refresh }: { account: AccountBits
     <Modal opened onClose={onClose} title={<b>Keys of {account.name}</b>} size="xl">
       <div className="stack">
         {problem !== undefined && <ProblemNotice problem={problem} />}
-        {account.keys.length === 0 ? <Empty icon="audit" title="No key yet" /> : <div className="framed"><DataTable label="Keys" columns={columns} rows={account.keys} keyOf={(row) => row.id} /></div>}
+        {account.keys.length === 0 ? <Empty icon="audit" title="No keys yet" /> : <div className="framed"><DataTable label="Keys" columns={columns} rows={account.keys} keyOf={(row) => row.id} /></div>}
         {can('identity.service_account.key.create') && (
           <div className="row" style={{ justifyContent: 'flex-end', alignItems: 'flex-end' }}>
-            <Select label="Works for" size="xs" data={lifetimes} value={life} onChange={(next) => setLife(next ?? '')} allowDeselect={false} />
-            <Button size="xs" loading={busy === 'make'} onClick={() => void make()}>Make a key</Button>
+            <Select label="Valid for" size="xs" data={lifetimes} value={life} onChange={(next) => setLife(next ?? '')} allowDeselect={false} />
+            <Button size="xs" loading={busy === 'make'} onClick={() => void make()}>Create a key</Button>
           </div>
         )}
-        <p className="small faint">Rotating makes a new key; for a day both work.</p>
+        <p className="small faint">Rotating creates a new key. Both keys work for one day.</p>
       </div>
-      <SecretOnce title={`A key of ${account.name}`} secret={secret} onClose={() => setSecret(undefined)} />
+      <SecretOnce title={`New key of ${account.name}`} secret={secret} onClose={() => setSecret(undefined)} />
     </Modal>
   );
 }
 
 function KeyState({ row }: { row: Key }) {
   if (row.revokedAt !== null) return <Status state="REMOVED" bare label="Revoked" title={fullTime(row.revokedAt)} />;
-  if (row.replacedBy !== null) return <Status state="DRAINING" bare label={row.expiresAt === null ? 'Rotated' : `Rotated, ends ${fullTime(row.expiresAt)}`} />;
-  return <Status state="ACTIVE" bare label={row.expiresAt === null ? 'Works' : `Works until ${fullTime(row.expiresAt)}`} />;
+  if (row.replacedBy !== null) return <Status state="DRAINING" bare label={row.expiresAt === null ? 'Rotated' : `Rotated, expires ${fullTime(row.expiresAt)}`} />;
+  return <Status state="ACTIVE" bare label={row.expiresAt === null ? 'Active' : `Active until ${fullTime(row.expiresAt)}`} />;
 }

@@ -33,20 +33,20 @@ export function RolesTab() {
     { head: 'State', cell: (row: BindingBitsFragment) => <BindingState row={row} /> },
     { head: 'Reason', cell: (row: BindingBitsFragment) => row.reason === '' ? <span className="faint">—</span> : <span className="wrap-any">{row.reason}</span> },
     { head: 'Since', cell: (row: BindingBitsFragment) => <Ago at={row.createdAt} /> },
-    { head: '', right: true, cell: (row: BindingBitsFragment) => row.revokedAt === null && can('identity.binding.revoke') ? <Button size="compact-xs" variant="default" onClick={() => setRevoked(row)}>Take away</Button> : null },
+    { head: '', right: true, cell: (row: BindingBitsFragment) => row.revokedAt === null && can('identity.binding.revoke') ? <Button size="compact-xs" variant="default" onClick={() => setRevoked(row)}>Revoke</Button> : null },
   ];
   return (
     <>
-      <RowsCard<BindingBitsFragment> list={list} label="Roles" columns={columns} empty={<Empty icon="audit" title="Nobody holds a role here" />}>
+      <RowsCard<BindingBitsFragment> list={list} label="Roles" columns={columns} empty={<Empty icon="audit" title="No one has a role here" />}>
         <div className="card-head">
-          <SegmentedControl size="xs" aria-label="Which roles" value={ended ? 'all' : 'live'} onChange={(next) => setEnded(next === 'all')} data={[{ value: 'live', label: 'Held now' }, { value: 'all', label: 'Ended as well' }]} />
-          {can('identity.binding.grant') && <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={() => setGranting(true)}>Give a role</Button>}
+          <SegmentedControl size="xs" aria-label="Which roles" value={ended ? 'all' : 'live'} onChange={(next) => setEnded(next === 'all')} data={[{ value: 'live', label: 'Current' }, { value: 'all', label: 'Including ended' }]} />
+          {can('identity.binding.grant') && <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={() => setGranting(true)}>Grant a role</Button>}
         </div>
       </RowsCard>
       {granting && <GrantDialog people={people.list} onClose={() => setGranting(false)} onDone={() => { setGranting(false); list.refresh(); }} />}
       {revoked !== undefined && (
-        <AskDialog title={`Take ${words(revoked.role)} away`} act="Take away" danger send={(reason) => tell(RevokeRoleDocument, { bindingId: revoked.id, reason })} onClose={() => setRevoked(undefined)} onDone={() => { setRevoked(undefined); list.refresh(); }}>
-          {people.nameOf(revoked.subjectId)} loses it at once; what they watch live ends within seconds.
+        <AskDialog title={`Revoke the role ${words(revoked.role)}`} act="Revoke" danger send={(reason) => tell(RevokeRoleDocument, { bindingId: revoked.id, reason })} onClose={() => setRevoked(undefined)} onDone={() => { setRevoked(undefined); list.refresh(); }}>
+          {people.nameOf(revoked.subjectId)} loses the role immediately; their live subscriptions end within seconds.
         </AskDialog>
       )}
     </>
@@ -54,7 +54,7 @@ export function RolesTab() {
 }
 
 function BindingState({ row }: { row: BindingBitsFragment }) {
-  if (row.revokedAt !== null) return <Status state="REMOVED" bare label="Taken away" title={fullTime(row.revokedAt)} />;
+  if (row.revokedAt !== null) return <Status state="REMOVED" bare label="Revoked" title={fullTime(row.revokedAt)} />;
   if (row.expiresAt !== null) return <Status state="ACTIVE" bare label={`until ${fullTime(row.expiresAt)}`} />;
-  return <Status state="ACTIVE" bare label="Held" />;
+  return <Status state="ACTIVE" bare label="Active" />;
 }

@@ -28,8 +28,8 @@ export function SessionsDialog({ onClose }: { onClose: () => void }) {
   };
   const columns = [
     { head: 'Login', cell: (row: Row) => <span><span className="strong wrap-any">{row.agent === '' ? 'Unknown client' : row.agent}</span><span className="sub">{words(row.method)} from {row.origin === '' ? 'an unknown address' : row.origin}</span></span> },
-    { head: 'Begun', cell: (row: Row) => <Ago at={row.createdAt} /> },
-    { head: '', right: true, cell: (row: Row) => row.current ? <span className="tag">this one</span> : <Button size="compact-xs" variant="default" onClick={() => void end(row)}>End</Button> },
+    { head: 'Started', cell: (row: Row) => <Ago at={row.createdAt} /> },
+    { head: '', right: true, cell: (row: Row) => row.current ? <span className="tag">this session</span> : <Button size="compact-xs" variant="default" onClick={() => void end(row)}>End</Button> },
   ];
   return (
     <Modal opened onClose={onClose} title={<b>Your sessions</b>} size="lg">

@@ -41,11 +41,11 @@ function Answer({ explanation }: { explanation: Explanation }) {
     <section className="stack-s" data-why={explanation.permissionKey} data-allowed={allowed}>
       <Notice tone={allowed ? 'good' : 'warn'} icon={allowed ? 'check' : 'audit'} role="status">
         <b>{allowed ? 'Allowed' : 'Not allowed'}: <code>{explanation.permissionKey}</code></b>
-        <p>{explanation.description} {allowed ? 'These rows give it:' : 'This comes nearest to giving it:'}</p>
+        <p>{explanation.description} {allowed ? 'It is granted by:' : 'These come closest to granting it:'}</p>
       </Notice>
       <ul className="verdicts">{(allowed ? because : missing).map((ground, at) => <Ground key={at} ground={ground} />)}</ul>
-      {!allowed && askWhom.length > 0 && <p className="small">Ask {askWhom.map((actor) => actor.name === '' ? actor.id : actor.name).join(', ')}: they can give it.</p>}
-      {!allowed && askWhom.length === 0 && <p className="small faint">Nobody in this scope can give it; ask the platform’s operators.</p>}
+      {!allowed && askWhom.length > 0 && <p className="small">Ask {askWhom.map((actor) => actor.name === '' ? actor.id : actor.name).join(', ')}: they can grant it.</p>}
+      {!allowed && askWhom.length === 0 && <p className="small faint">No one in this scope can grant it; ask the platform’s operators.</p>}
     </section>
   );
 }

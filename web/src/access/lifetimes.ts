@@ -2,7 +2,7 @@
 
 /** Choices of a lifetime in hours; empty for no end. */
 export const lifetimes = [
-  { value: '', label: 'Without an end' }, { value: '1', label: '1 hour' }, { value: '8', label: '8 hours' }, { value: '24', label: '1 day' },
+  { value: '', label: 'No expiry' }, { value: '1', label: '1 hour' }, { value: '8', label: '8 hours' }, { value: '24', label: '1 day' },
   { value: '168', label: '7 days' }, { value: '720', label: '30 days' }, { value: '2160', label: '90 days' }, { value: '8760', label: '1 year' },
 ];
 

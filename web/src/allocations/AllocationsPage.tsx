@@ -39,10 +39,10 @@ export function AllocationsPage() {
       <PageHead title="Allocations" lede="Capacity your project rents. Workloads are launched into it; the platform picks the nodes." actions={request} />
       <RowsCard<AllocationBitsFragment>
         list={list} label="Allocations" columns={columns(can('allocation.release'), setLeaving)}
-        empty={<Empty icon="allocations" title={show === 'held' ? 'No capacity held' : 'No allocation yet'} action={request}>Request bare metal or GPU slices to launch apps into.</Empty>}
+        empty={<Empty icon="allocations" title={show === 'held' ? 'No capacity allocated' : 'No allocations yet'} action={request}>Request bare metal or GPU slices to launch apps into.</Empty>}
       >
         <div className="card-head">
-          <SegmentedControl size="xs" aria-label="Which allocations" value={show} onChange={setShow} data={[{ value: 'held', label: 'Held' }, { value: 'all', label: 'All' }]} />
+          <SegmentedControl size="xs" aria-label="Which allocations" value={show} onChange={setShow} data={[{ value: 'held', label: 'Current' }, { value: 'all', label: 'All' }]} />
         </div>
       </RowsCard>
       <RequestDialog opened={asking} onClose={() => setAsking(false)} onDone={list.refresh} />

@@ -23,12 +23,12 @@ export function ReleaseDialog({ allocation, onClose, onDone }: {
   return (
     <ReasonDialog
       opened={allocation !== undefined} title={`Release ${allocation === undefined ? '' : allocationName(allocation)}`} act="Release" busy={busy} problem={problem}
-      confirm={user === null ? 'Give this capacity back' : `Stop ${user.name} and give its capacity back`}
+      confirm={user === null ? 'Release this capacity' : `Stop ${user.name} and release its capacity`}
       onClose={close} onAct={(reason) => void release(reason)}
     >
       {user === null
-        ? 'The allocation is free. It is gone once the node has proved that nothing is left on it.'
-        : <><b>{user.name}</b> uses this allocation: it is stopped first, and what runs on it ends. The release is complete once the node has proved that nothing is left.</>}
+        ? 'The allocation is not in use. The release is complete once the node has proved that nothing is left on it.'
+        : <><b>{user.name}</b> uses this allocation. It is stopped first, and the work that runs on it ends. The release is complete once the node has proved that nothing is left.</>}
     </ReasonDialog>
   );
 }

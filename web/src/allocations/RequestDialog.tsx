@@ -41,9 +41,9 @@ function RequestForm({ onClose, onDone }: { onClose: () => void; onDone: () => v
     <form className="stack" onSubmit={(event) => void send(event)}>
       <SegmentedControl fullWidth aria-label="Shape" value={wish.shape} onChange={(shape) => set({ shape: shape })} data={[{ value: 'BAREMETAL', label: 'Bare metal: whole nodes' }, { value: 'GPU_SLICE', label: 'GPU slice' }]} />
       <div className="form-grid">
-        <NumberInput label="How many" description="All or none" min={1} max={64} allowDecimal={false} required value={wish.count} onChange={(count) => set({ count })} error={placed.fields.get('count')} data-autofocus />
-        {slice && <NumberInput label="GPUs of each" description="1 to 64" min={1} max={64} allowDecimal={false} required value={wish.gpuCount} onChange={(gpuCount) => set({ gpuCount })} error={placed.fields.get('gpuCount')} />}
-        <TextInput className="wide" label="Name" description="A number is added when you ask for several" maxLength={100} value={wish.name} onChange={(event) => set({ name: event.currentTarget.value })} error={placed.fields.get('name')} />
+        <NumberInput label="How many" description="You get all of them or none" min={1} max={64} allowDecimal={false} required value={wish.count} onChange={(count) => set({ count })} error={placed.fields.get('count')} data-autofocus />
+        {slice && <NumberInput label="GPUs per slice" description="1 to 64" min={1} max={64} allowDecimal={false} required value={wish.gpuCount} onChange={(gpuCount) => set({ gpuCount })} error={placed.fields.get('gpuCount')} />}
+        <TextInput className="wide" label="Name" description="A number is added when you request several" maxLength={100} value={wish.name} onChange={(event) => set({ name: event.currentTarget.value })} error={placed.fields.get('name')} />
         <TextInput label="SKU" placeholder="Any" maxLength={100} value={wish.sku} onChange={(event) => set({ sku: event.currentTarget.value })} error={placed.fields.get('sku')} />
         <TextInput label="Region" placeholder="Any" maxLength={100} value={wish.region} onChange={(event) => set({ region: event.currentTarget.value })} error={placed.fields.get('region')} />
       </div>

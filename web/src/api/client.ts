@@ -49,7 +49,7 @@ export async function login(code: string): Promise<Problem | undefined> {
     });
     return answer.ok ? undefined : problemOfAnswer(answer.status, await answer.text());
   } catch {
-    return { ...plain('NETWORK', 'The platform cannot be reached just now. The code is still good: try again.', ''), retryable: true };
+    return { ...plain('NETWORK', 'The platform cannot be reached right now. The code is still valid: try again.', ''), retryable: true };
   }
 }
 

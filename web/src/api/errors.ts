@@ -46,7 +46,7 @@ export function problemOf(error: CombinedError): Problem {
   if (response !== undefined && response.status >= 400 && response.status < 500) {
     return plain('REQUEST_REFUSED', `The platform refused the request (HTTP ${response.status}).`, correlationId);
   }
-  return { ...plain('NETWORK', 'The platform cannot be reached just now.', correlationId), retryable: true };
+  return { ...plain('NETWORK', 'The platform cannot be reached right now.', correlationId), retryable: true };
 }
 
 /** The problem behind one error of the GraphQL envelope. */
@@ -80,7 +80,7 @@ export function problemOfAnswer(status: number, body: string): Problem {
   } catch {
     // no envelope: something between the page and the platform has answered
   }
-  return { ...plain('UNAVAILABLE', `The platform could not log you in just now (HTTP ${status}).`, ''), retryable: true };
+  return { ...plain('UNAVAILABLE', `The platform could not log you in right now (HTTP ${status}).`, ''), retryable: true };
 }
 
 /** A problem without reasons that is not worth retrying unchanged. */

@@ -76,7 +76,7 @@ export async function tell<Data, Variables extends Record<string, unknown>>(docu
 
 function answerOf<Data>(answer: { readonly data?: Data | undefined; readonly error?: CombinedError | undefined }): Answer<Data> {
   if (answer.error === undefined && answer.data !== undefined) return { data: answer.data };
-  const problem = answer.error === undefined ? plain('INTERNAL', 'The platform gave no answer.', '') : problemOf(answer.error);
+  const problem = answer.error === undefined ? plain('INTERNAL', 'The platform returned no answer.', '') : problemOf(answer.error);
   if (needsLogin(problem)) toLogin('expired');
   return { problem };
 }

@@ -41,16 +41,16 @@ function View({ artifact, onChanged }: { artifact: Artifact; onChanged: () => vo
       <dl className="facts">
         <Fact term="Stage"><Status state={artifact.stage} /></Fact>
         <Fact term="Kind">{kindName(artifact.kind)}{artifact.platforms.length > 0 && <span className="faint"> for {artifact.platforms.join(', ')}</span>}</Fact>
-        <Fact term="Holds"><code>{artifact.mediaType}</code></Fact>
+        <Fact term="Media type"><code>{artifact.mediaType}</code></Fact>
         <Fact term="Address"><Copy value={artifact.ref} what="address" /></Fact>
         <Fact term="Digest"><Copy value={artifact.digest} shown={shorten(artifact.digest, 19, 8)} what="digest" /></Fact>
         <Fact term="Size">{bytes(artifact.sizeBytes)}</Fact>
-        <Fact term="Source">{artifact.source === null ? <span className="faint">before there were sources</span> : <Link to="/sources">{artifact.source.name}</Link>}</Fact>
+        <Fact term="Source">{artifact.source === null ? <span className="faint">published before sources existed</span> : <Link to="/sources">{artifact.source.name}</Link>}</Fact>
         <Fact term="Signature"><Status state={signatureState(artifact.signature)} bare label={words(artifact.signature)} />{artifact.signedBy !== null && <span className="small faint"> by {artifact.signedBy.name}</span>}</Fact>
         <Fact term="Last checked"><Ago at={artifact.verifiedAt} /></Fact>
         <Fact term="Pinned by">{artifact.pinnedBy.length === 0 ? <span className="faint">no version</span> : <span className="row">{artifact.pinnedBy.map((each) => <Link key={each.id} to="/releases/$id" params={{ id: each.id }}>{each.appSlug} {each.version}</Link>)}</span>}</Fact>
       </dl>
-      <div className="stack-s"><h3>What it is made of</h3><DataTable<Part> label="Parts" rows={artifact.parts} keyOf={(row) => `${row.parent} ${row.digest} ${row.title}`} columns={partColumns} /></div>
+      <div className="stack-s"><h3>Parts</h3><DataTable<Part> label="Parts" rows={artifact.parts} keyOf={(row) => `${row.parent} ${row.digest} ${row.title}`} columns={partColumns} /></div>
       <HistoryCard history={artifact.history} />
     </div>
   );
@@ -81,15 +81,15 @@ function Acts({ artifact, onChanged }: { artifact: Artifact; onChanged: () => vo
   const done = () => { close(); onChanged(); };
   return (
     <div className="stack-s">
-      <div className="row" role="group" aria-label="What to do with it">
+      <div className="row" role="group" aria-label="Actions">
         {can('artifact.promote') && free && stepsFrom(artifact.stage).map((step) => <Button key={step.to} size="xs" variant={step.danger ? 'light' : 'filled'} {...(step.danger ? { color: 'red' } : {})} onClick={() => setAsked({ what: 'promote', step })}>{words(step.to)}</Button>)}
-        {can('artifact.publish') && <Button size="xs" variant="default" loading={busy} onClick={() => void verify()}>Check it again</Button>}
-        {can('artifact.quarantine') && <Button size="xs" variant="default" onClick={() => setAsked({ what: free ? 'quarantine' : 'release' })}>{free ? 'Quarantine' : 'Let it out'}</Button>}
+        {can('artifact.publish') && <Button size="xs" variant="default" loading={busy} onClick={() => void verify()}>Verify it again</Button>}
+        {can('artifact.quarantine') && <Button size="xs" variant="default" onClick={() => setAsked({ what: free ? 'quarantine' : 'release' })}>{free ? 'Quarantine' : 'Release from quarantine'}</Button>}
       </div>
       {problem !== undefined && <ProblemNotice problem={problem} />}
-      {asked?.what === 'promote' && <AskDialog title={`To ${words(asked.step.to).toLowerCase()}: ${artifact.name}`} act={words(asked.step.to)} danger={asked.step.danger} reasonNeeded send={(reason) => tell(PromoteArtifactDocument, { input: { artifactId: artifact.id, to: asked.step.to, reason: reason ?? '' } })} onClose={close} onDone={done}>Its bytes are looked at again where the step needs it, and its signature always.</AskDialog>}
-      {asked?.what === 'quarantine' && <AskDialog title={`Quarantine ${artifact.name}`} act="Quarantine" danger reasonNeeded send={(reason) => tell(QuarantineArtifactDocument, { artifactId: artifact.id, reason: reason ?? '' })} onClose={close} onDone={done}>No version can pin it, and no node gets it any more. What runs goes on.</AskDialog>}
-      {asked?.what === 'release' && <AskDialog title={`Let ${artifact.name} out`} act="Let it out" danger reasonNeeded send={(reason) => tell(ReleaseArtifactDocument, { artifactId: artifact.id, reason: reason ?? '' })} onClose={close} onDone={done}>Nodes get it again, whatever put it into quarantine: {artifact.quarantineReason}</AskDialog>}
+      {asked?.what === 'promote' && <AskDialog title={`Move ${artifact.name} to ${words(asked.step.to).toLowerCase()}`} act={words(asked.step.to)} danger={asked.step.danger} reasonNeeded send={(reason) => tell(PromoteArtifactDocument, { input: { artifactId: artifact.id, to: asked.step.to, reason: reason ?? '' } })} onClose={close} onDone={done}>Its signature is verified again; its bytes are verified again where the step requires it.</AskDialog>}
+      {asked?.what === 'quarantine' && <AskDialog title={`Quarantine ${artifact.name}`} act="Quarantine" danger reasonNeeded send={(reason) => tell(QuarantineArtifactDocument, { artifactId: artifact.id, reason: reason ?? '' })} onClose={close} onDone={done}>No version can pin it, and it is no longer delivered to nodes. Running workloads continue.</AskDialog>}
+      {asked?.what === 'release' && <AskDialog title={`Release ${artifact.name} from quarantine`} act="Release" danger reasonNeeded send={(reason) => tell(ReleaseArtifactDocument, { artifactId: artifact.id, reason: reason ?? '' })} onClose={close} onDone={done}>It is delivered to nodes again, despite the reason for its quarantine: {artifact.quarantineReason}</AskDialog>}
     </div>
   );
 }

@@ -32,13 +32,13 @@ export function ArtifactsPage({ id }: { id: string | undefined }) {
   return (
     <div className="page">
       <PageHead
-        title="Artifacts" lede="Images, weights, data and scripts that versions pin. Every byte was held against its digest, and every signature against the keys that its source trusts."
+        title="Artifacts" lede="Images, weights, data and scripts that versions pin. Every byte was checked against its digest, and every signature against the keys that its source trusts."
         actions={can('artifact.publish') && <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setAsking(true)}>Publish an artifact</Button>}
       />
-      <RowsCard<ArtifactBitsFragment> list={list} label="Artifacts" columns={columns(open)} empty={<Empty icon="allocations" title="No artifact">{search === '' ? 'Publishers bring them from the registered sources.' : 'Nothing matches.'}</Empty>}>
+      <RowsCard<ArtifactBitsFragment> list={list} label="Artifacts" columns={columns(open)} empty={<Empty icon="allocations" title="No artifacts">{search === '' ? 'Publishers add artifacts from the registered sources.' : 'Nothing matches.'}</Empty>}>
         <div className="card-body row" style={{ borderBottom: '1px solid var(--line)' }}>
           <TextInput aria-label="Search artifacts" placeholder="Name or address" type="search" size="xs" w={260} maxLength={100} leftSection={<Icon name="search" size={14} />} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} />
-          <SegmentedControl size="xs" aria-label="Which artifacts" value={which} onChange={setWhich} data={[{ value: 'all', label: 'All' }, { value: 'free', label: 'Free to use' }, { value: 'quarantined', label: 'In quarantine' }]} />
+          <SegmentedControl size="xs" aria-label="Which artifacts" value={which} onChange={setWhich} data={[{ value: 'all', label: 'All' }, { value: 'free', label: 'Not in quarantine' }, { value: 'quarantined', label: 'In quarantine' }]} />
         </div>
       </RowsCard>
       <ArtifactDrawer id={id} onClose={() => open(undefined)} onChanged={list.refresh} />

@@ -25,8 +25,8 @@ export function AuditPage() {
   const list = useRows(AuditDocument, useMemo(() => ({ filter }), [filter]), pick);
   return (
     <div className="page">
-      <PageHead title="Audit" lede="Every privileged attempt in this project, allowed or refused, newest first. What is written here is sealed into a chain that cannot be changed unseen." />
-      <RowsCard<Row> list={list} label="Audit entries" columns={columns(setShown)} empty={<Empty icon="audit" title="Nothing found" />}>
+      <PageHead title="Audit" lede="Every privileged attempt in this project, allowed or refused, newest first. The entries are sealed into a chain, so that any change to them is detected." />
+      <RowsCard<Row> list={list} label="Audit entries" columns={columns(setShown)} empty={<Empty icon="audit" title="No entries found" />}>
         <Filters search={search} onSearch={setSearch} />
       </RowsCard>
       <Modal opened={shown !== undefined} onClose={() => setShown(undefined)} title={<b>{shown?.action}</b>} size="lg">{shown !== undefined && <Entry row={shown} />}</Modal>
@@ -45,8 +45,8 @@ function Filters({ search, onSearch }: { search: Search; onSearch: (search: Sear
   return (
     <form className="card-body stack-s" style={{ borderBottom: '1px solid var(--line)' }} onSubmit={send}>
       <div className="row">
-        <SegmentedControl size="xs" aria-label="Whose attempts" value={draft.who} onChange={(who) => quick({ who })} data={[{ value: 'all', label: 'Everybody' }, { value: 'people', label: 'People and service accounts' }]} />
-        <SegmentedControl size="xs" aria-label="How they ended" value={draft.outcome} onChange={(outcome) => quick({ outcome })} data={[{ value: 'any', label: 'All' }, { value: 'allowed', label: 'Allowed' }, { value: 'denied', label: 'Refused' }, { value: 'glass', label: 'Break-glass' }]} />
+        <SegmentedControl size="xs" aria-label="Whose attempts" value={draft.who} onChange={(who) => quick({ who })} data={[{ value: 'all', label: 'Everyone' }, { value: 'people', label: 'People and service accounts' }]} />
+        <SegmentedControl size="xs" aria-label="Outcome" value={draft.outcome} onChange={(outcome) => quick({ outcome })} data={[{ value: 'any', label: 'All' }, { value: 'allowed', label: 'Allowed' }, { value: 'denied', label: 'Refused' }, { value: 'glass', label: 'Break-glass' }]} />
       </div>
       <div className="form-grid" style={{ gridTemplateColumns: 'repeat(auto-fit, minmax(150px, 1fr))' }}>
         <TextInput size="xs" label="Who" placeholder="usr_… or sa_…" maxLength={64} value={draft.actor} onChange={(event) => set({ actor: event.currentTarget.value })} />

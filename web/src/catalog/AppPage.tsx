@@ -45,7 +45,7 @@ function AppView({ app }: { app: App }) {
         <div className="stack">
           <Card title="About">
             {active === null || active.docs.trim() === ''
-              ? <p className="soft">The publisher gives no documentation{active === null ? ': there is no active version yet' : ''}.</p>
+              ? <p className="soft">The publisher provides no documentation{active === null ? ': there is no active version yet' : ''}.</p>
               : <Markdown text={active.docs} />}
           </Card>
           <Versions app={app} />
@@ -59,7 +59,7 @@ function AppView({ app }: { app: App }) {
 function LaunchButton({ app }: { app: App }) {
   const { can } = useSession();
   const key = `${app.permissionFamily}.instance.create`;
-  const why = app.activeManifest === null ? 'There is no active version' : !app.entitled ? 'Not enabled for this project' : can(key) ? '' : `You lack the key ${key}`;
+  const why = app.activeManifest === null ? 'There is no active version' : !app.entitled ? 'Not enabled for this project' : can(key) ? '' : `You need the permission ${key}`;
   if (why !== '') return <Tooltip label={why}><Button data-disabled leftSection={<Icon name="launch" size={15} />} onClick={(event) => event.preventDefault()}>Launch</Button></Tooltip>;
   return (
     <Button renderRoot={(props) => <Link {...props} to="/launch/$slug" params={{ slug: app.slug }} />} leftSection={<Icon name="launch" size={15} />}>Launch</Button>
@@ -70,7 +70,7 @@ function Versions({ app }: { app: App }) {
   const versions = app.manifests.edges.map((edge) => edge.node);
   return (
     <Card title="Versions" pad={false} label="Versions">
-      {versions.length === 0 ? <Empty icon="catalog" title="No version published" /> : (
+      {versions.length === 0 ? <Empty icon="catalog" title="No versions published" /> : (
         <DataTable<Version>
           label="Versions" rows={versions} keyOf={(row) => row.id}
           columns={[

@@ -38,8 +38,8 @@ export function CatalogPage() {
       {!list.loading && list.problem === undefined && list.rows.length === 0 && (
         <div className="card">
           {search === ''
-            ? <Empty icon="catalog" title="The catalog is empty">Apps appear here once their publisher has one promoted to active.</Empty>
-            : <Empty icon="search" title="No app matches">Nothing is called “{search}”.</Empty>}
+            ? <Empty icon="catalog" title="The catalog is empty">An app appears here once its publisher has promoted a version to active.</Empty>
+            : <Empty icon="search" title="No app matches">No app is named “{search}”.</Empty>}
         </div>
       )}
       <div className="grid-cards">{list.rows.map((app) => <AppCard key={app.id} app={app} />)}</div>

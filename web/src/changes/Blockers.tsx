@@ -27,8 +27,8 @@ export function BlockersCard({ blockers, title }: { blockers: readonly BlockerBi
                 <span>{ownerWord(each.owner)}</span>
                 {each.subject !== '' && <span className="mono">{each.subject}</span>}
                 <span>since <Ago at={each.since} /></span>
-                {each.nextRetryAt !== null && <span className="num">next try {untilWord(each.nextRetryAt, now)}</span>}
-                {each.permissionKey !== '' && <span>cleared with <code>{each.permissionKey}</code>{can(each.permissionKey) ? ', which you have' : ', which you lack'}</span>}
+                {each.nextRetryAt !== null && <span className="num">next attempt {untilWord(each.nextRetryAt, now)}</span>}
+                {each.permissionKey !== '' && <span>can be cleared with the permission <code>{each.permissionKey}</code>, which you {can(each.permissionKey) ? 'have' : 'do not have'}</span>}
               </div>
             </div>
           </li>

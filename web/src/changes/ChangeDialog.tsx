@@ -52,14 +52,14 @@ export function ChangeForm({ change, onClose, onDone }: { change: Change; onClos
   return (
     <form className="stack" onSubmit={way.submit} noValidate data-step={flow.step}>
       {flow.stale !== undefined && <StaleNotice messages={flow.stale.reasons.map((reason) => reason.message)} ready={previewing} />}
-      {flow.step === 'planning' && <div style={{ minHeight: 260 }}><p className="small soft">Asking what this would do …</p><Loading lines={7} /></div>}
+      {flow.step === 'planning' && <div style={{ minHeight: 260 }}><p className="small soft">Planning the change …</p><Loading lines={7} /></div>}
       {flow.step !== 'planning' && previewing && <PlanPreview plan={flow.plan} />}
       {flow.step !== 'planning' && !previewing && <><div className="soft">{change.intro}</div>{change.form(way.errors)}</>}
       {flow.step !== 'planning' && (previewing || change.plan === undefined) && (flow.plan?.allowed !== false) && (
-        <Textarea label="Reason" description={way.reasonNeeded ? 'Needed for this, and kept in the audit' : 'Kept in the audit'} required={way.reasonNeeded} autosize minRows={2} maxRows={5} maxLength={maxReason} value={way.reason} onChange={(event) => way.setReason(event.currentTarget.value)} error={way.errors.get('reason')} />
+        <Textarea label="Reason" description={way.reasonNeeded ? 'Required for this change, and stored in the audit log' : 'Stored in the audit log'} required={way.reasonNeeded} autosize minRows={2} maxRows={5} maxLength={maxReason} value={way.reason} onChange={(event) => way.setReason(event.currentTarget.value)} error={way.errors.get('reason')} />
       )}
       {previewing && flow.plan.allowed && needsSure(flow.plan) && (
-        <Checkbox label={flow.plan.reversible ? 'I know that work may be lost' : 'I know that this cannot be taken back'} checked={way.sure} onChange={(event) => way.setSure(event.currentTarget.checked)} />
+        <Checkbox label={flow.plan.reversible ? 'I know that work may be lost' : 'I know that this cannot be undone'} checked={way.sure} onChange={(event) => way.setSure(event.currentTarget.checked)} />
       )}
       {flow.problem !== undefined && <ProblemNotice problem={flow.problem} reasons={way.rest} />}
       <Foot change={change} way={way} previewing={previewing} onClose={onClose} />
@@ -85,9 +85,9 @@ function Foot({ change, way, previewing, onClose }: { change: Change; way: Way; 
 function StaleNotice({ messages, ready }: { messages: readonly string[]; ready: boolean }) {
   return (
     <Notice tone="warn" icon="info" role="alert">
-      <b>Something moved since you looked, and nothing was changed.</b>
+      <b>The plan is out of date, and nothing was changed.</b>
       {messages.length > 0 && <ul>{messages.map((message, at) => <li key={at} className="said">{message}</li>)}</ul>}
-      <p>{ready ? 'Below is the new plan. Read it, and go on if it is still what you want.' : 'The plan is being made again.'}</p>
+      <p>{ready ? 'Below is the new plan. Read it, and continue if it is still what you want.' : 'A new plan is being made.'}</p>
     </Notice>
   );
 }

@@ -23,20 +23,20 @@ export function PlanPreview({ plan }: { plan: PlanBitsFragment }) {
       <Notice tone={word.tone} icon={word.tone === 'good' ? 'check' : 'warn'} role="status">
         <b>{word.text}</b>
         <ul className="plan-facts">
-          <li>{plural(plan.members.length, 'member')} would be touched</li>
+          <li>{plural(plan.members.length, 'member')} would be affected</li>
           <li>{lostWord(plan)}</li>
-          <li>{plan.reversible ? 'It can be taken back' : 'It cannot be taken back'}{plan.reversal === '' ? '' : `: ${plan.reversal}`}</li>
-          {plan.supersedes.map((each) => <li key={each.id}><Link to="/operations/$id" params={{ id: each.id }}>{operationName(each.kind)}</Link>, which is {words(each.state).toLowerCase()}, would make way</li>)}
+          <li>{plan.reversible ? 'It can be undone' : 'It cannot be undone'}{plan.reversal === '' ? '' : `: ${plan.reversal}`}</li>
+          {plan.supersedes.map((each) => <li key={each.id}><Link to="/operations/$id" params={{ id: each.id }}>{operationName(each.kind)}</Link>, which is {words(each.state).toLowerCase()}, would be superseded</li>)}
         </ul>
       </Notice>
       {plan.members.length > 0 && (
         <section className="stack-s"><h3>Members</h3>
-          <div className="framed"><DataTable label="Members that it touches" columns={memberColumns} rows={plan.members.map((row, at) => ({ ...row, at }))} keyOf={(row) => String(row.at)} /></div>
+          <div className="framed"><DataTable label="Affected members" columns={memberColumns} rows={plan.members.map((row, at) => ({ ...row, at }))} keyOf={(row) => String(row.at)} /></div>
         </section>
       )}
       {plan.workLost.length > 0 && <section className="stack-s"><h3>Work that would be lost</h3><WorkTable work={plan.workLost} total={plan.workLostTotal} /></section>}
       {plan.impact.controlPlaneScope === 'TENANT' && <ImpactTable impact={plan.impact} />}
-      <section className="stack-s"><h3>Who says what</h3>
+      <section className="stack-s"><h3>Checks</h3>
         <ul className="verdicts">{plan.verdicts.map((verdict) => <VerdictRow key={verdict.source} verdict={verdict} />)}</ul>
       </section>
       {hasContent(plan.change) && <details className="fold"><summary>What else would change</summary><Json value={plan.change} label="What else would change" /></details>}
@@ -48,12 +48,12 @@ const memberColumns = [
   { head: 'Member', cell: (row: Planned) => row.member === null ? <span>{row.componentKey} <span className="faint">new</span></span> : <span className="strong">{row.member.componentKey} {row.member.index}</span> },
   { head: 'What', cell: (row: Planned) => actionWords[row.action] },
   { head: 'Now', cell: (row: Planned) => row.member === null ? <span className="faint">—</span> : <Status state={row.member.status} bare /> },
-  { head: 'Allocation', cell: (row: Planned) => row.allocation === null ? <span className="faint">to be asked for</span> : allocationName(row.allocation) },
+  { head: 'Allocation', cell: (row: Planned) => row.allocation === null ? <span className="faint">to be requested</span> : allocationName(row.allocation) },
   { head: 'Node', cell: (row: Planned) => row.reachable ? (row.member?.node?.name ?? <span className="faint">—</span>) : <Status state="OFFLINE" bare label={`${row.member?.node?.name ?? 'Its node'} does not answer`} /> },
 ];
 
 const actionWords: Readonly<Record<Planned['action'], string>> = {
-  ADD: 'is added', DRAIN: 'is drained and stays', REMOVE: 'is taken out', REPLACE: 'makes way', RECOVER: 'is brought in again', CHANGE: 'is changed in place',
+  ADD: 'is added', DRAIN: 'is drained and stays', REMOVE: 'is removed', REPLACE: 'is replaced', RECOVER: 'is recovered', CHANGE: 'is changed in place',
 };
 
 /** Work that runs, as the app calls it; at most 100 rows come, and how many there are is said. */
@@ -68,7 +68,7 @@ export function WorkTable({ work, total }: { work: readonly WorkBitsFragment[]; 
 
 const workColumns = [
   { head: 'Work', cell: (row: WorkBitsFragment) => <span><span className="strong">{row.name === '' ? row.id : row.name}</span><span className="sub">{words(row.kind)} <span className="mono">{row.id}</span></span></span> },
-  { head: 'Whose', cell: (row: WorkBitsFragment) => row.owner === '' ? <span className="faint">—</span> : row.owner },
+  { head: 'Owner', cell: (row: WorkBitsFragment) => row.owner === '' ? <span className="faint">—</span> : row.owner },
   { head: 'Since', cell: (row: WorkBitsFragment) => <Ago at={row.since} /> },
   { head: 'Note', cell: (row: WorkBitsFragment) => row.message === '' ? <span className="faint">—</span> : <span className="wrap-any">{row.message}</span> },
 ];
@@ -77,9 +77,9 @@ const sources: Readonly<Record<Verdict['source'], string>> = {
   STATE: 'State', COMPATIBILITY: 'Manifest', QUOTA: 'Quota', POLICY: 'Policy', ADAPTER: 'The app’s adapter',
 };
 const outcomes: Readonly<Record<Verdict['outcome'], { text: string; tone: Tone; icon: IconName }>> = {
-  ALLOWED: { text: 'nothing against it', tone: 'good', icon: 'check' },
-  REFUSED: { text: 'refuses', tone: 'bad', icon: 'cross' },
-  UNKNOWN: { text: 'cannot tell', tone: 'warn', icon: 'info' },
+  ALLOWED: { text: 'allows it', tone: 'good', icon: 'check' },
+  REFUSED: { text: 'refuses it', tone: 'bad', icon: 'cross' },
+  UNKNOWN: { text: 'could not answer', tone: 'warn', icon: 'info' },
 };
 
 function VerdictRow({ verdict }: { verdict: Verdict }) {

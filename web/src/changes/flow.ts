@@ -77,13 +77,13 @@ export function planWord(plan: Pick<PlanBitsFragment, 'allowed' | 'verdicts' | '
   if (!plan.allowed) return { text: 'This would be refused', tone: 'bad' };
   if (plan.workLostTotal !== null && plan.workLostTotal > 0) return { text: 'This can be done, and work would be lost', tone: 'warn' };
   const unknown = plan.verdicts.filter((verdict) => verdict.outcome === 'UNKNOWN');
-  if (unknown.length > 0) return { text: 'Nothing speaks against it, but not everybody could tell', tone: 'warn' };
+  if (unknown.length > 0) return { text: 'No check refused it, but not every check could answer', tone: 'warn' };
   return { text: 'This can be done', tone: 'good' };
 }
 
 /** What would be lost, in words. */
 export function lostWord(plan: Pick<PlanBitsFragment, 'workLost' | 'workLostTotal'>): string {
-  if (plan.workLostTotal === null) return 'Nobody can tell what work would be lost';
+  if (plan.workLostTotal === null) return 'It is unknown what work would be lost';
   if (plan.workLostTotal === 0) return 'No work would be lost';
   return plan.workLostTotal === 1 ? '1 piece of work would be lost' : `${plan.workLostTotal} pieces of work would be lost`;
 }

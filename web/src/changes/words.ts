@@ -5,15 +5,15 @@ import { duration } from '../lib/format';
 export function ownerWord(owner: string): string {
   switch (owner) {
     case 'adapter':
-      return 'for the app’s adapter';
+      return 'handled by the app’s adapter';
     case 'platform':
-      return 'for the platform';
+      return 'handled by the platform';
     case 'user':
-      return 'for a person';
+      return 'needs a person';
     case 'node':
-      return 'for the node';
+      return 'handled by the node';
     default:
-      return `for ${owner}`;
+      return `handled by ${owner}`;
   }
 }
 
@@ -36,14 +36,14 @@ export function untilWord(instant: string, now: number): string {
 export function outcomeWord(outcome: string | null): { title: string; text: string } | undefined {
   switch (outcome) {
     case 'FORCED':
-      return { title: 'Done by force', text: 'It did not wait for what ran. The nodes have proved that nothing is left, but work may have been lost.' };
+      return { title: 'Done by force', text: 'It did not wait for running work. The nodes have proved that nothing is left, but work may have been lost.' };
     case 'UNVERIFIED':
-      return { title: 'Done, but not proved', text: 'A node did not answer, so nobody has seen that nothing is left there. What may be left is listed as an orphan and is cleaned up once the node answers.' };
+      return { title: 'Done, but not proved', text: 'A node did not answer, so it is not proved that nothing is left there. What may be left is listed as an orphan and is cleaned up once the node answers.' };
     case null:
     case 'NORMAL':
       return undefined;
     default:
-      return { title: outcome.toLowerCase(), text: 'It ended otherwise than it should have.' };
+      return { title: outcome.toLowerCase(), text: 'It did not end normally.' };
   }
 }
 

@@ -29,7 +29,7 @@ export function AllocationPicker({ verdicts, chosen, onChange, error, onRequeste
       {verdicts.length === 0 && <p className="soft">The project has no allocation that is ready and free.</p>}
       <div className="row" style={{ justifyContent: 'space-between' }}>
         {can('allocation.create') && <Button variant="default" size="compact-sm" leftSection={<Icon name="plus" size={14} />} onClick={() => setAsking(true)}>Request capacity</Button>}
-        {unfit.length > 1 && <Switch size="xs" label="Also offer those that do not fit alone" checked={together} onChange={(event) => setTogether(event.currentTarget.checked)} />}
+        {unfit.length > 1 && <Switch size="xs" label="Also offer those that do not fit on their own" checked={together} onChange={(event) => setTogether(event.currentTarget.checked)} />}
       </div>
       {error !== undefined && <p className="small" role="alert" style={{ color: 'var(--bad)' }}>{error}</p>}
       <RequestDialog opened={asking} onClose={() => setAsking(false)} onDone={onRequested} />

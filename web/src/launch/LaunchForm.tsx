@@ -25,7 +25,7 @@ export function LaunchForm({ options, projectId, refresh }: { options: Options; 
   return (
     <form className="card" onSubmit={(event) => void form.send(event)} noValidate aria-label={`Launch ${manifest.displayName}`}>
       {!options.entitled && <div className="card-body"><Notice tone="warn" icon="info">This app is not enabled for the project; a launch would be refused.</Notice></div>}
-      <Section title="Name" text="How you find it again. Unique among the project's current workloads.">
+      <Section title="Name" text="Identifies the workload. Unique among the project's current workloads.">
         <TextInput aria-label="Name" value={form.name} onChange={(event) => form.setName(event.currentTarget.value)} error={form.errors.get('name')} maxLength={40} spellCheck={false} maw={380} />
       </Section>
       <Section title="Capacity" text="The allocations it is launched into. Only those that are ready and free are listed.">
@@ -42,19 +42,19 @@ export function LaunchForm({ options, projectId, refresh }: { options: Options; 
           ))}
         </div>
       </Section>
-      <Section title="Configuration" text="As the app's own schema asks for it.">
+      <Section title="Configuration" text="The settings that the app's schema defines.">
         <SchemaForm schema={form.schema} value={form.config} onChange={form.setConfig} errors={form.configErrors} />
       </Section>
-      <Section title="Control plane" text="Whom it serves, and who runs it. One that serves the tenant can be offered to its other projects.">
+      <Section title="Control plane" text="Whom it serves, and who runs it. A control plane that serves the whole tenant can be offered to its other projects.">
         <div className="form-grid">
           <Select label="Serves" data={planeScopes.filter((each) => each.value === 'PROJECT' || can('control_plane.create'))} value={form.plane} onChange={(next) => form.setPlane((next ?? 'PROJECT') as ControlPlaneScope)} allowDeselect={false} error={form.errors.get('controlPlaneScope')} />
           <Select label="Run by" data={modes} value={form.mode} onChange={(next) => form.setMode((next ?? 'TENANT_DEDICATED') as OperatingMode)} allowDeselect={false} error={form.errors.get('operatingMode')} />
         </div>
       </Section>
-      <Section title="Terms" text="When the launch counts as failed, and why it is made.">
+      <Section title="Deadline and reason" text="When the launch counts as failed, and why it is requested.">
         <div className="form-grid">
           <Select label="Deadline" description="Counted from now" data={deadlines} value={form.deadline} onChange={(next) => form.setDeadline(next ?? form.deadline)} allowDeselect={false} error={form.errors.get('deadlineSeconds')} />
-          <TextInput label="Reason" description="Kept in the audit" maxLength={500} value={form.reason} onChange={(event) => form.setReason(event.currentTarget.value)} />
+          <TextInput label="Reason" description="Stored in the audit log" maxLength={500} value={form.reason} onChange={(event) => form.setReason(event.currentTarget.value)} />
         </div>
       </Section>
       {form.problem !== undefined && <div className="card-body"><ProblemNotice problem={form.problem} reasons={form.rest} /></div>}

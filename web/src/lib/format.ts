@@ -81,7 +81,7 @@ export function operationName(kind: string): string {
     case 'MEMBER_CORDON':
       return 'Cordon';
     case 'MEMBER_UNCORDON':
-      return 'Return to work';
+      return 'Return to service';
     case 'MEMBER_LABEL':
       return 'Labels';
     case 'MEMBER_REMOVE':

@@ -37,18 +37,18 @@ export function AddDialog({ workload, onClose, onDone }: InstanceDialogProps) {
       onClose={onClose} onDone={onDone}
       change={{
         title: `Add members to ${workload.name}`, act: 'Add members', fields: ['componentKey', 'count', 'allocationIds', 'intent', 'keepFailed', 'deadlineSeconds'], reasonNeeded: false,
-        intro: 'They join while the rest goes on. Should they not come in, everything that was made for them is taken back.',
+        intro: 'They join while the workload keeps running. If they cannot join, everything that was created for them is removed again.',
         wrong: addProblems(count, most, placeProblem(place)),
         plan: () => ask(PlanAddMembersDocument, { input: what }).then((answer) => (answer.problem === undefined ? { data: answer.data.planAddMembers } : answer)),
         send: (given) => send({ ...what, keepFailed, deadlineSeconds: Number(deadline), ...given }),
         form: (errors) => (
           <div className="stack">
             <div className="form-grid">
-              <Select label="Component" description={`${room(componentKey)} more fit its bounds`} data={components.map((each) => ({ value: each.key, label: each.displayName }))} value={componentKey} onChange={(next) => setComponentKey(next ?? componentKey)} allowDeselect={false} error={errors.get('componentKey')} />
-              <NumberInput label="How many" description={most > 0 ? `1 to ${most}` : 'No more fit'} min={1} max={Math.max(1, most)} clampBehavior="none" allowDecimal={false} value={count} onChange={setCount} error={errors.get('count')} data-autofocus />
+              <Select label="Component" description={`It can have ${room(componentKey)} more`} data={components.map((each) => ({ value: each.key, label: each.displayName }))} value={componentKey} onChange={(next) => setComponentKey(next ?? componentKey)} allowDeselect={false} error={errors.get('componentKey')} />
+              <NumberInput label="How many" description={most > 0 ? `1 to ${most}` : 'It cannot have more'} min={1} max={Math.max(1, most)} clampBehavior="none" allowDecimal={false} value={count} onChange={setCount} error={errors.get('count')} data-autofocus />
             </div>
             <PlaceFields value={place} onChange={setPlace} errors={errors} instanceId={workload.id} />
-            <Checkbox label="Keep members that could not join" description="They stay as failed, to be recovered or replaced, instead of all being taken back." checked={keepFailed} onChange={(event) => setKeepFailed(event.currentTarget.checked)} error={errors.get('keepFailed')} />
+            <Checkbox label="Keep members that could not join" description="They stay as failed members, to be recovered or replaced, instead of all being removed again." checked={keepFailed} onChange={(event) => setKeepFailed(event.currentTarget.checked)} error={errors.get('keepFailed')} />
             <DeadlineField value={deadline} onChange={setDeadline} errors={errors} />
           </div>
         ),
@@ -61,7 +61,7 @@ export function AddDialog({ workload, onClose, onDone }: InstanceDialogProps) {
 export function addProblems(count: number | string, most: number, place: string | undefined): Map<string, string> {
   const found = new Map<string, string>();
   const number = Number(count);
-  if (most === 0) found.set('count', 'The component has as many members as it may have.');
+  if (most === 0) found.set('count', 'The component already has its maximum number of members.');
   else if (count === '' || !Number.isInteger(number) || number < 1 || number > most) found.set('count', most === 1 ? 'Must be 1.' : `Must be 1 to ${most}.`);
   if (place !== undefined) found.set('allocationIds', place);
   return found;
@@ -79,9 +79,9 @@ export function RollbackDialog({ workload, generations, onClose, onDone }: Insta
     <ChangeDialog
       onClose={onClose} onDone={onDone}
       change={{
-        title: `Roll ${workload.name} back`, act: 'Roll back', danger: true, fields: ['generation', 'deadlineSeconds'], reasonNeeded: false,
-        intro: 'Brings back exactly the version and configuration that it ran before. A failed rollback takes nothing down.',
-        wrong: new Map(number === undefined ? [['generation', 'Choose what to go back to.']] : []),
+        title: `Roll back ${workload.name}`, act: 'Roll back', danger: true, fields: ['generation', 'deadlineSeconds'], reasonNeeded: false,
+        intro: 'Restores exactly the version and configuration that it ran before. A failed rollback does not stop the workload.',
+        wrong: new Map(number === undefined ? [['generation', 'Choose a generation.']] : []),
         plan: () => ask(PlanRollbackInstanceDocument, { input: what }).then((answer) => (answer.problem === undefined ? { data: answer.data.planRollbackInstance } : answer)),
         send: (given) => send({ ...what, deadlineSeconds: Number(deadline), ...given }),
         form: (errors) => (
@@ -89,7 +89,7 @@ export function RollbackDialog({ workload, generations, onClose, onDone }: Insta
             <div className="picks" role="radiogroup" aria-label="Generation">
               {generations.map((each) => <GenerationChoice key={each.id} generation={each} present={each.number === workload.generation} chosen={each.number === number} choose={() => setNumber(each.number)} />)}
             </div>
-            {generations.every((each) => each.number === workload.generation) && <p className="small soft">It has run nothing else yet.</p>}
+            {generations.every((each) => each.number === workload.generation) && <p className="small soft">There is no earlier generation.</p>}
             {errors.has('generation') && <p className="small" role="alert" style={{ color: 'var(--bad)' }}>{errors.get('generation')}</p>}
             <DeadlineField value={deadline} onChange={setDeadline} errors={errors} />
           </div>
@@ -104,7 +104,7 @@ function GenerationChoice({ generation, present, chosen, choose }: { generation:
     <div className={`generation${chosen ? ' on' : ''}`} data-generation={generation.number}>
       <label className="row"><input type="radio" name="generation" checked={chosen} onChange={choose} />
         <span className="grow"><b>Generation {generation.number}</b> <span className="soft">version {generation.appVersion}</span></span>
-        {present && <span className="tag">runs now</span>}
+        {present && <span className="tag">current</span>}
         <span className="small faint"><Ago at={generation.createdAt} /></span>
       </label>
       <details className="fold"><summary>Configuration</summary><Json value={generation.config} label={`Configuration of generation ${generation.number}`} /></details>
@@ -121,10 +121,10 @@ export function DecommissionDialog({ workload, onClose, onDone }: InstanceDialog
       onClose={onClose} onDone={onDone}
       change={{
         title: `Decommission ${workload.name}`, act: 'Decommission', danger: true, fields: ['force', 'onDeadline', 'deadlineSeconds'], reasonNeeded: needsReason({ ...value, always: true }),
-        intro: 'Every member is stopped and removed, and with them what runs and what is stored on them. It is done when the nodes have proved that nothing is left. The allocations stay yours.',
+        intro: 'Every member is stopped and removed, with everything that runs or is stored on it. The decommission is complete when the nodes have proved that nothing is left. You keep the allocations.',
         plan: () => ask(PlanDecommissionInstanceDocument, { input: { instanceId: workload.id, force: value.force } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planDecommissionInstance } : answer)),
         send: (given) => send({ instanceId: workload.id, force: value.force, onDeadline: value.onDeadline, deadlineSeconds: Number(value.deadline), ...given }),
-        form: (errors) => <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Where a node does not answer, what is left there is listed as an orphan and cleaned up once it does." />,
+        form: (errors) => <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Where a node does not answer, what is left there is listed as an orphan and cleaned up once it answers." />,
       }}
     />
   );

@@ -60,10 +60,10 @@ function DrainDialog({ member, onClose, onDone }: MemberDialogProps) {
       onClose={onClose} onDone={onDone}
       change={{
         title: `Drain ${memberName(member)}`, act: 'Drain', danger: value.force, fields: endingFields, reasonNeeded: needsReason(value),
-        intro: 'It takes no new work, and what runs on it may end. The member stays and can be put back to work.',
+        intro: 'It takes no new work, and running work is given time to finish. The member stays and can be returned to service.',
         plan: () => ask(PlanDrainMemberDocument, { input: { memberId: member.id, force: value.force } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planDrainMember } : answer)),
         send: (given) => send({ memberId: member.id, force: value.force, onDeadline: value.onDeadline, deadlineSeconds: Number(value.deadline), ...given }),
-        form: (errors) => <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Does not wait for what runs: that work is lost." />,
+        form: (errors) => <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Does not wait for running work: that work is lost." />,
       }}
     />
   );
@@ -77,10 +77,10 @@ function RemoveDialog({ member, onClose, onDone }: MemberDialogProps) {
       onClose={onClose} onDone={onDone}
       change={{
         title: `Remove ${memberName(member)}`, act: 'Remove', danger: true, fields: endingFields, reasonNeeded: needsReason(value),
-        intro: 'It is drained first and then taken out. It is done when its node has proved that nothing of it is left.',
+        intro: 'It is drained first and then removed. The removal is complete when its node has proved that nothing of it is left.',
         plan: () => ask(PlanRemoveMemberDocument, { input: { memberId: member.id, force: value.force } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planRemoveMember } : answer)),
         send: (given) => send({ memberId: member.id, force: value.force, onDeadline: value.onDeadline, deadlineSeconds: Number(value.deadline), ...given }),
-        form: (errors) => <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Running work is lost. Where the node does not answer, what is left is listed as an orphan and cleaned up once it does." />,
+        form: (errors) => <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Running work is lost. Where the node does not answer, what is left is listed as an orphan and cleaned up once it answers." />,
       }}
     />
   );
@@ -98,14 +98,14 @@ function ReplaceDialog({ member, instanceId, onClose, onDone }: MemberDialogProp
       onClose={onClose} onDone={onDone}
       change={{
         title: `Replace ${memberName(member)}`, act: 'Replace', danger: true, fields: [...endingFields, 'allocationId', 'intent'], reasonNeeded: needsReason({ ...value, always: healthy }),
-        intro: `A new ${member.componentKey} comes in first, then this one is drained and taken out.${healthy ? ' The member is healthy, so a reason is needed.' : ''}`,
+        intro: `A new ${member.componentKey} joins first, then this one is drained and removed.${healthy ? ' The member is healthy, so a reason is required.' : ''}`,
         wrong: new Map(problem === undefined ? [] : [['allocationId', problem]]),
         plan: () => ask(PlanReplaceMemberDocument, { input: where }).then((answer) => (answer.problem === undefined ? { data: answer.data.planReplaceMember } : answer)),
         send: (given) => send({ ...where, onDeadline: value.onDeadline, deadlineSeconds: Number(value.deadline), ...given }),
         form: (errors) => (
           <div className="stack">
-            <PlaceFields value={place} onChange={setPlace} errors={errors} instanceId={instanceId} single same={member.allocation === null ? 'Where the old member lived' : `In ${allocationName(member.allocation)}${member.node === null ? '' : `, on ${member.node.name}`}.`} />
-            <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Does not wait for what runs on the old member: that work is lost." />
+            <PlaceFields value={place} onChange={setPlace} errors={errors} instanceId={instanceId} single same={member.allocation === null ? 'In the place of the old member.' : `In ${allocationName(member.allocation)}${member.node === null ? '' : `, on ${member.node.name}`}.`} />
+            <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Does not wait for running work on the old member: that work is lost." />
           </div>
         ),
       }}
@@ -122,19 +122,19 @@ function LabelDialog({ member, onClose, onDone }: MemberDialogProps) {
       onClose={onClose} onDone={onDone}
       change={{
         title: `Labels of ${memberName(member)}`, act: 'Save labels', fields: ['labels'], reasonNeeded: false,
-        intro: 'The app may use labels to say what runs where.',
+        intro: 'The app can use labels to decide what runs where.',
         wrong: new Map('wrong' in read ? [['labels', read.wrong]] : []),
         send: (given) => send({ memberId: member.id, labels: 'labels' in read ? read.labels : {}, reason: given.reason, deadlineSeconds: 300 }),
-        form: (errors) => <Textarea label="Labels" description="One name=value a line; what is not here is taken away" autosize minRows={3} maxRows={12} spellCheck={false} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }} value={text} onChange={(event) => setText(event.currentTarget.value)} error={errors.get('labels')} data-autofocus />,
+        form: (errors) => <Textarea label="Labels" description="One name=value per line; labels that are not listed are removed" autosize minRows={3} maxRows={12} spellCheck={false} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }} value={text} onChange={(event) => setText(event.currentTarget.value)} error={errors.get('labels')} data-autofocus />,
       }}
     />
   );
 }
 
 const plainWords = {
-  cordon: { title: 'Cordon', act: 'Cordon', intro: 'It takes no new work. What runs on it goes on, and it can be put back to work at any time.' },
-  uncordon: { title: 'Put back to work:', act: 'Put back to work', intro: 'It takes new work again.' },
-  recover: { title: 'Recover', act: 'Recover', intro: 'It did not come in. It is tried again in the same place; the rest of the workload is not touched.' },
+  cordon: { title: 'Cordon', act: 'Cordon', intro: 'It takes no new work. Running work continues, and the member can be returned to service at any time.' },
+  uncordon: { title: 'Return to service:', act: 'Return to service', intro: 'It takes new work again.' },
+  recover: { title: 'Recover', act: 'Recover', intro: 'It could not join. It is tried again in the same place; the rest of the workload is not affected.' },
 } as const;
 
 function PlainDialog({ member, kind, onClose, onDone }: MemberDialogProps & { kind: keyof typeof plainWords }) {

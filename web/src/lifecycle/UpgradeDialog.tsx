@@ -26,7 +26,7 @@ export function UpgradeDialog(props: InstanceDialogProps) {
 /** Reads what it has run, then shows the dialog. */
 export function GenerationsDialog(props: InstanceDialogProps) {
   const { data, problem, refresh } = useRead(GenerationsDocument, { id: props.workload.id });
-  if (data === undefined) return <Reading title={`Roll ${props.workload.name} back`} problem={problem} refresh={refresh} onClose={props.onClose} />;
+  if (data === undefined) return <Reading title={`Roll back ${props.workload.name}`} problem={problem} refresh={refresh} onClose={props.onClose} />;
   return <RollbackDialog {...props} generations={data.instance.generations} />;
 }
 
@@ -51,13 +51,13 @@ function UpgradeForm({ workload, choices, onClose, onDone }: InstanceDialogProps
       onClose={onClose} onDone={onDone}
       change={{
         title: `Upgrade ${workload.name}`, act: 'Upgrade', fields: ['version', 'config', 'deadlineSeconds'], reasonNeeded: false,
-        intro: 'Changes the version, the configuration, or both, in the order that the app finds safe. A failed upgrade takes nothing down, and you can roll back.',
+        intro: 'Changes the version, the configuration, or both, in the order that the app considers safe. A failed upgrade does not stop the workload, and you can roll back.',
         wrong: upgradeProblems(changed || what.version !== null, validate(schema, config)),
         plan: () => ask(PlanUpgradeInstanceDocument, { input: what }).then((answer) => (answer.problem === undefined ? { data: answer.data.planUpgradeInstance } : answer)),
         send: (given) => send({ ...what, deadlineSeconds: Number(deadline), ...given }),
         form: (errors) => (
           <div className="stack">
-            <Select label="Version" description={`It runs ${workload.appVersion}`} data={versions(choices, workload.appVersion)} value={version} onChange={(next) => setVersion(next ?? version)} allowDeselect={false} error={errors.get('version')} />
+            <Select label="Version" description={`Now running ${workload.appVersion}`} data={versions(choices, workload.appVersion)} value={version} onChange={(next) => setVersion(next ?? version)} allowDeselect={false} error={errors.get('version')} />
             {fieldsOf(schema).length > 0 && <fieldset className="group"><legend>Configuration</legend><SchemaForm schema={schema} value={config} onChange={setConfig} errors={below(errors, 'config.')} /></fieldset>}
             {errors.has('config') && <p className="small" role="alert" style={{ color: 'var(--bad)' }}>{errors.get('config')}</p>}
             <DeadlineField value={deadline} onChange={setDeadline} errors={errors} />
@@ -71,8 +71,8 @@ function UpgradeForm({ workload, choices, onClose, onDone }: InstanceDialogProps
 /** Versions to choose from: those that may be launched, and the present one. */
 export function versions(choices: readonly Pick<Choice, 'version' | 'stage'>[], present: string): { value: string; label: string }[] {
   const rows = choices.filter((each) => each.stage === 'ACTIVE' || each.stage === 'CANARY' || each.version === present);
-  const listed = rows.map((each) => ({ value: each.version, label: each.version === present ? `${each.version}, as now` : `${each.version}, ${words(each.stage).toLowerCase()}` }));
-  return listed.some((each) => each.value === present) ? listed : [...listed, { value: present, label: `${present}, as now` }];
+  const listed = rows.map((each) => ({ value: each.version, label: each.version === present ? `${each.version}, current` : `${each.version}, ${words(each.stage).toLowerCase()}` }));
+  return listed.some((each) => each.value === present) ? listed : [...listed, { value: present, label: `${present}, current` }];
 }
 
 /** What the form finds wrong: nothing to change, or a config that does not fit its schema. */

@@ -34,10 +34,10 @@ export function EndingFields({ value, onChange, errors, forceHelp }: { value: En
   return (
     <div className="stack">
       <div className="form-grid">
-        <DeadlineField value={value.deadline} onChange={(deadline) => onChange({ ...value, deadline })} errors={errors} help={value.force ? 'Counted from now' : 'How long running work is waited for'} />
+        <DeadlineField value={value.deadline} onChange={(deadline) => onChange({ ...value, deadline })} errors={errors} help={value.force ? 'Counted from now' : 'How long to wait for running work'} />
         <Select
-          label="When the deadline passes" description={value.onDeadline === 'FORCE' ? 'Work may be lost' : 'It says what it waited for'} allowDeselect={false} disabled={value.force} error={errors.get('onDeadline')}
-          data={[{ value: 'FAIL', label: 'It fails' }, { value: 'FORCE', label: 'It goes on by force' }]} value={value.onDeadline} onChange={(next) => onChange({ ...value, onDeadline: next === 'FORCE' ? 'FORCE' : 'FAIL' })}
+          label="When the deadline passes" description={value.onDeadline === 'FORCE' ? 'Work may be lost' : 'The failure names what it waited for'} allowDeselect={false} disabled={value.force} error={errors.get('onDeadline')}
+          data={[{ value: 'FAIL', label: 'It fails' }, { value: 'FORCE', label: 'It continues by force' }]} value={value.onDeadline} onChange={(next) => onChange({ ...value, onDeadline: next === 'FORCE' ? 'FORCE' : 'FAIL' })}
         />
       </div>
       <Checkbox label="Do it now, by force" description={forceHelp} checked={value.force} onChange={(event) => onChange({ ...value, force: event.currentTarget.checked })} error={errors.get('force')} />
@@ -107,7 +107,7 @@ function ExistingPlaces({ value, onChange, instanceId, single }: { value: Place;
   return (
     <div className="picks">
       {rows.map((row) => {
-        const facts = [shapeName(row.shape), plural(row.gpuCount, 'GPU'), row.node?.name, row.instance === null ? 'free' : 'this workload’s own'].filter(Boolean).join(' · ');
+        const facts = [shapeName(row.shape), plural(row.gpuCount, 'GPU'), row.node?.name, row.instance === null ? 'free' : 'used by this workload'].filter(Boolean).join(' · ');
         const shared = { label: allocationName(row), description: facts, checked: value.allocationIds.includes(row.id), onChange: () => pick(row.id), 'data-allocation': row.id };
         return single ? <Radio key={row.id} {...shared} /> : <Checkbox key={row.id} {...shared} />;
       })}
@@ -118,10 +118,10 @@ function ExistingPlaces({ value, onChange, instanceId, single }: { value: Place;
 function NewPlace({ value, onChange, errors, single }: { value: Place; onChange: (value: Place) => void; errors: Errors; single: boolean }) {
   return (
     <div className="stack-s">
-      <p className="small soft">{single ? 'One allocation is' : 'One allocation for each member is'} asked for along with the change; should the change fail, it is given back.</p>
+      <p className="small soft">{single ? 'One allocation is' : 'One allocation for each member is'} requested with the change, and released if the change fails.</p>
       <SegmentedControl fullWidth aria-label="Shape" value={value.shape} onChange={(shape) => onChange({ ...value, shape: shape })} data={[{ value: 'GPU_SLICE', label: 'GPU slice' }, { value: 'BAREMETAL', label: 'Bare metal' }]} />
       <div className="form-grid thirds">
-        {value.shape === 'GPU_SLICE' && <NumberInput label="GPUs of each" min={1} max={64} allowDecimal={false} value={value.gpuCount} onChange={(gpuCount) => onChange({ ...value, gpuCount })} error={errors.get('intent.gpuCount')} />}
+        {value.shape === 'GPU_SLICE' && <NumberInput label="GPUs per slice" min={1} max={64} allowDecimal={false} value={value.gpuCount} onChange={(gpuCount) => onChange({ ...value, gpuCount })} error={errors.get('intent.gpuCount')} />}
         <TextInput label="SKU" placeholder="Any" maxLength={100} value={value.sku} onChange={(event) => onChange({ ...value, sku: event.currentTarget.value })} error={errors.get('intent.sku')} />
         <TextInput label="Region" placeholder="Any" maxLength={100} value={value.region} onChange={(event) => onChange({ ...value, region: event.currentTarget.value })} error={errors.get('intent.region')} />
       </div>

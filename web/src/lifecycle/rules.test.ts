@@ -32,7 +32,7 @@ it('needs a reason for force, at once or at the deadline, and where the kind say
 });
 
 it('never reads what nobody can tell as harmless', () => {
-  expect(lostWord({ workLost: [], workLostTotal: null })).toContain('Nobody can tell');
+  expect(lostWord({ workLost: [], workLostTotal: null })).toContain('It is unknown');
   expect(needsSure({ reversible: true, workLostTotal: null })).toBe(true);
   expect(needsSure({ reversible: true, workLostTotal: 0 })).toBe(false);
   const unknown = { source: 'ADAPTER', outcome: 'UNKNOWN', reasons: [] } as const;
@@ -62,7 +62,7 @@ it('keeps an addition within the bounds', () => {
   expect(addProblems(2, 2, undefined).size).toBe(0);
   expect(addProblems(3, 2, undefined).get('count')).toBe('Must be 1 to 2.');
   expect(addProblems('', 2, 'Choose.')).toEqual(new Map([['count', 'Must be 1 to 2.'], ['allocationIds', 'Choose.']]));
-  expect(addProblems(1, 0, undefined).get('count')).toContain('as many members as it may have');
+  expect(addProblems(1, 0, undefined).get('count')).toContain('its maximum number of members');
 });
 
 it('offers active versions, the canary and the present one, whatever became of it', () => {

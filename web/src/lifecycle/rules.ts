@@ -66,6 +66,6 @@ export function offered(member: Standing, family: string, can: (key: string) => 
 
 /** An act as a person would say it. */
 export const actNames: Readonly<Record<MemberAct | InstanceAct, string>> = {
-  drain: 'Drain', cordon: 'Cordon', uncordon: 'Put back to work', label: 'Edit labels', remove: 'Remove', replace: 'Replace', recover: 'Recover',
+  drain: 'Drain', cordon: 'Cordon', uncordon: 'Return to service', label: 'Edit labels', remove: 'Remove', replace: 'Replace', recover: 'Recover',
   add: 'Add members', upgrade: 'Upgrade', rollback: 'Roll back', decommission: 'Decommission',
 };

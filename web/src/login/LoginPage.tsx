@@ -11,7 +11,7 @@ import { useMethods } from './useMethods';
 
 /** Why the page is shown. */
 const words: Readonly<Record<string, string>> = {
-  expired: 'Your session has ended. Log in again to go on where you were.',
+  expired: 'Your session has ended. Log in again to continue where you were.',
   out: 'You are logged out.',
   unsure: 'The platform could not be reached, so your session may still be open. Log out again once it is back.',
 };
@@ -47,7 +47,7 @@ export function LoginPage({ reason, next, refused }: { reason: string | undefine
         <div className="brand"><img src="/icon.svg" alt="" /><span>GPUaaS<small>App Platform</small></span></div>
         <div>
           <h1>Clusters on the GPUs you rent.</h1>
-          <p>Launch an app from the catalog, watch it come up live, operate it, and give it back with proof that nothing is left.</p>
+          <p>Launch an app from the catalog, watch it start live, operate it, and release it with proof that nothing is left.</p>
         </div>
         <Pattern />
       </section>

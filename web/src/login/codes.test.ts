@@ -27,7 +27,7 @@ it.each([
 
 it('has words for a refusal, the platform’s own beside them, and none for other reasons', () => {
   expect(refusalOf('LOGIN_REFUSED', 'ask Ann', 'c-1')).toMatchObject({ code: 'LOGIN_REFUSED', correlationId: 'c-1', reasons: [{ message: 'ask Ann' }] });
-  expect(refusalOf('SOMETHING_NEW', undefined, undefined)?.message).toMatch(/Begin again/);
+  expect(refusalOf('SOMETHING_NEW', undefined, undefined)?.message).toMatch(/Start again/);
   expect(refusalOf('<script>', 'x', 'y')).toBeUndefined();
   expect(refusalOf(undefined, undefined, undefined)).toBeUndefined();
 });

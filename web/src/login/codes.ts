@@ -34,16 +34,16 @@ export function providerAddress(next: unknown): string {
 
 /** Words for why a login at the identity provider came to nothing, by the code that it came back with. */
 const refusals: Readonly<Record<string, string>> = {
-  LOGIN_REFUSED: 'You are known there, but nobody has let you in here. Ask an administrator of your tenant to add you with the address of that account.',
-  UNAUTHENTICATED: 'The login could not be verified. Begin again.',
-  RATE_LIMITED: 'Too many logins failed. Wait a little, then begin again.',
-  UNAVAILABLE: 'The identity provider cannot be reached just now. Try again soon.',
+  LOGIN_REFUSED: 'Your identity provider knows you, but you have no account here. Ask an administrator of your tenant to add you with the email address of that account.',
+  UNAUTHENTICATED: 'The login could not be verified. Start again.',
+  RATE_LIMITED: 'Too many logins failed. Wait a while, then start again.',
+  UNAVAILABLE: 'The identity provider cannot be reached right now. Try again soon.',
 };
 
 /** The problem that a login at the identity provider came back with; undefined when there was none. `message` is the platform's own word, where it has one. */
 export function refusalOf(code: string | undefined, message: string | undefined, correlationId: string | undefined): Problem | undefined {
   if (code === undefined || !/^[A-Z][A-Z_]{2,40}$/.test(code)) return undefined;
-  const words = refusals[code] ?? 'The login came to nothing. Begin again.';
+  const words = refusals[code] ?? 'The login failed. Start again.';
   const said = message === undefined || message === '' ? [] : [{ code, message: message.slice(0, 300), path: '' }];
   return { ...plain(code, words, (correlationId ?? '').slice(0, 128)), reasons: said };
 }

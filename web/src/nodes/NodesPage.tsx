@@ -19,8 +19,8 @@ export function NodesPage() {
   useWhile(true, useThrottled(list.refresh));
   return (
     <div className="page">
-      <PageHead title="Nodes" lede="Machines that an agent has enrolled, on the whole platform." />
-      <RowsCard<Row> list={list} label="Nodes" columns={columns} empty={<Empty icon="nodes" title="No node enrolled">Mint an enrolment with <code>createNodeEnrolment</code> and start a node agent with it.</Empty>} />
+      <PageHead title="Nodes" lede="Machines that a node agent has enrolled, on the whole platform." />
+      <RowsCard<Row> list={list} label="Nodes" columns={columns} empty={<Empty icon="nodes" title="No nodes enrolled">Create an enrolment with <code>createNodeEnrolment</code> and start a node agent with it.</Empty>} />
     </div>
   );
 }
@@ -32,5 +32,5 @@ const columns = [
   { head: 'CPU and memory', cell: (row: Row) => <span className="num">{row.cpus} cores<span className="sub">{bytes(row.memoryMiB * 1024 * 1024)}</span></span> },
   { head: 'Where', cell: (row: Row) => <span>{row.region === '' ? '—' : row.region}<span className="sub">{row.sku}</span></span> },
   { head: 'Isolation', cell: (row: Row) => words(row.isolation) },
-  { head: 'Agent', cell: (row: Row) => <span>{row.agentVersion}<span className="sub">heard <Ago at={row.lastSeenAt} /></span></span> },
+  { head: 'Agent', cell: (row: Row) => <span>{row.agentVersion}<span className="sub">last seen <Ago at={row.lastSeenAt} /></span></span> },
 ];

@@ -32,7 +32,7 @@ export function CancelRetry({ detail, state, refresh }: { detail: Detail; state:
   const props = { detail, onClose: close, onDone: () => { close(); refresh(); } };
   return (
     <>
-      {cancelable(detail.kind, state) && can('operation.cancel') && <Button variant="default" leftSection={<Icon name="cross" size={14} />} onClick={() => setAsked('cancel')}>Cancel it</Button>}
+      {cancelable(detail.kind, state) && can('operation.cancel') && <Button variant="default" leftSection={<Icon name="cross" size={14} />} onClick={() => setAsked('cancel')}>Cancel the operation</Button>}
       {retryable(state) && can('operation.retry') && <Button leftSection={<Icon name="retry" size={14} />} onClick={() => setAsked('retry')}>Try again</Button>}
       {asked === 'cancel' && <CancelDialog {...props} />}
       {asked === 'retry' && <RetryDialog {...props} />}
@@ -47,8 +47,8 @@ function CancelDialog({ detail, onClose, onDone }: Props) {
     <ChangeDialog
       onClose={onClose} onDone={onDone}
       change={{
-        title: `Cancel: ${operationName(detail.kind)}`, act: 'Ask to stop', danger: true, fields: [], reasonNeeded: false,
-        intro: 'What was begun is taken back as far as that is safe. Its app decides whether it is too late, and says so here; until then it goes on.',
+        title: `Cancel: ${operationName(detail.kind)}`, act: 'Request cancellation', danger: true, fields: [], reasonNeeded: false,
+        intro: 'What was started is undone as far as that is safe. The app decides whether it is too late, and its answer is shown here; until then the operation continues.',
         send: ({ reason }) => tell(CancelOperationDocument, { input: { operationId: detail.id, reason } }),
         form: () => null,
       }}
@@ -64,7 +64,7 @@ function RetryDialog({ detail, onClose, onDone }: Props) {
       onClose={onClose} onDone={onDone}
       change={{
         title: `Try again: ${operationName(detail.kind)}`, act: 'Try again', fields: ['deadlineSeconds'], reasonNeeded: false,
-        intro: 'A new operation asks for the same once more, with the same deadline. Every rule is asked again, as things are now.',
+        intro: 'A new operation requests the same change again, with the same deadline. All rules are checked again against the current state.',
         send: async ({ reason }) => {
           const answer = await send({ operationId: detail.id, reason });
           if (answer.data !== undefined) void navigate({ to: '/operations/$id', params: { id: answer.data.retryOperation.operation.id } });

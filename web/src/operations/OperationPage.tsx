@@ -50,7 +50,7 @@ function OperationView({ detail, refresh }: { detail: Detail; refresh: () => voi
           {open && detail.waitsFor.length > 0 && <Card title="Work that it waits for" label="Work that it waits for"><WorkTable work={detail.waitsFor} /></Card>}
           <Card title="Steps"><Steps steps={now.steps} over={now.state} evidence={evidenceOf(detail)} /></Card>
           {hasContent(detail.evidence) && <Card title="Evidence"><Json value={detail.evidence} label="Evidence" /></Card>}
-          {hasContent(asked) && <Card title="What was asked for"><Json value={asked} label="What was asked for" /></Card>}
+          {hasContent(asked) && <Card title="Requested change"><Json value={asked} label="Requested change" /></Card>}
         </div>
         <Facts detail={detail} now={now} />
       </div>
@@ -62,17 +62,17 @@ function Facts({ detail, now }: { detail: Detail; now: Pick<Detail, 'startedAt' 
   return (
     <Card title="Details">
       <dl className="facts">
-        <Fact term="Asked for by">{detail.requester.name}<span className="faint"> · {words(detail.requester.kind)}</span></Fact>
-        <Fact term="Asked for"><Ago at={detail.createdAt} /></Fact>
-        <Fact term="Taken up"><Ago at={now.startedAt} /></Fact>
+        <Fact term="Requested by">{detail.requester.name}<span className="faint"> · {words(detail.requester.kind)}</span></Fact>
+        <Fact term="Requested"><Ago at={detail.createdAt} /></Fact>
+        <Fact term="Started"><Ago at={now.startedAt} /></Fact>
         <Fact term="Ended"><Ago at={now.endedAt} /></Fact>
         <Fact term="Reason">{detail.reason === '' ? <span className="faint">—</span> : detail.reason}</Fact>
         {detail.targetIds.length > 0 && <Fact term={plural(detail.targetIds.length, 'member')}><Targets ids={detail.targetIds} /></Fact>}
-        {detail.retryOf !== null && <Fact term="Tries again"><Link to="/operations/$id" params={{ id: detail.retryOf }} className="mono">{detail.retryOf}</Link></Fact>}
-        <Fact term="Deadline">{fullTime(detail.deadline)}<div className="small faint">{detail.force ? 'By force from the start' : detail.onDeadline === 'FORCE' ? 'After that it goes on by force' : 'After that it fails'}</div></Fact>
+        {detail.retryOf !== null && <Fact term="Retry of"><Link to="/operations/$id" params={{ id: detail.retryOf }} className="mono">{detail.retryOf}</Link></Fact>}
+        <Fact term="Deadline">{fullTime(detail.deadline)}<div className="small faint">{detail.force ? 'By force from the start' : detail.onDeadline === 'FORCE' ? 'After that it continues by force' : 'After that it fails'}</div></Fact>
         {detail.forcedAt !== null && <Fact term="By force since"><Ago at={detail.forcedAt} /></Fact>}
-        <Fact term="Dispatches">{detail.dispatchAttempt}</Fact>
-        <Fact term="Claims">{detail.claimEpoch}</Fact>
+        <Fact term="Dispatch attempts">{detail.dispatchAttempt}</Fact>
+        <Fact term="Claim epoch">{detail.claimEpoch}</Fact>
         <Fact term="Operation"><Copy value={detail.id} what="operation id" /></Fact>
         <Fact term="Correlation id"><Copy value={detail.correlationId} what="correlation id" /></Fact>
       </dl>
@@ -92,8 +92,8 @@ function CancelNotice({ detail, open }: { detail: Detail; open: boolean }) {
   if (detail.cancelRequestedAt === null) return null;
   return (
     <Notice tone={open ? 'warn' : 'idle'} icon="info" role="status">
-      <b>{detail.cancelRequester} asked to cancel it <Ago at={detail.cancelRequestedAt} />.</b>{' '}
-      <span className="said" style={{ display: 'inline-block' }} data-cancel-message>{detail.cancelMessage === '' ? 'The app has not said yet whether it is too late.' : detail.cancelMessage}</span>
+      <b>{detail.cancelRequester} requested its cancellation <Ago at={detail.cancelRequestedAt} />.</b>{' '}
+      <span className="said" style={{ display: 'inline-block' }} data-cancel-message>{detail.cancelMessage === '' ? 'The app has not answered yet whether it is too late.' : detail.cancelMessage}</span>
     </Notice>
   );
 }

@@ -35,7 +35,7 @@ export function FailureNotice({ operation }: { operation: Pick<OperationView, 'e
   return (
     <Notice tone="bad" icon="warn">
       <b className="wrap-any said" style={{ display: 'block' }}>{error.message}</b>
-      <div className="tail"><code>{error.code}</code><span>For the {error.owner} to mend</span>{error.retryable && <span>Trying again may help</span>}</div>
+      <div className="tail"><code>{error.code}</code><span>To be fixed by the {error.owner}</span>{error.retryable && <span>A retry may help</span>}</div>
     </Notice>
   );
 }
@@ -45,14 +45,14 @@ const stepIcons: Readonly<Record<string, IconName>> = { SUCCEEDED: 'check', FAIL
 /** The steps in order, each with how long it took and, where it is given, its evidence. */
 export function Steps({ steps, over, evidence }: { steps: readonly StepBitsFragment[]; over: OperationState; evidence?: ReadonlyMap<string, unknown> }) {
   const now = useNow(1_000);
-  if (steps.length === 0) return <p className="small faint">{hasEnded(over) ? 'It had no steps.' : 'A worker has not taken it up yet.'}</p>;
+  if (steps.length === 0) return <p className="small faint">{hasEnded(over) ? 'It had no steps.' : 'No worker has claimed it yet.'}</p>;
   return (
     <ol className="steps" aria-label="Steps">
       {[...steps].sort((a, b) => a.ordinal - b.ordinal).map((step) => (
         <li key={step.id} className={`tone-${toneOf(step.state, true)}`} data-step={step.name} data-state={step.state}>
           <Icon name={stepIcons[step.state] ?? 'circle'} size={15} />
           <span>
-            {words(step.name)}{step.state === 'UNDONE' ? <span className="faint small"> · taken back</span> : step.state === 'UNDOING' ? <span className="small"> · being taken back</span> : <span className="hidden-visually">, {words(step.state)}</span>}{step.attempt > 1 && <span className="faint small"> · attempt {step.attempt}</span>}
+            {words(step.name)}{step.state === 'UNDONE' ? <span className="faint small"> · undone</span> : step.state === 'UNDOING' ? <span className="small"> · being undone</span> : <span className="hidden-visually">, {words(step.state)}</span>}{step.attempt > 1 && <span className="faint small"> · attempt {step.attempt}</span>}
             {step.message !== '' && step.state !== 'SUCCEEDED' && step.state !== 'UNDONE' && <span className="msg said">{step.message}</span>}
             {evidence?.has(step.id) === true && <details className="fold"><summary>Evidence</summary><Json value={evidence.get(step.id)} label={`Evidence of ${words(step.name)}`} /></details>}
           </span>

@@ -16,16 +16,16 @@ import { Status } from '../ui/Status';
 import { Ago, useNow } from '../ui/parts';
 import type { Column } from '../ui/parts';
 
-const kinds: Readonly<Record<OrphanBitsFragment['kind'], string>> = { NODE_RESIDUE: 'Left on a node', ALLOCATION: 'Capacity still held' };
+const kinds: Readonly<Record<OrphanBitsFragment['kind'], string>> = { NODE_RESIDUE: 'Left on a node', ALLOCATION: 'Capacity not released' };
 
 /** The columns of a table of orphans. */
 export function orphanColumns(refresh: () => void, withWorkload: boolean): Column<OrphanBitsFragment>[] {
   const rows: Column<OrphanBitsFragment>[] = [
     { head: 'What is left', cell: (row) => <span data-orphan={row.id}><span className="strong">{kinds[row.kind]}</span><span className="sub wrap-any said">{row.message}</span></span> },
     { head: 'Where', cell: (row) => <Where orphan={row} /> },
-    ...(withWorkload ? [{ head: 'Of', cell: (row: OrphanBitsFragment) => <span><Link to="/workloads/$id" params={{ id: row.instanceId }}>{row.member === null ? 'the workload' : `${row.member.componentKey} ${row.member.index}`}</Link>{row.operation !== null && <span className="sub">by <Link to="/operations/$id" params={{ id: row.operation.id }}>{operationName(row.operation.kind)}</Link></span>}</span> }] : []),
+    ...(withWorkload ? [{ head: 'Workload', cell: (row: OrphanBitsFragment) => <span><Link to="/workloads/$id" params={{ id: row.instanceId }}>{row.member === null ? 'the workload' : `${row.member.componentKey} ${row.member.index}`}</Link>{row.operation !== null && <span className="sub">by <Link to="/operations/$id" params={{ id: row.operation.id }}>{operationName(row.operation.kind)}</Link></span>}</span> }] : []),
     { head: 'Age', cell: (row) => <span className="num nowrap">{ageWord(row.ageSeconds)}</span> },
-    { head: 'Cost', right: true, cell: (row) => <span className="num nowrap">{moneyWord(row.costSoFar)}{row.hourlyCost !== null && <span className="sub">{moneyWord(row.hourlyCost)} an hour</span>}</span> },
+    { head: 'Cost', right: true, cell: (row) => <span className="num nowrap">{moneyWord(row.costSoFar)}{row.hourlyCost !== null && <span className="sub">{moneyWord(row.hourlyCost)} per hour</span>}</span> },
     { head: 'State', cell: (row) => <OrphanState orphan={row} /> },
     { head: '', right: true, cell: (row) => <Retry orphan={row} refresh={refresh} /> },
   ];
@@ -44,10 +44,10 @@ function Where({ orphan }: { orphan: OrphanBitsFragment }) {
 
 function OrphanState({ orphan }: { orphan: OrphanBitsFragment }) {
   const now = useNow(1_000);
-  if (orphan.resolvedAt !== null) return <span><Status state="REMOVED" bare label="Gone" /><span className="sub">{orphan.resolution} <Ago at={orphan.resolvedAt} /></span></span>;
+  if (orphan.resolvedAt !== null) return <span><Status state="REMOVED" bare label="Resolved" /><span className="sub">{orphan.resolution} <Ago at={orphan.resolvedAt} /></span></span>;
   return (
     <span>
-      <span className="num">next try {untilWord(orphan.nextTryAt, now)}</span>
+      <span className="num">next attempt {untilWord(orphan.nextTryAt, now)}</span>
       <span className="sub">{orphan.attempts === 0 ? 'not tried yet' : `tried ${orphan.attempts} ${orphan.attempts === 1 ? 'time' : 'times'}`}, {ownerWord(orphan.owner)}</span>
       {orphan.lastError !== '' && <span className="sub wrap-any said">{orphan.lastError}</span>}
     </span>

@@ -25,10 +25,10 @@ export function OrphansPage() {
   const columns = useMemo(() => orphanColumns(list.refresh, true), [list.refresh]);
   return (
     <div className="page">
-      <PageHead title="Orphans" lede="What operations left behind: residue on nodes that did not answer, and capacity that could not be given back. Each is tried again until it is gone." />
-      <RowsCard<OrphanBitsFragment> list={list} label="Orphans" columns={columns} empty={<Empty icon="check" title="Nothing is left behind">What an operation cannot take back is listed here, with its age and its cost.</Empty>}>
+      <PageHead title="Orphans" lede="What operations left behind: residue on nodes that did not answer, and capacity that could not be released. Each is retried until it is cleaned up." />
+      <RowsCard<OrphanBitsFragment> list={list} label="Orphans" columns={columns} empty={<Empty icon="check" title="Nothing is left behind">What an operation cannot clean up is listed here, with its age and its cost.</Empty>}>
         <div className="card-head">
-          <SegmentedControl size="xs" aria-label="Which orphans" value={resolved ? 'all' : 'open'} onChange={(next) => setResolved(next === 'all')} data={[{ value: 'open', label: 'Still there' }, { value: 'all', label: 'Gone as well' }]} />
+          <SegmentedControl size="xs" aria-label="Which orphans" value={resolved ? 'all' : 'open'} onChange={(next) => setResolved(next === 'all')} data={[{ value: 'open', label: 'Open' }, { value: 'all', label: 'Including resolved' }]} />
         </div>
       </RowsCard>
     </div>

@@ -56,16 +56,16 @@ function Editor({ place, live, onWritten }: { place: Place; live: Overlay | unde
   return (
     <Card title={live === undefined ? 'No overlay yet' : `Overlay, revision ${live.revision}`} aside={live !== undefined && <span className="small faint">written <Ago at={live.createdAt} /></span>}>
       <div className="stack">
-        <JsonInput label="Rules" description="Lists allow or deny; ceilings bound. An empty object lifts every rule of this level." autosize minRows={8} maxRows={26} formatOnBlur spellCheck={false} value={text} onChange={change} error={parsed.wrong} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', fontSize: 12.5 } }} />
+        <JsonInput label="Rules" description="Lists allow or deny; ceilings set limits. An empty object removes every rule of this level." autosize minRows={8} maxRows={26} formatOnBlur spellCheck={false} value={text} onChange={change} error={parsed.wrong} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', fontSize: 12.5 } }} />
         {problem !== undefined && <ProblemNotice problem={problem} />}
         {preview !== undefined && <Preview preview={preview} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
           <Button variant="default" loading={busy} disabled={parsed.wrong !== undefined} onClick={() => void look()}>See what it would deny</Button>
-          <Button disabled={preview === undefined || preview.problems.length > 0} onClick={() => setWriting(true)}>Write it</Button>
+          <Button disabled={preview === undefined || preview.problems.length > 0} onClick={() => setWriting(true)}>Save</Button>
         </div>
       </div>
       {writing && (
-        <AskDialog title="Write the overlay" act="Write it" reasonNeeded danger={(preview?.newlyDeniedTotal ?? 0) > 0} send={(reason) => tell(SetPolicyDocument, { input: { ...input, reason: reason ?? '' } })} onClose={() => setWriting(false)} onDone={() => { setWriting(false); onWritten(); }}>
+        <AskDialog title="Save the overlay" act="Save" reasonNeeded danger={(preview?.newlyDeniedTotal ?? 0) > 0} send={(reason) => tell(SetPolicyDocument, { input: { ...input, reason: reason ?? '' } })} onClose={() => setWriting(false)} onDone={() => { setWriting(false); onWritten(); }}>
           {deniedWord(preview)}
         </AskDialog>
       )}
@@ -75,7 +75,7 @@ function Editor({ place, live, onWritten }: { place: Place; live: Overlay | unde
 
 function deniedWord(preview: PreviewBitsFragment | undefined): string {
   const total = preview?.newlyDeniedTotal ?? 0;
-  return total === 0 ? 'Nothing that is there today would be refused by it.' : `${plural(total, 'thing')} would newly be refused. What runs goes on, and can be changed no more where a rule forbids it.`;
+  return total === 0 ? 'Nothing that exists today would be refused.' : `${plural(total, 'thing')} would newly be refused. Running workloads continue, but can no longer be changed where a rule forbids it.`;
 }
 
 function Preview({ preview }: { preview: PreviewBitsFragment }) {

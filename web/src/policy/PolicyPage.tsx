@@ -22,11 +22,11 @@ export function PolicyPage() {
   const tenantId = scope === 'TENANT' ? project?.tenantId ?? null : null;
   return (
     <div className="page">
-      <PageHead title="Policy" lede="What may be launched here, where, and how large. The platform sets the widest bounds; tenant and project only narrow them." />
+      <PageHead title="Policy" lede="What may be launched here, where, and how large. The platform sets the widest limits; tenant and project can only narrow them." />
       <div className="stack">
-        <Card title="What holds for this project" pad={false}>
+        <Card title="Effective rules of this project" pad={false}>
           {data === undefined && (problem === undefined ? <Loading /> : <ProblemPage problem={problem} onRetry={refresh} />)}
-          {data !== undefined && data.effectivePolicy.rules.length === 0 && <Empty icon="audit" title="No rule">Everything is allowed.</Empty>}
+          {data !== undefined && data.effectivePolicy.rules.length === 0 && <Empty icon="audit" title="No rules">Everything is allowed.</Empty>}
           {data !== undefined && data.effectivePolicy.rules.length > 0 && <DataTable label="Rules" columns={columns} rows={data.effectivePolicy.rules.map((rule, at) => ({ ...rule, at }))} keyOf={(row) => String(row.at)} />}
         </Card>
         <SegmentedControl aria-label="Level" value={scope} onChange={(next) => setScope(next)} data={[{ value: 'PROJECT', label: 'This project’s overlay' }, { value: 'TENANT', label: 'The tenant’s' }, { value: 'PLATFORM', label: 'The platform’s' }]} />
@@ -39,7 +39,7 @@ export function PolicyPage() {
 const columns = [
   { head: 'About', cell: (row: Rule) => <span className="strong">{words(row.dimension.replaceAll(/([A-Z])/g, ' $1'))}</span> },
   { head: 'Rule', cell: (row: Rule) => <RuleWord row={row} /> },
-  { head: 'From', cell: (row: Rule) => <span>{words(row.origin)}{row.overlayId === null && <span className="sub">without being told</span>}</span> },
+  { head: 'From', cell: (row: Rule) => <span>{words(row.origin)}{row.overlayId === null && <span className="sub">by default</span>}</span> },
   { head: '', cell: (row: Rule) => row.final ? <span className="tag">final</span> : null },
 ];
 

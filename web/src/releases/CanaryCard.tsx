@@ -36,8 +36,8 @@ export function CanaryCard({ manifestId, running, onChanged }: { manifestId: str
       aside={<span className="row"><Status state={verdict.state} label={verdict.text} />{running && can('manifest.promote') && <Button size="compact-xs" variant="default" onClick={() => setAsking(true)}>Change the share</Button>}</span>}
     >
       <div className="stack">
-        {report.haltedAt !== null && <Notice tone="bad" icon="warn" role="alert"><b>Halted <Ago at={report.haltedAt} />.</b> <span className="said">{report.haltReason}</span> No new launch gets it. Roll it back, or start over once it is mended.</Notice>}
-        <p className="soft">{running ? <>{report.percent} % of the projects, since <Ago at={report.startedAt} />.</> : <>It is over; it began <Ago at={report.startedAt} />.</>}</p>
+        {report.haltedAt !== null && <Notice tone="bad" icon="warn" role="alert"><b>Halted <Ago at={report.haltedAt} />.</b> <span className="said">{report.haltReason}</span> New launches do not get it. Roll it back, or start again once it is fixed.</Notice>}
+        <p className="soft">{running ? <>{report.percent} % of the projects, since <Ago at={report.startedAt} />.</> : <>It has ended; it started <Ago at={report.startedAt} />.</>}</p>
         <Chart report={report} />
         <Arms report={report} />
       </div>
@@ -50,7 +50,7 @@ const width = 640;
 const height = 150;
 
 function Chart({ report }: { report: Report }) {
-  if (report.points.length === 0) return <p className="small faint">No launch has ended since it began.</p>;
+  if (report.points.length === 0) return <p className="small faint">No launch has ended since it started.</p>;
   const lines = linesOf(report.points, report.threshold, width, height);
   const last = report.points.at(-1);
   const text = last === undefined ? '' : `Failed launches: canary ${last.canaryFailed} of ${last.canaryLaunches}, active ${last.activeFailed} of ${last.activeLaunches}.`;
@@ -63,7 +63,7 @@ function Chart({ report }: { report: Report }) {
         <polyline points={lines.canary} className="canary" />
       </svg>
       <figcaption className="small">
-        <span className="key canary">Canary’s failed launches</span><span className="key active">Active version’s</span><span className="key evidence">Evidence, halted at the top</span>
+        <span className="key canary">Failed launches of the canary</span><span className="key active">Failed launches of the active version</span><span className="key evidence">Evidence; the canary is halted at the top</span>
       </figcaption>
     </figure>
   );
@@ -76,10 +76,10 @@ function Arms({ report }: { report: Report }) {
       label="Canary and active version" rows={arms} keyOf={(row) => row.name}
       columns={[
         { head: '', cell: (row) => <span><span className="strong">{row.name}</span> <span className="small faint">{row.manifest.version}</span></span> },
-        { head: 'Launches', right: true, cell: (row) => <span className="num">{row.launches}{row.pending > 0 && <span className="faint"> + {row.pending} under way</span>}</span> },
+        { head: 'Launches', right: true, cell: (row) => <span className="num">{row.launches}{row.pending > 0 && <span className="faint"> + {row.pending} in progress</span>}</span> },
         { head: 'Failed', right: true, cell: (row) => <span className="num">{row.failed} <span className="faint">({percentOf(row.failureRate)})</span></span> },
         { head: 'Operations failed', right: true, cell: (row) => <span className="num">{row.operationsFailed} of {row.operations}</span> },
-        { head: 'Time to running', right: true, cell: (row) => <span className="num">{seconds(row.timeToRunningP50)}<span className="faint"> / {seconds(row.timeToRunningP90)}</span><span className="sub">half / nine tenths</span></span> },
+        { head: 'Time to running', right: true, cell: (row) => <span className="num">{seconds(row.timeToRunningP50)}<span className="faint"> / {seconds(row.timeToRunningP90)}</span><span className="sub">median / 90th percentile</span></span> },
       ]}
     />
   );
@@ -97,8 +97,8 @@ function ShareDialog({ manifestId, percent, onClose, onDone }: { manifestId: str
     <ChangeDialog
       onClose={onClose} onDone={onDone}
       change={{
-        title: 'Change the canary’s share', act: 'Change it', fields: ['percent'], wrong, reasonNeeded: true,
-        intro: 'What runs goes on either way.',
+        title: 'Change the canary’s share', act: 'Save', fields: ['percent'], wrong, reasonNeeded: true,
+        intro: 'Running workloads continue either way.',
         send: ({ reason }) => tell(SetCanaryPercentDocument, { manifestId, percent: Number(share), reason: reason ?? '' }),
         form: (errors) => <ShareField value={share} onChange={setShare} error={errors.get('percent')} />,
       }}

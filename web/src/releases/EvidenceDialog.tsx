@@ -22,12 +22,12 @@ export function EvidenceDialog({ manifestId, onClose, onDone }: { manifestId: st
     <ChangeDialog
       onClose={onClose} onDone={onDone}
       change={{
-        title: 'Bring a report', act: 'Bring it', fields: ['report', 'digest', 'kind'], wrong, reasonNeeded: false,
-        intro: <>The file that <code>appctl adapter check --report</code> writes. It is kept as it is.</>,
+        title: 'Submit a report', act: 'Submit', fields: ['report', 'digest', 'kind'], wrong, reasonNeeded: false,
+        intro: <>The file that <code>appctl adapter check --report</code> writes. It is stored unchanged.</>,
         send: async () => {
           const report = await (file ?? new Blob()).text();
           const digest = await digestOf(report);
-          if (digest === undefined) return { problem: plain('BAD_VALUE', 'The browser can make no digest here: open the console over HTTPS or from this machine.', '') };
+          if (digest === undefined) return { problem: plain('BAD_VALUE', 'The browser cannot compute a digest here: open the console over HTTPS, or by localhost on the server’s machine.', '') };
           return tell(SubmitEvidenceDocument, { input: { manifestId, kind, report, digest } });
         },
         form: (errors) => (

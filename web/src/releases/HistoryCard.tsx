@@ -7,7 +7,7 @@ import { Ago, Card, Empty } from '../ui/parts';
 export function HistoryCard({ history }: { history: readonly StepBitsOfStageFragment[] }) {
   return (
     <Card title="History" label="History">
-      {history.length === 0 && <Empty icon="clock" title="No step taken yet" />}
+      {history.length === 0 && <Empty icon="clock" title="No steps yet" />}
       <ol className="stack-s" style={{ listStyle: 'none', padding: 0 }}>
         {history.map((each) => (
           <li key={each.id} data-step={each.to}>

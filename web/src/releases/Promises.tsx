@@ -22,7 +22,7 @@ function Behaviour({ value }: { value: unknown }) {
   if (typeof mode !== 'string') return <span className="faint">—</span>;
   return (
     <>
-      {words(mode)}<span className="faint">, work {atKey(value, 'keepsWork') === true ? 'goes on' : 'ends'}</span>
+      {words(mode)}<span className="faint">, work {atKey(value, 'keepsWork') === true ? 'continues' : 'ends'}</span>
       {Array.isArray(from) && from.length > 0 && <div className="small">from {from.filter((each) => typeof each === 'string').map((each) => <code key={each} style={{ marginRight: 6 }}>{each}</code>)}</div>}
       {typeof notes === 'string' && notes !== '' && <div className="small soft">{notes}</div>}
     </>

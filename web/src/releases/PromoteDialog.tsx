@@ -21,7 +21,7 @@ export function PromoteDialog({ release, step, lacks, onClose, onDone }: {
   const staging = release.stage === 'DRAFT';
   const starting = step.to === 'CANARY';
   const wrong = new Map<string, string>();
-  if (staging && !smoke.trim().startsWith('ins_')) wrong.set('smokeInstanceId', 'Name the smoke instance: ins_…');
+  if (staging && !smoke.trim().startsWith('ins_')) wrong.set('smokeInstanceId', 'Enter the id of the smoke instance: ins_…');
   const badShare = starting ? shareProblem(percent) : undefined;
   if (badShare !== undefined) wrong.set('canaryPercent', badShare);
   return (
@@ -36,7 +36,7 @@ export function PromoteDialog({ release, step, lacks, onClose, onDone }: {
         form: (errors) => (
           <div className="stack">
             {lacks.length > 0 && !step.danger && <Lacks lacks={lacks} />}
-            {staging && <TextInput label="Smoke instance" description="It ran this very version as a smoke launch and was torn down with proof" placeholder="ins_…" required maxLength={40} spellCheck={false} value={smoke} onChange={(event) => setSmoke(event.currentTarget.value)} error={errors.get('smokeInstanceId')} data-autofocus />}
+            {staging && <TextInput label="Smoke instance" description="It ran exactly this version as a smoke launch and was decommissioned with proof" placeholder="ins_…" required maxLength={40} spellCheck={false} value={smoke} onChange={(event) => setSmoke(event.currentTarget.value)} error={errors.get('smokeInstanceId')} data-autofocus />}
             {starting && <ShareField value={percent} onChange={setPercent} error={errors.get('canaryPercent')} />}
           </div>
         ),
@@ -49,7 +49,7 @@ export function PromoteDialog({ release, step, lacks, onClose, onDone }: {
 export function Lacks({ lacks }: { lacks: readonly ReasonBitsFragment[] }) {
   return (
     <Notice tone="warn" icon="info">
-      <b>It lacks something for its next stage.</b>
+      <b>Missing for its next stage:</b>
       <ul>{lacks.map((reason, at) => <li key={at} className="said">{reason.message} <code>{reason.code}</code></li>)}</ul>
     </Notice>
   );

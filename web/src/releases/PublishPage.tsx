@@ -73,7 +73,7 @@ function usePublishing() {
 }
 
 function LintNotice({ lint }: { lint: LintDocumentQuery['lintManifest'] }) {
-  if (lint.ok) return <Notice tone="good" icon="check" role="status"><b>It lints.</b> It fits the schema and the catalog.</Notice>;
+  if (lint.ok) return <Notice tone="good" icon="check" role="status"><b>Lint passed.</b> It fits the schema and the catalog.</Notice>;
   return (
     <Notice tone="bad" icon="warn" role="alert">
       <b>It would be refused.</b>

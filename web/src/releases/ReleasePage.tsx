@@ -73,8 +73,8 @@ function EvidenceCard({ release, onBrought }: { release: Release; onBrought: () 
   const [asking, setAsking] = useState(false);
   const bring = can('manifest.publish') && release.stage === 'DRAFT';
   return (
-    <Card title="Evidence" label="Evidence" pad={false} aside={bring && <Button size="compact-xs" variant="default" onClick={() => setAsking(true)}>Bring a report</Button>}>
-      {release.reports.length === 0 && release.evidence === null && <Empty icon="policy" title="None yet">Lint and smoke launch are noted when it is staged; reports are brought by its publisher.</Empty>}
+    <Card title="Evidence" label="Evidence" pad={false} aside={bring && <Button size="compact-xs" variant="default" onClick={() => setAsking(true)}>Submit a report</Button>}>
+      {release.reports.length === 0 && release.evidence === null && <Empty icon="policy" title="None yet">Lint and smoke launch are recorded when it is staged; its publisher submits the reports.</Empty>}
       {release.reports.length > 0 && (
         <DataTable<Report>
           label="Reports" rows={release.reports} keyOf={(row) => row.id}
@@ -82,7 +82,7 @@ function EvidenceCard({ release, onBrought }: { release: Release; onBrought: () 
             { head: 'Report', cell: (row) => <span className="strong">{words(row.kind)}</span> },
             { head: 'Outcome', cell: (row) => <Status state={row.passed ? 'SUCCEEDED' : 'FAILED'} label={row.passed ? 'Passed' : 'Failed'} /> },
             { head: 'Digest', cell: (row) => <Copy value={row.digest} shown={shorten(row.digest, 15, 4)} what="digest" /> },
-            { head: 'Brought', cell: (row) => <span><Ago at={row.createdAt} /><span className="sub">{row.submittedBy}</span></span> },
+            { head: 'Submitted', cell: (row) => <span><Ago at={row.createdAt} /><span className="sub">{row.submittedBy}</span></span> },
           ]}
         />
       )}

@@ -27,7 +27,7 @@ export function ReleasesPage() {
   return (
     <div className="page wide">
       <PageHead
-        title="Releases" lede="Versions of the apps on their way from draft to retired. Each step needs its evidence, and is kept with who took it and why."
+        title="Releases" lede="Versions of the apps on their way from draft to retired. Each step needs its evidence, and is recorded with who took it and why."
         actions={<>
           <TextInput aria-label="Search versions" placeholder="Search versions" type="search" w={220} maxLength={100} leftSection={<Icon name="search" size={15} />} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} />
           {can('manifest.publish') && <Button leftSection={<Icon name="plus" size={14} />} renderRoot={(props) => <Link {...props} to="/publish" />}>Publish a version</Button>}
@@ -35,7 +35,7 @@ export function ReleasesPage() {
       />
       {list.loading && <div className="card"><Loading lines={6} /></div>}
       {list.problem !== undefined && list.rows.length === 0 && !list.loading && <ProblemPage problem={list.problem} onRetry={list.refresh} />}
-      {!list.loading && list.problem === undefined && list.rows.length === 0 && <div className="card"><Empty icon="catalog" title={search === '' ? 'No version published' : 'No version matches'}>Publishers bring versions here as drafts.</Empty></div>}
+      {!list.loading && list.problem === undefined && list.rows.length === 0 && <div className="card"><Empty icon="catalog" title={search === '' ? 'No versions published' : 'No version matches'}>Publishers add versions as drafts.</Empty></div>}
       {list.rows.length > 0 && <div className="board">{stages.map((stage) => <Column key={stage} stage={stage} rows={list.rows.filter((row) => row.stage === stage)} />)}</div>}
       <More list={list} />
     </div>

@@ -43,14 +43,14 @@ function Secrets({ instanceId }: { instanceId: string }) {
     <Card title="Runtime secrets" pad={false} aside={<span className="small faint">Their values are never shown</span>}>
       <DataTable label="Runtime secrets" columns={columns} rows={list.rows} keyOf={(row) => row.id} />
       <More list={list} />
-      {asked?.what === 'rotate' && <AskDialog title="Rotate the secret" act="Rotate" send={(reason) => tell(RotateRuntimeSecretDocument, { secretId: asked.row.id, reason })} onClose={() => setAsked(undefined)} onDone={done}>A new value is made; for five minutes the old one counts as well.</AskDialog>}
-      {asked?.what === 'revoke' && <AskDialog title="Revoke the secret" act="Revoke" danger send={(reason) => tell(RevokeRuntimeSecretDocument, { secretId: asked.row.id, reason })} onClose={() => setAsked(undefined)} onDone={done}>It is wiped, and can be delivered no more.</AskDialog>}
+      {asked?.what === 'rotate' && <AskDialog title="Rotate the secret" act="Rotate" send={(reason) => tell(RotateRuntimeSecretDocument, { secretId: asked.row.id, reason })} onClose={() => setAsked(undefined)} onDone={done}>A new value is created; the old one stays valid for five minutes.</AskDialog>}
+      {asked?.what === 'revoke' && <AskDialog title="Revoke the secret" act="Revoke" danger send={(reason) => tell(RevokeRuntimeSecretDocument, { secretId: asked.row.id, reason })} onClose={() => setAsked(undefined)} onDone={done}>It is wiped, and can no longer be delivered.</AskDialog>}
     </Card>
   );
 }
 
 function SecretState({ row }: { row: Row }) {
   if (row.revokedAt !== null) return <Status state="REMOVED" bare label="Revoked" title={fullTime(row.revokedAt)} />;
-  if (row.delivery === 'ONCE' && row.deliveries > 0) return <Status state="SUCCEEDED" bare label="Spent" />;
+  if (row.delivery === 'ONCE' && row.deliveries > 0) return <Status state="SUCCEEDED" bare label="Used" />;
   return <Status state="ACTIVE" bare label={<>version {row.version}, until {fullTime(row.expiresAt)}</>} />;
 }

@@ -47,9 +47,9 @@ export function SharingPage() {
   ];
   return (
     <div className="page">
-      <PageHead title="Sharing" lede="A control plane that serves the whole tenant can be offered to its other projects. Those that accept use its app with their own permissions." actions={can('control_plane.offer') && <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setOffering(true)}>Offer one</Button>} />
-      <RowsCard<ShareBitsFragment> list={list} label="Shared control planes" columns={columns} empty={<Empty icon="nodes" title="Nothing is shared">Neither offered by this project nor to it.</Empty>}>
-        <div className="card-head"><SegmentedControl size="xs" aria-label="Which shares" value={ended ? 'all' : 'open'} onChange={(next) => setEnded(next === 'all')} data={[{ value: 'open', label: 'Open' }, { value: 'all', label: 'Ended as well' }]} /></div>
+      <PageHead title="Sharing" lede="A control plane that serves the whole tenant can be offered to its other projects. Those that accept use its app with their own permissions." actions={can('control_plane.offer') && <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setOffering(true)}>Offer a control plane</Button>} />
+      <RowsCard<ShareBitsFragment> list={list} label="Shared control planes" columns={columns} empty={<Empty icon="nodes" title="Nothing is shared">No control plane is offered by this project or to it.</Empty>}>
+        <div className="card-head"><SegmentedControl size="xs" aria-label="Which shares" value={ended ? 'all' : 'open'} onChange={(next) => setEnded(next === 'all')} data={[{ value: 'open', label: 'Open' }, { value: 'all', label: 'Including ended' }]} /></div>
       </RowsCard>
       {offering && <OfferDialog onClose={() => setOffering(false)} onDone={done} />}
       {used !== undefined && <UseDialog share={used} onClose={() => setUsed(undefined)} />}
@@ -87,8 +87,8 @@ function MoveDialog({ move, row, onClose, onDone }: { move: Move; row: ShareBits
 }
 
 const intros: Readonly<Record<Move, string>> = {
-  accept: 'People and service accounts of this project may then ask the app for what their keys here allow.',
-  decline: 'The other project sees that you said no, and why if you say it.',
-  withdraw: 'The other project loses the control plane at once.',
-  detach: 'This project loses the control plane at once. It can be offered again.',
+  accept: 'People and service accounts of this project may then use the actions of the app that their permissions here allow.',
+  decline: 'The other project sees that you declined, and your reason if you give one.',
+  withdraw: 'The other project loses the control plane immediately.',
+  detach: 'This project loses the control plane immediately. It can be offered again.',
 };

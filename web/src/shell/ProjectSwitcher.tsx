@@ -27,7 +27,7 @@ export function ProjectSwitcher() {
             {each.displayName}<div className="small faint">{each.slug}</div>
           </Menu.Item>
         ))}
-        {projects.length === 0 && <Menu.Item disabled>None is open to you</Menu.Item>}
+        {projects.length === 0 && <Menu.Item disabled>You have no access to a project</Menu.Item>}
       </Menu.Dropdown>
     </Menu>
   );

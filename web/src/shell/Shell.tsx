@@ -55,7 +55,7 @@ function Page() {
   if (project === undefined) {
     return (
       <div className="page"><div className="card">
-        <Empty icon="allocations" title="No project yet">You are logged in, but no project is open to you. Ask an administrator of your tenant for a role.</Empty>
+        <Empty icon="allocations" title="No project yet">You are logged in, but you have no access to any project. Ask an administrator of your tenant for a role.</Empty>
       </div></div>
     );
   }

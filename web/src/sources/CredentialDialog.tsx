@@ -12,13 +12,13 @@ export function CredentialDialog({ source, onClose, onDone }: { source: SourceBi
   const [secret, setSecret] = useState('');
   const away = user.trim() === '' && secret === '';
   const wrong = new Map<string, string>();
-  if (!away && secret === '') wrong.set('secret', 'Give the secret as well, or leave both empty.');
+  if (!away && secret === '') wrong.set('secret', 'Enter the secret as well, or leave both empty.');
   return (
     <ChangeDialog
       onClose={onClose} onDone={onDone}
       change={{
-        title: `The credential of ${source.name}`, act: away ? 'Take it away' : 'Set it', danger: away, fields: ['user', 'secret'], wrong, reasonNeeded: false,
-        intro: 'It goes into custody, is used by the platform alone, and is never shown again. Leave both empty to ask without one.',
+        title: `The credential of ${source.name}`, act: away ? 'Remove it' : 'Save', danger: away, fields: ['user', 'secret'], wrong, reasonNeeded: false,
+        intro: 'It goes into custody, is used only by the platform, and is never shown again. Leave both empty to read the source without a credential.',
         send: ({ reason }) => tell(SetCredentialDocument, { input: { sourceId: source.id, user: away ? null : user.trim(), secret: away ? null : secret, reason } }),
         form: (errors) => (
           <div className="stack">

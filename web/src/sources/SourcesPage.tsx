@@ -30,7 +30,7 @@ export function SourcesPage() {
   const done = () => { close(); list.refresh(); };
   const columns = [
     { head: 'Source', cell: (row: SourceBitsFragment) => <span><span className="strong">{row.name}</span><span className="sub wrap-any">{row.location}</span></span> },
-    { head: 'Whose', cell: (row: SourceBitsFragment) => <span>{row.tenantId === null ? 'The platform’s' : 'The tenant’s'}<span className="sub">{kindWords[row.kind]}</span></span> },
+    { head: 'Owner', cell: (row: SourceBitsFragment) => <span>{row.tenantId === null ? 'The platform’s' : 'The tenant’s'}<span className="sub">{kindWords[row.kind]}</span></span> },
     { head: 'State', cell: (row: SourceBitsFragment) => <Status state={row.disabledAt === null ? 'ACTIVE' : 'RETIRED'} label={row.disabledAt === null ? 'On' : 'Switched off'} /> },
     { head: 'Unsigned', cell: (row: SourceBitsFragment) => <span className="small">{policyWords[row.signaturePolicy]}</span> },
     { head: 'Keys', cell: (row: SourceBitsFragment) => <Keys row={row} onRevoke={manages(row) ? (key) => setAsked({ what: 'revoke', row, key }) : undefined} /> },
@@ -39,26 +39,26 @@ export function SourcesPage() {
   ];
   return (
     <div className="page">
-      <PageHead title="Sources" lede="Registries and stores that artifacts may come from. Nodes never reach them: the platform does, with a credential that nobody sees." actions={can('source.manage') && <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setAsked({ what: 'add' })}>Add a source</Button>} />
-      <RowsCard<SourceBitsFragment> list={list} label="Sources" columns={columns} empty={<Empty icon="allocations" title="No source">Nothing can be published until there is one.</Empty>} />
+      <PageHead title="Sources" lede="Registries and stores that artifacts may come from. Nodes never connect to them: the platform does, with a credential that is never shown." actions={can('source.manage') && <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setAsked({ what: 'add' })}>Add a source</Button>} />
+      <RowsCard<SourceBitsFragment> list={list} label="Sources" columns={columns} empty={<Empty icon="allocations" title="No sources">Nothing can be published until one is added.</Empty>} />
       {asked?.what === 'add' && <SourceDialog source={undefined} platform={staff} onClose={close} onDone={done} />}
       {asked?.what === 'edit' && <SourceDialog source={asked.row} platform={staff} onClose={close} onDone={done} />}
       {asked?.what === 'credential' && <CredentialDialog source={asked.row} onClose={close} onDone={done} />}
       {asked?.what === 'key' && <KeyDialog source={asked.row} onClose={close} onDone={done} />}
       {asked?.what === 'switch' && (
         <AskDialog title={asked.row.disabledAt === null ? `Switch ${asked.row.name} off` : `Switch ${asked.row.name} on`} act={asked.row.disabledAt === null ? 'Switch off' : 'Switch on'} danger={asked.row.disabledAt === null} send={(reason) => tell(UpdateSourceDocument, { input: { sourceId: asked.row.id, disabled: asked.row.disabledAt === null, reason } })} onClose={close} onDone={done}>
-          {asked.row.disabledAt === null ? 'Nothing new is published from it, and what was is no longer delivered.' : 'It is used again as before.'}
+          {asked.row.disabledAt === null ? 'Nothing new can be published from it, and what was published is no longer delivered.' : 'It is used again as before.'}
         </AskDialog>
       )}
       {asked?.what === 'revoke' && (
-        <AskDialog title={`Revoke the key ${asked.key.name}`} act="Revoke" danger reasonNeeded send={(reason) => tell(RevokeKeyDocument, { keyId: asked.key.id, reason: reason ?? '' })} onClose={close} onDone={done}>What it has signed is untrusted the next time it is looked at, at its next step at the latest.</AskDialog>
+        <AskDialog title={`Revoke the key ${asked.key.name}`} act="Revoke" danger reasonNeeded send={(reason) => tell(RevokeKeyDocument, { keyId: asked.key.id, reason: reason ?? '' })} onClose={close} onDone={done}>What it has signed is untrusted from its next verification on, at the latest when it moves to its next stage.</AskDialog>
       )}
     </div>
   );
 }
 
 const kindWords: Readonly<Record<SourceBitsFragment['kind'], string>> = { OCI: 'OCI registry', HTTPS: 'HTTPS server', S3: 'S3 store' };
-const policyWords: Readonly<Record<SourceBitsFragment['signaturePolicy'], string>> = { REQUIRED: 'is refused', QUARANTINE: 'goes into quarantine', OPTIONAL: 'is taken' };
+const policyWords: Readonly<Record<SourceBitsFragment['signaturePolicy'], string>> = { REQUIRED: 'refused', QUARANTINE: 'quarantined', OPTIONAL: 'accepted' };
 
 function More({ row, ask }: { row: SourceBitsFragment; ask: (what: 'edit' | 'credential' | 'key' | 'switch') => void }) {
   return (

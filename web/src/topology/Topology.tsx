@@ -44,7 +44,7 @@ export default function Topology({ components, members, drift, onOpen }: Topolog
       key={shape} nodes={nodes} edges={edges} nodeTypes={nodeTypes} onNodesChange={onNodesChange} colorMode={colorScheme === 'auto' ? 'system' : colorScheme}
       fitView fitViewOptions={{ padding: 0.08, maxZoom: 1 }} minZoom={0.1} maxZoom={1.6} preventScrolling={false} zoomOnScroll={false} zoomOnDoubleClick={false} panOnScroll={false}
       nodesDraggable={false} nodesConnectable={false} edgesFocusable={false} edgesReconnectable={false} deleteKeyCode={null} selectionKeyCode={null} multiSelectionKeyCode={null}
-      proOptions={{ hideAttribution: true }} aria-label="Picture of the members on their nodes"
+      proOptions={{ hideAttribution: true }} aria-label="Diagram of the members on their nodes"
     >
       <Background variant={BackgroundVariant.Dots} gap={18} size={1} />
       <Controls showInteractive={false} position="top-right" />

@@ -61,7 +61,7 @@ export function ProblemPage({ problem, onRetry }: { problem: Problem; onRetry?: 
       <div className="empty" role="alert">
         <Icon name={gone ? 'search' : forbidden ? 'audit' : 'warn'} size={34} />
         <h2>{gone ? 'Not found' : forbidden ? 'Not allowed' : 'Something went wrong'}</h2>
-        <p>{gone ? 'There is no such object, or it belongs to somebody else.' : problem.message}</p>
+        <p>{gone ? 'The object does not exist, or you have no access to it.' : problem.message}</p>
         <ProblemTail problem={problem} onRetry={gone || forbidden ? undefined : onRetry} />
       </div>
     </div>

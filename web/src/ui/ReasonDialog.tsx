@@ -37,7 +37,7 @@ function ReasonForm({ children, confirm, act, busy, problem, onClose, onAct }: R
   return (
     <form className="stack" onSubmit={send}>
       <div className="soft">{children}</div>
-      <Textarea label="Reason" description="Kept in the audit" required autosize minRows={2} maxRows={6} maxLength={maxReason} value={reason} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus />
+      <Textarea label="Reason" description="Stored in the audit log" required autosize minRows={2} maxRows={6} maxLength={maxReason} value={reason} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus />
       <Checkbox label={confirm} checked={sure} onChange={(event) => setSure(event.currentTarget.checked)} />
       {problem !== undefined && <ProblemNotice problem={problem} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>

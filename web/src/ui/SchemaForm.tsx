@@ -126,7 +126,7 @@ function LineList({ field, value, onChange, common }: PartProps) {
     const lines = next.split('\n').map((line) => line.trim()).filter((line) => line !== '');
     onChange(lines.length === 0 ? undefined : lines.map((line) => (numeric && !Number.isNaN(Number(line)) ? Number(line) : line)));
   };
-  return <Textarea {...common} description={[common.description, 'One a line'].filter(Boolean).join('. ')} autosize minRows={2} maxRows={10} value={text} onChange={(event) => change(event.currentTarget.value)} />;
+  return <Textarea {...common} description={[common.description, 'One per line'].filter(Boolean).join('. ')} autosize minRows={2} maxRows={10} value={text} onChange={(event) => change(event.currentTarget.value)} />;
 }
 
 /** Any JSON. What does not parse yet is kept as text and refused by the schema or the server, never sent silently changed. */
@@ -148,7 +148,7 @@ function Raw({ value, onChange, common }: Pick<PartProps, 'value' | 'onChange' |
       onChange(next);
     }
   };
-  return <JsonInput {...common} className="wide" description={[common.description, 'JSON'].filter(Boolean).join('. ')} error={broken ? 'This is not JSON yet.' : common.error} formatOnBlur autosize minRows={3} maxRows={16} value={text} onChange={change} />;
+  return <JsonInput {...common} className="wide" description={[common.description, 'JSON'].filter(Boolean).join('. ')} error={broken ? 'This is not valid JSON.' : common.error} formatOnBlur autosize minRows={3} maxRows={16} value={text} onChange={change} />;
 }
 
 /** The complaint about a field, or about something below it that has no field of its own. */

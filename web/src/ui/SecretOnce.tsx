@@ -8,9 +8,9 @@ export function SecretOnce({ title, secret, onClose }: { title: string; secret: 
   return (
     <Modal opened={secret !== undefined} onClose={onClose} title={<b>{title}</b>} size="lg" closeOnClickOutside={false}>
       <div className="stack">
-        <Notice tone="warn" icon="info"><b>Copy it now.</b> The platform keeps no way to show it again.</Notice>
+        <Notice tone="warn" icon="info"><b>Copy it now.</b> The platform cannot show it again.</Notice>
         <div className="card card-body wrap-any" data-secret><Copy value={secret ?? ''} what="secret" /></div>
-        <div className="row" style={{ justifyContent: 'flex-end' }}><Button onClick={onClose}>I have it</Button></div>
+        <div className="row" style={{ justifyContent: 'flex-end' }}><Button onClick={onClose}>I have copied it</Button></div>
       </div>
     </Modal>
   );

@@ -27,9 +27,9 @@ export function WebhookDialog({ webhook, onClose, onDone }: { webhook: WebhookBi
     <ChangeDialog
       onClose={onClose} onDone={() => onDone(secret.current)}
       change={{
-        title: webhook === undefined ? 'Make a webhook' : 'Change the webhook', act: webhook === undefined ? 'Make it' : 'Change it',
-        fields: ['url', 'eventTypes', 'description'], reasonNeeded: false, wrong: what.length === 0 ? new Map([['eventTypes', 'Name at least one.']]) : new Map(),
-        intro: 'It begins with what happens from now on. Check the signature of what arrives with a Standard Webhooks library.',
+        title: webhook === undefined ? 'Create a webhook' : 'Change the webhook', act: webhook === undefined ? 'Create' : 'Save',
+        fields: ['url', 'eventTypes', 'description'], reasonNeeded: false, wrong: what.length === 0 ? new Map([['eventTypes', 'Choose at least one event type.']]) : new Map(),
+        intro: 'It receives events from now on. Verify the signature of each delivery with a Standard Webhooks library.',
         send,
         form: (errors) => (
           <div className="stack">

@@ -46,10 +46,10 @@ export function WebhooksPage() {
   };
   const manage = can('webhook.manage');
   const columns = [
-    { head: 'Where', cell: (row: WebhookBitsFragment) => <span><span className="strong wrap-any">{row.url}</span><span className="sub">{row.description}</span></span> },
-    { head: 'What', cell: (row: WebhookBitsFragment) => <span className="small">{row.eventTypes.map((type) => <code key={type} style={{ marginRight: 6 }}>{type}</code>)}</span> },
+    { head: 'Address', cell: (row: WebhookBitsFragment) => <span><span className="strong wrap-any">{row.url}</span><span className="sub">{row.description}</span></span> },
+    { head: 'Events', cell: (row: WebhookBitsFragment) => <span className="small">{row.eventTypes.map((type) => <code key={type} style={{ marginRight: 6 }}>{type}</code>)}</span> },
     { head: 'State', cell: (row: WebhookBitsFragment) => <span><Status state={tones[row.status]} label={words(row.status)} />{row.lastError !== '' && <span className="sub wrap-any said">{row.lastError}</span>}</span> },
-    { head: 'Last taken', cell: (row: WebhookBitsFragment) => <Ago at={row.lastDeliveredAt} /> },
+    { head: 'Last delivered', cell: (row: WebhookBitsFragment) => <Ago at={row.lastDeliveredAt} /> },
     { head: '', right: true, cell: (row: WebhookBitsFragment) => (
       <span className="row" style={{ justifyContent: 'flex-end' }}>
         <Button size="compact-xs" variant="default" onClick={() => setAsked({ what: 'deliveries', row })}>Deliveries</Button>
@@ -69,13 +69,13 @@ export function WebhooksPage() {
   ];
   return (
     <div className="page">
-      <PageHead title="Webhooks" lede="Events of this project, sent to your own services as they happen: signed, tried again, and listed when they were given up." actions={manage && <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setAsked({ what: 'create' })}>Make a webhook</Button>} />
+      <PageHead title="Webhooks" lede="Events of this project, sent to your own services as they happen: signed, retried, and listed as dead letters when delivery fails for good." actions={manage && <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setAsked({ what: 'create' })}>Create a webhook</Button>} />
       {problem !== undefined && <ProblemNotice problem={problem} />}
-      <RowsCard<WebhookBitsFragment> list={list} label="Webhooks" columns={columns} empty={<Empty icon="out" title="No webhook">Nothing of this project is sent anywhere.</Empty>} />
+      <RowsCard<WebhookBitsFragment> list={list} label="Webhooks" columns={columns} empty={<Empty icon="out" title="No webhooks">Events of this project are not sent anywhere.</Empty>} />
       {asked?.what === 'create' && <WebhookDialog webhook={undefined} onClose={close} onDone={(made) => { setSecret(made); done(); }} />}
       {asked?.what === 'edit' && <WebhookDialog webhook={asked.row} onClose={close} onDone={done} />}
       {asked?.what === 'deliveries' && <DeliveriesDialog webhook={asked.row} onClose={close} />}
-      {asked?.what === 'delete' && <AskDialog title="Delete the webhook" act="Delete" danger send={(reason) => tell(DeleteWebhookDocument, { webhookId: asked.row.id, reason })} onClose={close} onDone={done}>Deliveries that are under way are dropped.</AskDialog>}
+      {asked?.what === 'delete' && <AskDialog title="Delete the webhook" act="Delete" danger send={(reason) => tell(DeleteWebhookDocument, { webhookId: asked.row.id, reason })} onClose={close} onDone={done}>Pending deliveries are dropped.</AskDialog>}
       <SecretOnce title="The webhook’s signing secret" secret={secret} onClose={() => setSecret(undefined)} />
     </div>
   );

@@ -48,7 +48,7 @@ export function ActionItem({ instanceId, projectId, action, running, open, onTog
         <span className="grow"><span className="strong">{action.displayName}</span> <span className="small faint mono">{action.name}</span></span>
         {action.risk !== 'READ' && <span className="tag">{action.risk === 'DESTRUCTIVE' ? 'can lose work' : 'changes state'}</span>}
       </button>
-      {open && <ActionForm instanceId={instanceId} projectId={projectId} action={action} runnable={running && allowed} why={allowed ? '' : `You lack the key ${action.permissionKey}.`} />}
+      {open && <ActionForm instanceId={instanceId} projectId={projectId} action={action} runnable={running && allowed} why={allowed ? '' : `You need the permission ${action.permissionKey}.`} />}
     </div>
   );
 }

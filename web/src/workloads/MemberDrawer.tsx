@@ -38,17 +38,17 @@ function MemberView({ member, workload, drift, onAct }: { member: MemberBitsFrag
         <Fact term="Allocation">{member.allocation === null ? <span className="faint">—</span> : allocationName(member.allocation)}</Fact>
         <Fact term="Labels"><Labels value={member.labels} /></Fact>
         <Fact term="Last operation">{member.lastOperation === null ? <span className="faint">—</span> : <Link to="/operations/$id" params={{ id: member.lastOperation.id }}>{operationName(member.lastOperation.kind)} <Status state={member.lastOperation.state} operation bare /></Link>}</Fact>
-        <Fact term="Asked for"><Ago at={member.createdAt} /></Fact>
+        <Fact term="Requested"><Ago at={member.createdAt} /></Fact>
         <Fact term="Last change"><Ago at={member.updatedAt} /></Fact>
         <Fact term="Id"><Copy value={member.id} what="member id" /></Fact>
         <Fact term="Correlation id"><Copy value={member.correlationId} what="correlation id" /></Fact>
       </dl>
       {acts.length > 0 && (
-        <div className="row" role="group" aria-label="What to do with it">
+        <div className="row" role="group" aria-label="Actions">
           {acts.map((act) => <Button key={act} size="xs" variant={act === 'remove' ? 'light' : 'default'} {...(act === 'remove' ? { color: 'red' } : {})} onClick={() => onAct(member, act)}>{actNames[act]}</Button>)}
         </div>
       )}
-      {member.adapterDetail !== null && <div className="stack-s"><h3>What the adapter says</h3><Json value={member.adapterDetail} label="Adapter detail" /></div>}
+      {member.adapterDetail !== null && <div className="stack-s"><h3>Details from the adapter</h3><Json value={member.adapterDetail} label="Adapter detail" /></div>}
     </div>
   );
 }

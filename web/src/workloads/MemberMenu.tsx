@@ -19,7 +19,7 @@ export function MemberMenu({ member, workload, onAct }: { member: MemberBitsFrag
   if (acts.length === 0) return null;
   return (
     <Menu position="bottom-end" withinPortal shadow="md">
-      <Menu.Target><ActionIcon variant="subtle" color="gray" aria-label={`What to do with ${member.componentKey} ${member.index}`}><Icon name="more" size={18} /></ActionIcon></Menu.Target>
+      <Menu.Target><ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${member.componentKey} ${member.index}`}><Icon name="more" size={18} /></ActionIcon></Menu.Target>
       <Menu.Dropdown>
         {acts.map((act) => <Menu.Item key={act} {...(act === 'remove' ? { color: 'red' } : {})} onClick={() => onAct(member, act)}>{actNames[act]}</Menu.Item>)}
       </Menu.Dropdown>

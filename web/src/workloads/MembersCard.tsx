@@ -35,7 +35,7 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
   const columns = useMemo(() => columnsOf(workload, drift, setShown, (member, act) => setAsked({ member, act })), [workload, drift]);
   const tall = members.length > 10;
   return (
-    <Card title="Members" pad={false} label="Members" aside={members.length > 0 && gone < all.length && <SegmentedControl size="xs" aria-label="How members are shown" value={now} onChange={setView} data={[{ value: 'picture', label: 'Picture' }, { value: 'table', label: 'Table' }]} />}>
+    <Card title="Members" pad={false} label="Members" aside={members.length > 0 && gone < all.length && <SegmentedControl size="xs" aria-label="How members are shown" value={now} onChange={setView} data={[{ value: 'picture', label: 'Diagram' }, { value: 'table', label: 'Table' }]} />}>
       <div className="roles">
         {workload.roles.map((role) => (
           <div key={role.componentKey} data-role={role.componentKey}>
@@ -48,13 +48,13 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
       </div>
       {gone < all.length && now === 'picture' && (
         <div className={`topology${tall ? ' tall' : ''}`} data-topology>
-          <Suspense fallback={<div style={{ display: 'grid', placeItems: 'center', height: '100%' }}><Loader size="sm" role="status" aria-label="Loading the picture" /></div>}>
+          <Suspense fallback={<div style={{ display: 'grid', placeItems: 'center', height: '100%' }}><Loader size="sm" role="status" aria-label="Loading the diagram" /></div>}>
             <Topology components={workload.roles} members={members} drift={drift} onOpen={setShown} />
           </Suspense>
         </div>
       )}
       {members.length > 0 && (now === 'table' || gone === all.length) && <DataTable label="Members" rows={members} keyOf={(row) => row.id} columns={columns} />}
-      {now === 'table' && gone > 0 && gone < all.length && <div className="card-body tight"><Switch size="xs" label={`${plural(gone, 'removed member')} as well`} checked={past} onChange={(event) => setPast(event.currentTarget.checked)} /></div>}
+      {now === 'table' && gone > 0 && gone < all.length && <div className="card-body tight"><Switch size="xs" label={`Show ${plural(gone, 'removed member')}`} checked={past} onChange={(event) => setPast(event.currentTarget.checked)} /></div>}
       {more && <p className="card-body small faint">Only the first {members.length} members are shown.</p>}
       <MemberDrawer member={open} workload={workload} drift={open === undefined ? undefined : drift.get(open.id)} onClose={() => setShown(undefined)} onAct={ask} />
       {asked !== undefined && <MemberDialog act={asked.act} member={asked.member} instanceId={workload.id} onClose={() => setAsked(undefined)} onDone={() => { setAsked(undefined); setShown(undefined); refresh(); }} />}

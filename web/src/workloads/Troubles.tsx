@@ -12,24 +12,24 @@ export function Troubles({ workload, refresh }: { workload: Workload; refresh: (
   const stuck = workload.blockers.filter((each) => !isUnderWay(each.code)); // progress has its own card
   const name = (id: string | null) => {
     const member = workload.members.edges.find((edge) => edge.node.id === id)?.node;
-    return member === undefined ? 'the whole' : `${member.componentKey} ${member.index}`;
+    return member === undefined ? 'the whole workload' : `${member.componentKey} ${member.index}`;
   };
   return (
     <>
-      <BlockersCard blockers={stuck} title="What stands in its way" />
+      <BlockersCard blockers={stuck} title="Blockers" />
       {workload.drift.length > 0 && (
-        <Card title="Drift" label="Drift" pad={false} aside={workload.observedAt !== null && <span className="small faint">the adapter looked <Ago at={workload.observedAt} /></span>}>
+        <Card title="Drift" label="Drift" pad={false} aside={workload.observedAt !== null && <span className="small faint">observed by the adapter <Ago at={workload.observedAt} /></span>}>
           <DataTable
             label="Drift" rows={workload.drift.map((row, at) => ({ ...row, at }))} keyOf={(row) => String(row.at)}
             columns={[
-              { head: 'Of', cell: (row) => <span className="strong">{name(row.memberId)}</span> },
+              { head: 'Part', cell: (row) => <span className="strong">{name(row.memberId)}</span> },
               { head: 'What is different', cell: (row) => <span className="said wrap-any" style={{ display: 'inline-block' }}>{row.message}</span> },
               { head: 'Kind', cell: (row) => <code>{row.code}</code> },
             ]}
           />
         </Card>
       )}
-      {workload.orphans.length > 0 && <Card title="Left behind" label="Left behind" pad={false}><DataTable label="Left behind" rows={workload.orphans} keyOf={(row) => row.id} columns={columns} /></Card>}
+      {workload.orphans.length > 0 && <Card title="Orphans" label="Orphans" pad={false}><DataTable label="Orphans" rows={workload.orphans} keyOf={(row) => row.id} columns={columns} /></Card>}
     </>
   );
 }

@@ -79,8 +79,8 @@ function Failed({ workload }: { workload: Workload }) {
     <Notice tone="bad" icon="warn">
       <b className="wrap-any said" style={{ display: 'block' }}>{workload.failure.message}</b>
       <div className="tail">
-        <code>{workload.failure.code}</code><span>For the {workload.failure.owner} to mend</span>
-        {workload.releasedAt === null && <span>Its members may still hold capacity: decommission it to have it torn down.</span>}
+        <code>{workload.failure.code}</code><span>To be fixed by the {workload.failure.owner}</span>
+        {workload.releasedAt === null && <span>Its members may still use capacity: decommission the workload to remove them.</span>}
         <span>Correlation id <Copy value={workload.correlationId} what="correlation id" /></span>
       </div>
     </Notice>
@@ -114,9 +114,9 @@ function AboutCard({ workload }: { workload: Workload }) {
           <Fact term="Control plane">{words(workload.operatingMode)}, for {workload.controlPlaneScope === 'TENANT' ? <Link to="/control-planes">the whole tenant</Link> : 'one project'}</Fact>
           <Fact term="Run by">{workload.runtimeBackend}</Fact>
           <Fact term="Generation">{workload.generation}</Fact>
-          <Fact term="Last looked at">{workload.observedAt === null ? <span className="faint">not yet</span> : <Ago at={workload.observedAt} />}</Fact>
+          <Fact term="Last observed">{workload.observedAt === null ? <span className="faint">not yet</span> : <Ago at={workload.observedAt} />}</Fact>
           <Fact term="Last change"><Ago at={workload.updatedAt} /></Fact>
-          {workload.releasedAt !== null && <Fact term="Proved gone"><Ago at={workload.releasedAt} /></Fact>}
+          {workload.releasedAt !== null && <Fact term="Cleanup proved"><Ago at={workload.releasedAt} /></Fact>}
           <Fact term="Id"><Copy value={workload.id} what="id" /></Fact>
           <Fact term="Correlation id"><Copy value={workload.correlationId} what="correlation id" /></Fact>
         </dl>

@@ -70,7 +70,7 @@ function NoRows({ filtered }: { filtered: boolean }) {
   if (filtered) return <Empty icon="search" title="No workload matches">Change the filter to see others.</Empty>;
   return (
     <Empty icon="workloads" title="Nothing runs here yet" action={<Button renderRoot={(props) => <Link {...props} to="/catalog" />}>Open the catalog</Button>}>
-      Launch an app from the catalog into capacity your project rents, and watch it come up.
+      Launch an app from the catalog into capacity your project rents, and watch it start.
     </Empty>
   );
 }
