@@ -1,5 +1,7 @@
 package lifecycle
 
+import "github.com/gpuaas/app-platform/sdk/nodetask"
+
 // NodeStatus is where a node stands. Cordoned is a flag beside it.
 type NodeStatus string
 
@@ -54,21 +56,21 @@ func (s NodeTaskState) CanMove(to NodeTaskState) error { return taskMachine.chec
 // Terminal reports whether no state follows: everything but PENDING and RUNNING.
 func (s NodeTaskState) Terminal() bool { return taskMachine.terminal(s) }
 
-// NodeTaskKind is what a task asks an agent to do in a member's sandbox.
+// NodeTaskKind is what a node task does in a member's sandbox: a kind of sdk/nodetask, as it is stored and published.
 type NodeTaskKind string
 
 // The kinds of node task.
 const (
-	TaskRun            NodeTaskKind = "RUN"
-	TaskWriteFile      NodeTaskKind = "WRITE_FILE"
-	TaskStartProcess   NodeTaskKind = "START_PROCESS"
-	TaskStopProcess    NodeTaskKind = "STOP_PROCESS"
-	TaskInspectProcess NodeTaskKind = "INSPECT_PROCESS"
-	TaskProbe          NodeTaskKind = "PROBE"
-	TaskFetchArtifact  NodeTaskKind = "FETCH_ARTIFACT"
-	TaskCloudInit      NodeTaskKind = "CLOUD_INIT"
-	TaskResidue        NodeTaskKind = "RESIDUE"
-	TaskTeardown       NodeTaskKind = "TEARDOWN"
+	TaskRun            = NodeTaskKind(nodetask.KindRun)
+	TaskWriteFile      = NodeTaskKind(nodetask.KindWriteFile)
+	TaskStartProcess   = NodeTaskKind(nodetask.KindStartProcess)
+	TaskStopProcess    = NodeTaskKind(nodetask.KindStopProcess)
+	TaskInspectProcess = NodeTaskKind(nodetask.KindInspectProcess)
+	TaskProbe          = NodeTaskKind(nodetask.KindProbe)
+	TaskFetchArtifact  = NodeTaskKind(nodetask.KindFetchArtifact)
+	TaskCloudInit      = NodeTaskKind(nodetask.KindCloudInit)
+	TaskResidue        = NodeTaskKind(nodetask.KindResidue)
+	TaskTeardown       = NodeTaskKind(nodetask.KindTeardown)
 )
 
 // Health is the adapter's word on an instance or a member, beside the status. UNKNOWN is never read as good.

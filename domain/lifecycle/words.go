@@ -1,6 +1,10 @@
 package lifecycle
 
-import "io"
+import (
+	"io"
+
+	"github.com/gpuaas/app-platform/sdk/nodetask"
+)
 
 // Values lists every InstanceStatus as it is stored and published.
 func (InstanceStatus) Values() []string {
@@ -146,10 +150,7 @@ func (s NodeTaskState) MarshalGQL(w io.Writer) { writeGQL(w, s) }
 func (s *NodeTaskState) UnmarshalGQL(v any) error { return readGQL(s, v) }
 
 // Values lists every NodeTaskKind as it is stored and published.
-func (NodeTaskKind) Values() []string {
-	return names(TaskRun, TaskWriteFile, TaskStartProcess, TaskStopProcess, TaskInspectProcess, TaskProbe,
-		TaskFetchArtifact, TaskCloudInit, TaskResidue, TaskTeardown)
-}
+func (NodeTaskKind) Values() []string { return names(nodetask.Kinds()...) }
 
 // MarshalGQL writes the value to a GraphQL answer.
 func (s NodeTaskKind) MarshalGQL(w io.Writer) { writeGQL(w, s) }

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodetask"
 )
@@ -40,7 +42,7 @@ func TestEveryFieldOfEveryKindIsReadAndKept(t *testing.T) {
 	} {
 		spec, err := nodetask.Parse(lifecycle.NodeTaskKind(c.kind), json.RawMessage(c.spec))
 		require.NoError(t, err, c.spec)
-		require.Equal(t, c.kind, string(spec.Kind()))
+		require.Equal(t, c.kind, string(nodetask.KindOf(spec)))
 		kept, err := nodetask.Encode(spec)
 		require.NoError(t, err)
 		require.Equal(t, strings.TrimSpace(c.spec), string(kept), "its canonical form holds every field that was given")
@@ -196,4 +198,25 @@ func FuzzParse(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, string(once), string(twice))
 	})
+}
+
+// sdk/nodetask imports nothing of the platform, so it has its own forms of an id and a digest. They accept what the
+// platform's accept, and nothing else.
+func TestFormsOfIdsAndDigestsAreThoseOfThePlatform(t *testing.T) {
+	t.Parallel()
+	id, sum := string(ids.New(ids.RuntimeSecret)), digest.Of([]byte("x"))
+	for _, ref := range []string{
+		id, "", "sec_", id[:len(id)-1], id + "0", id + "\n", strings.ToUpper(id), "mem" + id[3:], "sec_8" + id[5:],
+		id[:len(id)-1] + "i", id[:len(id)-1] + "l", id[:len(id)-1] + "o", id[:len(id)-1] + "u", id[:len(id)-1] + "z", string(ids.New(ids.Member)),
+	} {
+		_, want := ids.Parse(ids.RuntimeSecret, ref)
+		_, got := nodetask.Parse(lifecycle.TaskWriteFile, json.RawMessage(fmt.Sprintf(`{"path":"/x","secretRef":%q}`, ref)))
+		require.Equal(t, want == nil, got == nil, "%q: %v", ref, got)
+	}
+	for _, text := range []string{
+		sum, "", "sha256:", sum[7:], sum + "0", sum[:70], sum + "\n", strings.ToUpper(sum), "sha512:" + sum[7:], sum[:70] + "A", sum[:70] + "g",
+	} {
+		_, got := nodetask.Parse(lifecycle.TaskFetchArtifact, json.RawMessage(fmt.Sprintf(`{"digest":%q,"path":"/x"}`, text)))
+		require.Equal(t, digest.Valid(text), got == nil, "%q: %v", text, got)
+	}
 }

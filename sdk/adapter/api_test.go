@@ -81,7 +81,9 @@ type api struct {
 	lines []string
 }
 
-func (a *api) add(format string, args ...any) { a.lines = append(a.lines, fmt.Sprintf(format, args...)) }
+func (a *api) add(format string, args ...any) {
+	a.lines = append(a.lines, fmt.Sprintf(format, args...))
+}
 
 func (a *api) object(object types.Object) {
 	switch object := object.(type) {

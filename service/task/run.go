@@ -148,13 +148,13 @@ func create(ctx context.Context, t *tx.Tx, d draft) (row *db.NodeTask, made bool
 	if err != nil {
 		return nil, false, err
 	}
-	digest := digestOf(d.spec.Kind(), d.timeoutSeconds, spec)
+	digest := digestOf(nodetask.KindOf(d.spec), d.timeoutSeconds, spec)
 	member := d.member
 	if member.NodeID == nil || member.Status == lifecycle.MemberRemoved {
 		return known(ctx, t, d, digest)
 	}
 	row, err = one(ctx, t, insert, ids.New(ids.NodeTask), member.TenantID, member.ProjectID, member.InstanceID, member.ID, *member.NodeID,
-		d.operationID, d.spec.Kind(), spec, digest, lifecycle.TaskPending, d.timeoutSeconds, d.key, t.Now)
+		d.operationID, nodetask.KindOf(d.spec), spec, digest, lifecycle.TaskPending, d.timeoutSeconds, d.key, t.Now)
 	if err != nil {
 		return nil, false, fmt.Errorf("create a node task: %w", err)
 	}

@@ -8,14 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/gpuaas/app-platform/domain/digest"
-	"github.com/gpuaas/app-platform/domain/ids"
 )
+
+// MaxUserData bounds cloud-init user data, in bytes: above it clouds differ in what they accept.
+const MaxUserData = 64 << 10
 
 // The bounds inside a specification.
 const (
-	maxUserData = 64 << 10 // bytes, above which clouds differ in what they take
 	maxArgs     = 1_024
 	maxEnv      = 512
 	maxSeconds  = 3_600
@@ -24,7 +23,7 @@ const (
 	maxAccount  = 128   // bytes of "user:group"
 	maxHost     = 253   // bytes of a host name
 	maxURLPath  = 2_048 // bytes
-	// maxRestarts is far beyond what makes sense and keeps the number within 32 bits.
+	// maxRestarts is far beyond any use and keeps the number within 32 bits.
 	maxRestarts = 1_000_000
 	// boxOverhead is what sealing adds to a value, in bytes.
 	boxOverhead = 48
@@ -35,10 +34,15 @@ var (
 	envName      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 	platformForm = regexp.MustCompile(`^[a-z0-9]{1,20}/[a-z0-9_]{1,20}(/[a-z0-9.]{1,20})?$`)
 	hostForm     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	digestForm   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	secretForm   = regexp.MustCompile(`^sec_[0-7][0-9a-hjkmnp-tv-z]{25}$`) // 128 bits in lower-case Crockford base32
 	accountName  = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.$-]*(:[A-Za-z0-9_.][A-Za-z0-9_.$-]*)?$`)
 )
 
-// signals are the names that a process can be stopped by, without SIG.
+// nameRule is what is wrong with a name that does not match processName.
+const nameRule = "must be letters, digits, dot, dash and underscore, at most 64, starting with a letter or digit"
+
+// signals holds the names of the signals that can stop a process, without SIG.
 var signals = []string{
 	"ABRT", "ALRM", "BUS", "CHLD", "CONT", "FPE", "HUP", "ILL", "INT", "IO", "KILL", "PIPE", "PROF", "PWR", "QUIT",
 	"SEGV", "STKFLT", "STOP", "SYS", "TERM", "TRAP", "TSTP", "TTIN", "TTOU", "URG", "USR1", "USR2", "VTALRM", "WINCH",
@@ -96,7 +100,7 @@ func (s *StartProcess) check(c *checker) {
 }
 
 func (s *FetchArtifact) check(c *checker) {
-	if !digest.Valid(s.Digest) {
+	if !digestForm.MatchString(s.Digest) {
 		c.bad("digest", "must be sha256: and 64 hexadecimal digits")
 	}
 	if !path.IsAbs(s.Path) || path.Clean(s.Path) == "/" || len(s.Path) > maxPath {
@@ -118,12 +122,12 @@ func (s *CloudInit) check(c *checker) {
 	if (s.UserData != "") == (s.UserDataSealed != nil) {
 		c.bad("userData", "exactly one of userData and userDataSealed must be given")
 	}
-	if len(s.UserData) > maxUserData {
-		c.bad("userData", "at most %d bytes", maxUserData)
+	if len(s.UserData) > MaxUserData {
+		c.bad("userData", "at most %d bytes", MaxUserData)
 	}
 	c.sealed("userDataSealed", s.UserDataSealed)
 	if !processName.MatchString(s.InstanceID) {
-		c.bad("instanceId", "must be letters, digits, dot, dash and underscore, at most 64, starting with a letter or digit")
+		c.bad("instanceId", nameRule)
 	}
 	if s.Hostname != "" && !hostForm.MatchString(s.Hostname) {
 		c.bad("hostname", "must be a host name of at most 63 letters, digits and hyphens")
@@ -132,7 +136,7 @@ func (s *CloudInit) check(c *checker) {
 
 func (s *StopProcess) check(c *checker)    { c.name(s.Name) }
 func (s *InspectProcess) check(c *checker) { c.name(s.Name) }
-func (s *Residue) check(*checker)          {}
+func (s *ResidueQuery) check(*checker)     {}
 func (s *Teardown) check(*checker)         {}
 
 func (s *Probe) check(c *checker) {
@@ -163,7 +167,8 @@ func (s *Probe) check(c *checker) {
 func (p *HTTPProbe) check(c *checker) {
 	c.whole("http.port", p.Port, 1, 65_535)
 	c.host("http.host", p.Host)
-	if p.Path != "" && !strings.HasPrefix(p.Path, "/") || len(p.Path) > maxURLPath || strings.ContainsFunc(p.Path, unprintable) {
+	relative := p.Path != "" && !strings.HasPrefix(p.Path, "/")
+	if relative || len(p.Path) > maxURLPath || strings.ContainsFunc(p.Path, unprintable) {
 		c.bad("http.path", "must begin with a slash and hold at most %d printable characters without spaces", maxURLPath)
 	}
 	if p.ExpectStatus != 0 {
@@ -210,11 +215,11 @@ func (c *checker) sealed(at string, text *string) {
 	}
 }
 
-func (c *checker) secretRef(at string, id *ids.ID) {
+func (c *checker) secretRef(at string, id *string) {
 	if id == nil {
 		return
 	}
-	if _, err := ids.Parse(ids.RuntimeSecret, string(*id)); err != nil {
+	if !secretForm.MatchString(*id) {
 		c.bad(at, "must be the id of a runtime secret")
 		return
 	}
@@ -223,7 +228,7 @@ func (c *checker) secretRef(at string, id *ids.ID) {
 
 func (c *checker) name(name string) {
 	if !processName.MatchString(name) {
-		c.bad("name", "must be letters, digits, dot, dash and underscore, at most 64, starting with a letter or digit")
+		c.bad("name", nameRule)
 	}
 }
 
@@ -257,5 +262,5 @@ func (c *checker) seconds(at string, value float64) {
 	}
 }
 
-// unprintable reports characters that have no place in a host or a URL's path.
+// unprintable reports whether a character cannot be part of a host or of a URL's path.
 func unprintable(r rune) bool { return r <= ' ' || r == 0x7f || r == unicode.ReplacementChar }
