@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 const (
@@ -121,11 +122,11 @@ func (d *desk) again(held *job, sent gql.NodeWork) {
 // begin journals and queues a task. With d.mu held.
 func (d *desk) begin(sent gql.NodeWork, resumed bool, epoch string) {
 	work := task.Task{
-		ID: sent.Id, Fence: int64(sent.Fence), Kind: string(sent.Kind), MemberID: sent.MemberId, InstanceID: sent.InstanceId,
+		ID: sent.Id, Fence: int64(sent.Fence), Kind: nodetask.Kind(sent.Kind), MemberID: sent.MemberId, InstanceID: sent.InstanceId,
 		Spec: sent.Spec, Timeout: timeout(sent.TimeoutSeconds),
 	}
 	if !resumed {
-		if err := d.journal.Accept(work.ID, work.Fence, work.MemberID, work.Kind); err != nil {
+		if err := d.journal.Accept(work.ID, work.Fence, work.MemberID, string(work.Kind)); err != nil {
 			d.log.Error("task not taken: it cannot be journalled", "task", work.ID, "error", err)
 			d.overflow()
 			return

@@ -96,7 +96,7 @@ func (d *desk) conclude(held *job, outcome journal.Outcome, output *pump) {
 	}
 	d.log.Info("task done", "task", work.ID, "kind", work.Kind, "member", work.MemberID, "fence", work.Fence, "state", outcome.State)
 	d.executor.Settle(context.WithoutCancel(d.ctx), work)
-	d.reporter.add(journal.Entry{TaskID: work.ID, Fence: work.Fence, Kind: work.Kind, State: outcome.State, Outcome: &outcome}, output)
+	d.reporter.add(journal.Entry{TaskID: work.ID, Fence: work.Fence, Kind: string(work.Kind), State: outcome.State, Outcome: &outcome}, output)
 }
 
 // leave lets go of the task, wakes what waited for it, and begins what replaces it.

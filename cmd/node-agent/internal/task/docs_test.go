@@ -9,19 +9,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
-// TestDocumentNamesEveryKindAndCode reads the constants from the sources, so that a new one cannot be
-// left out.
+// TestDocumentNamesEveryKindAndCode reads the codes from their source, so that a new one cannot be left out.
 func TestDocumentNamesEveryKindAndCode(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../../../docs/node-tasks.md")
 	require.NoError(t, err)
-	kinds := constants(t, "executor.go", "Kind")
 	codes := constants(t, "../wire/errors.go", "Code")
-	require.Len(t, kinds, 10)
-	for _, kind := range kinds {
-		require.Contains(t, string(raw), "**"+kind+"**")
+	require.Len(t, nodetask.Kinds(), 10)
+	for _, kind := range nodetask.Kinds() {
+		require.Contains(t, string(raw), "**"+string(kind)+"**")
 	}
 	for _, code := range codes {
 		if code != "UNKNOWN_RUN" { // between agent and init only

@@ -14,20 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/seal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
-)
-
-// The kinds of node tasks.
-const (
-	KindRun     = "RUN"
-	KindWrite   = "WRITE_FILE"
-	KindStart   = "START_PROCESS"
-	KindStop    = "STOP_PROCESS"
-	KindInspect = "INSPECT_PROCESS"
-	KindProbe   = "PROBE"
-	KindFetch   = "FETCH_ARTIFACT"
-	KindCloud   = "CLOUD_INIT"
-	KindResidue = "RESIDUE"
-	KindDown    = "TEARDOWN"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 // The states a task ends in.
@@ -53,17 +40,20 @@ var (
 type Task struct {
 	ID         string
 	Fence      int64
-	Kind       string
+	Kind       nodetask.Kind
 	MemberID   string
 	InstanceID string
 	Spec       json.RawMessage
 	Timeout    time.Duration
 }
 
-// Changes tells whether a kind changes the member, so that tasks of one member that do are done in the
-// order of their arrival.
-func Changes(kind string) bool {
-	return kind == KindWrite || kind == KindStart || kind == KindStop || kind == KindDown
+// Changes reports whether a kind changes the member. Such tasks of one member are done in the order of their arrival.
+func Changes(kind nodetask.Kind) bool {
+	switch kind {
+	case nodetask.KindWriteFile, nodetask.KindStartProcess, nodetask.KindStopProcess, nodetask.KindTeardown:
+		return true
+	}
+	return false
 }
 
 // Executor does tasks. Its fields are set once.
@@ -93,8 +83,10 @@ type Attempt struct {
 	Progress func(done, total int64)
 }
 
-// keptByInit tells whether a kind's work is done and timed by the member's init, which outlives the agent.
-func keptByInit(kind string) bool { return kind == KindRun || kind == KindCloud }
+// keptByInit reports whether a kind's work is done and timed by the member's init, which outlives the agent.
+func keptByInit(kind nodetask.Kind) bool {
+	return kind == nodetask.KindRun || kind == nodetask.KindCloudInit
+}
 
 // Do executes the task to its outcome. The only errors are ErrDetached, when ctx ended for another
 // cause than ErrCanceled, and those of Started.
@@ -136,27 +128,31 @@ func overdue(err error, timeout time.Duration) journal.Outcome {
 type startedError struct{ error }
 
 func (e *Executor) dispatch(ctx context.Context, task Task, attempt Attempt) (journal.Outcome, error) {
-	switch task.Kind {
-	case KindRun:
-		return e.run(ctx, task, attempt)
-	case KindWrite:
-		return e.writeFile(ctx, task)
-	case KindStart:
-		return e.startProcess(ctx, task)
-	case KindStop, KindInspect:
-		return e.namedProcess(ctx, task)
-	case KindProbe:
-		return e.probe(ctx, task)
-	case KindFetch:
-		return e.fetchArtifact(ctx, task, attempt)
-	case KindCloud:
-		return e.cloudInit(ctx, task, attempt)
-	case KindResidue:
-		return e.residue(task)
-	case KindDown:
-		return e.teardown(ctx, task)
+	spec, err := read(task)
+	if err != nil {
+		return journal.Outcome{}, err
 	}
-	return journal.Outcome{}, invalid("kind", "%q is not known to this agent", task.Kind)
+	switch spec := spec.(type) {
+	case *nodetask.Run:
+		return e.run(ctx, task, spec, attempt)
+	case *nodetask.WriteFile:
+		return e.writeFile(ctx, task, spec)
+	case *nodetask.StartProcess:
+		return e.startProcess(ctx, task, spec)
+	case *nodetask.StopProcess:
+		return e.namedProcess(ctx, task, spec.Name)
+	case *nodetask.InspectProcess:
+		return e.namedProcess(ctx, task, spec.Name)
+	case *nodetask.Probe:
+		return e.probe(ctx, task, spec)
+	case *nodetask.FetchArtifact:
+		return e.fetchArtifact(ctx, task, spec, attempt)
+	case *nodetask.CloudInit:
+		return e.cloudInit(ctx, task, spec, attempt)
+	case *nodetask.ResidueQuery:
+		return e.residue(task)
+	}
+	return e.teardown(ctx, task)
 }
 
 // Settle lets the member forget a run whose outcome is journalled. Failure costs a little disk.

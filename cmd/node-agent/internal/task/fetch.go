@@ -6,8 +6,6 @@ import (
 	"io"
 	"path"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/fetch"
@@ -15,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 // How an artifact is placed.
@@ -26,8 +25,6 @@ const (
 
 // maxTitle bounds a file name that an artifact brings, in bytes.
 const maxTitle = 1024
-
-var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // fetchResult is the result of a FETCH_ARTIFACT. FetchedBytes is what this agent fetched for it; Manifest is the one that was
 // chosen, which of an index is not the artifact's digest.
@@ -43,15 +40,11 @@ type fetchResult struct {
 
 // fetchArtifact finds the member's init before it fetches, and places through that one alone: a member that was torn down
 // meanwhile does not come back.
-func (e *Executor) fetchArtifact(ctx context.Context, task Task, attempt Attempt) (journal.Outcome, error) {
-	var spec fetchSpec
-	if err := decode(task.Spec, &spec); err != nil {
-		return journal.Outcome{}, err
-	}
-	to, err := placementOf(spec)
-	if err != nil {
-		return journal.Outcome{}, err
-	}
+func (e *Executor) fetchArtifact(
+	ctx context.Context, task Task, spec *nodetask.FetchArtifact, attempt Attempt,
+) (journal.Outcome, error) {
+	var err error
+	to := &placement{path: path.Clean(spec.Path), as: spec.As, mode: nodetask.Mode(spec.Mode), owner: spec.Owner}
 	if to.client, err = e.Sandboxes.Ensure(ctx, task.MemberID, task.InstanceID); err != nil {
 		return journal.Outcome{}, err
 	}
@@ -83,21 +76,6 @@ type placement struct {
 	as     string
 	mode   uint32
 	owner  string
-}
-
-func placementOf(spec fetchSpec) (*placement, error) {
-	mode, err := fileMode(spec.Mode)
-	switch {
-	case err != nil:
-		return nil, err
-	case !digestForm.MatchString(spec.Digest):
-		return nil, invalid("digest", "%.80q is not sha256: and 64 hexadecimal digits", spec.Digest)
-	case !path.IsAbs(spec.Path) || path.Clean(spec.Path) == "/":
-		return nil, invalid("path", "%q is not an absolute path, or the root", spec.Path)
-	case !slices.Contains([]string{"", asLayout, asFiles, asFile}, spec.As):
-		return nil, invalid("as", "%q is not oci_layout, files or file", spec.As)
-	}
-	return &placement{path: path.Clean(spec.Path), as: spec.As, mode: mode, owner: spec.Owner}, nil
 }
 
 // accept decides on the form, and refuses what cannot be placed before any of it is fetched.

@@ -16,16 +16,11 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
-// The defaults and bounds of a probe.
-const (
-	maxAttempts         = 3600
-	defaultInterval     = 1.0
-	defaultProbeTimeout = 5.0
-	// maxDetail bounds what a probe tells, in bytes.
-	maxDetail = 1000
-)
+// maxDetail bounds the detail of a probe's result, in bytes.
+const maxDetail = 1000
 
 // ProbeResult is the result of a PROBE: whether the last attempt succeeded, how many there were, and
 // what the last one saw.
@@ -37,18 +32,11 @@ type ProbeResult struct {
 
 // probe tries until one attempt succeeds or all are spent. A probe that fails is a failed task with
 // the same result shape.
-func (e *Executor) probe(ctx context.Context, task Task) (journal.Outcome, error) {
-	var spec probeSpec
-	if err := decode(task.Spec, &spec); err != nil {
-		return journal.Outcome{}, err
-	}
-	if err := spec.check(); err != nil {
-		return journal.Outcome{}, err
-	}
+func (e *Executor) probe(ctx context.Context, task Task, spec *nodetask.Probe) (journal.Outcome, error) {
 	var result ProbeResult
-	for result.Attempts < spec.Attempts {
+	for result.Attempts < spec.Tries() {
 		if result.Attempts > 0 {
-			if err := pace.Pause(ctx, seconds(spec.IntervalSeconds)); err != nil {
+			if err := pace.Pause(ctx, spec.Interval()); err != nil {
 				break
 			}
 		}
@@ -70,58 +58,8 @@ func (e *Executor) probe(ctx context.Context, task Task) (journal.Outcome, error
 	}
 }
 
-// check also fills in the defaults.
-func (s *probeSpec) check() error {
-	ways := 0
-	for _, given := range []bool{s.Exec != nil, s.TCP != nil, s.HTTP != nil} {
-		if given {
-			ways++
-		}
-	}
-	if ways != 1 {
-		return invalid("spec", "needs exactly one of exec, tcp and http, has %d", ways)
-	}
-	if s.Attempts == 0 {
-		s.Attempts = 1
-	}
-	if s.Attempts < 0 || s.Attempts > maxAttempts {
-		return invalid("attempts", "%d is not between 1 and %d", s.Attempts, maxAttempts)
-	}
-	interval, err := millis("intervalSeconds", &s.IntervalSeconds, defaultInterval)
-	if err != nil {
-		return err
-	}
-	timeout, err := millis("timeoutSeconds", &s.TimeoutSeconds, defaultProbeTimeout)
-	if err != nil {
-		return err
-	}
-	s.IntervalSeconds, s.TimeoutSeconds = float64(interval)/1000, float64(timeout)/1000
-	return s.checkTarget()
-}
-
-func (s *probeSpec) checkTarget() error {
-	switch {
-	case s.Exec != nil:
-		return checkCommand(s.Exec.Command)
-	case s.TCP != nil:
-		return checkPort("tcp.port", s.TCP.Port)
-	case s.HTTP.Path != "" && !strings.HasPrefix(s.HTTP.Path, "/"):
-		return invalid("http.path", "%q does not begin with a slash", s.HTTP.Path)
-	case s.HTTP.ExpectStatus != 0 && (s.HTTP.ExpectStatus < 100 || s.HTTP.ExpectStatus > 599):
-		return invalid("http.expectStatus", "%d is not a status", s.HTTP.ExpectStatus)
-	}
-	return checkPort("http.port", s.HTTP.Port)
-}
-
-func checkPort(field string, port int) error {
-	if port < 1 || port > 65535 {
-		return invalid(field, "%d is not between 1 and 65535", port)
-	}
-	return nil
-}
-
-func (e *Executor) probeOnce(ctx context.Context, task Task, spec probeSpec) (string, error) {
-	limit := seconds(spec.TimeoutSeconds)
+func (e *Executor) probeOnce(ctx context.Context, task Task, spec *nodetask.Probe) (string, error) {
+	limit := spec.Timeout()
 	if spec.Exec != nil {
 		return e.probeExec(ctx, task, spec.Exec.Command, limit) // the member's init keeps the time
 	}
@@ -217,5 +155,3 @@ func probeHTTP(ctx context.Context, url string, expect int) (string, error) {
 	}
 	return fmt.Sprintf("%s answered %d", url, response.StatusCode), nil
 }
-
-func seconds(value float64) time.Duration { return time.Duration(value * float64(time.Second)) }

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 const (
@@ -30,8 +31,8 @@ type RunResult struct {
 	Truncated bool   `json:"truncated"`
 }
 
-func (e *Executor) run(ctx context.Context, task Task, attempt Attempt) (journal.Outcome, error) {
-	request, err := e.runRequest(ctx, task)
+func (e *Executor) run(ctx context.Context, task Task, spec *nodetask.Run, attempt Attempt) (journal.Outcome, error) {
+	request, err := e.runRequest(ctx, task, spec)
 	spent := spentBefore(err, attempt)
 	if err != nil && spent == nil {
 		return journal.Outcome{}, err
@@ -78,14 +79,7 @@ func spentBefore(err error, attempt Attempt) error {
 	return nil
 }
 
-func (e *Executor) runRequest(ctx context.Context, task Task) (wire.Run, error) {
-	var spec runSpec
-	if err := decode(task.Spec, &spec); err != nil {
-		return wire.Run{}, err
-	}
-	if err := checkCommand(spec.Command); err != nil {
-		return wire.Run{}, err
-	}
+func (e *Executor) runRequest(ctx context.Context, task Task, spec *nodetask.Run) (wire.Run, error) {
 	if len(spec.Stdin) > maxContent {
 		return wire.Run{}, invalid("stdin", "has %d bytes, at most %d are possible", len(spec.Stdin), maxContent)
 	}

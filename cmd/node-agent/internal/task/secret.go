@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 // opener opens the secrets of one task, at the moment of their use. What it opens goes to the member's init and
@@ -21,17 +22,11 @@ func (e *Executor) opener(task Task) *opener {
 	return &opener{executor: e, task: task, redeemed: map[string][]byte{}}
 }
 
-// environment gives the assignments of variables.
-func (o *opener) environment(ctx context.Context, env []envSpec) ([]string, error) {
-	if len(env) > maxEnv {
-		return nil, invalid("env", "has %d entries, at most %d are possible", len(env), maxEnv)
-	}
+// environment returns the assignments of variables.
+func (o *opener) environment(ctx context.Context, env []nodetask.EnvVar) ([]string, error) {
 	var assignments []string
 	for i, entry := range env {
 		field := fmt.Sprintf("env[%d]", i)
-		if !envName.MatchString(entry.Name) {
-			return nil, invalid(field+".name", "%q is not a name", entry.Name)
-		}
 		value, err := o.open(ctx, field, entry.Value, entry.Sealed, entry.SecretRef)
 		if err != nil {
 			return nil, err
@@ -44,13 +39,10 @@ func (o *opener) environment(ctx context.Context, env []envSpec) ([]string, erro
 	return assignments, nil
 }
 
-// content gives what a file is to hold.
-func (o *opener) content(ctx context.Context, spec fileSpec) ([]byte, error) {
+// content returns the bytes of a file.
+func (o *opener) content(ctx context.Context, spec *nodetask.WriteFile) ([]byte, error) {
 	plain := spec.Content
 	if spec.ContentBase64 != nil {
-		if plain != nil {
-			return nil, invalid("contentBase64", "is given beside content")
-		}
 		raw, err := base64.StdEncoding.DecodeString(*spec.ContentBase64)
 		if err != nil {
 			return nil, invalid("contentBase64", "is not base64")
@@ -65,13 +57,10 @@ func (o *opener) content(ctx context.Context, spec fileSpec) ([]byte, error) {
 	return content, err
 }
 
-// open gives the plain value, opens the sealed one, or takes delivery of the secret; none of them is the empty value.
+// open returns the plain value, opens the sealed one, or takes delivery of the secret. Of the three at most one is given; with
+// none the value is empty.
 func (o *opener) open(ctx context.Context, field string, plain, sealed, ref *string) ([]byte, error) {
 	switch {
-	case plain != nil && sealed != nil:
-		return nil, invalid(field, "has both a value and a sealed value")
-	case ref != nil && (plain != nil || sealed != nil):
-		return nil, invalid(field, "has both a reference to a secret and a value")
 	case sealed != nil:
 		return o.unseal(field+".sealed", *sealed)
 	case ref != nil:

@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/seal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 const (
@@ -50,7 +51,7 @@ func setup(t *testing.T) *task.Executor {
 
 func do(t *testing.T, e *task.Executor, kind, spec string) journal.Outcome {
 	t.Helper()
-	work := task.Task{ID: "tsk_" + strings.ToLower(kind), Fence: 1, Kind: kind, MemberID: member, InstanceID: instance, Spec: json.RawMessage(spec), Timeout: 20 * time.Second}
+	work := task.Task{ID: "tsk_" + strings.ToLower(kind), Fence: 1, Kind: nodetask.Kind(kind), MemberID: member, InstanceID: instance, Spec: json.RawMessage(spec), Timeout: 20 * time.Second}
 	outcome, err := e.Do(t.Context(), work, task.Attempt{Output: func(wire.Output) {}})
 	require.NoError(t, err)
 	return outcome
@@ -64,7 +65,7 @@ func TestBadSpecificationIsRefusedByItsField(t *testing.T) {
 	for _, c := range []struct{ kind, spec, says string }{
 		{"RUN", `{}`, "command: must name a program"},
 		{"RUN", `{"command":[]}`, "command:"},
-		{"RUN", `{"command":"ls"}`, "command: must be []string"},
+		{"RUN", `{"command":"ls"}`, "command: must be a list"},
 		{"RUN", `{"comand":["ls"]}`, `unknown field "comand"`},
 		{"RUN", `{"command":["ls"]} {}`, "more than one document"},
 		{"RUN", ``, "spec: is missing"},
@@ -81,7 +82,7 @@ func TestBadSpecificationIsRefusedByItsField(t *testing.T) {
 		{"WRITE_FILE", `{"path":"/x","mode":"rw"}`, "mode:"},
 		{"WRITE_FILE", `{"path":"/x","mode":"77777"}`, "mode:"},
 		{"WRITE_FILE", `{"path":"/x","contentBase64":"%"}`, "contentBase64:"},
-		{"WRITE_FILE", `{"path":"/x","content":"a","contentBase64":"YQ=="}`, "contentBase64:"},
+		{"WRITE_FILE", `{"path":"/x","content":"a","contentBase64":"YQ=="}`, "content: only one of"},
 		{"WRITE_FILE", `{"path":"/x","content":"a","sealed":"YQ=="}`, "content:"},
 		{"WRITE_FILE", `{"path":"/x","content":` + long + `}`, "content:"},
 		{"WRITE_FILE", `{"path":"/x","owner":"no-such-user"}`, "owner:"},
@@ -132,7 +133,7 @@ func TestBadMemberIDIsRefused(t *testing.T) {
 		if kind == "RUN" {
 			spec = `{"command":["true"]}`
 		}
-		outcome, err := e.Do(t.Context(), task.Task{ID: "tsk_a", Kind: kind, MemberID: "../../etc", InstanceID: instance, Spec: json.RawMessage(spec), Timeout: time.Second}, task.Attempt{})
+		outcome, err := e.Do(t.Context(), task.Task{ID: "tsk_a", Kind: nodetask.Kind(kind), MemberID: "../../etc", InstanceID: instance, Spec: json.RawMessage(spec), Timeout: time.Second}, task.Attempt{})
 		require.NoError(t, err)
 		require.Equal(t, task.StateFailed, outcome.State)
 		require.Contains(t, outcome.Message, "memberId:")
@@ -211,7 +212,7 @@ func TestProbeMakesNoSandbox(t *testing.T) {
 func TestTaskThatIsNotDoneInTimeIsTimedOut(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	work := task.Task{ID: "tsk_a", Kind: task.KindProbe, MemberID: member, InstanceID: instance, Timeout: 100 * time.Millisecond,
+	work := task.Task{ID: "tsk_a", Kind: nodetask.KindProbe, MemberID: member, InstanceID: instance, Timeout: 100 * time.Millisecond,
 		Spec: json.RawMessage(fmt.Sprintf(`{"tcp":{"port":%d},"attempts":3000,"intervalSeconds":0.02}`, closedPort(t)))}
 	outcome, err := e.Do(t.Context(), work, task.Attempt{})
 	require.NoError(t, err)
@@ -223,7 +224,7 @@ func TestStoppingAgentLeavesARunWithoutOutcome(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	ctx, stop := context.WithCancel(t.Context())
-	work := task.Task{ID: "tsk_a", Fence: 1, Kind: task.KindRun, MemberID: member, InstanceID: instance, Timeout: 20 * time.Second,
+	work := task.Task{ID: "tsk_a", Fence: 1, Kind: nodetask.KindRun, MemberID: member, InstanceID: instance, Timeout: 20 * time.Second,
 		Spec: json.RawMessage(`{"command":["sh","-c","echo up; while ! test -e $GPUAAS_MEMBER_ROOT/var/go; do sleep 0.02; done; echo down"]}`)}
 	epoch := ""
 	e.Started = func(_, started string) error { epoch = started; return nil }
@@ -239,7 +240,7 @@ func TestNothingIsStartedThatCannotBeJournalled(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	e.Started = func(string, string) error { return os.ErrPermission }
-	work := task.Task{ID: "tsk_a", Kind: task.KindRun, MemberID: member, InstanceID: instance, Timeout: time.Second,
+	work := task.Task{ID: "tsk_a", Kind: nodetask.KindRun, MemberID: member, InstanceID: instance, Timeout: time.Second,
 		Spec: json.RawMessage(`{"command":["sh","-c","echo x > $GPUAAS_MEMBER_ROOT/var/ran"]}`)}
 	_, err := e.Do(t.Context(), work, task.Attempt{Output: func(wire.Output) {}})
 	require.ErrorIs(t, err, os.ErrPermission)
