@@ -93,6 +93,10 @@ gosec: ## Look for weaknesses; some minutes on two cores
 vulncheck: ## Look for known vulnerabilities in what is built in; says so when it cannot
 	bash .ci/vulncheck $(GOVULNCHECK)
 
+.PHONY: mutants
+mutants: ## Change a package in many small places and see which changes no test notices: make mutants PKG=./domain/policy
+	nice -n 10 go run ./internal/tools/mutants $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(SEED),-seed $(SEED)) $(ARGS) $(PKG)
+
 .PHONY: migrate-new
 migrate-new: ## Write the next migration from ent/schema: make migrate-new NAME=add_something
 	go run ./internal/tools/migratediff $(NAME)
