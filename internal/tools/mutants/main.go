@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/gpuaas/app-platform/internal/tools/mutants/mutation"
@@ -52,7 +53,7 @@ func run() error {
 	if c.Equivalents, err = mutation.ParseEquivalents(equivalents); err != nil {
 		return fmt.Errorf("equivalents.txt: %w", err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	begun := time.Now()
 	result, err := mutation.Run(ctx, c)
