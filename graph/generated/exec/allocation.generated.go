@@ -368,7 +368,7 @@ func (ec *executionContext) _Allocation_releaseOperation(ctx context.Context, fi
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
-			return ec.marshalOOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐView(ctx, selections, v)
+			return ec.marshalOOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx, selections, v)
 		},
 		true,
 		false,
@@ -597,7 +597,7 @@ func (ec *executionContext) _ReleaseAllocationPayload_operation(ctx context.Cont
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
-			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐView(ctx, selections, v)
+			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx, selections, v)
 		},
 		true,
 		true,

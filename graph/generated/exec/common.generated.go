@@ -2581,7 +2581,7 @@ func (ec *executionContext) field_Query_searchAudit_args(ctx context.Context, ra
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
 		func(ctx context.Context, v any) (audit.Filter, error) {
-			return ec.unmarshalNAuditFilterInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋauditᚐFilter(ctx, v)
+			return ec.unmarshalNAuditFilterInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋauditᚐFilter(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -3495,7 +3495,7 @@ func (ec *executionContext) _Mutation_breakGlassEndOperation(ctx context.Context
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
-			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐView(ctx, selections, v)
+			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx, selections, v)
 		},
 		true,
 		true,
@@ -5375,7 +5375,7 @@ func (ec *executionContext) _Mutation_reportOperation(ctx context.Context, field
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
-			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐView(ctx, selections, v)
+			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx, selections, v)
 		},
 		true,
 		true,
@@ -7171,7 +7171,7 @@ func (ec *executionContext) _Query_auditChain(ctx context.Context, field graphql
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*audit.Link) graphql.Marshaler {
-			return ec.marshalNAuditLink2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋauditᚐLinkᚄ(ctx, selections, v)
+			return ec.marshalNAuditLink2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋauditᚐLinkᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -7215,7 +7215,7 @@ func (ec *executionContext) _Query_auditCheckpoints(ctx context.Context, field g
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*audit.Checkpoint) graphql.Marshaler {
-			return ec.marshalNAuditCheckpoint2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋauditᚐCheckpointᚄ(ctx, selections, v)
+			return ec.marshalNAuditCheckpoint2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋauditᚐCheckpointᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -7927,7 +7927,7 @@ func (ec *executionContext) _Query_operation(ctx context.Context, field graphql.
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
-			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐView(ctx, selections, v)
+			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx, selections, v)
 		},
 		true,
 		true,
@@ -8663,7 +8663,7 @@ func (ec *executionContext) _Query_impactOf(ctx context.Context, field graphql.C
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *impact.Impact) graphql.Marshaler {
-			return ec.marshalNImpact2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋimpactᚐImpact(ctx, selections, v)
+			return ec.marshalNImpact2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋimpactᚐImpact(ctx, selections, v)
 		},
 		true,
 		true,
@@ -8984,7 +8984,7 @@ func (ec *executionContext) _Subscription_instanceTimeline(ctx context.Context, 
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *event.Event) graphql.Marshaler {
-			return ec.marshalNEvent2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋeventᚐEvent(ctx, selections, v)
+			return ec.marshalNEvent2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋeventᚐEvent(ctx, selections, v)
 		},
 		true,
 		true,
@@ -9028,7 +9028,7 @@ func (ec *executionContext) _Subscription_projectActivity(ctx context.Context, f
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *event.Event) graphql.Marshaler {
-			return ec.marshalNEvent2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋeventᚐEvent(ctx, selections, v)
+			return ec.marshalNEvent2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋeventᚐEvent(ctx, selections, v)
 		},
 		true,
 		true,
@@ -9104,7 +9104,7 @@ func (ec *executionContext) _Subscription_operationProgress(ctx context.Context,
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
-			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐView(ctx, selections, v)
+			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx, selections, v)
 		},
 		true,
 		true,

@@ -1238,7 +1238,7 @@ func (ec *executionContext) _EventEdge_node(ctx context.Context, field graphql.C
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *event.Event) graphql.Marshaler {
-			return ec.marshalNEvent2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋeventᚐEvent(ctx, selections, v)
+			return ec.marshalNEvent2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋeventᚐEvent(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2043,11 +2043,11 @@ func (ec *executionContext) _EventEdge(ctx context.Context, sel ast.SelectionSet
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) marshalNAuditCheckpoint2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋauditᚐCheckpointᚄ(ctx context.Context, sel ast.SelectionSet, v []*audit.Checkpoint) graphql.Marshaler {
+func (ec *executionContext) marshalNAuditCheckpoint2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋauditᚐCheckpointᚄ(ctx context.Context, sel ast.SelectionSet, v []*audit.Checkpoint) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNAuditCheckpoint2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋauditᚐCheckpoint(ctx, sel, v[i])
+		return ec.marshalNAuditCheckpoint2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋauditᚐCheckpoint(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -2059,7 +2059,7 @@ func (ec *executionContext) marshalNAuditCheckpoint2ᚕᚖgithubᚗcomᚋgpuaas�
 	return ret
 }
 
-func (ec *executionContext) marshalNAuditCheckpoint2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋauditᚐCheckpoint(ctx context.Context, sel ast.SelectionSet, v *audit.Checkpoint) graphql.Marshaler {
+func (ec *executionContext) marshalNAuditCheckpoint2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋauditᚐCheckpoint(ctx context.Context, sel ast.SelectionSet, v *audit.Checkpoint) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
@@ -2115,16 +2115,16 @@ func (ec *executionContext) marshalNAuditEntryEdge2ᚖgithubᚗcomᚋgpuaasᚋap
 	return ec._AuditEntryEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNAuditFilterInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋauditᚐFilter(ctx context.Context, v any) (audit.Filter, error) {
+func (ec *executionContext) unmarshalNAuditFilterInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋauditᚐFilter(ctx context.Context, v any) (audit.Filter, error) {
 	res, err := ec.unmarshalInputAuditFilterInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNAuditLink2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋauditᚐLinkᚄ(ctx context.Context, sel ast.SelectionSet, v []*audit.Link) graphql.Marshaler {
+func (ec *executionContext) marshalNAuditLink2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋauditᚐLinkᚄ(ctx context.Context, sel ast.SelectionSet, v []*audit.Link) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNAuditLink2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋauditᚐLink(ctx, sel, v[i])
+		return ec.marshalNAuditLink2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋauditᚐLink(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -2136,7 +2136,7 @@ func (ec *executionContext) marshalNAuditLink2ᚕᚖgithubᚗcomᚋgpuaasᚋapp�
 	return ret
 }
 
-func (ec *executionContext) marshalNAuditLink2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋauditᚐLink(ctx context.Context, sel ast.SelectionSet, v *audit.Link) graphql.Marshaler {
+func (ec *executionContext) marshalNAuditLink2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋauditᚐLink(ctx context.Context, sel ast.SelectionSet, v *audit.Link) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
@@ -2156,7 +2156,7 @@ func (ec *executionContext) unmarshalNBreakGlassGrantRoleInput2githubᚗcomᚋgp
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNEvent2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋeventᚐEvent(ctx context.Context, sel ast.SelectionSet, v *event.Event) graphql.Marshaler {
+func (ec *executionContext) marshalNEvent2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋeventᚐEvent(ctx context.Context, sel ast.SelectionSet, v *event.Event) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")

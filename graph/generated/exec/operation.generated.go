@@ -215,7 +215,7 @@ func (ec *executionContext) _CancelOperationPayload_operation(ctx context.Contex
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
-			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐView(ctx, selections, v)
+			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx, selections, v)
 		},
 		true,
 		true,
@@ -734,7 +734,7 @@ func (ec *executionContext) _Operation_waitsFor(ctx context.Context, field graph
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*operation.Work) graphql.Marshaler {
-			return ec.marshalNWork2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐWorkᚄ(ctx, selections, v)
+			return ec.marshalNWork2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐWorkᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -881,7 +881,7 @@ func (ec *executionContext) _Operation_error(ctx context.Context, field graphql.
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *operation.Failure) graphql.Marshaler {
-			return ec.marshalOFailure2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐFailure(ctx, selections, v)
+			return ec.marshalOFailure2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐFailure(ctx, selections, v)
 		},
 		true,
 		false,
@@ -1170,7 +1170,7 @@ func (ec *executionContext) _OperationEdge_node(ctx context.Context, field graph
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
-			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐView(ctx, selections, v)
+			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1455,7 +1455,7 @@ func (ec *executionContext) _RetryOperationPayload_operation(ctx context.Context
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
-			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐView(ctx, selections, v)
+			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2400,11 +2400,11 @@ func (ec *executionContext) unmarshalNMemberReportInput2ᚖgithubᚗcomᚋgpuaas
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNOperation2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐViewᚄ(ctx context.Context, sel ast.SelectionSet, v []*operation.View) graphql.Marshaler {
+func (ec *executionContext) marshalNOperation2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐViewᚄ(ctx context.Context, sel ast.SelectionSet, v []*operation.View) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐView(ctx, sel, v[i])
+		return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -2416,7 +2416,7 @@ func (ec *executionContext) marshalNOperation2ᚕᚖgithubᚗcomᚋgpuaasᚋapp�
 	return ret
 }
 
-func (ec *executionContext) marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐView(ctx context.Context, sel ast.SelectionSet, v *operation.View) graphql.Marshaler {
+func (ec *executionContext) marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx context.Context, sel ast.SelectionSet, v *operation.View) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
@@ -2565,7 +2565,7 @@ func (ec *executionContext) unmarshalOMemberReportInput2ᚕᚖgithubᚗcomᚋgpu
 	return res, nil
 }
 
-func (ec *executionContext) marshalOOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐView(ctx context.Context, sel ast.SelectionSet, v *operation.View) graphql.Marshaler {
+func (ec *executionContext) marshalOOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx context.Context, sel ast.SelectionSet, v *operation.View) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

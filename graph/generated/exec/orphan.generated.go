@@ -191,7 +191,7 @@ func (ec *executionContext) _Orphan_operation(ctx context.Context, field graphql
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
-			return ec.marshalOOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐView(ctx, selections, v)
+			return ec.marshalOOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx, selections, v)
 		},
 		true,
 		false,

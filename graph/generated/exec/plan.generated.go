@@ -190,7 +190,7 @@ func (ec *executionContext) _Plan_workLost(ctx context.Context, field graphql.Co
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*operation.Work) graphql.Marshaler {
-			return ec.marshalNWork2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐWorkᚄ(ctx, selections, v)
+			return ec.marshalNWork2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐWorkᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -323,7 +323,7 @@ func (ec *executionContext) _Plan_supersedes(ctx context.Context, field graphql.
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*operation.View) graphql.Marshaler {
-			return ec.marshalNOperation2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐViewᚄ(ctx, selections, v)
+			return ec.marshalNOperation2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐViewᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -378,7 +378,7 @@ func (ec *executionContext) _Plan_impact(ctx context.Context, field graphql.Coll
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *impact.Impact) graphql.Marshaler {
-			return ec.marshalNImpact2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋimpactᚐImpact(ctx, selections, v)
+			return ec.marshalNImpact2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋimpactᚐImpact(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1638,11 +1638,11 @@ func (ec *executionContext) marshalNVerdictSource2githubᚗcomᚋgpuaasᚋappᚑ
 	return v
 }
 
-func (ec *executionContext) marshalNWork2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐWorkᚄ(ctx context.Context, sel ast.SelectionSet, v []*operation.Work) graphql.Marshaler {
+func (ec *executionContext) marshalNWork2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐWorkᚄ(ctx context.Context, sel ast.SelectionSet, v []*operation.Work) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNWork2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐWork(ctx, sel, v[i])
+		return ec.marshalNWork2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐWork(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -1654,7 +1654,7 @@ func (ec *executionContext) marshalNWork2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑpla
 	return ret
 }
 
-func (ec *executionContext) marshalNWork2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋoperationᚐWork(ctx context.Context, sel ast.SelectionSet, v *operation.Work) graphql.Marshaler {
+func (ec *executionContext) marshalNWork2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐWork(ctx context.Context, sel ast.SelectionSet, v *operation.Work) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")

@@ -523,7 +523,7 @@ func (ec *executionContext) _Impact_projects(ctx context.Context, field graphql.
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*impact.Project) graphql.Marshaler {
-			return ec.marshalNImpactedProject2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋimpactᚐProjectᚄ(ctx, selections, v)
+			return ec.marshalNImpactedProject2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋimpactᚐProjectᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1476,7 +1476,7 @@ func (ec *executionContext) marshalNControlPlaneShareEdge2ᚖgithubᚗcomᚋgpua
 	return ec._ControlPlaneShareEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNImpact2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋimpactᚐImpact(ctx context.Context, sel ast.SelectionSet, v *impact.Impact) graphql.Marshaler {
+func (ec *executionContext) marshalNImpact2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋimpactᚐImpact(ctx context.Context, sel ast.SelectionSet, v *impact.Impact) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
@@ -1486,11 +1486,11 @@ func (ec *executionContext) marshalNImpact2ᚖgithubᚗcomᚋgpuaasᚋappᚑplat
 	return ec._Impact(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNImpactedProject2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋimpactᚐProjectᚄ(ctx context.Context, sel ast.SelectionSet, v []*impact.Project) graphql.Marshaler {
+func (ec *executionContext) marshalNImpactedProject2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋimpactᚐProjectᚄ(ctx context.Context, sel ast.SelectionSet, v []*impact.Project) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNImpactedProject2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋimpactᚐProject(ctx, sel, v[i])
+		return ec.marshalNImpactedProject2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋimpactᚐProject(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -1502,7 +1502,7 @@ func (ec *executionContext) marshalNImpactedProject2ᚕᚖgithubᚗcomᚋgpuaas�
 	return ret
 }
 
-func (ec *executionContext) marshalNImpactedProject2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋimpactᚐProject(ctx context.Context, sel ast.SelectionSet, v *impact.Project) graphql.Marshaler {
+func (ec *executionContext) marshalNImpactedProject2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋimpactᚐProject(ctx context.Context, sel ast.SelectionSet, v *impact.Project) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
