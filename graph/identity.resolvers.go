@@ -12,49 +12,40 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/page"
 )
 
-func (r *mutationResolver) CreateTenant(ctx context.Context, input model.CreateTenantInput) (*db.Tenant, error) {
-	return r.Identity.CreateTenant(ctx, identity.CreateTenantInput{Slug: input.Slug, DisplayName: input.DisplayName, IdempotencyKey: input.IdempotencyKey})
+func (r *mutationResolver) CreateTenant(ctx context.Context, input identity.CreateTenantInput) (*db.Tenant, error) {
+	return r.Identity.CreateTenant(ctx, input)
 }
 
-func (r *mutationResolver) CreateProject(ctx context.Context, input model.CreateProjectInput) (*db.Project, error) {
-	return r.Identity.CreateProject(ctx, identity.CreateProjectInput{
-		TenantID: input.TenantID, Slug: input.Slug, DisplayName: input.DisplayName, IdempotencyKey: input.IdempotencyKey,
-	})
+func (r *mutationResolver) CreateProject(ctx context.Context, input identity.CreateProjectInput) (*db.Project, error) {
+	return r.Identity.CreateProject(ctx, input)
 }
 
-func (r *mutationResolver) CreateUser(ctx context.Context, input model.CreateUserInput) (*db.User, error) {
-	return r.Identity.CreateUser(ctx, identity.CreateUserInput{
-		TenantID: input.TenantID, Email: input.Email, DisplayName: input.DisplayName, IdempotencyKey: input.IdempotencyKey,
-	})
+func (r *mutationResolver) CreateUser(ctx context.Context, input identity.CreateUserInput) (*db.User, error) {
+	return r.Identity.CreateUser(ctx, input)
 }
 
-func (r *mutationResolver) GrantRole(ctx context.Context, input model.GrantRoleInput) (*db.RoleBinding, error) {
-	return r.Identity.GrantRole(ctx, identity.GrantRoleInput{
-		SubjectID: input.SubjectID, Role: input.Role, TenantID: input.TenantID, ProjectID: input.ProjectID,
-		ExpiresAt: input.ExpiresAt, Reason: value(input.Reason),
-	})
+func (r *mutationResolver) GrantRole(ctx context.Context, input identity.GrantRoleInput) (*db.RoleBinding, error) {
+	return r.Identity.GrantRole(ctx, input)
 }
 
 func (r *mutationResolver) RevokeRole(ctx context.Context, bindingID ids.ID, reason *string) (*db.RoleBinding, error) {
 	return r.Identity.RevokeRole(ctx, bindingID, value(reason))
 }
 
-func (r *mutationResolver) UpdateTenant(ctx context.Context, input model.UpdateTenantInput) (*db.Tenant, error) {
-	return r.Identity.UpdateTenant(ctx, identity.RenameInput{ID: input.TenantID, DisplayName: input.DisplayName, Reason: value(input.Reason)})
+func (r *mutationResolver) UpdateTenant(ctx context.Context, input identity.RenameInput) (*db.Tenant, error) {
+	return r.Identity.UpdateTenant(ctx, input)
 }
 
-func (r *mutationResolver) UpdateProject(ctx context.Context, input model.UpdateProjectInput) (*db.Project, error) {
-	return r.Identity.UpdateProject(ctx, identity.RenameInput{ID: input.ProjectID, DisplayName: input.DisplayName, Reason: value(input.Reason)})
+func (r *mutationResolver) UpdateProject(ctx context.Context, input identity.RenameInput) (*db.Project, error) {
+	return r.Identity.UpdateProject(ctx, input)
 }
 
 func (r *mutationResolver) DeleteProject(ctx context.Context, projectID ids.ID, reason string) (*db.Project, error) {
 	return r.Identity.DeleteProject(ctx, projectID, reason)
 }
 
-func (r *mutationResolver) UpdateUser(ctx context.Context, input model.UpdateUserInput) (*db.User, error) {
-	return r.Identity.UpdateUser(ctx, identity.UpdateUserInput{
-		UserID: input.UserID, DisplayName: input.DisplayName, Disabled: input.Disabled, Reason: value(input.Reason),
-	})
+func (r *mutationResolver) UpdateUser(ctx context.Context, input identity.UpdateUserInput) (*db.User, error) {
+	return r.Identity.UpdateUser(ctx, input)
 }
 
 func (r *mutationResolver) EndSession(ctx context.Context, sessionID ids.ID) (*identity.SessionView, error) {
@@ -65,31 +56,24 @@ func (r *mutationResolver) LogoutEverywhere(ctx context.Context, userID *ids.ID,
 	return r.Identity.LogoutEverywhere(ctx, userID, value(reason))
 }
 
-func (r *mutationResolver) UpdateServiceAccount(ctx context.Context, input model.UpdateServiceAccountInput) (*db.ServiceAccount, error) {
-	return r.Identity.UpdateServiceAccount(ctx, identity.UpdateServiceAccountInput{
-		ServiceAccountID: input.ServiceAccountID, PermissionKeys: input.PermissionKeys, Limits: input.Limits, Reason: value(input.Reason),
-	})
+func (r *mutationResolver) UpdateServiceAccount(ctx context.Context, input identity.UpdateServiceAccountInput) (*db.ServiceAccount, error) {
+	return r.Identity.UpdateServiceAccount(ctx, input)
 }
 
 func (r *mutationResolver) DeleteServiceAccount(ctx context.Context, serviceAccountID ids.ID, reason *string) (*db.ServiceAccount, error) {
 	return r.Identity.DeleteServiceAccount(ctx, serviceAccountID, value(reason))
 }
 
-func (r *mutationResolver) RotateServiceAccountKey(ctx context.Context, input model.RotateServiceAccountKeyInput) (*model.CreateServiceAccountKeyPayload, error) {
-	key, secret, err := r.Identity.RotateServiceAccountKey(ctx, identity.RotateKeyInput{
-		KeyID: input.KeyID, OverlapSeconds: input.OverlapSeconds, ExpiresAt: input.ExpiresAt, Reason: value(input.Reason),
-	})
+func (r *mutationResolver) RotateServiceAccountKey(ctx context.Context, input identity.RotateKeyInput) (*model.CreateServiceAccountKeyPayload, error) {
+	key, secret, err := r.Identity.RotateServiceAccountKey(ctx, input)
 	if err != nil {
 		return nil, err
 	}
 	return &model.CreateServiceAccountKeyPayload{Key: key, Secret: secret}, nil
 }
 
-func (r *mutationResolver) CreateServiceAccount(ctx context.Context, input model.CreateServiceAccountInput) (*db.ServiceAccount, error) {
-	return r.Identity.CreateServiceAccount(ctx, identity.CreateServiceAccountInput{
-		ProjectID: input.ProjectID, Name: input.Name, PermissionKeys: input.PermissionKeys, Limits: input.Limits,
-		IdempotencyKey: input.IdempotencyKey,
-	})
+func (r *mutationResolver) CreateServiceAccount(ctx context.Context, input identity.CreateServiceAccountInput) (*db.ServiceAccount, error) {
+	return r.Identity.CreateServiceAccount(ctx, input)
 }
 
 func (r *mutationResolver) CreateServiceAccountKey(ctx context.Context, input model.CreateServiceAccountKeyInput) (*model.CreateServiceAccountKeyPayload, error) {
@@ -138,8 +122,8 @@ func (r *queryResolver) RoleBindings(ctx context.Context, tenantID *ids.ID, proj
 	})}, nil
 }
 
-func (r *queryResolver) ExplainPermission(ctx context.Context, input model.ExplainPermissionInput) (*explain.Explanation, error) {
-	return r.Explain.Permission(ctx, explain.Input{SubjectID: input.SubjectID, PermissionKey: input.PermissionKey, ObjectID: input.ObjectID})
+func (r *queryResolver) ExplainPermission(ctx context.Context, input explain.Input) (*explain.Explanation, error) {
+	return r.Explain.Permission(ctx, input)
 }
 
 func (r *queryResolver) Project(ctx context.Context, id ids.ID) (*db.Project, error) {

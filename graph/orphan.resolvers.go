@@ -22,10 +22,8 @@ func (r *mutationResolver) SetSkuPrice(ctx context.Context, input model.SetSkuPr
 	return r.Prices.Set(ctx, price.SetInput{SKU: input.Sku, Currency: input.Currency, Hourly: input.Hourly})
 }
 
-func (r *mutationResolver) SetProjectQuota(ctx context.Context, input model.SetProjectQuotaInput) (*db.Project, error) {
-	return r.Identity.SetQuota(ctx, identity.QuotaInput{
-		ProjectID: input.ProjectID, MaxMembers: input.MaxMembers, MaxGPUs: input.MaxGpus, Reason: input.Reason,
-	})
+func (r *mutationResolver) SetProjectQuota(ctx context.Context, input identity.QuotaInput) (*db.Project, error) {
+	return r.Identity.SetQuota(ctx, input)
 }
 
 func (r *orphanResolver) Operation(ctx context.Context, obj *orphan.View) (*operation.View, error) {

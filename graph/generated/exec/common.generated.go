@@ -58,21 +58,21 @@ type MutationResolver interface {
 	OpenArtifactDelivery(ctx context.Context, taskID ids.ID) (*delivery.Delivery, error)
 	BreakGlassEndOperation(ctx context.Context, input model.BreakGlassEndOperationInput) (*operation.View, error)
 	BreakGlassGrantRole(ctx context.Context, input model.BreakGlassGrantRoleInput) (*db.RoleBinding, error)
-	CreateTenant(ctx context.Context, input model.CreateTenantInput) (*db.Tenant, error)
-	CreateProject(ctx context.Context, input model.CreateProjectInput) (*db.Project, error)
-	CreateUser(ctx context.Context, input model.CreateUserInput) (*db.User, error)
-	GrantRole(ctx context.Context, input model.GrantRoleInput) (*db.RoleBinding, error)
+	CreateTenant(ctx context.Context, input identity.CreateTenantInput) (*db.Tenant, error)
+	CreateProject(ctx context.Context, input identity.CreateProjectInput) (*db.Project, error)
+	CreateUser(ctx context.Context, input identity.CreateUserInput) (*db.User, error)
+	GrantRole(ctx context.Context, input identity.GrantRoleInput) (*db.RoleBinding, error)
 	RevokeRole(ctx context.Context, bindingID ids.ID, reason *string) (*db.RoleBinding, error)
-	UpdateTenant(ctx context.Context, input model.UpdateTenantInput) (*db.Tenant, error)
-	UpdateProject(ctx context.Context, input model.UpdateProjectInput) (*db.Project, error)
+	UpdateTenant(ctx context.Context, input identity.RenameInput) (*db.Tenant, error)
+	UpdateProject(ctx context.Context, input identity.RenameInput) (*db.Project, error)
 	DeleteProject(ctx context.Context, projectID ids.ID, reason string) (*db.Project, error)
-	UpdateUser(ctx context.Context, input model.UpdateUserInput) (*db.User, error)
+	UpdateUser(ctx context.Context, input identity.UpdateUserInput) (*db.User, error)
 	EndSession(ctx context.Context, sessionID ids.ID) (*identity.SessionView, error)
 	LogoutEverywhere(ctx context.Context, userID *ids.ID, reason *string) (int, error)
-	UpdateServiceAccount(ctx context.Context, input model.UpdateServiceAccountInput) (*db.ServiceAccount, error)
+	UpdateServiceAccount(ctx context.Context, input identity.UpdateServiceAccountInput) (*db.ServiceAccount, error)
 	DeleteServiceAccount(ctx context.Context, serviceAccountID ids.ID, reason *string) (*db.ServiceAccount, error)
-	RotateServiceAccountKey(ctx context.Context, input model.RotateServiceAccountKeyInput) (*model.CreateServiceAccountKeyPayload, error)
-	CreateServiceAccount(ctx context.Context, input model.CreateServiceAccountInput) (*db.ServiceAccount, error)
+	RotateServiceAccountKey(ctx context.Context, input identity.RotateKeyInput) (*model.CreateServiceAccountKeyPayload, error)
+	CreateServiceAccount(ctx context.Context, input identity.CreateServiceAccountInput) (*db.ServiceAccount, error)
 	CreateServiceAccountKey(ctx context.Context, input model.CreateServiceAccountKeyInput) (*model.CreateServiceAccountKeyPayload, error)
 	RevokeServiceAccountKey(ctx context.Context, keyID ids.ID, reason *string) (*db.ServiceAccountKey, error)
 	CreateLoginLink(ctx context.Context, userID ids.ID) (*model.LoginLinkPayload, error)
@@ -103,7 +103,7 @@ type MutationResolver interface {
 	RenewOperationToken(ctx context.Context) (*model.OperationTokenPayload, error)
 	RetryOrphan(ctx context.Context, orphanID ids.ID) (*orphan.View, error)
 	SetSkuPrice(ctx context.Context, input model.SetSkuPriceInput) (*db.SKUPrice, error)
-	SetProjectQuota(ctx context.Context, input model.SetProjectQuotaInput) (*db.Project, error)
+	SetProjectQuota(ctx context.Context, input identity.QuotaInput) (*db.Project, error)
 	SetPolicy(ctx context.Context, input model.SetPolicyInput) (*db.PolicyOverlay, error)
 	SubmitEvidence(ctx context.Context, input model.SubmitEvidenceInput) (*db.PromotionEvidence, error)
 	SetCanaryPercent(ctx context.Context, manifestID ids.ID, percent int, reason string) (*db.Manifest, error)
@@ -147,7 +147,7 @@ type QueryResolver interface {
 	Roles(ctx context.Context) ([]*identity.RoleView, error)
 	PermissionKeys(ctx context.Context) ([]*identity.PermissionKeyView, error)
 	RoleBindings(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, ended bool, first *int, after *string) (*model.RoleBindingConnection, error)
-	ExplainPermission(ctx context.Context, input model.ExplainPermissionInput) (*explain.Explanation, error)
+	ExplainPermission(ctx context.Context, input explain.Input) (*explain.Explanation, error)
 	Project(ctx context.Context, id ids.ID) (*db.Project, error)
 	Users(ctx context.Context, tenantID ids.ID, first *int, after *string) (*model.UserConnection, error)
 	ServiceAccounts(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.ServiceAccountConnection, error)
@@ -388,8 +388,8 @@ func (ec *executionContext) field_Mutation_createProject_args(ctx context.Contex
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.CreateProjectInput, error) {
-			return ec.unmarshalNCreateProjectInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateProjectInput(ctx, v)
+		func(ctx context.Context, v any) (identity.CreateProjectInput, error) {
+			return ec.unmarshalNCreateProjectInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐCreateProjectInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -416,8 +416,8 @@ func (ec *executionContext) field_Mutation_createServiceAccount_args(ctx context
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.CreateServiceAccountInput, error) {
-			return ec.unmarshalNCreateServiceAccountInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateServiceAccountInput(ctx, v)
+		func(ctx context.Context, v any) (identity.CreateServiceAccountInput, error) {
+			return ec.unmarshalNCreateServiceAccountInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐCreateServiceAccountInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -430,8 +430,8 @@ func (ec *executionContext) field_Mutation_createTenant_args(ctx context.Context
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.CreateTenantInput, error) {
-			return ec.unmarshalNCreateTenantInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateTenantInput(ctx, v)
+		func(ctx context.Context, v any) (identity.CreateTenantInput, error) {
+			return ec.unmarshalNCreateTenantInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐCreateTenantInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -444,8 +444,8 @@ func (ec *executionContext) field_Mutation_createUser_args(ctx context.Context, 
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.CreateUserInput, error) {
-			return ec.unmarshalNCreateUserInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateUserInput(ctx, v)
+		func(ctx context.Context, v any) (identity.CreateUserInput, error) {
+			return ec.unmarshalNCreateUserInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐCreateUserInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -684,8 +684,8 @@ func (ec *executionContext) field_Mutation_grantRole_args(ctx context.Context, r
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.GrantRoleInput, error) {
-			return ec.unmarshalNGrantRoleInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐGrantRoleInput(ctx, v)
+		func(ctx context.Context, v any) (identity.GrantRoleInput, error) {
+			return ec.unmarshalNGrantRoleInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐGrantRoleInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1278,8 +1278,8 @@ func (ec *executionContext) field_Mutation_rotateServiceAccountKey_args(ctx cont
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.RotateServiceAccountKeyInput, error) {
-			return ec.unmarshalNRotateServiceAccountKeyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRotateServiceAccountKeyInput(ctx, v)
+		func(ctx context.Context, v any) (identity.RotateKeyInput, error) {
+			return ec.unmarshalNRotateServiceAccountKeyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐRotateKeyInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1372,8 +1372,8 @@ func (ec *executionContext) field_Mutation_setProjectQuota_args(ctx context.Cont
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.SetProjectQuotaInput, error) {
-			return ec.unmarshalNSetProjectQuotaInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐSetProjectQuotaInput(ctx, v)
+		func(ctx context.Context, v any) (identity.QuotaInput, error) {
+			return ec.unmarshalNSetProjectQuotaInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐQuotaInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1456,8 +1456,8 @@ func (ec *executionContext) field_Mutation_updateProject_args(ctx context.Contex
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.UpdateProjectInput, error) {
-			return ec.unmarshalNUpdateProjectInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpdateProjectInput(ctx, v)
+		func(ctx context.Context, v any) (identity.RenameInput, error) {
+			return ec.unmarshalNUpdateProjectInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐRenameInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1470,8 +1470,8 @@ func (ec *executionContext) field_Mutation_updateServiceAccount_args(ctx context
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.UpdateServiceAccountInput, error) {
-			return ec.unmarshalNUpdateServiceAccountInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpdateServiceAccountInput(ctx, v)
+		func(ctx context.Context, v any) (identity.UpdateServiceAccountInput, error) {
+			return ec.unmarshalNUpdateServiceAccountInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐUpdateServiceAccountInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1484,8 +1484,8 @@ func (ec *executionContext) field_Mutation_updateTenant_args(ctx context.Context
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.UpdateTenantInput, error) {
-			return ec.unmarshalNUpdateTenantInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpdateTenantInput(ctx, v)
+		func(ctx context.Context, v any) (identity.RenameInput, error) {
+			return ec.unmarshalNUpdateTenantInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐRenameInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1498,8 +1498,8 @@ func (ec *executionContext) field_Mutation_updateUser_args(ctx context.Context, 
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.UpdateUserInput, error) {
-			return ec.unmarshalNUpdateUserInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpdateUserInput(ctx, v)
+		func(ctx context.Context, v any) (identity.UpdateUserInput, error) {
+			return ec.unmarshalNUpdateUserInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐUpdateUserInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1970,8 +1970,8 @@ func (ec *executionContext) field_Query_explainPermission_args(ctx context.Conte
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.ExplainPermissionInput, error) {
-			return ec.unmarshalNExplainPermissionInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐExplainPermissionInput(ctx, v)
+		func(ctx context.Context, v any) (explain.Input, error) {
+			return ec.unmarshalNExplainPermissionInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋexplainᚐInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -3579,7 +3579,7 @@ func (ec *executionContext) _Mutation_createTenant(ctx context.Context, field gr
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().CreateTenant(ctx, fc.Args["input"].(model.CreateTenantInput))
+			return ec.Resolvers.Mutation().CreateTenant(ctx, fc.Args["input"].(identity.CreateTenantInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.Tenant) graphql.Marshaler {
@@ -3623,7 +3623,7 @@ func (ec *executionContext) _Mutation_createProject(ctx context.Context, field g
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().CreateProject(ctx, fc.Args["input"].(model.CreateProjectInput))
+			return ec.Resolvers.Mutation().CreateProject(ctx, fc.Args["input"].(identity.CreateProjectInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.Project) graphql.Marshaler {
@@ -3667,7 +3667,7 @@ func (ec *executionContext) _Mutation_createUser(ctx context.Context, field grap
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().CreateUser(ctx, fc.Args["input"].(model.CreateUserInput))
+			return ec.Resolvers.Mutation().CreateUser(ctx, fc.Args["input"].(identity.CreateUserInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.User) graphql.Marshaler {
@@ -3711,7 +3711,7 @@ func (ec *executionContext) _Mutation_grantRole(ctx context.Context, field graph
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().GrantRole(ctx, fc.Args["input"].(model.GrantRoleInput))
+			return ec.Resolvers.Mutation().GrantRole(ctx, fc.Args["input"].(identity.GrantRoleInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.RoleBinding) graphql.Marshaler {
@@ -3799,7 +3799,7 @@ func (ec *executionContext) _Mutation_updateTenant(ctx context.Context, field gr
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().UpdateTenant(ctx, fc.Args["input"].(model.UpdateTenantInput))
+			return ec.Resolvers.Mutation().UpdateTenant(ctx, fc.Args["input"].(identity.RenameInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.Tenant) graphql.Marshaler {
@@ -3843,7 +3843,7 @@ func (ec *executionContext) _Mutation_updateProject(ctx context.Context, field g
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().UpdateProject(ctx, fc.Args["input"].(model.UpdateProjectInput))
+			return ec.Resolvers.Mutation().UpdateProject(ctx, fc.Args["input"].(identity.RenameInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.Project) graphql.Marshaler {
@@ -3931,7 +3931,7 @@ func (ec *executionContext) _Mutation_updateUser(ctx context.Context, field grap
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().UpdateUser(ctx, fc.Args["input"].(model.UpdateUserInput))
+			return ec.Resolvers.Mutation().UpdateUser(ctx, fc.Args["input"].(identity.UpdateUserInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.User) graphql.Marshaler {
@@ -4063,7 +4063,7 @@ func (ec *executionContext) _Mutation_updateServiceAccount(ctx context.Context, 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().UpdateServiceAccount(ctx, fc.Args["input"].(model.UpdateServiceAccountInput))
+			return ec.Resolvers.Mutation().UpdateServiceAccount(ctx, fc.Args["input"].(identity.UpdateServiceAccountInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.ServiceAccount) graphql.Marshaler {
@@ -4151,7 +4151,7 @@ func (ec *executionContext) _Mutation_rotateServiceAccountKey(ctx context.Contex
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().RotateServiceAccountKey(ctx, fc.Args["input"].(model.RotateServiceAccountKeyInput))
+			return ec.Resolvers.Mutation().RotateServiceAccountKey(ctx, fc.Args["input"].(identity.RotateKeyInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.CreateServiceAccountKeyPayload) graphql.Marshaler {
@@ -4195,7 +4195,7 @@ func (ec *executionContext) _Mutation_createServiceAccount(ctx context.Context, 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().CreateServiceAccount(ctx, fc.Args["input"].(model.CreateServiceAccountInput))
+			return ec.Resolvers.Mutation().CreateServiceAccount(ctx, fc.Args["input"].(identity.CreateServiceAccountInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.ServiceAccount) graphql.Marshaler {
@@ -5535,7 +5535,7 @@ func (ec *executionContext) _Mutation_setProjectQuota(ctx context.Context, field
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().SetProjectQuota(ctx, fc.Args["input"].(model.SetProjectQuotaInput))
+			return ec.Resolvers.Mutation().SetProjectQuota(ctx, fc.Args["input"].(identity.QuotaInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.Project) graphql.Marshaler {
@@ -7439,7 +7439,7 @@ func (ec *executionContext) _Query_explainPermission(ctx context.Context, field 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ExplainPermission(ctx, fc.Args["input"].(model.ExplainPermissionInput))
+			return ec.Resolvers.Query().ExplainPermission(ctx, fc.Args["input"].(explain.Input))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *explain.Explanation) graphql.Marshaler {

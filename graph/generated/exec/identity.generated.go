@@ -2701,8 +2701,8 @@ func (ec *executionContext) fieldContext_Viewer_permissions(ctx context.Context,
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputCreateProjectInput(ctx context.Context, obj any) (model.CreateProjectInput, error) {
-	var it model.CreateProjectInput
+func (ec *executionContext) unmarshalInputCreateProjectInput(ctx context.Context, obj any) (identity.CreateProjectInput, error) {
+	var it identity.CreateProjectInput
 	if obj == nil {
 		return it, nil
 	}
@@ -2752,8 +2752,8 @@ func (ec *executionContext) unmarshalInputCreateProjectInput(ctx context.Context
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputCreateServiceAccountInput(ctx context.Context, obj any) (model.CreateServiceAccountInput, error) {
-	var it model.CreateServiceAccountInput
+func (ec *executionContext) unmarshalInputCreateServiceAccountInput(ctx context.Context, obj any) (identity.CreateServiceAccountInput, error) {
+	var it identity.CreateServiceAccountInput
 	if obj == nil {
 		return it, nil
 	}
@@ -2847,8 +2847,8 @@ func (ec *executionContext) unmarshalInputCreateServiceAccountKeyInput(ctx conte
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputCreateTenantInput(ctx context.Context, obj any) (model.CreateTenantInput, error) {
-	var it model.CreateTenantInput
+func (ec *executionContext) unmarshalInputCreateTenantInput(ctx context.Context, obj any) (identity.CreateTenantInput, error) {
+	var it identity.CreateTenantInput
 	if obj == nil {
 		return it, nil
 	}
@@ -2891,8 +2891,8 @@ func (ec *executionContext) unmarshalInputCreateTenantInput(ctx context.Context,
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputCreateUserInput(ctx context.Context, obj any) (model.CreateUserInput, error) {
-	var it model.CreateUserInput
+func (ec *executionContext) unmarshalInputCreateUserInput(ctx context.Context, obj any) (identity.CreateUserInput, error) {
+	var it identity.CreateUserInput
 	if obj == nil {
 		return it, nil
 	}
@@ -2942,8 +2942,8 @@ func (ec *executionContext) unmarshalInputCreateUserInput(ctx context.Context, o
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputExplainPermissionInput(ctx context.Context, obj any) (model.ExplainPermissionInput, error) {
-	var it model.ExplainPermissionInput
+func (ec *executionContext) unmarshalInputExplainPermissionInput(ctx context.Context, obj any) (explain.Input, error) {
+	var it explain.Input
 	if obj == nil {
 		return it, nil
 	}
@@ -2986,8 +2986,8 @@ func (ec *executionContext) unmarshalInputExplainPermissionInput(ctx context.Con
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputGrantRoleInput(ctx context.Context, obj any) (model.GrantRoleInput, error) {
-	var it model.GrantRoleInput
+func (ec *executionContext) unmarshalInputGrantRoleInput(ctx context.Context, obj any) (identity.GrantRoleInput, error) {
+	var it identity.GrantRoleInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3041,7 +3041,7 @@ func (ec *executionContext) unmarshalInputGrantRoleInput(ctx context.Context, ob
 			it.ExpiresAt = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3051,8 +3051,8 @@ func (ec *executionContext) unmarshalInputGrantRoleInput(ctx context.Context, ob
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputRotateServiceAccountKeyInput(ctx context.Context, obj any) (model.RotateServiceAccountKeyInput, error) {
-	var it model.RotateServiceAccountKeyInput
+func (ec *executionContext) unmarshalInputRotateServiceAccountKeyInput(ctx context.Context, obj any) (identity.RotateKeyInput, error) {
+	var it identity.RotateKeyInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3096,7 +3096,7 @@ func (ec *executionContext) unmarshalInputRotateServiceAccountKeyInput(ctx conte
 			it.ExpiresAt = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3150,8 +3150,8 @@ func (ec *executionContext) unmarshalInputServiceAccountLimitsInput(ctx context.
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputUpdateProjectInput(ctx context.Context, obj any) (model.UpdateProjectInput, error) {
-	var it model.UpdateProjectInput
+func (ec *executionContext) unmarshalInputUpdateProjectInput(ctx context.Context, obj any) (identity.RenameInput, error) {
+	var it identity.RenameInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3174,7 +3174,7 @@ func (ec *executionContext) unmarshalInputUpdateProjectInput(ctx context.Context
 			if err != nil {
 				return it, err
 			}
-			it.ProjectID = data
+			it.ID = data
 		case "displayName":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("displayName"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -3184,7 +3184,7 @@ func (ec *executionContext) unmarshalInputUpdateProjectInput(ctx context.Context
 			it.DisplayName = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3194,8 +3194,8 @@ func (ec *executionContext) unmarshalInputUpdateProjectInput(ctx context.Context
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputUpdateServiceAccountInput(ctx context.Context, obj any) (model.UpdateServiceAccountInput, error) {
-	var it model.UpdateServiceAccountInput
+func (ec *executionContext) unmarshalInputUpdateServiceAccountInput(ctx context.Context, obj any) (identity.UpdateServiceAccountInput, error) {
+	var it identity.UpdateServiceAccountInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3235,7 +3235,7 @@ func (ec *executionContext) unmarshalInputUpdateServiceAccountInput(ctx context.
 			it.Limits = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3245,8 +3245,8 @@ func (ec *executionContext) unmarshalInputUpdateServiceAccountInput(ctx context.
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputUpdateTenantInput(ctx context.Context, obj any) (model.UpdateTenantInput, error) {
-	var it model.UpdateTenantInput
+func (ec *executionContext) unmarshalInputUpdateTenantInput(ctx context.Context, obj any) (identity.RenameInput, error) {
+	var it identity.RenameInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3269,7 +3269,7 @@ func (ec *executionContext) unmarshalInputUpdateTenantInput(ctx context.Context,
 			if err != nil {
 				return it, err
 			}
-			it.TenantID = data
+			it.ID = data
 		case "displayName":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("displayName"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -3279,7 +3279,7 @@ func (ec *executionContext) unmarshalInputUpdateTenantInput(ctx context.Context,
 			it.DisplayName = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3289,8 +3289,8 @@ func (ec *executionContext) unmarshalInputUpdateTenantInput(ctx context.Context,
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputUpdateUserInput(ctx context.Context, obj any) (model.UpdateUserInput, error) {
-	var it model.UpdateUserInput
+func (ec *executionContext) unmarshalInputUpdateUserInput(ctx context.Context, obj any) (identity.UpdateUserInput, error) {
+	var it identity.UpdateUserInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3330,7 +3330,7 @@ func (ec *executionContext) unmarshalInputUpdateUserInput(ctx context.Context, o
 			it.Disabled = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -4791,12 +4791,12 @@ func (ec *executionContext) _Viewer(ctx context.Context, sel ast.SelectionSet, o
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) unmarshalNCreateProjectInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateProjectInput(ctx context.Context, v any) (model.CreateProjectInput, error) {
+func (ec *executionContext) unmarshalNCreateProjectInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐCreateProjectInput(ctx context.Context, v any) (identity.CreateProjectInput, error) {
 	res, err := ec.unmarshalInputCreateProjectInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNCreateServiceAccountInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateServiceAccountInput(ctx context.Context, v any) (model.CreateServiceAccountInput, error) {
+func (ec *executionContext) unmarshalNCreateServiceAccountInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐCreateServiceAccountInput(ctx context.Context, v any) (identity.CreateServiceAccountInput, error) {
 	res, err := ec.unmarshalInputCreateServiceAccountInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -4816,22 +4816,22 @@ func (ec *executionContext) marshalNCreateServiceAccountKeyPayload2ᚖgithubᚗc
 	return ec._CreateServiceAccountKeyPayload(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNCreateTenantInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateTenantInput(ctx context.Context, v any) (model.CreateTenantInput, error) {
+func (ec *executionContext) unmarshalNCreateTenantInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐCreateTenantInput(ctx context.Context, v any) (identity.CreateTenantInput, error) {
 	res, err := ec.unmarshalInputCreateTenantInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNCreateUserInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateUserInput(ctx context.Context, v any) (model.CreateUserInput, error) {
+func (ec *executionContext) unmarshalNCreateUserInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐCreateUserInput(ctx context.Context, v any) (identity.CreateUserInput, error) {
 	res, err := ec.unmarshalInputCreateUserInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNExplainPermissionInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐExplainPermissionInput(ctx context.Context, v any) (model.ExplainPermissionInput, error) {
+func (ec *executionContext) unmarshalNExplainPermissionInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋexplainᚐInput(ctx context.Context, v any) (explain.Input, error) {
 	res, err := ec.unmarshalInputExplainPermissionInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNGrantRoleInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐGrantRoleInput(ctx context.Context, v any) (model.GrantRoleInput, error) {
+func (ec *executionContext) unmarshalNGrantRoleInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐGrantRoleInput(ctx context.Context, v any) (identity.GrantRoleInput, error) {
 	res, err := ec.unmarshalInputGrantRoleInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -5042,7 +5042,7 @@ func (ec *executionContext) marshalNRoleBindingEdge2ᚖgithubᚗcomᚋgpuaasᚋa
 	return ec._RoleBindingEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNRotateServiceAccountKeyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRotateServiceAccountKeyInput(ctx context.Context, v any) (model.RotateServiceAccountKeyInput, error) {
+func (ec *executionContext) unmarshalNRotateServiceAccountKeyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐRotateKeyInput(ctx context.Context, v any) (identity.RotateKeyInput, error) {
 	res, err := ec.unmarshalInputRotateServiceAccountKeyInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -5155,22 +5155,22 @@ func (ec *executionContext) marshalNTenant2ᚖgithubᚗcomᚋgpuaasᚋappᚑplat
 	return ec._Tenant(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNUpdateProjectInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpdateProjectInput(ctx context.Context, v any) (model.UpdateProjectInput, error) {
+func (ec *executionContext) unmarshalNUpdateProjectInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐRenameInput(ctx context.Context, v any) (identity.RenameInput, error) {
 	res, err := ec.unmarshalInputUpdateProjectInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNUpdateServiceAccountInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpdateServiceAccountInput(ctx context.Context, v any) (model.UpdateServiceAccountInput, error) {
+func (ec *executionContext) unmarshalNUpdateServiceAccountInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐUpdateServiceAccountInput(ctx context.Context, v any) (identity.UpdateServiceAccountInput, error) {
 	res, err := ec.unmarshalInputUpdateServiceAccountInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNUpdateTenantInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpdateTenantInput(ctx context.Context, v any) (model.UpdateTenantInput, error) {
+func (ec *executionContext) unmarshalNUpdateTenantInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐRenameInput(ctx context.Context, v any) (identity.RenameInput, error) {
 	res, err := ec.unmarshalInputUpdateTenantInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNUpdateUserInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpdateUserInput(ctx context.Context, v any) (model.UpdateUserInput, error) {
+func (ec *executionContext) unmarshalNUpdateUserInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐUpdateUserInput(ctx context.Context, v any) (identity.UpdateUserInput, error) {
 	res, err := ec.unmarshalInputUpdateUserInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -801,8 +802,8 @@ func (ec *executionContext) fieldContext_SkuPrice_updatedAt(_ context.Context, f
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputSetProjectQuotaInput(ctx context.Context, obj any) (model.SetProjectQuotaInput, error) {
-	var it model.SetProjectQuotaInput
+func (ec *executionContext) unmarshalInputSetProjectQuotaInput(ctx context.Context, obj any) (identity.QuotaInput, error) {
+	var it identity.QuotaInput
 	if obj == nil {
 		return it, nil
 	}
@@ -839,7 +840,7 @@ func (ec *executionContext) unmarshalInputSetProjectQuotaInput(ctx context.Conte
 			if err != nil {
 				return it, err
 			}
-			it.MaxGpus = data
+			it.MaxGPUs = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -1465,7 +1466,7 @@ func (ec *executionContext) marshalNOrphanKind2githubᚗcomᚋgpuaasᚋappᚑpla
 	return v
 }
 
-func (ec *executionContext) unmarshalNSetProjectQuotaInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐSetProjectQuotaInput(ctx context.Context, v any) (model.SetProjectQuotaInput, error) {
+func (ec *executionContext) unmarshalNSetProjectQuotaInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐQuotaInput(ctx context.Context, v any) (identity.QuotaInput, error) {
 	res, err := ec.unmarshalInputSetProjectQuotaInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/explain"
+	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	gqlparser "github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -719,11 +721,11 @@ type ComplexityRoot struct {
 		CreateArtifactSource    func(childComplexity int, input model.CreateArtifactSourceInput) int
 		CreateLoginLink         func(childComplexity int, userID ids.ID) int
 		CreateNodeEnrolment     func(childComplexity int, input model.CreateNodeEnrolmentInput) int
-		CreateProject           func(childComplexity int, input model.CreateProjectInput) int
-		CreateServiceAccount    func(childComplexity int, input model.CreateServiceAccountInput) int
+		CreateProject           func(childComplexity int, input identity.CreateProjectInput) int
+		CreateServiceAccount    func(childComplexity int, input identity.CreateServiceAccountInput) int
 		CreateServiceAccountKey func(childComplexity int, input model.CreateServiceAccountKeyInput) int
-		CreateTenant            func(childComplexity int, input model.CreateTenantInput) int
-		CreateUser              func(childComplexity int, input model.CreateUserInput) int
+		CreateTenant            func(childComplexity int, input identity.CreateTenantInput) int
+		CreateUser              func(childComplexity int, input identity.CreateUserInput) int
 		CreateWebhook           func(childComplexity int, input model.CreateWebhookInput) int
 		DeclineControlPlane     func(childComplexity int, shareID ids.ID, reason *string) int
 		DecommissionInstance    func(childComplexity int, input model.DecommissionInstanceInput) int
@@ -735,7 +737,7 @@ type ComplexityRoot struct {
 		EndSession              func(childComplexity int, sessionID ids.ID) int
 		EnrolNode               func(childComplexity int, input model.EnrolNodeInput) int
 		GrantEntitlement        func(childComplexity int, projectID ids.ID, appSlug string, limits *catalog.EntitlementLimits, expiresAt *time.Time, reason *string) int
-		GrantRole               func(childComplexity int, input model.GrantRoleInput) int
+		GrantRole               func(childComplexity int, input identity.GrantRoleInput) int
 		InvokeAction            func(childComplexity int, input model.InvokeActionInput) int
 		IssueRuntimeSecret      func(childComplexity int, input model.IssueRuntimeSecretInput) int
 		LabelMember             func(childComplexity int, input model.LabelMemberInput) int
@@ -772,21 +774,21 @@ type ComplexityRoot struct {
 		RollbackInstance        func(childComplexity int, input model.RollbackInstanceInput) int
 		RotateNodeCredential    func(childComplexity int) int
 		RotateRuntimeSecret     func(childComplexity int, secretID ids.ID, overlapSeconds int, reason *string) int
-		RotateServiceAccountKey func(childComplexity int, input model.RotateServiceAccountKeyInput) int
+		RotateServiceAccountKey func(childComplexity int, input identity.RotateKeyInput) int
 		RotateWebhookSecret     func(childComplexity int, webhookID ids.ID, overlapSeconds int) int
 		RunNodeTask             func(childComplexity int, input model.RunNodeTaskInput) int
 		SetCanaryPercent        func(childComplexity int, manifestID ids.ID, percent int, reason string) int
 		SetPolicy               func(childComplexity int, input model.SetPolicyInput) int
-		SetProjectQuota         func(childComplexity int, input model.SetProjectQuotaInput) int
+		SetProjectQuota         func(childComplexity int, input identity.QuotaInput) int
 		SetSkuPrice             func(childComplexity int, input model.SetSkuPriceInput) int
 		SetSourceCredential     func(childComplexity int, input model.SetSourceCredentialInput) int
 		SubmitEvidence          func(childComplexity int, input model.SubmitEvidenceInput) int
 		UncordonMember          func(childComplexity int, input model.MemberInput) int
 		UpdateArtifactSource    func(childComplexity int, input model.UpdateArtifactSourceInput) int
-		UpdateProject           func(childComplexity int, input model.UpdateProjectInput) int
-		UpdateServiceAccount    func(childComplexity int, input model.UpdateServiceAccountInput) int
-		UpdateTenant            func(childComplexity int, input model.UpdateTenantInput) int
-		UpdateUser              func(childComplexity int, input model.UpdateUserInput) int
+		UpdateProject           func(childComplexity int, input identity.RenameInput) int
+		UpdateServiceAccount    func(childComplexity int, input identity.UpdateServiceAccountInput) int
+		UpdateTenant            func(childComplexity int, input identity.RenameInput) int
+		UpdateUser              func(childComplexity int, input identity.UpdateUserInput) int
 		UpdateWebhook           func(childComplexity int, input model.UpdateWebhookInput) int
 		UpgradeInstance         func(childComplexity int, input model.UpgradeInstanceInput) int
 		VerifyArtifact          func(childComplexity int, artifactID ids.ID) int
@@ -1080,7 +1082,7 @@ type ComplexityRoot struct {
 		ControlPlaneShares       func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
 		EffectivePolicy          func(childComplexity int, projectID ids.ID) int
 		Entitlements             func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
-		ExplainPermission        func(childComplexity int, input model.ExplainPermissionInput) int
+		ExplainPermission        func(childComplexity int, input explain.Input) int
 		ImpactOf                 func(childComplexity int, instanceID ids.ID) int
 		Instance                 func(childComplexity int, id ids.ID) int
 		Instances                func(childComplexity int, projectID ids.ID, filter *model.InstanceFilter, first *int, after *string) int
@@ -4218,7 +4220,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.CreateProject(childComplexity, args["input"].(model.CreateProjectInput)), true
+		return e.ComplexityRoot.Mutation.CreateProject(childComplexity, args["input"].(identity.CreateProjectInput)), true
 	case "Mutation.createServiceAccount":
 		if e.ComplexityRoot.Mutation.CreateServiceAccount == nil {
 			break
@@ -4229,7 +4231,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.CreateServiceAccount(childComplexity, args["input"].(model.CreateServiceAccountInput)), true
+		return e.ComplexityRoot.Mutation.CreateServiceAccount(childComplexity, args["input"].(identity.CreateServiceAccountInput)), true
 	case "Mutation.createServiceAccountKey":
 		if e.ComplexityRoot.Mutation.CreateServiceAccountKey == nil {
 			break
@@ -4251,7 +4253,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.CreateTenant(childComplexity, args["input"].(model.CreateTenantInput)), true
+		return e.ComplexityRoot.Mutation.CreateTenant(childComplexity, args["input"].(identity.CreateTenantInput)), true
 	case "Mutation.createUser":
 		if e.ComplexityRoot.Mutation.CreateUser == nil {
 			break
@@ -4262,7 +4264,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.CreateUser(childComplexity, args["input"].(model.CreateUserInput)), true
+		return e.ComplexityRoot.Mutation.CreateUser(childComplexity, args["input"].(identity.CreateUserInput)), true
 	case "Mutation.createWebhook":
 		if e.ComplexityRoot.Mutation.CreateWebhook == nil {
 			break
@@ -4394,7 +4396,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.GrantRole(childComplexity, args["input"].(model.GrantRoleInput)), true
+		return e.ComplexityRoot.Mutation.GrantRole(childComplexity, args["input"].(identity.GrantRoleInput)), true
 	case "Mutation.invokeAction":
 		if e.ComplexityRoot.Mutation.InvokeAction == nil {
 			break
@@ -4791,7 +4793,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.RotateServiceAccountKey(childComplexity, args["input"].(model.RotateServiceAccountKeyInput)), true
+		return e.ComplexityRoot.Mutation.RotateServiceAccountKey(childComplexity, args["input"].(identity.RotateKeyInput)), true
 	case "Mutation.rotateWebhookSecret":
 		if e.ComplexityRoot.Mutation.RotateWebhookSecret == nil {
 			break
@@ -4846,7 +4848,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.SetProjectQuota(childComplexity, args["input"].(model.SetProjectQuotaInput)), true
+		return e.ComplexityRoot.Mutation.SetProjectQuota(childComplexity, args["input"].(identity.QuotaInput)), true
 	case "Mutation.setSkuPrice":
 		if e.ComplexityRoot.Mutation.SetSkuPrice == nil {
 			break
@@ -4912,7 +4914,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.UpdateProject(childComplexity, args["input"].(model.UpdateProjectInput)), true
+		return e.ComplexityRoot.Mutation.UpdateProject(childComplexity, args["input"].(identity.RenameInput)), true
 	case "Mutation.updateServiceAccount":
 		if e.ComplexityRoot.Mutation.UpdateServiceAccount == nil {
 			break
@@ -4923,7 +4925,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.UpdateServiceAccount(childComplexity, args["input"].(model.UpdateServiceAccountInput)), true
+		return e.ComplexityRoot.Mutation.UpdateServiceAccount(childComplexity, args["input"].(identity.UpdateServiceAccountInput)), true
 	case "Mutation.updateTenant":
 		if e.ComplexityRoot.Mutation.UpdateTenant == nil {
 			break
@@ -4934,7 +4936,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.UpdateTenant(childComplexity, args["input"].(model.UpdateTenantInput)), true
+		return e.ComplexityRoot.Mutation.UpdateTenant(childComplexity, args["input"].(identity.RenameInput)), true
 	case "Mutation.updateUser":
 		if e.ComplexityRoot.Mutation.UpdateUser == nil {
 			break
@@ -4945,7 +4947,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.UpdateUser(childComplexity, args["input"].(model.UpdateUserInput)), true
+		return e.ComplexityRoot.Mutation.UpdateUser(childComplexity, args["input"].(identity.UpdateUserInput)), true
 	case "Mutation.updateWebhook":
 		if e.ComplexityRoot.Mutation.UpdateWebhook == nil {
 			break
@@ -6311,7 +6313,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.ExplainPermission(childComplexity, args["input"].(model.ExplainPermissionInput)), true
+		return e.ComplexityRoot.Query.ExplainPermission(childComplexity, args["input"].(explain.Input)), true
 	case "Query.impactOf":
 		if e.ComplexityRoot.Query.ImpactOf == nil {
 			break

@@ -14,7 +14,6 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -375,32 +374,6 @@ type CreateNodeEnrolmentPayload struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// What a new project is made from.
-type CreateProjectInput struct {
-	// The tenant it is made in.
-	TenantID ids.ID `json:"tenantId"`
-	// Short name, unique in the tenant.
-	Slug string `json:"slug"`
-	// Name for people, 1 to 100 characters.
-	DisplayName string `json:"displayName"`
-	// Makes a repeat harmless: same key and input, same project.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
-// What a new service account is made from.
-type CreateServiceAccountInput struct {
-	// The project it acts in.
-	ProjectID ids.ID `json:"projectId"`
-	// Name, unique in the project: 2 to 40 lower-case letters, digits and hyphens.
-	Name string `json:"name"`
-	// The permission keys it may use; each must be one the caller holds.
-	PermissionKeys []string `json:"permissionKeys"`
-	// What it is bound to beyond its keys; left out for nothing more.
-	Limits *identity.AccountLimits `json:"limits,omitempty"`
-	// Makes a repeat harmless: same key and input, same service account.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
 // What a new service-account key is made from.
 type CreateServiceAccountKeyInput struct {
 	// The service account it speaks for.
@@ -415,28 +388,6 @@ type CreateServiceAccountKeyPayload struct {
 	Key *db.ServiceAccountKey `json:"key"`
 	// The secret to put in `Authorization: Bearer …`. It is not stored and cannot be shown again.
 	Secret string `json:"secret"`
-}
-
-// What a new tenant is made from.
-type CreateTenantInput struct {
-	// Short name: 2 to 40 lower-case letters, digits and hyphens, starting with a letter.
-	Slug string `json:"slug"`
-	// Name for people, 1 to 100 characters.
-	DisplayName string `json:"displayName"`
-	// Makes a repeat harmless: same key and input, same tenant.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
-// What a new person is made from.
-type CreateUserInput struct {
-	// The person's tenant; left out for platform staff, which only platform operators may add.
-	TenantID *ids.ID `json:"tenantId,omitempty"`
-	// Address that names the person.
-	Email string `json:"email"`
-	// Name for people, 1 to 100 characters.
-	DisplayName string `json:"displayName"`
-	// Makes a repeat harmless: same key and input, same person.
-	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // What a new webhook is made from.
@@ -553,32 +504,6 @@ type EventEdge struct {
 	Cursor string `json:"cursor"`
 	// The event.
 	Node *event.Event `json:"node"`
-}
-
-// Who is asked about, for which key, on what.
-type ExplainPermissionInput struct {
-	// A person, service account, operation or node; left out for the caller itself.
-	SubjectID *ids.ID `json:"subjectId,omitempty"`
-	// The permission key.
-	PermissionKey string `json:"permissionKey"`
-	// The object: any typed id, such as a project's or an instance's; left out for the platform.
-	ObjectID *ids.ID `json:"objectId,omitempty"`
-}
-
-// Which role goes to whom and where.
-type GrantRoleInput struct {
-	// The user who gets the role.
-	SubjectID ids.ID `json:"subjectId"`
-	// The role's name.
-	Role string `json:"role"`
-	// Limit to this tenant.
-	TenantID *ids.ID `json:"tenantId,omitempty"`
-	// Limit to this project (its tenant is implied).
-	ProjectID *ids.ID `json:"projectId,omitempty"`
-	// When it ends; left out for never.
-	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
 }
 
 // A page of instances.
@@ -1283,18 +1208,6 @@ type RollbackInstanceInput struct {
 	IdempotencyKey string `json:"idempotencyKey"`
 }
 
-// Which key is rotated, and how.
-type RotateServiceAccountKeyInput struct {
-	// The key that ends.
-	KeyID ids.ID `json:"keyId"`
-	// Seconds for which both work, 0 to 604,800.
-	OverlapSeconds int `json:"overlapSeconds"`
-	// When the new one stops working; left out for as long after its making as the old one had.
-	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-}
-
 // What a task for a member's node is made from.
 type RunNodeTaskInput struct {
 	// The member it acts in.
@@ -1355,18 +1268,6 @@ type SetPolicyInput struct {
 	Reason string `json:"reason"`
 }
 
-// How much a project may have.
-type SetProjectQuotaInput struct {
-	// The project.
-	ProjectID ids.ID `json:"projectId"`
-	// Most members that its instances may have together, 0 to 100,000; left out for no bound.
-	MaxMembers *int `json:"maxMembers,omitempty"`
-	// Most GPUs that its allocations may hold together, 0 to 100,000; left out for no bound.
-	MaxGpus *int `json:"maxGpus,omitempty"`
-	// Why, kept in the audit.
-	Reason string `json:"reason"`
-}
-
 // A list price.
 type SetSkuPriceInput struct {
 	// What is sold.
@@ -1414,50 +1315,6 @@ type UpdateArtifactSourceInput struct {
 	// What becomes of what is not signed by a trusted key.
 	SignaturePolicy *lifecycle.SignaturePolicy `json:"signaturePolicy,omitempty"`
 	// Whether it is switched off.
-	Disabled *bool `json:"disabled,omitempty"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-}
-
-// What changes of a project.
-type UpdateProjectInput struct {
-	// The project.
-	ProjectID ids.ID `json:"projectId"`
-	// Name for people, 1 to 100 characters.
-	DisplayName string `json:"displayName"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-}
-
-// What changes of a service account; what is left out stays.
-type UpdateServiceAccountInput struct {
-	// The service account.
-	ServiceAccountID ids.ID `json:"serviceAccountId"`
-	// The permission keys it may use; each that is new must be one the caller holds.
-	PermissionKeys []string `json:"permissionKeys,omitempty"`
-	// What it is bound to from now on; an empty object for nothing.
-	Limits *identity.AccountLimits `json:"limits,omitempty"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-}
-
-// What changes of a tenant.
-type UpdateTenantInput struct {
-	// The tenant.
-	TenantID ids.ID `json:"tenantId"`
-	// Name for people, 1 to 100 characters.
-	DisplayName string `json:"displayName"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-}
-
-// What changes of a person.
-type UpdateUserInput struct {
-	// The person.
-	UserID ids.ID `json:"userId"`
-	// Name for people, 1 to 100 characters; left out to keep it.
-	DisplayName *string `json:"displayName,omitempty"`
-	// Whether nobody may log in as this person; left out to keep it. Disabling ends every session at once.
 	Disabled *bool `json:"disabled,omitempty"`
 	// Why, kept in the audit.
 	Reason *string `json:"reason,omitempty"`
