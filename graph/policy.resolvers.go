@@ -10,8 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/service/policy"
 )
 
-func (r *mutationResolver) SetPolicy(ctx context.Context, input model.SetPolicyInput) (*db.PolicyOverlay, error) {
-	return r.Policies.SetPolicy(ctx, overlayInput(input))
+func (r *mutationResolver) SetPolicy(ctx context.Context, input policy.SetInput) (*db.PolicyOverlay, error) {
+	return r.Policies.SetPolicy(ctx, input)
 }
 
 func (r *queryResolver) PolicyOverlays(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, first *int, after *string) (*model.PolicyOverlayConnection, error) {
@@ -32,6 +32,6 @@ func (r *queryResolver) EffectivePolicy(ctx context.Context, projectID ids.ID) (
 	return r.Policies.Effective(ctx, projectID)
 }
 
-func (r *queryResolver) PreviewPolicy(ctx context.Context, input model.SetPolicyInput) (*policy.Preview, error) {
-	return r.Policies.Preview(ctx, overlayInput(input))
+func (r *queryResolver) PreviewPolicy(ctx context.Context, input policy.SetInput) (*policy.Preview, error) {
+	return r.Policies.Preview(ctx, input)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/gpuaas/app-platform/service/secret"
 )
 
-func (r *mutationResolver) IssueRuntimeSecret(ctx context.Context, input model.IssueRuntimeSecretInput) (*secret.View, error) {
-	return r.Secrets.Issue(ctx, secretInput(input))
+func (r *mutationResolver) IssueRuntimeSecret(ctx context.Context, input secret.IssueInput) (*secret.View, error) {
+	return r.Secrets.Issue(ctx, input)
 }
 
 func (r *mutationResolver) RedeemRuntimeSecret(ctx context.Context, secretID ids.ID) (*secret.Redeemed, error) {

@@ -16,10 +16,8 @@ func (r *controlPlaneShareResolver) ControlPlane(ctx context.Context, obj *db.Co
 	return maybe(ctx, loadersOf(ctx).controlPlanes, &obj.ID)
 }
 
-func (r *mutationResolver) OfferControlPlane(ctx context.Context, input model.OfferControlPlaneInput) (*db.ControlPlaneShare, error) {
-	return r.Shares.Offer(ctx, share.OfferInput{
-		InstanceID: input.InstanceID, ProjectID: input.ProjectID, Reason: input.Reason, IdempotencyKey: input.IdempotencyKey,
-	})
+func (r *mutationResolver) OfferControlPlane(ctx context.Context, input share.OfferInput) (*db.ControlPlaneShare, error) {
+	return r.Shares.Offer(ctx, input)
 }
 
 func (r *mutationResolver) AcceptControlPlane(ctx context.Context, shareID ids.ID, reason *string) (*db.ControlPlaneShare, error) {

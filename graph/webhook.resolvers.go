@@ -11,17 +11,12 @@ import (
 	"github.com/gpuaas/app-platform/service/webhook"
 )
 
-func (r *mutationResolver) CreateWebhook(ctx context.Context, input model.CreateWebhookInput) (*webhook.Created, error) {
-	return r.Resolver.Webhooks.Create(ctx, webhook.CreateInput{
-		ProjectID: input.ProjectID, URL: input.URL, EventTypes: input.EventTypes, Description: value(input.Description),
-		IdempotencyKey: input.IdempotencyKey,
-	})
+func (r *mutationResolver) CreateWebhook(ctx context.Context, input webhook.CreateInput) (*webhook.Created, error) {
+	return r.Resolver.Webhooks.Create(ctx, input)
 }
 
-func (r *mutationResolver) UpdateWebhook(ctx context.Context, input model.UpdateWebhookInput) (*db.Webhook, error) {
-	return r.Resolver.Webhooks.Update(ctx, webhook.UpdateInput{
-		WebhookID: input.WebhookID, URL: input.URL, EventTypes: input.EventTypes, Description: input.Description, Paused: input.Paused,
-	})
+func (r *mutationResolver) UpdateWebhook(ctx context.Context, input webhook.UpdateInput) (*db.Webhook, error) {
+	return r.Resolver.Webhooks.Update(ctx, input)
 }
 
 func (r *mutationResolver) DeleteWebhook(ctx context.Context, webhookID ids.ID, reason *string) (*db.Webhook, error) {

@@ -35,6 +35,7 @@ import (
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/policy"
 	"github.com/gpuaas/app-platform/service/secret"
+	"github.com/gpuaas/app-platform/service/share"
 	"github.com/gpuaas/app-platform/service/webhook"
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -104,14 +105,14 @@ type MutationResolver interface {
 	RetryOrphan(ctx context.Context, orphanID ids.ID) (*orphan.View, error)
 	SetSkuPrice(ctx context.Context, input model.SetSkuPriceInput) (*db.SKUPrice, error)
 	SetProjectQuota(ctx context.Context, input identity.QuotaInput) (*db.Project, error)
-	SetPolicy(ctx context.Context, input model.SetPolicyInput) (*db.PolicyOverlay, error)
+	SetPolicy(ctx context.Context, input policy.SetInput) (*db.PolicyOverlay, error)
 	SubmitEvidence(ctx context.Context, input model.SubmitEvidenceInput) (*db.PromotionEvidence, error)
 	SetCanaryPercent(ctx context.Context, manifestID ids.ID, percent int, reason string) (*db.Manifest, error)
-	IssueRuntimeSecret(ctx context.Context, input model.IssueRuntimeSecretInput) (*secret.View, error)
+	IssueRuntimeSecret(ctx context.Context, input secret.IssueInput) (*secret.View, error)
 	RedeemRuntimeSecret(ctx context.Context, secretID ids.ID) (*secret.Redeemed, error)
 	RotateRuntimeSecret(ctx context.Context, secretID ids.ID, overlapSeconds int, reason *string) (*secret.View, error)
 	RevokeRuntimeSecret(ctx context.Context, secretID ids.ID, reason *string) (*secret.View, error)
-	OfferControlPlane(ctx context.Context, input model.OfferControlPlaneInput) (*db.ControlPlaneShare, error)
+	OfferControlPlane(ctx context.Context, input share.OfferInput) (*db.ControlPlaneShare, error)
 	AcceptControlPlane(ctx context.Context, shareID ids.ID, reason *string) (*db.ControlPlaneShare, error)
 	DeclineControlPlane(ctx context.Context, shareID ids.ID, reason *string) (*db.ControlPlaneShare, error)
 	WithdrawControlPlane(ctx context.Context, shareID ids.ID, reason string) (*db.ControlPlaneShare, error)
@@ -121,8 +122,8 @@ type MutationResolver interface {
 	SetSourceCredential(ctx context.Context, input model.SetSourceCredentialInput) (*db.ArtifactSource, error)
 	AddSignerKey(ctx context.Context, input model.AddSignerKeyInput) (*db.SignerKey, error)
 	RevokeSignerKey(ctx context.Context, keyID ids.ID, reason string) (*db.SignerKey, error)
-	CreateWebhook(ctx context.Context, input model.CreateWebhookInput) (*webhook.Created, error)
-	UpdateWebhook(ctx context.Context, input model.UpdateWebhookInput) (*db.Webhook, error)
+	CreateWebhook(ctx context.Context, input webhook.CreateInput) (*webhook.Created, error)
+	UpdateWebhook(ctx context.Context, input webhook.UpdateInput) (*db.Webhook, error)
 	DeleteWebhook(ctx context.Context, webhookID ids.ID, reason *string) (*db.Webhook, error)
 	RotateWebhookSecret(ctx context.Context, webhookID ids.ID, overlapSeconds int) (*webhook.Created, error)
 	ReplayWebhook(ctx context.Context, webhookID ids.ID, after string, reason *string) (*db.Webhook, error)
@@ -171,7 +172,7 @@ type QueryResolver interface {
 	PlanDecommissionInstance(ctx context.Context, input model.PlanDecommissionInstanceInput) (*change.Plan, error)
 	PolicyOverlays(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, first *int, after *string) (*model.PolicyOverlayConnection, error)
 	EffectivePolicy(ctx context.Context, projectID ids.ID) (*policy.EffectiveView, error)
-	PreviewPolicy(ctx context.Context, input model.SetPolicyInput) (*policy.Preview, error)
+	PreviewPolicy(ctx context.Context, input policy.SetInput) (*policy.Preview, error)
 	CanaryReport(ctx context.Context, manifestID ids.ID) (*canary.Report, error)
 	RuntimeSecrets(ctx context.Context, instanceID ids.ID, ended bool, first *int, after *string) (*model.RuntimeSecretConnection, error)
 	ControlPlaneShares(ctx context.Context, projectID ids.ID, ended bool, first *int, after *string) (*model.ControlPlaneShareConnection, error)
@@ -458,8 +459,8 @@ func (ec *executionContext) field_Mutation_createWebhook_args(ctx context.Contex
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.CreateWebhookInput, error) {
-			return ec.unmarshalNCreateWebhookInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateWebhookInput(ctx, v)
+		func(ctx context.Context, v any) (webhook.CreateInput, error) {
+			return ec.unmarshalNCreateWebhookInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋwebhookᚐCreateInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -712,8 +713,8 @@ func (ec *executionContext) field_Mutation_issueRuntimeSecret_args(ctx context.C
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.IssueRuntimeSecretInput, error) {
-			return ec.unmarshalNIssueRuntimeSecretInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐIssueRuntimeSecretInput(ctx, v)
+		func(ctx context.Context, v any) (secret.IssueInput, error) {
+			return ec.unmarshalNIssueRuntimeSecretInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋsecretᚐIssueInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -790,8 +791,8 @@ func (ec *executionContext) field_Mutation_offerControlPlane_args(ctx context.Co
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.OfferControlPlaneInput, error) {
-			return ec.unmarshalNOfferControlPlaneInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐOfferControlPlaneInput(ctx, v)
+		func(ctx context.Context, v any) (share.OfferInput, error) {
+			return ec.unmarshalNOfferControlPlaneInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋshareᚐOfferInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1358,8 +1359,8 @@ func (ec *executionContext) field_Mutation_setPolicy_args(ctx context.Context, r
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.SetPolicyInput, error) {
-			return ec.unmarshalNSetPolicyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐSetPolicyInput(ctx, v)
+		func(ctx context.Context, v any) (policy.SetInput, error) {
+			return ec.unmarshalNSetPolicyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋpolicyᚐSetInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1512,8 +1513,8 @@ func (ec *executionContext) field_Mutation_updateWebhook_args(ctx context.Contex
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.UpdateWebhookInput, error) {
-			return ec.unmarshalNUpdateWebhookInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpdateWebhookInput(ctx, v)
+		func(ctx context.Context, v any) (webhook.UpdateInput, error) {
+			return ec.unmarshalNUpdateWebhookInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋwebhookᚐUpdateInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2468,8 +2469,8 @@ func (ec *executionContext) field_Query_previewPolicy_args(ctx context.Context, 
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.SetPolicyInput, error) {
-			return ec.unmarshalNSetPolicyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐSetPolicyInput(ctx, v)
+		func(ctx context.Context, v any) (policy.SetInput, error) {
+			return ec.unmarshalNSetPolicyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋpolicyᚐSetInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -5579,7 +5580,7 @@ func (ec *executionContext) _Mutation_setPolicy(ctx context.Context, field graph
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().SetPolicy(ctx, fc.Args["input"].(model.SetPolicyInput))
+			return ec.Resolvers.Mutation().SetPolicy(ctx, fc.Args["input"].(policy.SetInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.PolicyOverlay) graphql.Marshaler {
@@ -5711,7 +5712,7 @@ func (ec *executionContext) _Mutation_issueRuntimeSecret(ctx context.Context, fi
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().IssueRuntimeSecret(ctx, fc.Args["input"].(model.IssueRuntimeSecretInput))
+			return ec.Resolvers.Mutation().IssueRuntimeSecret(ctx, fc.Args["input"].(secret.IssueInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *secret.View) graphql.Marshaler {
@@ -5887,7 +5888,7 @@ func (ec *executionContext) _Mutation_offerControlPlane(ctx context.Context, fie
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().OfferControlPlane(ctx, fc.Args["input"].(model.OfferControlPlaneInput))
+			return ec.Resolvers.Mutation().OfferControlPlane(ctx, fc.Args["input"].(share.OfferInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.ControlPlaneShare) graphql.Marshaler {
@@ -6327,7 +6328,7 @@ func (ec *executionContext) _Mutation_createWebhook(ctx context.Context, field g
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().CreateWebhook(ctx, fc.Args["input"].(model.CreateWebhookInput))
+			return ec.Resolvers.Mutation().CreateWebhook(ctx, fc.Args["input"].(webhook.CreateInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *webhook.Created) graphql.Marshaler {
@@ -6371,7 +6372,7 @@ func (ec *executionContext) _Mutation_updateWebhook(ctx context.Context, field g
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().UpdateWebhook(ctx, fc.Args["input"].(model.UpdateWebhookInput))
+			return ec.Resolvers.Mutation().UpdateWebhook(ctx, fc.Args["input"].(webhook.UpdateInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.Webhook) graphql.Marshaler {
@@ -8483,7 +8484,7 @@ func (ec *executionContext) _Query_previewPolicy(ctx context.Context, field grap
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().PreviewPolicy(ctx, fc.Args["input"].(model.SetPolicyInput))
+			return ec.Resolvers.Query().PreviewPolicy(ctx, fc.Args["input"].(policy.SetInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *policy.Preview) graphql.Marshaler {

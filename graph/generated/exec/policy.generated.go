@@ -858,8 +858,8 @@ func (ec *executionContext) fieldContext_PolicyPreview_newlyAllowedTotal(_ conte
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputSetPolicyInput(ctx context.Context, obj any) (model.SetPolicyInput, error) {
-	var it model.SetPolicyInput
+func (ec *executionContext) unmarshalInputSetPolicyInput(ctx context.Context, obj any) (policy.SetInput, error) {
+	var it policy.SetInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1462,7 +1462,7 @@ func (ec *executionContext) marshalNPolicyScope2githubᚗcomᚋgpuaasᚋappᚑpl
 	return v
 }
 
-func (ec *executionContext) unmarshalNSetPolicyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐSetPolicyInput(ctx context.Context, v any) (model.SetPolicyInput, error) {
+func (ec *executionContext) unmarshalNSetPolicyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋpolicyᚐSetInput(ctx context.Context, v any) (policy.SetInput, error) {
 	res, err := ec.unmarshalInputSetPolicyInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }

@@ -18,6 +18,10 @@ import (
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/policy"
+	"github.com/gpuaas/app-platform/service/secret"
+	"github.com/gpuaas/app-platform/service/share"
+	"github.com/gpuaas/app-platform/service/webhook"
 	gqlparser "github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -726,7 +730,7 @@ type ComplexityRoot struct {
 		CreateServiceAccountKey func(childComplexity int, input model.CreateServiceAccountKeyInput) int
 		CreateTenant            func(childComplexity int, input identity.CreateTenantInput) int
 		CreateUser              func(childComplexity int, input identity.CreateUserInput) int
-		CreateWebhook           func(childComplexity int, input model.CreateWebhookInput) int
+		CreateWebhook           func(childComplexity int, input webhook.CreateInput) int
 		DeclineControlPlane     func(childComplexity int, shareID ids.ID, reason *string) int
 		DecommissionInstance    func(childComplexity int, input model.DecommissionInstanceInput) int
 		DeleteProject           func(childComplexity int, projectID ids.ID, reason string) int
@@ -739,12 +743,12 @@ type ComplexityRoot struct {
 		GrantEntitlement        func(childComplexity int, projectID ids.ID, appSlug string, limits *catalog.EntitlementLimits, expiresAt *time.Time, reason *string) int
 		GrantRole               func(childComplexity int, input identity.GrantRoleInput) int
 		InvokeAction            func(childComplexity int, input model.InvokeActionInput) int
-		IssueRuntimeSecret      func(childComplexity int, input model.IssueRuntimeSecretInput) int
+		IssueRuntimeSecret      func(childComplexity int, input secret.IssueInput) int
 		LabelMember             func(childComplexity int, input model.LabelMemberInput) int
 		LaunchInstance          func(childComplexity int, input model.LaunchInstanceInput) int
 		LogoutEverywhere        func(childComplexity int, userID *ids.ID, reason *string) int
 		NodeHeartbeat           func(childComplexity int, input model.NodeHeartbeatInput) int
-		OfferControlPlane       func(childComplexity int, input model.OfferControlPlaneInput) int
+		OfferControlPlane       func(childComplexity int, input share.OfferInput) int
 		OpenArtifactDelivery    func(childComplexity int, taskID ids.ID) int
 		PromoteArtifact         func(childComplexity int, input model.PromoteArtifactInput) int
 		PromoteManifest         func(childComplexity int, input model.PromoteManifestInput) int
@@ -778,7 +782,7 @@ type ComplexityRoot struct {
 		RotateWebhookSecret     func(childComplexity int, webhookID ids.ID, overlapSeconds int) int
 		RunNodeTask             func(childComplexity int, input model.RunNodeTaskInput) int
 		SetCanaryPercent        func(childComplexity int, manifestID ids.ID, percent int, reason string) int
-		SetPolicy               func(childComplexity int, input model.SetPolicyInput) int
+		SetPolicy               func(childComplexity int, input policy.SetInput) int
 		SetProjectQuota         func(childComplexity int, input identity.QuotaInput) int
 		SetSkuPrice             func(childComplexity int, input model.SetSkuPriceInput) int
 		SetSourceCredential     func(childComplexity int, input model.SetSourceCredentialInput) int
@@ -789,7 +793,7 @@ type ComplexityRoot struct {
 		UpdateServiceAccount    func(childComplexity int, input identity.UpdateServiceAccountInput) int
 		UpdateTenant            func(childComplexity int, input identity.RenameInput) int
 		UpdateUser              func(childComplexity int, input identity.UpdateUserInput) int
-		UpdateWebhook           func(childComplexity int, input model.UpdateWebhookInput) int
+		UpdateWebhook           func(childComplexity int, input webhook.UpdateInput) int
 		UpgradeInstance         func(childComplexity int, input model.UpgradeInstanceInput) int
 		VerifyArtifact          func(childComplexity int, artifactID ids.ID) int
 		WithdrawControlPlane    func(childComplexity int, shareID ids.ID, reason string) int
@@ -1106,7 +1110,7 @@ type ComplexityRoot struct {
 		PlanRollbackInstance     func(childComplexity int, input model.PlanRollbackInstanceInput) int
 		PlanUpgradeInstance      func(childComplexity int, input model.PlanUpgradeInstanceInput) int
 		PolicyOverlays           func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, first *int, after *string) int
-		PreviewPolicy            func(childComplexity int, input model.SetPolicyInput) int
+		PreviewPolicy            func(childComplexity int, input policy.SetInput) int
 		Project                  func(childComplexity int, id ids.ID) int
 		RoleBindings             func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, ended bool, first *int, after *string) int
 		Roles                    func(childComplexity int) int
@@ -4275,7 +4279,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.CreateWebhook(childComplexity, args["input"].(model.CreateWebhookInput)), true
+		return e.ComplexityRoot.Mutation.CreateWebhook(childComplexity, args["input"].(webhook.CreateInput)), true
 	case "Mutation.declineControlPlane":
 		if e.ComplexityRoot.Mutation.DeclineControlPlane == nil {
 			break
@@ -4418,7 +4422,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.IssueRuntimeSecret(childComplexity, args["input"].(model.IssueRuntimeSecretInput)), true
+		return e.ComplexityRoot.Mutation.IssueRuntimeSecret(childComplexity, args["input"].(secret.IssueInput)), true
 	case "Mutation.labelMember":
 		if e.ComplexityRoot.Mutation.LabelMember == nil {
 			break
@@ -4473,7 +4477,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.OfferControlPlane(childComplexity, args["input"].(model.OfferControlPlaneInput)), true
+		return e.ComplexityRoot.Mutation.OfferControlPlane(childComplexity, args["input"].(share.OfferInput)), true
 	case "Mutation.openArtifactDelivery":
 		if e.ComplexityRoot.Mutation.OpenArtifactDelivery == nil {
 			break
@@ -4837,7 +4841,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.SetPolicy(childComplexity, args["input"].(model.SetPolicyInput)), true
+		return e.ComplexityRoot.Mutation.SetPolicy(childComplexity, args["input"].(policy.SetInput)), true
 	case "Mutation.setProjectQuota":
 		if e.ComplexityRoot.Mutation.SetProjectQuota == nil {
 			break
@@ -4958,7 +4962,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.UpdateWebhook(childComplexity, args["input"].(model.UpdateWebhookInput)), true
+		return e.ComplexityRoot.Mutation.UpdateWebhook(childComplexity, args["input"].(webhook.UpdateInput)), true
 	case "Mutation.upgradeInstance":
 		if e.ComplexityRoot.Mutation.UpgradeInstance == nil {
 			break
@@ -6573,7 +6577,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.PreviewPolicy(childComplexity, args["input"].(model.SetPolicyInput)), true
+		return e.ComplexityRoot.Query.PreviewPolicy(childComplexity, args["input"].(policy.SetInput)), true
 	case "Query.project":
 		if e.ComplexityRoot.Query.Project == nil {
 			break

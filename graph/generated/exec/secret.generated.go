@@ -691,8 +691,8 @@ func (ec *executionContext) fieldContext_RuntimeSecretEdge_node(_ context.Contex
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputIssueRuntimeSecretInput(ctx context.Context, obj any) (model.IssueRuntimeSecretInput, error) {
-	var it model.IssueRuntimeSecretInput
+func (ec *executionContext) unmarshalInputIssueRuntimeSecretInput(ctx context.Context, obj any) (secret.IssueInput, error) {
+	var it secret.IssueInput
 	if obj == nil {
 		return it, nil
 	}
@@ -746,7 +746,7 @@ func (ec *executionContext) unmarshalInputIssueRuntimeSecretInput(ctx context.Co
 			it.MemberID = data
 		case "artifactDigest":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("artifactDigest"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -767,7 +767,7 @@ func (ec *executionContext) unmarshalInputIssueRuntimeSecretInput(ctx context.Co
 			it.Delivery = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1063,7 +1063,7 @@ func (ec *executionContext) _RuntimeSecretEdge(ctx context.Context, sel ast.Sele
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) unmarshalNIssueRuntimeSecretInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐIssueRuntimeSecretInput(ctx context.Context, v any) (model.IssueRuntimeSecretInput, error) {
+func (ec *executionContext) unmarshalNIssueRuntimeSecretInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋsecretᚐIssueInput(ctx context.Context, v any) (secret.IssueInput, error) {
 	res, err := ec.unmarshalInputIssueRuntimeSecretInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }

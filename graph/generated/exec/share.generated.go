@@ -923,8 +923,8 @@ func (ec *executionContext) fieldContext_SharedControlPlane_actions(_ context.Co
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputOfferControlPlaneInput(ctx context.Context, obj any) (model.OfferControlPlaneInput, error) {
-	var it model.OfferControlPlaneInput
+func (ec *executionContext) unmarshalInputOfferControlPlaneInput(ctx context.Context, obj any) (share.OfferInput, error) {
+	var it share.OfferInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1512,7 +1512,7 @@ func (ec *executionContext) marshalNImpactedProject2ᚖgithubᚗcomᚋgpuaasᚋa
 	return ec._ImpactedProject(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNOfferControlPlaneInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐOfferControlPlaneInput(ctx context.Context, v any) (model.OfferControlPlaneInput, error) {
+func (ec *executionContext) unmarshalNOfferControlPlaneInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋshareᚐOfferInput(ctx context.Context, v any) (share.OfferInput, error) {
 	res, err := ec.unmarshalInputOfferControlPlaneInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }

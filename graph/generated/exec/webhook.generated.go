@@ -901,8 +901,8 @@ func (ec *executionContext) fieldContext_WebhookSecretPayload_secret(_ context.C
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputCreateWebhookInput(ctx context.Context, obj any) (model.CreateWebhookInput, error) {
-	var it model.CreateWebhookInput
+func (ec *executionContext) unmarshalInputCreateWebhookInput(ctx context.Context, obj any) (webhook.CreateInput, error) {
+	var it webhook.CreateInput
 	if obj == nil {
 		return it, nil
 	}
@@ -942,7 +942,7 @@ func (ec *executionContext) unmarshalInputCreateWebhookInput(ctx context.Context
 			it.EventTypes = data
 		case "description":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("description"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -959,8 +959,8 @@ func (ec *executionContext) unmarshalInputCreateWebhookInput(ctx context.Context
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputUpdateWebhookInput(ctx context.Context, obj any) (model.UpdateWebhookInput, error) {
-	var it model.UpdateWebhookInput
+func (ec *executionContext) unmarshalInputUpdateWebhookInput(ctx context.Context, obj any) (webhook.UpdateInput, error) {
+	var it webhook.UpdateInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1435,7 +1435,7 @@ func (ec *executionContext) _WebhookSecretPayload(ctx context.Context, sel ast.S
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) unmarshalNCreateWebhookInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateWebhookInput(ctx context.Context, v any) (model.CreateWebhookInput, error) {
+func (ec *executionContext) unmarshalNCreateWebhookInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋwebhookᚐCreateInput(ctx context.Context, v any) (webhook.CreateInput, error) {
 	res, err := ec.unmarshalInputCreateWebhookInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -1450,7 +1450,7 @@ func (ec *executionContext) marshalNDeliveryState2githubᚗcomᚋgpuaasᚋappᚑ
 	return v
 }
 
-func (ec *executionContext) unmarshalNUpdateWebhookInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpdateWebhookInput(ctx context.Context, v any) (model.UpdateWebhookInput, error) {
+func (ec *executionContext) unmarshalNUpdateWebhookInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋwebhookᚐUpdateInput(ctx context.Context, v any) (webhook.UpdateInput, error) {
 	res, err := ec.unmarshalInputUpdateWebhookInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }

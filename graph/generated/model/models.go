@@ -390,20 +390,6 @@ type CreateServiceAccountKeyPayload struct {
 	Secret string `json:"secret"`
 }
 
-// What a new webhook is made from.
-type CreateWebhookInput struct {
-	// The project.
-	ProjectID ids.ID `json:"projectId"`
-	// Where events are sent: https, or http where the operator allows it; at most 2,000 characters.
-	URL string `json:"url"`
-	// Event types or prefixes that end in `.*`, 1 to 50.
-	EventTypes []string `json:"eventTypes"`
-	// For people, at most 200 characters.
-	Description *string `json:"description,omitempty"`
-	// Makes a repeat harmless: same key and input, same webhook. A repeat shows no secret.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
 // Which instance is torn down.
 type DecommissionInstanceInput struct {
 	// The instance.
@@ -562,28 +548,6 @@ type InvokeActionPayload struct {
 	Output json.RawMessage `json:"output"`
 	// What ties together everything the action caused.
 	CorrelationID string `json:"correlationId"`
-}
-
-// What secret is issued.
-type IssueRuntimeSecretInput struct {
-	// The instance.
-	InstanceID ids.ID `json:"instanceId"`
-	// What it is for: `artifact_pull`, or a purpose that the manifest declares and policy allows.
-	Purpose string `json:"purpose"`
-	// Who may take delivery.
-	Audience lifecycle.SecretAudience `json:"audience"`
-	// The member whose node may take delivery; required for NODE.
-	MemberID *ids.ID `json:"memberId,omitempty"`
-	// The digest of the artifact to be pulled, one that the instance's manifest pins; required for artifact_pull.
-	ArtifactDigest *string `json:"artifactDigest,omitempty"`
-	// Seconds until it can be delivered no more, 30 to 86,400; at most 900 for artifact_pull.
-	TTLSeconds int `json:"ttlSeconds"`
-	// How often it may be delivered.
-	Delivery lifecycle.SecretDelivery `json:"delivery"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-	// Makes a repeat harmless: same key and input, same secret.
-	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // How a member is labelled.
@@ -806,18 +770,6 @@ type NodeTaskEdge struct {
 	Cursor string `json:"cursor"`
 	// The task.
 	Node *db.NodeTask `json:"node"`
-}
-
-// What is offered to whom.
-type OfferControlPlaneInput struct {
-	// The instance, whose control plane serves its tenant.
-	InstanceID ids.ID `json:"instanceId"`
-	// The project of the same tenant that it is offered to.
-	ProjectID ids.ID `json:"projectId"`
-	// Why, kept in the audit and shown to the other project.
-	Reason string `json:"reason"`
-	// Makes a repeat harmless: same key and input, same offer.
-	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // A page of operations.
@@ -1254,20 +1206,6 @@ type ServiceAccountEdge struct {
 	Node *db.ServiceAccount `json:"node"`
 }
 
-// An overlay to be written.
-type SetPolicyInput struct {
-	// Of this tenant; left out with projectId for the platform's.
-	TenantID *ids.ID `json:"tenantId,omitempty"`
-	// Of this project (its tenant is implied).
-	ProjectID *ids.ID `json:"projectId,omitempty"`
-	// The whole document, at most 64 KiB; an empty object lifts every rule of this level.
-	Document json.RawMessage `json:"document"`
-	// The revision that it takes the place of, 0 for the first; CONFLICT when there is a newer one.
-	ExpectedRevision int `json:"expectedRevision"`
-	// Why, kept in the audit.
-	Reason string `json:"reason"`
-}
-
 // A list price.
 type SetSkuPriceInput struct {
 	// What is sold.
@@ -1318,20 +1256,6 @@ type UpdateArtifactSourceInput struct {
 	Disabled *bool `json:"disabled,omitempty"`
 	// Why, kept in the audit.
 	Reason *string `json:"reason,omitempty"`
-}
-
-// What changes of a webhook; what is left out stays.
-type UpdateWebhookInput struct {
-	// The webhook.
-	WebhookID ids.ID `json:"webhookId"`
-	// Where events are sent.
-	URL *string `json:"url,omitempty"`
-	// Event types or prefixes.
-	EventTypes []string `json:"eventTypes,omitempty"`
-	// For people.
-	Description *string `json:"description,omitempty"`
-	// true pauses it; false resumes it at its cursor.
-	Paused *bool `json:"paused,omitempty"`
 }
 
 // What an instance is upgraded to.
