@@ -1,11 +1,9 @@
 package graph
 
 import (
-	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/allocation"
-	"github.com/gpuaas/app-platform/service/node"
 )
 
 func allocationEdge(cursor string, row *db.Allocation) *model.AllocationEdge {
@@ -24,19 +22,5 @@ func requestInput(in model.RequestAllocationInput) allocation.RequestInput {
 	return allocation.RequestInput{
 		ProjectID: in.ProjectID, Shape: in.Shape, Count: in.Count, GPUCount: in.GpuCount, SKU: value(in.Sku), Region: value(in.Region),
 		Name: value(in.Name), SchedulerType: value(in.SchedulerType), IntegrationMetadata: in.IntegrationMetadata, IdempotencyKey: in.IdempotencyKey,
-	}
-}
-
-func enrolInput(in model.EnrolNodeInput) node.EnrolInput {
-	return node.EnrolInput{
-		Name: in.Name, Address: in.Address, SealingKey: in.SealingKey, AgentVersion: in.AgentVersion, BootID: in.BootID,
-		Inventory: inventory(*in.Inventory),
-	}
-}
-
-func inventory(in model.NodeInventoryInput) node.Inventory {
-	return node.Inventory{
-		CPUs: in.Cpus, MemoryMiB: in.MemoryMiB, GPUs: in.Gpus, GPUModel: value(in.GpuModel), GPUsSimulated: in.GpusSimulated,
-		Isolation: lifecycle.NodeIsolation(in.Isolation), Region: value(in.Region), SKU: value(in.Sku), Kernel: value(in.Kernel), Labels: in.Labels,
 	}
 }

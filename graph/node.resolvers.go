@@ -13,20 +13,20 @@ import (
 	"github.com/gpuaas/app-platform/service/task"
 )
 
-func (r *computeNodeResolver) Isolation(ctx context.Context, obj *db.ComputeNode) (model.NodeIsolation, error) {
-	return model.NodeIsolation(obj.Isolation), nil
+func (r *computeNodeResolver) Isolation(ctx context.Context, obj *db.ComputeNode) (lifecycle.NodeIsolation, error) {
+	return lifecycle.NodeIsolation(obj.Isolation), nil
 }
 
-func (r *mutationResolver) CreateNodeEnrolment(ctx context.Context, input model.CreateNodeEnrolmentInput) (*model.CreateNodeEnrolmentPayload, error) {
-	secret, err := r.Nodes.CreateEnrolment(ctx, node.EnrolmentInput{Name: value(input.Name), TTLMinutes: input.TTLMinutes})
+func (r *mutationResolver) CreateNodeEnrolment(ctx context.Context, input node.EnrolmentInput) (*model.CreateNodeEnrolmentPayload, error) {
+	secret, err := r.Nodes.CreateEnrolment(ctx, input)
 	if err != nil {
 		return nil, err
 	}
 	return &model.CreateNodeEnrolmentPayload{Token: secret.Token, ExpiresAt: secret.ExpiresAt}, nil
 }
 
-func (r *mutationResolver) EnrolNode(ctx context.Context, input model.EnrolNodeInput) (*model.EnrolNodePayload, error) {
-	enrolled, err := r.Nodes.Enrol(ctx, enrolInput(input))
+func (r *mutationResolver) EnrolNode(ctx context.Context, input node.EnrolInput) (*model.EnrolNodePayload, error) {
+	enrolled, err := r.Nodes.Enrol(ctx, input)
 	if err != nil {
 		return nil, err
 	}
@@ -41,32 +41,20 @@ func (r *mutationResolver) RotateNodeCredential(ctx context.Context) (*model.Nod
 	return &model.NodeCredentialPayload{Credential: secret.Token, ExpiresAt: secret.ExpiresAt}, nil
 }
 
-func (r *mutationResolver) NodeHeartbeat(ctx context.Context, input model.NodeHeartbeatInput) (*db.ComputeNode, error) {
-	beat := node.HeartbeatInput{AgentVersion: input.AgentVersion, BootID: input.BootID}
-	if input.Inventory != nil {
-		changed := inventory(*input.Inventory)
-		beat.Inventory = &changed
-	}
-	return r.Resolver.Nodes.Heartbeat(ctx, beat)
+func (r *mutationResolver) NodeHeartbeat(ctx context.Context, input node.HeartbeatInput) (*db.ComputeNode, error) {
+	return r.Resolver.Nodes.Heartbeat(ctx, input)
 }
 
-func (r *mutationResolver) ReportNodeTask(ctx context.Context, input model.ReportNodeTaskInput) (*db.NodeTask, error) {
-	return r.Tasks.Report(ctx, task.ReportInput{
-		TaskID: input.TaskID, Fence: input.Fence, State: input.State, ExitCode: input.ExitCode, Result: input.Result, Message: value(input.Message),
-		ProgressDone: input.ProgressDone, ProgressTotal: input.ProgressTotal,
-	})
+func (r *mutationResolver) ReportNodeTask(ctx context.Context, input task.ReportInput) (*db.NodeTask, error) {
+	return r.Tasks.Report(ctx, input)
 }
 
-func (r *mutationResolver) AppendNodeTaskOutput(ctx context.Context, input model.AppendNodeTaskOutputInput) (int, error) {
-	return r.Tasks.Append(ctx, task.OutputInput{
-		TaskID: input.TaskID, Fence: input.Fence, Stream: lifecycle.OutputStream(input.Stream), Offset: input.Offset, Data: input.Data,
-	})
+func (r *mutationResolver) AppendNodeTaskOutput(ctx context.Context, input task.OutputInput) (int, error) {
+	return r.Tasks.Append(ctx, input)
 }
 
-func (r *mutationResolver) RunNodeTask(ctx context.Context, input model.RunNodeTaskInput) (*db.NodeTask, error) {
-	return r.Tasks.Run(ctx, task.RunInput{
-		MemberID: input.MemberID, Kind: input.Kind, Spec: input.Spec, TimeoutSeconds: input.TimeoutSeconds, IdempotencyKey: input.IdempotencyKey,
-	})
+func (r *mutationResolver) RunNodeTask(ctx context.Context, input task.RunInput) (*db.NodeTask, error) {
+	return r.Tasks.Run(ctx, input)
 }
 
 func (r *mutationResolver) CancelNodeTask(ctx context.Context, taskID ids.ID) (*db.NodeTask, error) {

@@ -32,10 +32,12 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/policy"
 	"github.com/gpuaas/app-platform/service/secret"
 	"github.com/gpuaas/app-platform/service/share"
+	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/service/webhook"
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -90,13 +92,13 @@ type MutationResolver interface {
 	RemoveMember(ctx context.Context, input model.RemoveMemberInput) (*model.MemberPayload, error)
 	ReplaceMember(ctx context.Context, input model.ReplaceMemberInput) (*model.ReplaceMemberPayload, error)
 	RecoverMember(ctx context.Context, input model.MemberInput) (*model.MemberPayload, error)
-	CreateNodeEnrolment(ctx context.Context, input model.CreateNodeEnrolmentInput) (*model.CreateNodeEnrolmentPayload, error)
-	EnrolNode(ctx context.Context, input model.EnrolNodeInput) (*model.EnrolNodePayload, error)
+	CreateNodeEnrolment(ctx context.Context, input node.EnrolmentInput) (*model.CreateNodeEnrolmentPayload, error)
+	EnrolNode(ctx context.Context, input node.EnrolInput) (*model.EnrolNodePayload, error)
 	RotateNodeCredential(ctx context.Context) (*model.NodeCredentialPayload, error)
-	NodeHeartbeat(ctx context.Context, input model.NodeHeartbeatInput) (*db.ComputeNode, error)
-	ReportNodeTask(ctx context.Context, input model.ReportNodeTaskInput) (*db.NodeTask, error)
-	AppendNodeTaskOutput(ctx context.Context, input model.AppendNodeTaskOutputInput) (int, error)
-	RunNodeTask(ctx context.Context, input model.RunNodeTaskInput) (*db.NodeTask, error)
+	NodeHeartbeat(ctx context.Context, input node.HeartbeatInput) (*db.ComputeNode, error)
+	ReportNodeTask(ctx context.Context, input task.ReportInput) (*db.NodeTask, error)
+	AppendNodeTaskOutput(ctx context.Context, input task.OutputInput) (int, error)
+	RunNodeTask(ctx context.Context, input task.RunInput) (*db.NodeTask, error)
 	CancelNodeTask(ctx context.Context, taskID ids.ID) (*db.NodeTask, error)
 	CancelOperation(ctx context.Context, input model.CancelOperationInput) (*model.CancelOperationPayload, error)
 	RetryOperation(ctx context.Context, input model.RetryOperationInput) (*model.RetryOperationPayload, error)
@@ -249,8 +251,8 @@ func (ec *executionContext) field_Mutation_appendNodeTaskOutput_args(ctx context
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.AppendNodeTaskOutputInput, error) {
-			return ec.unmarshalNAppendNodeTaskOutputInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐAppendNodeTaskOutputInput(ctx, v)
+		func(ctx context.Context, v any) (task.OutputInput, error) {
+			return ec.unmarshalNAppendNodeTaskOutputInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋtaskᚐOutputInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -375,8 +377,8 @@ func (ec *executionContext) field_Mutation_createNodeEnrolment_args(ctx context.
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.CreateNodeEnrolmentInput, error) {
-			return ec.unmarshalNCreateNodeEnrolmentInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateNodeEnrolmentInput(ctx, v)
+		func(ctx context.Context, v any) (node.EnrolmentInput, error) {
+			return ec.unmarshalNCreateNodeEnrolmentInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐEnrolmentInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -625,8 +627,8 @@ func (ec *executionContext) field_Mutation_enrolNode_args(ctx context.Context, r
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.EnrolNodeInput, error) {
-			return ec.unmarshalNEnrolNodeInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐEnrolNodeInput(ctx, v)
+		func(ctx context.Context, v any) (node.EnrolInput, error) {
+			return ec.unmarshalNEnrolNodeInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐEnrolInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -777,8 +779,8 @@ func (ec *executionContext) field_Mutation_nodeHeartbeat_args(ctx context.Contex
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.NodeHeartbeatInput, error) {
-			return ec.unmarshalNNodeHeartbeatInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐNodeHeartbeatInput(ctx, v)
+		func(ctx context.Context, v any) (node.HeartbeatInput, error) {
+			return ec.unmarshalNNodeHeartbeatInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐHeartbeatInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1047,8 +1049,8 @@ func (ec *executionContext) field_Mutation_reportNodeTask_args(ctx context.Conte
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.ReportNodeTaskInput, error) {
-			return ec.unmarshalNReportNodeTaskInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐReportNodeTaskInput(ctx, v)
+		func(ctx context.Context, v any) (task.ReportInput, error) {
+			return ec.unmarshalNReportNodeTaskInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋtaskᚐReportInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1315,8 +1317,8 @@ func (ec *executionContext) field_Mutation_runNodeTask_args(ctx context.Context,
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.RunNodeTaskInput, error) {
-			return ec.unmarshalNRunNodeTaskInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRunNodeTaskInput(ctx, v)
+		func(ctx context.Context, v any) (task.RunInput, error) {
+			return ec.unmarshalNRunNodeTaskInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋtaskᚐRunInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -4944,7 +4946,7 @@ func (ec *executionContext) _Mutation_createNodeEnrolment(ctx context.Context, f
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().CreateNodeEnrolment(ctx, fc.Args["input"].(model.CreateNodeEnrolmentInput))
+			return ec.Resolvers.Mutation().CreateNodeEnrolment(ctx, fc.Args["input"].(node.EnrolmentInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.CreateNodeEnrolmentPayload) graphql.Marshaler {
@@ -4988,7 +4990,7 @@ func (ec *executionContext) _Mutation_enrolNode(ctx context.Context, field graph
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().EnrolNode(ctx, fc.Args["input"].(model.EnrolNodeInput))
+			return ec.Resolvers.Mutation().EnrolNode(ctx, fc.Args["input"].(node.EnrolInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.EnrolNodePayload) graphql.Marshaler {
@@ -5064,7 +5066,7 @@ func (ec *executionContext) _Mutation_nodeHeartbeat(ctx context.Context, field g
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().NodeHeartbeat(ctx, fc.Args["input"].(model.NodeHeartbeatInput))
+			return ec.Resolvers.Mutation().NodeHeartbeat(ctx, fc.Args["input"].(node.HeartbeatInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.ComputeNode) graphql.Marshaler {
@@ -5108,7 +5110,7 @@ func (ec *executionContext) _Mutation_reportNodeTask(ctx context.Context, field 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().ReportNodeTask(ctx, fc.Args["input"].(model.ReportNodeTaskInput))
+			return ec.Resolvers.Mutation().ReportNodeTask(ctx, fc.Args["input"].(task.ReportInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.NodeTask) graphql.Marshaler {
@@ -5152,7 +5154,7 @@ func (ec *executionContext) _Mutation_appendNodeTaskOutput(ctx context.Context, 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().AppendNodeTaskOutput(ctx, fc.Args["input"].(model.AppendNodeTaskOutputInput))
+			return ec.Resolvers.Mutation().AppendNodeTaskOutput(ctx, fc.Args["input"].(task.OutputInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
@@ -5196,7 +5198,7 @@ func (ec *executionContext) _Mutation_runNodeTask(ctx context.Context, field gra
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().RunNodeTask(ctx, fc.Args["input"].(model.RunNodeTaskInput))
+			return ec.Resolvers.Mutation().RunNodeTask(ctx, fc.Args["input"].(task.RunInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.NodeTask) graphql.Marshaler {

@@ -16,13 +16,15 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/node"
+	"github.com/gpuaas/app-platform/service/task"
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
 // region    ************************** generated!.gotpl **************************
 
 type ComputeNodeResolver interface {
-	Isolation(ctx context.Context, obj *db.ComputeNode) (model.NodeIsolation, error)
+	Isolation(ctx context.Context, obj *db.ComputeNode) (lifecycle.NodeIsolation, error)
 }
 type NodeTaskResolver interface {
 	ProgressDone(ctx context.Context, obj *db.NodeTask) (float64, error)
@@ -302,8 +304,8 @@ func (ec *executionContext) _ComputeNode_isolation(ctx context.Context, field gr
 			return ec.Resolvers.ComputeNode().Isolation(ctx, obj)
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.NodeIsolation) graphql.Marshaler {
-			return ec.marshalNNodeIsolation2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐNodeIsolation(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v lifecycle.NodeIsolation) graphql.Marshaler {
+			return ec.marshalNNodeIsolation2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeIsolation(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1277,8 +1279,8 @@ func (ec *executionContext) fieldContext_NodeTaskEdge_node(_ context.Context, fi
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputAppendNodeTaskOutputInput(ctx context.Context, obj any) (model.AppendNodeTaskOutputInput, error) {
-	var it model.AppendNodeTaskOutputInput
+func (ec *executionContext) unmarshalInputAppendNodeTaskOutputInput(ctx context.Context, obj any) (task.OutputInput, error) {
+	var it task.OutputInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1311,7 +1313,7 @@ func (ec *executionContext) unmarshalInputAppendNodeTaskOutputInput(ctx context.
 			it.Fence = data
 		case "stream":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("stream"))
-			data, err := ec.unmarshalNOutputStream2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐOutputStream(ctx, v)
+			data, err := ec.unmarshalNOutputStream2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOutputStream(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1335,8 +1337,8 @@ func (ec *executionContext) unmarshalInputAppendNodeTaskOutputInput(ctx context.
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputCreateNodeEnrolmentInput(ctx context.Context, obj any) (model.CreateNodeEnrolmentInput, error) {
-	var it model.CreateNodeEnrolmentInput
+func (ec *executionContext) unmarshalInputCreateNodeEnrolmentInput(ctx context.Context, obj any) (node.EnrolmentInput, error) {
+	var it node.EnrolmentInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1359,7 +1361,7 @@ func (ec *executionContext) unmarshalInputCreateNodeEnrolmentInput(ctx context.C
 		switch k {
 		case "name":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1376,8 +1378,8 @@ func (ec *executionContext) unmarshalInputCreateNodeEnrolmentInput(ctx context.C
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputEnrolNodeInput(ctx context.Context, obj any) (model.EnrolNodeInput, error) {
-	var it model.EnrolNodeInput
+func (ec *executionContext) unmarshalInputEnrolNodeInput(ctx context.Context, obj any) (node.EnrolInput, error) {
+	var it node.EnrolInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1431,7 +1433,7 @@ func (ec *executionContext) unmarshalInputEnrolNodeInput(ctx context.Context, ob
 			it.BootID = data
 		case "inventory":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("inventory"))
-			data, err := ec.unmarshalNNodeInventoryInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐNodeInventoryInput(ctx, v)
+			data, err := ec.unmarshalNNodeInventoryInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐInventory(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1441,8 +1443,8 @@ func (ec *executionContext) unmarshalInputEnrolNodeInput(ctx context.Context, ob
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputNodeHeartbeatInput(ctx context.Context, obj any) (model.NodeHeartbeatInput, error) {
-	var it model.NodeHeartbeatInput
+func (ec *executionContext) unmarshalInputNodeHeartbeatInput(ctx context.Context, obj any) (node.HeartbeatInput, error) {
+	var it node.HeartbeatInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1475,7 +1477,7 @@ func (ec *executionContext) unmarshalInputNodeHeartbeatInput(ctx context.Context
 			it.BootID = data
 		case "inventory":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("inventory"))
-			data, err := ec.unmarshalONodeInventoryInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐNodeInventoryInput(ctx, v)
+			data, err := ec.unmarshalONodeInventoryInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐInventory(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1485,8 +1487,8 @@ func (ec *executionContext) unmarshalInputNodeHeartbeatInput(ctx context.Context
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputNodeInventoryInput(ctx context.Context, obj any) (model.NodeInventoryInput, error) {
-	var it model.NodeInventoryInput
+func (ec *executionContext) unmarshalInputNodeInventoryInput(ctx context.Context, obj any) (node.Inventory, error) {
+	var it node.Inventory
 	if obj == nil {
 		return it, nil
 	}
@@ -1509,7 +1511,7 @@ func (ec *executionContext) unmarshalInputNodeInventoryInput(ctx context.Context
 			if err != nil {
 				return it, err
 			}
-			it.Cpus = data
+			it.CPUs = data
 		case "memoryMiB":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("memoryMiB"))
 			data, err := ec.unmarshalNInt2int(ctx, v)
@@ -1523,45 +1525,45 @@ func (ec *executionContext) unmarshalInputNodeInventoryInput(ctx context.Context
 			if err != nil {
 				return it, err
 			}
-			it.Gpus = data
+			it.GPUs = data
 		case "gpuModel":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("gpuModel"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.GpuModel = data
+			it.GPUModel = data
 		case "gpusSimulated":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("gpusSimulated"))
 			data, err := ec.unmarshalNBoolean2bool(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.GpusSimulated = data
+			it.GPUsSimulated = data
 		case "isolation":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("isolation"))
-			data, err := ec.unmarshalNNodeIsolation2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐNodeIsolation(ctx, v)
+			data, err := ec.unmarshalNNodeIsolation2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeIsolation(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.Isolation = data
 		case "region":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("region"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.Region = data
 		case "sku":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sku"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.Sku = data
+			it.SKU = data
 		case "kernel":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kernel"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1578,8 +1580,8 @@ func (ec *executionContext) unmarshalInputNodeInventoryInput(ctx context.Context
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputReportNodeTaskInput(ctx context.Context, obj any) (model.ReportNodeTaskInput, error) {
-	var it model.ReportNodeTaskInput
+func (ec *executionContext) unmarshalInputReportNodeTaskInput(ctx context.Context, obj any) (task.ReportInput, error) {
+	var it task.ReportInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1633,7 +1635,7 @@ func (ec *executionContext) unmarshalInputReportNodeTaskInput(ctx context.Contex
 			it.Result = data
 		case "message":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("message"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1657,8 +1659,8 @@ func (ec *executionContext) unmarshalInputReportNodeTaskInput(ctx context.Contex
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputRunNodeTaskInput(ctx context.Context, obj any) (model.RunNodeTaskInput, error) {
-	var it model.RunNodeTaskInput
+func (ec *executionContext) unmarshalInputRunNodeTaskInput(ctx context.Context, obj any) (task.RunInput, error) {
+	var it task.RunInput
 	if obj == nil {
 		return it, nil
 	}
@@ -2382,7 +2384,7 @@ func (ec *executionContext) _NodeTaskEdge(ctx context.Context, sel ast.Selection
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) unmarshalNAppendNodeTaskOutputInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐAppendNodeTaskOutputInput(ctx context.Context, v any) (model.AppendNodeTaskOutputInput, error) {
+func (ec *executionContext) unmarshalNAppendNodeTaskOutputInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋtaskᚐOutputInput(ctx context.Context, v any) (task.OutputInput, error) {
 	res, err := ec.unmarshalInputAppendNodeTaskOutputInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -2433,7 +2435,7 @@ func (ec *executionContext) marshalNComputeNodeEdge2ᚖgithubᚗcomᚋgpuaasᚋa
 	return ec._ComputeNodeEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNCreateNodeEnrolmentInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateNodeEnrolmentInput(ctx context.Context, v any) (model.CreateNodeEnrolmentInput, error) {
+func (ec *executionContext) unmarshalNCreateNodeEnrolmentInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐEnrolmentInput(ctx context.Context, v any) (node.EnrolmentInput, error) {
 	res, err := ec.unmarshalInputCreateNodeEnrolmentInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -2448,7 +2450,7 @@ func (ec *executionContext) marshalNCreateNodeEnrolmentPayload2ᚖgithubᚗcom�
 	return ec._CreateNodeEnrolmentPayload(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNEnrolNodeInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐEnrolNodeInput(ctx context.Context, v any) (model.EnrolNodeInput, error) {
+func (ec *executionContext) unmarshalNEnrolNodeInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐEnrolInput(ctx context.Context, v any) (node.EnrolInput, error) {
 	res, err := ec.unmarshalInputEnrolNodeInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -2473,23 +2475,23 @@ func (ec *executionContext) marshalNNodeCredentialPayload2ᚖgithubᚗcomᚋgpua
 	return ec._NodeCredentialPayload(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNNodeHeartbeatInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐNodeHeartbeatInput(ctx context.Context, v any) (model.NodeHeartbeatInput, error) {
+func (ec *executionContext) unmarshalNNodeHeartbeatInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐHeartbeatInput(ctx context.Context, v any) (node.HeartbeatInput, error) {
 	res, err := ec.unmarshalInputNodeHeartbeatInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNNodeInventoryInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐNodeInventoryInput(ctx context.Context, v any) (*model.NodeInventoryInput, error) {
+func (ec *executionContext) unmarshalNNodeInventoryInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐInventory(ctx context.Context, v any) (node.Inventory, error) {
 	res, err := ec.unmarshalInputNodeInventoryInput(ctx, v)
-	return &res, graphql.ErrorOnPath(ctx, err)
+	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNNodeIsolation2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐNodeIsolation(ctx context.Context, v any) (model.NodeIsolation, error) {
-	var res model.NodeIsolation
+func (ec *executionContext) unmarshalNNodeIsolation2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeIsolation(ctx context.Context, v any) (lifecycle.NodeIsolation, error) {
+	var res lifecycle.NodeIsolation
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNNodeIsolation2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐNodeIsolation(ctx context.Context, sel ast.SelectionSet, v model.NodeIsolation) graphql.Marshaler {
+func (ec *executionContext) marshalNNodeIsolation2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeIsolation(ctx context.Context, sel ast.SelectionSet, v lifecycle.NodeIsolation) graphql.Marshaler {
 	return v
 }
 
@@ -2569,22 +2571,22 @@ func (ec *executionContext) marshalNNodeTaskState2githubᚗcomᚋgpuaasᚋappᚑ
 	return v
 }
 
-func (ec *executionContext) unmarshalNOutputStream2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐOutputStream(ctx context.Context, v any) (model.OutputStream, error) {
-	var res model.OutputStream
+func (ec *executionContext) unmarshalNOutputStream2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOutputStream(ctx context.Context, v any) (lifecycle.OutputStream, error) {
+	var res lifecycle.OutputStream
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNOutputStream2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐOutputStream(ctx context.Context, sel ast.SelectionSet, v model.OutputStream) graphql.Marshaler {
+func (ec *executionContext) marshalNOutputStream2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOutputStream(ctx context.Context, sel ast.SelectionSet, v lifecycle.OutputStream) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNReportNodeTaskInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐReportNodeTaskInput(ctx context.Context, v any) (model.ReportNodeTaskInput, error) {
+func (ec *executionContext) unmarshalNReportNodeTaskInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋtaskᚐReportInput(ctx context.Context, v any) (task.ReportInput, error) {
 	res, err := ec.unmarshalInputReportNodeTaskInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNRunNodeTaskInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRunNodeTaskInput(ctx context.Context, v any) (model.RunNodeTaskInput, error) {
+func (ec *executionContext) unmarshalNRunNodeTaskInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋtaskᚐRunInput(ctx context.Context, v any) (task.RunInput, error) {
 	res, err := ec.unmarshalInputRunNodeTaskInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -2596,7 +2598,7 @@ func (ec *executionContext) marshalOComputeNode2ᚖgithubᚗcomᚋgpuaasᚋapp�
 	return ec._ComputeNode(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalONodeInventoryInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐNodeInventoryInput(ctx context.Context, v any) (*model.NodeInventoryInput, error) {
+func (ec *executionContext) unmarshalONodeInventoryInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐInventory(ctx context.Context, v any) (*node.Inventory, error) {
 	if v == nil {
 		return nil, nil
 	}

@@ -18,9 +18,11 @@ import (
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/policy"
 	"github.com/gpuaas/app-platform/service/secret"
 	"github.com/gpuaas/app-platform/service/share"
+	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/service/webhook"
 	gqlparser "github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -715,7 +717,7 @@ type ComplexityRoot struct {
 		AcceptControlPlane      func(childComplexity int, shareID ids.ID, reason *string) int
 		AddMembers              func(childComplexity int, input model.AddMembersInput) int
 		AddSignerKey            func(childComplexity int, input model.AddSignerKeyInput) int
-		AppendNodeTaskOutput    func(childComplexity int, input model.AppendNodeTaskOutputInput) int
+		AppendNodeTaskOutput    func(childComplexity int, input task.OutputInput) int
 		BreakGlassEndOperation  func(childComplexity int, input model.BreakGlassEndOperationInput) int
 		BreakGlassGrantRole     func(childComplexity int, input model.BreakGlassGrantRoleInput) int
 		CancelNodeTask          func(childComplexity int, taskID ids.ID) int
@@ -724,7 +726,7 @@ type ComplexityRoot struct {
 		CreateApp               func(childComplexity int, input model.CreateAppInput) int
 		CreateArtifactSource    func(childComplexity int, input model.CreateArtifactSourceInput) int
 		CreateLoginLink         func(childComplexity int, userID ids.ID) int
-		CreateNodeEnrolment     func(childComplexity int, input model.CreateNodeEnrolmentInput) int
+		CreateNodeEnrolment     func(childComplexity int, input node.EnrolmentInput) int
 		CreateProject           func(childComplexity int, input identity.CreateProjectInput) int
 		CreateServiceAccount    func(childComplexity int, input identity.CreateServiceAccountInput) int
 		CreateServiceAccountKey func(childComplexity int, input model.CreateServiceAccountKeyInput) int
@@ -739,7 +741,7 @@ type ComplexityRoot struct {
 		DetachControlPlane      func(childComplexity int, shareID ids.ID, reason *string) int
 		DrainMember             func(childComplexity int, input model.DrainMemberInput) int
 		EndSession              func(childComplexity int, sessionID ids.ID) int
-		EnrolNode               func(childComplexity int, input model.EnrolNodeInput) int
+		EnrolNode               func(childComplexity int, input node.EnrolInput) int
 		GrantEntitlement        func(childComplexity int, projectID ids.ID, appSlug string, limits *catalog.EntitlementLimits, expiresAt *time.Time, reason *string) int
 		GrantRole               func(childComplexity int, input identity.GrantRoleInput) int
 		InvokeAction            func(childComplexity int, input model.InvokeActionInput) int
@@ -747,7 +749,7 @@ type ComplexityRoot struct {
 		LabelMember             func(childComplexity int, input model.LabelMemberInput) int
 		LaunchInstance          func(childComplexity int, input model.LaunchInstanceInput) int
 		LogoutEverywhere        func(childComplexity int, userID *ids.ID, reason *string) int
-		NodeHeartbeat           func(childComplexity int, input model.NodeHeartbeatInput) int
+		NodeHeartbeat           func(childComplexity int, input node.HeartbeatInput) int
 		OfferControlPlane       func(childComplexity int, input share.OfferInput) int
 		OpenArtifactDelivery    func(childComplexity int, taskID ids.ID) int
 		PromoteArtifact         func(childComplexity int, input model.PromoteArtifactInput) int
@@ -765,7 +767,7 @@ type ComplexityRoot struct {
 		RenewOperationToken     func(childComplexity int) int
 		ReplaceMember           func(childComplexity int, input model.ReplaceMemberInput) int
 		ReplayWebhook           func(childComplexity int, webhookID ids.ID, after string, reason *string) int
-		ReportNodeTask          func(childComplexity int, input model.ReportNodeTaskInput) int
+		ReportNodeTask          func(childComplexity int, input task.ReportInput) int
 		ReportOperation         func(childComplexity int, input model.ReportOperationInput) int
 		RequestAllocation       func(childComplexity int, input model.RequestAllocationInput) int
 		RetryOperation          func(childComplexity int, input model.RetryOperationInput) int
@@ -780,7 +782,7 @@ type ComplexityRoot struct {
 		RotateRuntimeSecret     func(childComplexity int, secretID ids.ID, overlapSeconds int, reason *string) int
 		RotateServiceAccountKey func(childComplexity int, input identity.RotateKeyInput) int
 		RotateWebhookSecret     func(childComplexity int, webhookID ids.ID, overlapSeconds int) int
-		RunNodeTask             func(childComplexity int, input model.RunNodeTaskInput) int
+		RunNodeTask             func(childComplexity int, input task.RunInput) int
 		SetCanaryPercent        func(childComplexity int, manifestID ids.ID, percent int, reason string) int
 		SetPolicy               func(childComplexity int, input policy.SetInput) int
 		SetProjectQuota         func(childComplexity int, input identity.QuotaInput) int
@@ -4114,7 +4116,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.AppendNodeTaskOutput(childComplexity, args["input"].(model.AppendNodeTaskOutputInput)), true
+		return e.ComplexityRoot.Mutation.AppendNodeTaskOutput(childComplexity, args["input"].(task.OutputInput)), true
 	case "Mutation.breakGlassEndOperation":
 		if e.ComplexityRoot.Mutation.BreakGlassEndOperation == nil {
 			break
@@ -4213,7 +4215,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.CreateNodeEnrolment(childComplexity, args["input"].(model.CreateNodeEnrolmentInput)), true
+		return e.ComplexityRoot.Mutation.CreateNodeEnrolment(childComplexity, args["input"].(node.EnrolmentInput)), true
 	case "Mutation.createProject":
 		if e.ComplexityRoot.Mutation.CreateProject == nil {
 			break
@@ -4378,7 +4380,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.EnrolNode(childComplexity, args["input"].(model.EnrolNodeInput)), true
+		return e.ComplexityRoot.Mutation.EnrolNode(childComplexity, args["input"].(node.EnrolInput)), true
 	case "Mutation.grantEntitlement":
 		if e.ComplexityRoot.Mutation.GrantEntitlement == nil {
 			break
@@ -4466,7 +4468,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.NodeHeartbeat(childComplexity, args["input"].(model.NodeHeartbeatInput)), true
+		return e.ComplexityRoot.Mutation.NodeHeartbeat(childComplexity, args["input"].(node.HeartbeatInput)), true
 	case "Mutation.offerControlPlane":
 		if e.ComplexityRoot.Mutation.OfferControlPlane == nil {
 			break
@@ -4659,7 +4661,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.ReportNodeTask(childComplexity, args["input"].(model.ReportNodeTaskInput)), true
+		return e.ComplexityRoot.Mutation.ReportNodeTask(childComplexity, args["input"].(task.ReportInput)), true
 	case "Mutation.reportOperation":
 		if e.ComplexityRoot.Mutation.ReportOperation == nil {
 			break
@@ -4819,7 +4821,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.RunNodeTask(childComplexity, args["input"].(model.RunNodeTaskInput)), true
+		return e.ComplexityRoot.Mutation.RunNodeTask(childComplexity, args["input"].(task.RunInput)), true
 	case "Mutation.setCanaryPercent":
 		if e.ComplexityRoot.Mutation.SetCanaryPercent == nil {
 			break

@@ -152,20 +152,6 @@ type AppEdge struct {
 	Node *db.App `json:"node"`
 }
 
-// A piece of a task's output.
-type AppendNodeTaskOutputInput struct {
-	// The task.
-	TaskID ids.ID `json:"taskId"`
-	// The fence it was begun with.
-	Fence int `json:"fence"`
-	// Which output.
-	Stream OutputStream `json:"stream"`
-	// Bytes of this output that came before.
-	Offset int `json:"offset"`
-	// The piece, at most 16 KiB.
-	Data string `json:"data"`
-}
-
 // A page of artifacts.
 type ArtifactConnection struct {
 	// The rows, each with its cursor.
@@ -358,14 +344,6 @@ type CreateArtifactSourceInput struct {
 	IdempotencyKey string `json:"idempotencyKey"`
 }
 
-// What a new node may become.
-type CreateNodeEnrolmentInput struct {
-	// The host name it must enrol with; left out for any.
-	Name *string `json:"name,omitempty"`
-	// Minutes it can be used, 1 to 1,440.
-	TTLMinutes int `json:"ttlMinutes"`
-}
-
 // A one-time enrolment.
 type CreateNodeEnrolmentPayload struct {
 	// The one-time token, for the agent. It is not stored and cannot be shown again.
@@ -432,22 +410,6 @@ type DrainMemberInput struct {
 	Reason *string `json:"reason,omitempty"`
 	// Makes a repeat harmless: same key and input, same operation.
 	IdempotencyKey string `json:"idempotencyKey"`
-}
-
-// How an agent enrols its node.
-type EnrolNodeInput struct {
-	// Host name, unique on the platform.
-	Name string `json:"name"`
-	// Address that other nodes reach it by.
-	Address string `json:"address"`
-	// The agent's X25519 public key, base64: what secrets for this node are sealed to.
-	SealingKey string `json:"sealingKey"`
-	// The agent's version.
-	AgentVersion string `json:"agentVersion"`
-	// Changes whenever the node boots.
-	BootID string `json:"bootId"`
-	// What it has.
-	Inventory *NodeInventoryInput `json:"inventory"`
 }
 
 // An enrolled node with its first credential.
@@ -720,40 +682,6 @@ type NodeCredentialPayload struct {
 	Credential string `json:"credential"`
 	// When it stops working.
 	ExpiresAt time.Time `json:"expiresAt"`
-}
-
-// A node's sign of life.
-type NodeHeartbeatInput struct {
-	// The agent's version.
-	AgentVersion string `json:"agentVersion"`
-	// Changes whenever the node boots.
-	BootID string `json:"bootId"`
-	// What it has, when it changed.
-	Inventory *NodeInventoryInput `json:"inventory,omitempty"`
-}
-
-// What a node says it has.
-type NodeInventoryInput struct {
-	// Processors, 1 to 4,096.
-	Cpus int `json:"cpus"`
-	// Memory, MiB.
-	MemoryMiB int `json:"memoryMiB"`
-	// GPUs, 0 to 64.
-	Gpus int `json:"gpus"`
-	// GPU model.
-	GpuModel *string `json:"gpuModel,omitempty"`
-	// Whether the GPUs are declared and not real.
-	GpusSimulated bool `json:"gpusSimulated"`
-	// How members are kept apart.
-	Isolation NodeIsolation `json:"isolation"`
-	// Where it is.
-	Region *string `json:"region,omitempty"`
-	// What it is sold as.
-	Sku *string `json:"sku,omitempty"`
-	// Kernel release.
-	Kernel *string `json:"kernel,omitempty"`
-	// Free labels, at most 4 KiB.
-	Labels json.RawMessage `json:"labels,omitempty"`
 }
 
 // A page of node tasks.
@@ -1044,26 +972,6 @@ type ReplaceMemberPayload struct {
 	Operation *operation.View `json:"operation"`
 }
 
-// What an agent says of a task.
-type ReportNodeTaskInput struct {
-	// The task.
-	TaskID ids.ID `json:"taskId"`
-	// The fence it was begun with.
-	Fence int `json:"fence"`
-	// Where it stands now.
-	State lifecycle.NodeTaskState `json:"state"`
-	// Exit code of what it ran.
-	ExitCode *int `json:"exitCode,omitempty"`
-	// What it found, at most 256 KiB.
-	Result json.RawMessage `json:"result,omitempty"`
-	// What to tell a person, at most 2,000 characters.
-	Message *string `json:"message,omitempty"`
-	// While it runs: how much is done, in bytes, as often as once a second.
-	ProgressDone *float64 `json:"progressDone,omitempty"`
-	// While it runs: how much there is to do, in bytes.
-	ProgressTotal *float64 `json:"progressTotal,omitempty"`
-}
-
 // What an adapter says of an operation under way.
 type ReportOperationInput struct {
 	// The operation.
@@ -1157,20 +1065,6 @@ type RollbackInstanceInput struct {
 	// Why, kept in the audit.
 	Reason *string `json:"reason,omitempty"`
 	// Makes a repeat harmless: same key and input, same operation.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
-// What a task for a member's node is made from.
-type RunNodeTaskInput struct {
-	// The member it acts in.
-	MemberID ids.ID `json:"memberId"`
-	// What it does.
-	Kind lifecycle.NodeTaskKind `json:"kind"`
-	// Its details, at most 512 KiB.
-	Spec json.RawMessage `json:"spec"`
-	// Seconds it may take, 1 to 3,600.
-	TimeoutSeconds int `json:"timeoutSeconds"`
-	// Makes a repeat harmless: same key and input for this member, same task.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
 
@@ -1382,64 +1276,6 @@ func (e ControlPlaneScope) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// How members are kept apart on a node.
-type NodeIsolation string
-
-const (
-	// Own process, mount and IPC namespaces and an overlay file system for each member.
-	NodeIsolationNamespace NodeIsolation = "NAMESPACE"
-	// Plain processes under a supervisor that adopts whatever they leave behind: weaker evidence.
-	NodeIsolationProcess NodeIsolation = "PROCESS"
-)
-
-var AllNodeIsolation = []NodeIsolation{
-	NodeIsolationNamespace,
-	NodeIsolationProcess,
-}
-
-func (e NodeIsolation) IsValid() bool {
-	switch e {
-	case NodeIsolationNamespace, NodeIsolationProcess:
-		return true
-	}
-	return false
-}
-
-func (e NodeIsolation) String() string {
-	return string(e)
-}
-
-func (e *NodeIsolation) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = NodeIsolation(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid NodeIsolation", str)
-	}
-	return nil
-}
-
-func (e NodeIsolation) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *NodeIsolation) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e NodeIsolation) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
 // Who runs an instance's control plane.
 type OperatingMode string
 
@@ -1493,64 +1329,6 @@ func (e *OperatingMode) UnmarshalJSON(b []byte) error {
 }
 
 func (e OperatingMode) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// One of a command's two outputs.
-type OutputStream string
-
-const (
-	// Standard output.
-	OutputStreamStdout OutputStream = "STDOUT"
-	// Standard error.
-	OutputStreamStderr OutputStream = "STDERR"
-)
-
-var AllOutputStream = []OutputStream{
-	OutputStreamStdout,
-	OutputStreamStderr,
-}
-
-func (e OutputStream) IsValid() bool {
-	switch e {
-	case OutputStreamStdout, OutputStreamStderr:
-		return true
-	}
-	return false
-}
-
-func (e OutputStream) String() string {
-	return string(e)
-}
-
-func (e *OutputStream) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = OutputStream(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid OutputStream", str)
-	}
-	return nil
-}
-
-func (e OutputStream) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *OutputStream) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e OutputStream) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
