@@ -26,18 +26,16 @@ func (r *allocationResolver) ReleaseOperation(ctx context.Context, obj *db.Alloc
 	return maybe(ctx, loadersOf(ctx).operations, obj.ReleaseOperationID)
 }
 
-func (r *mutationResolver) RequestAllocation(ctx context.Context, input model.RequestAllocationInput) (*model.RequestAllocationPayload, error) {
-	got, err := r.Allocations.Request(ctx, requestInput(input))
+func (r *mutationResolver) RequestAllocation(ctx context.Context, input allocation.RequestInput) (*model.RequestAllocationPayload, error) {
+	got, err := r.Allocations.Request(ctx, input)
 	if err != nil {
 		return nil, err
 	}
 	return &model.RequestAllocationPayload{Allocations: got}, nil
 }
 
-func (r *mutationResolver) ReleaseAllocation(ctx context.Context, input model.ReleaseAllocationInput) (*model.ReleaseAllocationPayload, error) {
-	released, err := r.Allocations.Release(ctx, allocation.ReleaseInput{
-		AllocationID: input.AllocationID, Reason: value(input.Reason), IdempotencyKey: input.IdempotencyKey,
-	})
+func (r *mutationResolver) ReleaseAllocation(ctx context.Context, input allocation.ReleaseInput) (*model.ReleaseAllocationPayload, error) {
+	released, err := r.Allocations.Release(ctx, input)
 	if err != nil {
 		return nil, err
 	}

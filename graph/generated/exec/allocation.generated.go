@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -652,8 +653,8 @@ func (ec *executionContext) fieldContext_RequestAllocationPayload_allocations(_ 
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputReleaseAllocationInput(ctx context.Context, obj any) (model.ReleaseAllocationInput, error) {
-	var it model.ReleaseAllocationInput
+func (ec *executionContext) unmarshalInputReleaseAllocationInput(ctx context.Context, obj any) (allocation.ReleaseInput, error) {
+	var it allocation.ReleaseInput
 	if obj == nil {
 		return it, nil
 	}
@@ -679,7 +680,7 @@ func (ec *executionContext) unmarshalInputReleaseAllocationInput(ctx context.Con
 			it.AllocationID = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -696,8 +697,8 @@ func (ec *executionContext) unmarshalInputReleaseAllocationInput(ctx context.Con
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputRequestAllocationInput(ctx context.Context, obj any) (model.RequestAllocationInput, error) {
-	var it model.RequestAllocationInput
+func (ec *executionContext) unmarshalInputRequestAllocationInput(ctx context.Context, obj any) (allocation.RequestInput, error) {
+	var it allocation.RequestInput
 	if obj == nil {
 		return it, nil
 	}
@@ -745,31 +746,31 @@ func (ec *executionContext) unmarshalInputRequestAllocationInput(ctx context.Con
 			if err != nil {
 				return it, err
 			}
-			it.GpuCount = data
+			it.GPUCount = data
 		case "sku":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sku"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.Sku = data
+			it.SKU = data
 		case "region":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("region"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.Region = data
 		case "name":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.Name = data
 		case "schedulerType":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("schedulerType"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1266,7 +1267,7 @@ func (ec *executionContext) marshalNCapacityShape2githubᚗcomᚋgpuaasᚋappᚑ
 	return v
 }
 
-func (ec *executionContext) unmarshalNReleaseAllocationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐReleaseAllocationInput(ctx context.Context, v any) (model.ReleaseAllocationInput, error) {
+func (ec *executionContext) unmarshalNReleaseAllocationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋallocationᚐReleaseInput(ctx context.Context, v any) (allocation.ReleaseInput, error) {
 	res, err := ec.unmarshalInputReleaseAllocationInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -1281,7 +1282,7 @@ func (ec *executionContext) marshalNReleaseAllocationPayload2ᚖgithubᚗcomᚋg
 	return ec._ReleaseAllocationPayload(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNRequestAllocationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRequestAllocationInput(ctx context.Context, v any) (model.RequestAllocationInput, error) {
+func (ec *executionContext) unmarshalNRequestAllocationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋallocationᚐRequestInput(ctx context.Context, v any) (allocation.RequestInput, error) {
 	res, err := ec.unmarshalInputRequestAllocationInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/scalar"
+	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/change"
@@ -45,8 +46,8 @@ import (
 // region    ************************** generated!.gotpl **************************
 
 type MutationResolver interface {
-	RequestAllocation(ctx context.Context, input model.RequestAllocationInput) (*model.RequestAllocationPayload, error)
-	ReleaseAllocation(ctx context.Context, input model.ReleaseAllocationInput) (*model.ReleaseAllocationPayload, error)
+	RequestAllocation(ctx context.Context, input allocation.RequestInput) (*model.RequestAllocationPayload, error)
+	ReleaseAllocation(ctx context.Context, input allocation.ReleaseInput) (*model.ReleaseAllocationPayload, error)
 	CreateApp(ctx context.Context, input model.CreateAppInput) (*db.App, error)
 	PublishArtifact(ctx context.Context, input model.PublishArtifactInput) (*db.Artifact, error)
 	PromoteArtifact(ctx context.Context, input model.PromoteArtifactInput) (*db.Artifact, error)
@@ -955,8 +956,8 @@ func (ec *executionContext) field_Mutation_releaseAllocation_args(ctx context.Co
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.ReleaseAllocationInput, error) {
-			return ec.unmarshalNReleaseAllocationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐReleaseAllocationInput(ctx, v)
+		func(ctx context.Context, v any) (allocation.ReleaseInput, error) {
+			return ec.unmarshalNReleaseAllocationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋallocationᚐReleaseInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1077,8 +1078,8 @@ func (ec *executionContext) field_Mutation_requestAllocation_args(ctx context.Co
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.RequestAllocationInput, error) {
-			return ec.unmarshalNRequestAllocationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRequestAllocationInput(ctx, v)
+		func(ctx context.Context, v any) (allocation.RequestInput, error) {
+			return ec.unmarshalNRequestAllocationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋallocationᚐRequestInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2878,7 +2879,7 @@ func (ec *executionContext) _Mutation_requestAllocation(ctx context.Context, fie
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().RequestAllocation(ctx, fc.Args["input"].(model.RequestAllocationInput))
+			return ec.Resolvers.Mutation().RequestAllocation(ctx, fc.Args["input"].(allocation.RequestInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.RequestAllocationPayload) graphql.Marshaler {
@@ -2922,7 +2923,7 @@ func (ec *executionContext) _Mutation_releaseAllocation(ctx context.Context, fie
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().ReleaseAllocation(ctx, fc.Args["input"].(model.ReleaseAllocationInput))
+			return ec.Resolvers.Mutation().ReleaseAllocation(ctx, fc.Args["input"].(allocation.ReleaseInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ReleaseAllocationPayload) graphql.Marshaler {

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
@@ -761,7 +762,7 @@ type ComplexityRoot struct {
 		RedeemRuntimeSecret     func(childComplexity int, secretID ids.ID) int
 		RedeliverWebhook        func(childComplexity int, deliveryID ids.ID) int
 		RegisterAdapter         func(childComplexity int, input model.RegisterAdapterInput) int
-		ReleaseAllocation       func(childComplexity int, input model.ReleaseAllocationInput) int
+		ReleaseAllocation       func(childComplexity int, input allocation.ReleaseInput) int
 		ReleaseArtifact         func(childComplexity int, artifactID ids.ID, reason string) int
 		RemoveMember            func(childComplexity int, input model.RemoveMemberInput) int
 		RenewOperationToken     func(childComplexity int) int
@@ -769,7 +770,7 @@ type ComplexityRoot struct {
 		ReplayWebhook           func(childComplexity int, webhookID ids.ID, after string, reason *string) int
 		ReportNodeTask          func(childComplexity int, input task.ReportInput) int
 		ReportOperation         func(childComplexity int, input model.ReportOperationInput) int
-		RequestAllocation       func(childComplexity int, input model.RequestAllocationInput) int
+		RequestAllocation       func(childComplexity int, input allocation.RequestInput) int
 		RetryOperation          func(childComplexity int, input model.RetryOperationInput) int
 		RetryOrphan             func(childComplexity int, orphanID ids.ID) int
 		RevokeEntitlement       func(childComplexity int, projectID ids.ID, appSlug string, reason *string) int
@@ -4600,7 +4601,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.ReleaseAllocation(childComplexity, args["input"].(model.ReleaseAllocationInput)), true
+		return e.ComplexityRoot.Mutation.ReleaseAllocation(childComplexity, args["input"].(allocation.ReleaseInput)), true
 	case "Mutation.releaseArtifact":
 		if e.ComplexityRoot.Mutation.ReleaseArtifact == nil {
 			break
@@ -4683,7 +4684,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.RequestAllocation(childComplexity, args["input"].(model.RequestAllocationInput)), true
+		return e.ComplexityRoot.Mutation.RequestAllocation(childComplexity, args["input"].(allocation.RequestInput)), true
 	case "Mutation.retryOperation":
 		if e.ComplexityRoot.Mutation.RetryOperation == nil {
 			break

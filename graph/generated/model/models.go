@@ -904,16 +904,6 @@ type RegisterAdapterInput struct {
 	URL string `json:"url"`
 }
 
-// Which allocation is given back.
-type ReleaseAllocationInput struct {
-	// The allocation.
-	AllocationID ids.ID `json:"allocationId"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-	// Makes a repeat harmless: same key and input, same operation.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
 // The release under way.
 type ReleaseAllocationPayload struct {
 	// The allocation.
@@ -986,30 +976,6 @@ type ReportOperationInput struct {
 	Message *string `json:"message,omitempty"`
 	// What it says of members, at most 256.
 	Members []*MemberReportInput `json:"members,omitempty"`
-}
-
-// What capacity is asked for.
-type RequestAllocationInput struct {
-	// The project that rents it.
-	ProjectID ids.ID `json:"projectId"`
-	// What it is made of.
-	Shape lifecycle.CapacityShape `json:"shape"`
-	// How many allocations, 1 to 64; all or none.
-	Count int `json:"count"`
-	// GPUs of each, for GPU_SLICE, 1 to 64; for BAREMETAL leave it out.
-	GpuCount *int `json:"gpuCount,omitempty"`
-	// Only this SKU.
-	Sku *string `json:"sku,omitempty"`
-	// Only this region.
-	Region *string `json:"region,omitempty"`
-	// Name for people; a number is added when several are asked for.
-	Name *string `json:"name,omitempty"`
-	// Which scheduler the caller will put on it; kept, not read.
-	SchedulerType *string `json:"schedulerType,omitempty"`
-	// The caller's own references, at most 4 KiB; kept, not read.
-	IntegrationMetadata json.RawMessage `json:"integrationMetadata,omitempty"`
-	// Makes a repeat harmless: same key and input, same allocations.
-	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // The allocations that were got.
