@@ -137,22 +137,16 @@ func (r *manifestResolver) Lacks(ctx context.Context, obj *db.Manifest) ([]*faul
 	return some(loadersOf(ctx).catalog.lacks.Load(ctx, obj.ID))
 }
 
-func (r *mutationResolver) CreateApp(ctx context.Context, input model.CreateAppInput) (*db.App, error) {
-	return r.Catalog.CreateApp(ctx, catalog.CreateAppInput{
-		Slug: input.Slug, DisplayName: input.DisplayName, Summary: input.Summary,
-		PermissionFamily: input.PermissionFamily, PublisherProjectID: input.PublisherProjectID, IdempotencyKey: input.IdempotencyKey,
-	})
+func (r *mutationResolver) CreateApp(ctx context.Context, input catalog.CreateAppInput) (*db.App, error) {
+	return r.Catalog.CreateApp(ctx, input)
 }
 
-func (r *mutationResolver) PublishArtifact(ctx context.Context, input model.PublishArtifactInput) (*db.Artifact, error) {
-	return r.Artifacts.PublishArtifact(ctx, artifact.PublishArtifactInput{
-		Name: input.Name, MediaType: value(input.MediaType), Ref: input.Ref, Digest: value(input.Digest), ProjectID: input.ProjectID,
-		IdempotencyKey: input.IdempotencyKey,
-	})
+func (r *mutationResolver) PublishArtifact(ctx context.Context, input artifact.PublishArtifactInput) (*db.Artifact, error) {
+	return r.Artifacts.PublishArtifact(ctx, input)
 }
 
-func (r *mutationResolver) PromoteArtifact(ctx context.Context, input model.PromoteArtifactInput) (*db.Artifact, error) {
-	return r.Artifacts.PromoteArtifact(ctx, artifact.PromoteArtifactInput{ArtifactID: input.ArtifactID, To: input.To, Reason: input.Reason})
+func (r *mutationResolver) PromoteArtifact(ctx context.Context, input artifact.PromoteArtifactInput) (*db.Artifact, error) {
+	return r.Artifacts.PromoteArtifact(ctx, input)
 }
 
 func (r *mutationResolver) VerifyArtifact(ctx context.Context, artifactID ids.ID) (*db.Artifact, error) {
@@ -167,18 +161,16 @@ func (r *mutationResolver) ReleaseArtifact(ctx context.Context, artifactID ids.I
 	return r.Artifacts.Release(ctx, artifactID, reason)
 }
 
-func (r *mutationResolver) PublishManifest(ctx context.Context, input model.PublishManifestInput) (*db.Manifest, error) {
-	return r.Catalog.PublishManifest(ctx, catalog.PublishManifestInput{Document: input.Document, IdempotencyKey: input.IdempotencyKey})
+func (r *mutationResolver) PublishManifest(ctx context.Context, input catalog.PublishManifestInput) (*db.Manifest, error) {
+	return r.Catalog.PublishManifest(ctx, input)
 }
 
-func (r *mutationResolver) PromoteManifest(ctx context.Context, input model.PromoteManifestInput) (*db.Manifest, error) {
-	return r.Catalog.PromoteManifest(ctx, catalog.PromoteManifestInput{
-		ManifestID: input.ManifestID, To: input.To, Reason: input.Reason, SmokeInstanceID: input.SmokeInstanceID, CanaryPercent: input.CanaryPercent,
-	})
+func (r *mutationResolver) PromoteManifest(ctx context.Context, input catalog.PromoteManifestInput) (*db.Manifest, error) {
+	return r.Catalog.PromoteManifest(ctx, input)
 }
 
-func (r *mutationResolver) RegisterAdapter(ctx context.Context, input model.RegisterAdapterInput) (*db.Adapter, error) {
-	return r.Adapters.Register(ctx, adapter.RegisterInput{Name: input.Name, URL: input.URL})
+func (r *mutationResolver) RegisterAdapter(ctx context.Context, input adapter.RegisterInput) (*db.Adapter, error) {
+	return r.Adapters.Register(ctx, input)
 }
 
 func (r *mutationResolver) GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string, limits *catalog.EntitlementLimits, expiresAt *time.Time, reason *string) (*db.Entitlement, error) {

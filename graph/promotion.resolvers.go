@@ -7,13 +7,12 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
-	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
 )
 
-func (r *mutationResolver) SubmitEvidence(ctx context.Context, input model.SubmitEvidenceInput) (*db.PromotionEvidence, error) {
-	return r.Catalog.SubmitEvidence(ctx, catalog.EvidenceInput{ManifestID: input.ManifestID, Kind: input.Kind, Report: input.Report, Digest: input.Digest})
+func (r *mutationResolver) SubmitEvidence(ctx context.Context, input catalog.EvidenceInput) (*db.PromotionEvidence, error) {
+	return r.Catalog.SubmitEvidence(ctx, input)
 }
 
 func (r *mutationResolver) SetCanaryPercent(ctx context.Context, manifestID ids.ID, percent int, reason string) (*db.Manifest, error) {

@@ -15,23 +15,20 @@ func (r *artifactSourceResolver) Keys(ctx context.Context, obj *db.ArtifactSourc
 	return some(loadersOf(ctx).catalog.signers.Load(ctx, obj.ID))
 }
 
-func (r *mutationResolver) CreateArtifactSource(ctx context.Context, input model.CreateArtifactSourceInput) (*db.ArtifactSource, error) {
-	return r.ArtifactSources.Create(ctx, source.CreateInput{TenantID: input.TenantID, Name: input.Name, Kind: input.Kind, Location: input.Location,
-		Region: value(input.Region), SignaturePolicy: input.SignaturePolicy, IdempotencyKey: input.IdempotencyKey})
+func (r *mutationResolver) CreateArtifactSource(ctx context.Context, input source.CreateInput) (*db.ArtifactSource, error) {
+	return r.ArtifactSources.Create(ctx, input)
 }
 
-func (r *mutationResolver) UpdateArtifactSource(ctx context.Context, input model.UpdateArtifactSourceInput) (*db.ArtifactSource, error) {
-	return r.ArtifactSources.Update(ctx, source.UpdateInput{SourceID: input.SourceID, Name: input.Name, SignaturePolicy: input.SignaturePolicy,
-		Disabled: input.Disabled, Reason: value(input.Reason)})
+func (r *mutationResolver) UpdateArtifactSource(ctx context.Context, input source.UpdateInput) (*db.ArtifactSource, error) {
+	return r.ArtifactSources.Update(ctx, input)
 }
 
-func (r *mutationResolver) SetSourceCredential(ctx context.Context, input model.SetSourceCredentialInput) (*db.ArtifactSource, error) {
-	return r.ArtifactSources.SetCredential(ctx, source.CredentialInput{SourceID: input.SourceID, User: value(input.User), Secret: value(input.Secret), Reason: value(input.Reason)})
+func (r *mutationResolver) SetSourceCredential(ctx context.Context, input source.CredentialInput) (*db.ArtifactSource, error) {
+	return r.ArtifactSources.SetCredential(ctx, input)
 }
 
-func (r *mutationResolver) AddSignerKey(ctx context.Context, input model.AddSignerKeyInput) (*db.SignerKey, error) {
-	return r.ArtifactSources.AddKey(ctx, source.KeyInput{SourceID: input.SourceID, Name: input.Name, PublicKey: input.PublicKey,
-		ValidFrom: input.ValidFrom, ValidUntil: input.ValidUntil, Reason: value(input.Reason)})
+func (r *mutationResolver) AddSignerKey(ctx context.Context, input source.KeyInput) (*db.SignerKey, error) {
+	return r.ArtifactSources.AddKey(ctx, input)
 }
 
 func (r *mutationResolver) RevokeSignerKey(ctx context.Context, keyID ids.ID, reason string) (*db.SignerKey, error) {

@@ -18,6 +18,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/adapter"
+	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -3020,8 +3022,8 @@ func (ec *executionContext) fieldContext_Runbook_url(_ context.Context, field gr
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputCreateAppInput(ctx context.Context, obj any) (model.CreateAppInput, error) {
-	var it model.CreateAppInput
+func (ec *executionContext) unmarshalInputCreateAppInput(ctx context.Context, obj any) (catalog.CreateAppInput, error) {
+	var it catalog.CreateAppInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3136,8 +3138,8 @@ func (ec *executionContext) unmarshalInputEntitlementLimitsInput(ctx context.Con
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputPromoteArtifactInput(ctx context.Context, obj any) (model.PromoteArtifactInput, error) {
-	var it model.PromoteArtifactInput
+func (ec *executionContext) unmarshalInputPromoteArtifactInput(ctx context.Context, obj any) (artifact.PromoteArtifactInput, error) {
+	var it artifact.PromoteArtifactInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3180,8 +3182,8 @@ func (ec *executionContext) unmarshalInputPromoteArtifactInput(ctx context.Conte
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputPromoteManifestInput(ctx context.Context, obj any) (model.PromoteManifestInput, error) {
-	var it model.PromoteManifestInput
+func (ec *executionContext) unmarshalInputPromoteManifestInput(ctx context.Context, obj any) (catalog.PromoteManifestInput, error) {
+	var it catalog.PromoteManifestInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3238,8 +3240,8 @@ func (ec *executionContext) unmarshalInputPromoteManifestInput(ctx context.Conte
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputPublishArtifactInput(ctx context.Context, obj any) (model.PublishArtifactInput, error) {
-	var it model.PublishArtifactInput
+func (ec *executionContext) unmarshalInputPublishArtifactInput(ctx context.Context, obj any) (artifact.PublishArtifactInput, error) {
+	var it artifact.PublishArtifactInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3265,7 +3267,7 @@ func (ec *executionContext) unmarshalInputPublishArtifactInput(ctx context.Conte
 			it.Name = data
 		case "mediaType":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("mediaType"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3279,7 +3281,7 @@ func (ec *executionContext) unmarshalInputPublishArtifactInput(ctx context.Conte
 			it.Ref = data
 		case "digest":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("digest"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3303,8 +3305,8 @@ func (ec *executionContext) unmarshalInputPublishArtifactInput(ctx context.Conte
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputPublishManifestInput(ctx context.Context, obj any) (model.PublishManifestInput, error) {
-	var it model.PublishManifestInput
+func (ec *executionContext) unmarshalInputPublishManifestInput(ctx context.Context, obj any) (catalog.PublishManifestInput, error) {
+	var it catalog.PublishManifestInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3340,8 +3342,8 @@ func (ec *executionContext) unmarshalInputPublishManifestInput(ctx context.Conte
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputRegisterAdapterInput(ctx context.Context, obj any) (model.RegisterAdapterInput, error) {
-	var it model.RegisterAdapterInput
+func (ec *executionContext) unmarshalInputRegisterAdapterInput(ctx context.Context, obj any) (adapter.RegisterInput, error) {
+	var it adapter.RegisterInput
 	if obj == nil {
 		return it, nil
 	}
@@ -5556,7 +5558,7 @@ func (ec *executionContext) marshalNComponentSpec2ᚖgithubᚗcomᚋgpuaasᚋapp
 	return ec._ComponentSpec(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNCreateAppInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateAppInput(ctx context.Context, v any) (model.CreateAppInput, error) {
+func (ec *executionContext) unmarshalNCreateAppInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐCreateAppInput(ctx context.Context, v any) (catalog.CreateAppInput, error) {
 	res, err := ec.unmarshalInputCreateAppInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -5679,27 +5681,27 @@ func (ec *executionContext) marshalNManifestEdge2ᚖgithubᚗcomᚋgpuaasᚋapp�
 	return ec._ManifestEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNPromoteArtifactInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPromoteArtifactInput(ctx context.Context, v any) (model.PromoteArtifactInput, error) {
+func (ec *executionContext) unmarshalNPromoteArtifactInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋartifactᚐPromoteArtifactInput(ctx context.Context, v any) (artifact.PromoteArtifactInput, error) {
 	res, err := ec.unmarshalInputPromoteArtifactInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNPromoteManifestInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPromoteManifestInput(ctx context.Context, v any) (model.PromoteManifestInput, error) {
+func (ec *executionContext) unmarshalNPromoteManifestInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐPromoteManifestInput(ctx context.Context, v any) (catalog.PromoteManifestInput, error) {
 	res, err := ec.unmarshalInputPromoteManifestInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNPublishArtifactInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPublishArtifactInput(ctx context.Context, v any) (model.PublishArtifactInput, error) {
+func (ec *executionContext) unmarshalNPublishArtifactInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋartifactᚐPublishArtifactInput(ctx context.Context, v any) (artifact.PublishArtifactInput, error) {
 	res, err := ec.unmarshalInputPublishArtifactInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNPublishManifestInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPublishManifestInput(ctx context.Context, v any) (model.PublishManifestInput, error) {
+func (ec *executionContext) unmarshalNPublishManifestInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐPublishManifestInput(ctx context.Context, v any) (catalog.PublishManifestInput, error) {
 	res, err := ec.unmarshalInputPublishManifestInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNRegisterAdapterInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRegisterAdapterInput(ctx context.Context, v any) (model.RegisterAdapterInput, error) {
+func (ec *executionContext) unmarshalNRegisterAdapterInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋadapterᚐRegisterInput(ctx context.Context, v any) (adapter.RegisterInput, error) {
 	res, err := ec.unmarshalInputRegisterAdapterInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }

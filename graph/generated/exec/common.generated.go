@@ -21,7 +21,9 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/scalar"
+	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
+	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/change"
@@ -38,6 +40,7 @@ import (
 	"github.com/gpuaas/app-platform/service/policy"
 	"github.com/gpuaas/app-platform/service/secret"
 	"github.com/gpuaas/app-platform/service/share"
+	"github.com/gpuaas/app-platform/service/source"
 	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/service/webhook"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -48,15 +51,15 @@ import (
 type MutationResolver interface {
 	RequestAllocation(ctx context.Context, input allocation.RequestInput) (*model.RequestAllocationPayload, error)
 	ReleaseAllocation(ctx context.Context, input allocation.ReleaseInput) (*model.ReleaseAllocationPayload, error)
-	CreateApp(ctx context.Context, input model.CreateAppInput) (*db.App, error)
-	PublishArtifact(ctx context.Context, input model.PublishArtifactInput) (*db.Artifact, error)
-	PromoteArtifact(ctx context.Context, input model.PromoteArtifactInput) (*db.Artifact, error)
+	CreateApp(ctx context.Context, input catalog.CreateAppInput) (*db.App, error)
+	PublishArtifact(ctx context.Context, input artifact.PublishArtifactInput) (*db.Artifact, error)
+	PromoteArtifact(ctx context.Context, input artifact.PromoteArtifactInput) (*db.Artifact, error)
 	VerifyArtifact(ctx context.Context, artifactID ids.ID) (*db.Artifact, error)
 	QuarantineArtifact(ctx context.Context, artifactID ids.ID, reason string) (*db.Artifact, error)
 	ReleaseArtifact(ctx context.Context, artifactID ids.ID, reason string) (*db.Artifact, error)
-	PublishManifest(ctx context.Context, input model.PublishManifestInput) (*db.Manifest, error)
-	PromoteManifest(ctx context.Context, input model.PromoteManifestInput) (*db.Manifest, error)
-	RegisterAdapter(ctx context.Context, input model.RegisterAdapterInput) (*db.Adapter, error)
+	PublishManifest(ctx context.Context, input catalog.PublishManifestInput) (*db.Manifest, error)
+	PromoteManifest(ctx context.Context, input catalog.PromoteManifestInput) (*db.Manifest, error)
+	RegisterAdapter(ctx context.Context, input adapter.RegisterInput) (*db.Adapter, error)
 	GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string, limits *catalog.EntitlementLimits, expiresAt *time.Time, reason *string) (*db.Entitlement, error)
 	RevokeEntitlement(ctx context.Context, projectID ids.ID, appSlug string, reason *string) (*db.Entitlement, error)
 	OpenArtifactDelivery(ctx context.Context, taskID ids.ID) (*delivery.Delivery, error)
@@ -109,7 +112,7 @@ type MutationResolver interface {
 	SetSkuPrice(ctx context.Context, input model.SetSkuPriceInput) (*db.SKUPrice, error)
 	SetProjectQuota(ctx context.Context, input identity.QuotaInput) (*db.Project, error)
 	SetPolicy(ctx context.Context, input policy.SetInput) (*db.PolicyOverlay, error)
-	SubmitEvidence(ctx context.Context, input model.SubmitEvidenceInput) (*db.PromotionEvidence, error)
+	SubmitEvidence(ctx context.Context, input catalog.EvidenceInput) (*db.PromotionEvidence, error)
 	SetCanaryPercent(ctx context.Context, manifestID ids.ID, percent int, reason string) (*db.Manifest, error)
 	IssueRuntimeSecret(ctx context.Context, input secret.IssueInput) (*secret.View, error)
 	RedeemRuntimeSecret(ctx context.Context, secretID ids.ID) (*secret.Redeemed, error)
@@ -120,10 +123,10 @@ type MutationResolver interface {
 	DeclineControlPlane(ctx context.Context, shareID ids.ID, reason *string) (*db.ControlPlaneShare, error)
 	WithdrawControlPlane(ctx context.Context, shareID ids.ID, reason string) (*db.ControlPlaneShare, error)
 	DetachControlPlane(ctx context.Context, shareID ids.ID, reason *string) (*db.ControlPlaneShare, error)
-	CreateArtifactSource(ctx context.Context, input model.CreateArtifactSourceInput) (*db.ArtifactSource, error)
-	UpdateArtifactSource(ctx context.Context, input model.UpdateArtifactSourceInput) (*db.ArtifactSource, error)
-	SetSourceCredential(ctx context.Context, input model.SetSourceCredentialInput) (*db.ArtifactSource, error)
-	AddSignerKey(ctx context.Context, input model.AddSignerKeyInput) (*db.SignerKey, error)
+	CreateArtifactSource(ctx context.Context, input source.CreateInput) (*db.ArtifactSource, error)
+	UpdateArtifactSource(ctx context.Context, input source.UpdateInput) (*db.ArtifactSource, error)
+	SetSourceCredential(ctx context.Context, input source.CredentialInput) (*db.ArtifactSource, error)
+	AddSignerKey(ctx context.Context, input source.KeyInput) (*db.SignerKey, error)
 	RevokeSignerKey(ctx context.Context, keyID ids.ID, reason string) (*db.SignerKey, error)
 	CreateWebhook(ctx context.Context, input webhook.CreateInput) (*webhook.Created, error)
 	UpdateWebhook(ctx context.Context, input webhook.UpdateInput) (*db.Webhook, error)
@@ -238,8 +241,8 @@ func (ec *executionContext) field_Mutation_addSignerKey_args(ctx context.Context
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.AddSignerKeyInput, error) {
-			return ec.unmarshalNAddSignerKeyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐAddSignerKeyInput(ctx, v)
+		func(ctx context.Context, v any) (source.KeyInput, error) {
+			return ec.unmarshalNAddSignerKeyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋsourceᚐKeyInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -336,8 +339,8 @@ func (ec *executionContext) field_Mutation_createApp_args(ctx context.Context, r
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.CreateAppInput, error) {
-			return ec.unmarshalNCreateAppInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateAppInput(ctx, v)
+		func(ctx context.Context, v any) (catalog.CreateAppInput, error) {
+			return ec.unmarshalNCreateAppInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐCreateAppInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -350,8 +353,8 @@ func (ec *executionContext) field_Mutation_createArtifactSource_args(ctx context
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.CreateArtifactSourceInput, error) {
-			return ec.unmarshalNCreateArtifactSourceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateArtifactSourceInput(ctx, v)
+		func(ctx context.Context, v any) (source.CreateInput, error) {
+			return ec.unmarshalNCreateArtifactSourceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋsourceᚐCreateInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -822,8 +825,8 @@ func (ec *executionContext) field_Mutation_promoteArtifact_args(ctx context.Cont
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.PromoteArtifactInput, error) {
-			return ec.unmarshalNPromoteArtifactInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPromoteArtifactInput(ctx, v)
+		func(ctx context.Context, v any) (artifact.PromoteArtifactInput, error) {
+			return ec.unmarshalNPromoteArtifactInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋartifactᚐPromoteArtifactInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -836,8 +839,8 @@ func (ec *executionContext) field_Mutation_promoteManifest_args(ctx context.Cont
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.PromoteManifestInput, error) {
-			return ec.unmarshalNPromoteManifestInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPromoteManifestInput(ctx, v)
+		func(ctx context.Context, v any) (catalog.PromoteManifestInput, error) {
+			return ec.unmarshalNPromoteManifestInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐPromoteManifestInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -850,8 +853,8 @@ func (ec *executionContext) field_Mutation_publishArtifact_args(ctx context.Cont
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.PublishArtifactInput, error) {
-			return ec.unmarshalNPublishArtifactInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPublishArtifactInput(ctx, v)
+		func(ctx context.Context, v any) (artifact.PublishArtifactInput, error) {
+			return ec.unmarshalNPublishArtifactInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋartifactᚐPublishArtifactInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -864,8 +867,8 @@ func (ec *executionContext) field_Mutation_publishManifest_args(ctx context.Cont
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.PublishManifestInput, error) {
-			return ec.unmarshalNPublishManifestInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPublishManifestInput(ctx, v)
+		func(ctx context.Context, v any) (catalog.PublishManifestInput, error) {
+			return ec.unmarshalNPublishManifestInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐPublishManifestInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -942,8 +945,8 @@ func (ec *executionContext) field_Mutation_registerAdapter_args(ctx context.Cont
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.RegisterAdapterInput, error) {
-			return ec.unmarshalNRegisterAdapterInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRegisterAdapterInput(ctx, v)
+		func(ctx context.Context, v any) (adapter.RegisterInput, error) {
+			return ec.unmarshalNRegisterAdapterInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋadapterᚐRegisterInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1404,8 +1407,8 @@ func (ec *executionContext) field_Mutation_setSourceCredential_args(ctx context.
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.SetSourceCredentialInput, error) {
-			return ec.unmarshalNSetSourceCredentialInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐSetSourceCredentialInput(ctx, v)
+		func(ctx context.Context, v any) (source.CredentialInput, error) {
+			return ec.unmarshalNSetSourceCredentialInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋsourceᚐCredentialInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1418,8 +1421,8 @@ func (ec *executionContext) field_Mutation_submitEvidence_args(ctx context.Conte
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.SubmitEvidenceInput, error) {
-			return ec.unmarshalNSubmitEvidenceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐSubmitEvidenceInput(ctx, v)
+		func(ctx context.Context, v any) (catalog.EvidenceInput, error) {
+			return ec.unmarshalNSubmitEvidenceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐEvidenceInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1446,8 +1449,8 @@ func (ec *executionContext) field_Mutation_updateArtifactSource_args(ctx context
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.UpdateArtifactSourceInput, error) {
-			return ec.unmarshalNUpdateArtifactSourceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpdateArtifactSourceInput(ctx, v)
+		func(ctx context.Context, v any) (source.UpdateInput, error) {
+			return ec.unmarshalNUpdateArtifactSourceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋsourceᚐUpdateInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2967,7 +2970,7 @@ func (ec *executionContext) _Mutation_createApp(ctx context.Context, field graph
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().CreateApp(ctx, fc.Args["input"].(model.CreateAppInput))
+			return ec.Resolvers.Mutation().CreateApp(ctx, fc.Args["input"].(catalog.CreateAppInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.App) graphql.Marshaler {
@@ -3011,7 +3014,7 @@ func (ec *executionContext) _Mutation_publishArtifact(ctx context.Context, field
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().PublishArtifact(ctx, fc.Args["input"].(model.PublishArtifactInput))
+			return ec.Resolvers.Mutation().PublishArtifact(ctx, fc.Args["input"].(artifact.PublishArtifactInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.Artifact) graphql.Marshaler {
@@ -3055,7 +3058,7 @@ func (ec *executionContext) _Mutation_promoteArtifact(ctx context.Context, field
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().PromoteArtifact(ctx, fc.Args["input"].(model.PromoteArtifactInput))
+			return ec.Resolvers.Mutation().PromoteArtifact(ctx, fc.Args["input"].(artifact.PromoteArtifactInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.Artifact) graphql.Marshaler {
@@ -3231,7 +3234,7 @@ func (ec *executionContext) _Mutation_publishManifest(ctx context.Context, field
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().PublishManifest(ctx, fc.Args["input"].(model.PublishManifestInput))
+			return ec.Resolvers.Mutation().PublishManifest(ctx, fc.Args["input"].(catalog.PublishManifestInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.Manifest) graphql.Marshaler {
@@ -3275,7 +3278,7 @@ func (ec *executionContext) _Mutation_promoteManifest(ctx context.Context, field
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().PromoteManifest(ctx, fc.Args["input"].(model.PromoteManifestInput))
+			return ec.Resolvers.Mutation().PromoteManifest(ctx, fc.Args["input"].(catalog.PromoteManifestInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.Manifest) graphql.Marshaler {
@@ -3319,7 +3322,7 @@ func (ec *executionContext) _Mutation_registerAdapter(ctx context.Context, field
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().RegisterAdapter(ctx, fc.Args["input"].(model.RegisterAdapterInput))
+			return ec.Resolvers.Mutation().RegisterAdapter(ctx, fc.Args["input"].(adapter.RegisterInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.Adapter) graphql.Marshaler {
@@ -5627,7 +5630,7 @@ func (ec *executionContext) _Mutation_submitEvidence(ctx context.Context, field 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().SubmitEvidence(ctx, fc.Args["input"].(model.SubmitEvidenceInput))
+			return ec.Resolvers.Mutation().SubmitEvidence(ctx, fc.Args["input"].(catalog.EvidenceInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.PromotionEvidence) graphql.Marshaler {
@@ -6111,7 +6114,7 @@ func (ec *executionContext) _Mutation_createArtifactSource(ctx context.Context, 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().CreateArtifactSource(ctx, fc.Args["input"].(model.CreateArtifactSourceInput))
+			return ec.Resolvers.Mutation().CreateArtifactSource(ctx, fc.Args["input"].(source.CreateInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.ArtifactSource) graphql.Marshaler {
@@ -6155,7 +6158,7 @@ func (ec *executionContext) _Mutation_updateArtifactSource(ctx context.Context, 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().UpdateArtifactSource(ctx, fc.Args["input"].(model.UpdateArtifactSourceInput))
+			return ec.Resolvers.Mutation().UpdateArtifactSource(ctx, fc.Args["input"].(source.UpdateInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.ArtifactSource) graphql.Marshaler {
@@ -6199,7 +6202,7 @@ func (ec *executionContext) _Mutation_setSourceCredential(ctx context.Context, f
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().SetSourceCredential(ctx, fc.Args["input"].(model.SetSourceCredentialInput))
+			return ec.Resolvers.Mutation().SetSourceCredential(ctx, fc.Args["input"].(source.CredentialInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.ArtifactSource) graphql.Marshaler {
@@ -6243,7 +6246,7 @@ func (ec *executionContext) _Mutation_addSignerKey(ctx context.Context, field gr
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().AddSignerKey(ctx, fc.Args["input"].(model.AddSignerKeyInput))
+			return ec.Resolvers.Mutation().AddSignerKey(ctx, fc.Args["input"].(source.KeyInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.SignerKey) graphql.Marshaler {

@@ -16,8 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/canary"
+	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
@@ -1004,8 +1004,8 @@ func (ec *executionContext) fieldContext_PromotionEvidence_createdAt(_ context.C
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputSubmitEvidenceInput(ctx context.Context, obj any) (model.SubmitEvidenceInput, error) {
-	var it model.SubmitEvidenceInput
+func (ec *executionContext) unmarshalInputSubmitEvidenceInput(ctx context.Context, obj any) (catalog.EvidenceInput, error) {
+	var it catalog.EvidenceInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1583,7 +1583,7 @@ func (ec *executionContext) marshalNPromotionEvidence2ᚖgithubᚗcomᚋgpuaas�
 	return ec._PromotionEvidence(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNSubmitEvidenceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐSubmitEvidenceInput(ctx context.Context, v any) (model.SubmitEvidenceInput, error) {
+func (ec *executionContext) unmarshalNSubmitEvidenceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐEvidenceInput(ctx context.Context, v any) (catalog.EvidenceInput, error) {
 	res, err := ec.unmarshalInputSubmitEvidenceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }

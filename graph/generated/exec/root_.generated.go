@@ -14,7 +14,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
+	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
@@ -23,6 +25,7 @@ import (
 	"github.com/gpuaas/app-platform/service/policy"
 	"github.com/gpuaas/app-platform/service/secret"
 	"github.com/gpuaas/app-platform/service/share"
+	"github.com/gpuaas/app-platform/service/source"
 	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/service/webhook"
 	gqlparser "github.com/vektah/gqlparser/v2"
@@ -717,15 +720,15 @@ type ComplexityRoot struct {
 	Mutation struct {
 		AcceptControlPlane      func(childComplexity int, shareID ids.ID, reason *string) int
 		AddMembers              func(childComplexity int, input model.AddMembersInput) int
-		AddSignerKey            func(childComplexity int, input model.AddSignerKeyInput) int
+		AddSignerKey            func(childComplexity int, input source.KeyInput) int
 		AppendNodeTaskOutput    func(childComplexity int, input task.OutputInput) int
 		BreakGlassEndOperation  func(childComplexity int, input model.BreakGlassEndOperationInput) int
 		BreakGlassGrantRole     func(childComplexity int, input model.BreakGlassGrantRoleInput) int
 		CancelNodeTask          func(childComplexity int, taskID ids.ID) int
 		CancelOperation         func(childComplexity int, input model.CancelOperationInput) int
 		CordonMember            func(childComplexity int, input model.MemberInput) int
-		CreateApp               func(childComplexity int, input model.CreateAppInput) int
-		CreateArtifactSource    func(childComplexity int, input model.CreateArtifactSourceInput) int
+		CreateApp               func(childComplexity int, input catalog.CreateAppInput) int
+		CreateArtifactSource    func(childComplexity int, input source.CreateInput) int
 		CreateLoginLink         func(childComplexity int, userID ids.ID) int
 		CreateNodeEnrolment     func(childComplexity int, input node.EnrolmentInput) int
 		CreateProject           func(childComplexity int, input identity.CreateProjectInput) int
@@ -753,15 +756,15 @@ type ComplexityRoot struct {
 		NodeHeartbeat           func(childComplexity int, input node.HeartbeatInput) int
 		OfferControlPlane       func(childComplexity int, input share.OfferInput) int
 		OpenArtifactDelivery    func(childComplexity int, taskID ids.ID) int
-		PromoteArtifact         func(childComplexity int, input model.PromoteArtifactInput) int
-		PromoteManifest         func(childComplexity int, input model.PromoteManifestInput) int
-		PublishArtifact         func(childComplexity int, input model.PublishArtifactInput) int
-		PublishManifest         func(childComplexity int, input model.PublishManifestInput) int
+		PromoteArtifact         func(childComplexity int, input artifact.PromoteArtifactInput) int
+		PromoteManifest         func(childComplexity int, input catalog.PromoteManifestInput) int
+		PublishArtifact         func(childComplexity int, input artifact.PublishArtifactInput) int
+		PublishManifest         func(childComplexity int, input catalog.PublishManifestInput) int
 		QuarantineArtifact      func(childComplexity int, artifactID ids.ID, reason string) int
 		RecoverMember           func(childComplexity int, input model.MemberInput) int
 		RedeemRuntimeSecret     func(childComplexity int, secretID ids.ID) int
 		RedeliverWebhook        func(childComplexity int, deliveryID ids.ID) int
-		RegisterAdapter         func(childComplexity int, input model.RegisterAdapterInput) int
+		RegisterAdapter         func(childComplexity int, input adapter.RegisterInput) int
 		ReleaseAllocation       func(childComplexity int, input allocation.ReleaseInput) int
 		ReleaseArtifact         func(childComplexity int, artifactID ids.ID, reason string) int
 		RemoveMember            func(childComplexity int, input model.RemoveMemberInput) int
@@ -788,10 +791,10 @@ type ComplexityRoot struct {
 		SetPolicy               func(childComplexity int, input policy.SetInput) int
 		SetProjectQuota         func(childComplexity int, input identity.QuotaInput) int
 		SetSkuPrice             func(childComplexity int, input model.SetSkuPriceInput) int
-		SetSourceCredential     func(childComplexity int, input model.SetSourceCredentialInput) int
-		SubmitEvidence          func(childComplexity int, input model.SubmitEvidenceInput) int
+		SetSourceCredential     func(childComplexity int, input source.CredentialInput) int
+		SubmitEvidence          func(childComplexity int, input catalog.EvidenceInput) int
 		UncordonMember          func(childComplexity int, input model.MemberInput) int
-		UpdateArtifactSource    func(childComplexity int, input model.UpdateArtifactSourceInput) int
+		UpdateArtifactSource    func(childComplexity int, input source.UpdateInput) int
 		UpdateProject           func(childComplexity int, input identity.RenameInput) int
 		UpdateServiceAccount    func(childComplexity int, input identity.UpdateServiceAccountInput) int
 		UpdateTenant            func(childComplexity int, input identity.RenameInput) int
@@ -4106,7 +4109,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.AddSignerKey(childComplexity, args["input"].(model.AddSignerKeyInput)), true
+		return e.ComplexityRoot.Mutation.AddSignerKey(childComplexity, args["input"].(source.KeyInput)), true
 	case "Mutation.appendNodeTaskOutput":
 		if e.ComplexityRoot.Mutation.AppendNodeTaskOutput == nil {
 			break
@@ -4183,7 +4186,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.CreateApp(childComplexity, args["input"].(model.CreateAppInput)), true
+		return e.ComplexityRoot.Mutation.CreateApp(childComplexity, args["input"].(catalog.CreateAppInput)), true
 	case "Mutation.createArtifactSource":
 		if e.ComplexityRoot.Mutation.CreateArtifactSource == nil {
 			break
@@ -4194,7 +4197,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.CreateArtifactSource(childComplexity, args["input"].(model.CreateArtifactSourceInput)), true
+		return e.ComplexityRoot.Mutation.CreateArtifactSource(childComplexity, args["input"].(source.CreateInput)), true
 	case "Mutation.createLoginLink":
 		if e.ComplexityRoot.Mutation.CreateLoginLink == nil {
 			break
@@ -4502,7 +4505,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.PromoteArtifact(childComplexity, args["input"].(model.PromoteArtifactInput)), true
+		return e.ComplexityRoot.Mutation.PromoteArtifact(childComplexity, args["input"].(artifact.PromoteArtifactInput)), true
 	case "Mutation.promoteManifest":
 		if e.ComplexityRoot.Mutation.PromoteManifest == nil {
 			break
@@ -4513,7 +4516,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.PromoteManifest(childComplexity, args["input"].(model.PromoteManifestInput)), true
+		return e.ComplexityRoot.Mutation.PromoteManifest(childComplexity, args["input"].(catalog.PromoteManifestInput)), true
 	case "Mutation.publishArtifact":
 		if e.ComplexityRoot.Mutation.PublishArtifact == nil {
 			break
@@ -4524,7 +4527,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.PublishArtifact(childComplexity, args["input"].(model.PublishArtifactInput)), true
+		return e.ComplexityRoot.Mutation.PublishArtifact(childComplexity, args["input"].(artifact.PublishArtifactInput)), true
 	case "Mutation.publishManifest":
 		if e.ComplexityRoot.Mutation.PublishManifest == nil {
 			break
@@ -4535,7 +4538,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.PublishManifest(childComplexity, args["input"].(model.PublishManifestInput)), true
+		return e.ComplexityRoot.Mutation.PublishManifest(childComplexity, args["input"].(catalog.PublishManifestInput)), true
 	case "Mutation.quarantineArtifact":
 		if e.ComplexityRoot.Mutation.QuarantineArtifact == nil {
 			break
@@ -4590,7 +4593,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.RegisterAdapter(childComplexity, args["input"].(model.RegisterAdapterInput)), true
+		return e.ComplexityRoot.Mutation.RegisterAdapter(childComplexity, args["input"].(adapter.RegisterInput)), true
 	case "Mutation.releaseAllocation":
 		if e.ComplexityRoot.Mutation.ReleaseAllocation == nil {
 			break
@@ -4877,7 +4880,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.SetSourceCredential(childComplexity, args["input"].(model.SetSourceCredentialInput)), true
+		return e.ComplexityRoot.Mutation.SetSourceCredential(childComplexity, args["input"].(source.CredentialInput)), true
 	case "Mutation.submitEvidence":
 		if e.ComplexityRoot.Mutation.SubmitEvidence == nil {
 			break
@@ -4888,7 +4891,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.SubmitEvidence(childComplexity, args["input"].(model.SubmitEvidenceInput)), true
+		return e.ComplexityRoot.Mutation.SubmitEvidence(childComplexity, args["input"].(catalog.EvidenceInput)), true
 	case "Mutation.uncordonMember":
 		if e.ComplexityRoot.Mutation.UncordonMember == nil {
 			break
@@ -4910,7 +4913,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.UpdateArtifactSource(childComplexity, args["input"].(model.UpdateArtifactSourceInput)), true
+		return e.ComplexityRoot.Mutation.UpdateArtifactSource(childComplexity, args["input"].(source.UpdateInput)), true
 	case "Mutation.updateProject":
 		if e.ComplexityRoot.Mutation.UpdateProject == nil {
 			break

@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/source"
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
@@ -739,8 +740,8 @@ func (ec *executionContext) fieldContext_SignerKey_createdAt(_ context.Context, 
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputAddSignerKeyInput(ctx context.Context, obj any) (model.AddSignerKeyInput, error) {
-	var it model.AddSignerKeyInput
+func (ec *executionContext) unmarshalInputAddSignerKeyInput(ctx context.Context, obj any) (source.KeyInput, error) {
+	var it source.KeyInput
 	if obj == nil {
 		return it, nil
 	}
@@ -794,7 +795,7 @@ func (ec *executionContext) unmarshalInputAddSignerKeyInput(ctx context.Context,
 			it.ValidUntil = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -804,8 +805,8 @@ func (ec *executionContext) unmarshalInputAddSignerKeyInput(ctx context.Context,
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputCreateArtifactSourceInput(ctx context.Context, obj any) (model.CreateArtifactSourceInput, error) {
-	var it model.CreateArtifactSourceInput
+func (ec *executionContext) unmarshalInputCreateArtifactSourceInput(ctx context.Context, obj any) (source.CreateInput, error) {
+	var it source.CreateInput
 	if obj == nil {
 		return it, nil
 	}
@@ -856,7 +857,7 @@ func (ec *executionContext) unmarshalInputCreateArtifactSourceInput(ctx context.
 			it.Location = data
 		case "region":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("region"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -880,8 +881,8 @@ func (ec *executionContext) unmarshalInputCreateArtifactSourceInput(ctx context.
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputSetSourceCredentialInput(ctx context.Context, obj any) (model.SetSourceCredentialInput, error) {
-	var it model.SetSourceCredentialInput
+func (ec *executionContext) unmarshalInputSetSourceCredentialInput(ctx context.Context, obj any) (source.CredentialInput, error) {
+	var it source.CredentialInput
 	if obj == nil {
 		return it, nil
 	}
@@ -907,21 +908,21 @@ func (ec *executionContext) unmarshalInputSetSourceCredentialInput(ctx context.C
 			it.SourceID = data
 		case "user":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("user"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.User = data
 		case "secret":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("secret"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.Secret = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -931,8 +932,8 @@ func (ec *executionContext) unmarshalInputSetSourceCredentialInput(ctx context.C
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputUpdateArtifactSourceInput(ctx context.Context, obj any) (model.UpdateArtifactSourceInput, error) {
-	var it model.UpdateArtifactSourceInput
+func (ec *executionContext) unmarshalInputUpdateArtifactSourceInput(ctx context.Context, obj any) (source.UpdateInput, error) {
+	var it source.UpdateInput
 	if obj == nil {
 		return it, nil
 	}
@@ -979,7 +980,7 @@ func (ec *executionContext) unmarshalInputUpdateArtifactSourceInput(ctx context.
 			it.Disabled = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1311,7 +1312,7 @@ func (ec *executionContext) _SignerKey(ctx context.Context, sel ast.SelectionSet
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) unmarshalNAddSignerKeyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐAddSignerKeyInput(ctx context.Context, v any) (model.AddSignerKeyInput, error) {
+func (ec *executionContext) unmarshalNAddSignerKeyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋsourceᚐKeyInput(ctx context.Context, v any) (source.KeyInput, error) {
 	res, err := ec.unmarshalInputAddSignerKeyInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -1362,12 +1363,12 @@ func (ec *executionContext) marshalNArtifactSourceEdge2ᚖgithubᚗcomᚋgpuaas�
 	return ec._ArtifactSourceEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNCreateArtifactSourceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCreateArtifactSourceInput(ctx context.Context, v any) (model.CreateArtifactSourceInput, error) {
+func (ec *executionContext) unmarshalNCreateArtifactSourceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋsourceᚐCreateInput(ctx context.Context, v any) (source.CreateInput, error) {
 	res, err := ec.unmarshalInputCreateArtifactSourceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNSetSourceCredentialInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐSetSourceCredentialInput(ctx context.Context, v any) (model.SetSourceCredentialInput, error) {
+func (ec *executionContext) unmarshalNSetSourceCredentialInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋsourceᚐCredentialInput(ctx context.Context, v any) (source.CredentialInput, error) {
 	res, err := ec.unmarshalInputSetSourceCredentialInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -1418,7 +1419,7 @@ func (ec *executionContext) marshalNSourceKind2githubᚗcomᚋgpuaasᚋappᚑpla
 	return v
 }
 
-func (ec *executionContext) unmarshalNUpdateArtifactSourceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpdateArtifactSourceInput(ctx context.Context, v any) (model.UpdateArtifactSourceInput, error) {
+func (ec *executionContext) unmarshalNUpdateArtifactSourceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋsourceᚐUpdateInput(ctx context.Context, v any) (source.UpdateInput, error) {
 	res, err := ec.unmarshalInputUpdateArtifactSourceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }

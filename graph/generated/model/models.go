@@ -94,22 +94,6 @@ type AddMembersPayload struct {
 	Operation *operation.View `json:"operation"`
 }
 
-// A public key to be trusted.
-type AddSignerKeyInput struct {
-	// The source.
-	SourceID ids.ID `json:"sourceId"`
-	// Name for people, 1 to 80 characters.
-	Name string `json:"name"`
-	// PEM of a PKIX public key: ECDSA P-256 or Ed25519.
-	PublicKey string `json:"publicKey"`
-	// From when signatures by it count; from its addition on if left out.
-	ValidFrom *time.Time `json:"validFrom,omitempty"`
-	// Until when they count; left out for no end.
-	ValidUntil *time.Time `json:"validUntil,omitempty"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-}
-
 // A page of allocations.
 type AllocationConnection struct {
 	// The rows, each with its cursor.
@@ -308,40 +292,6 @@ type ControlPlaneShareEdge struct {
 	Cursor string `json:"cursor"`
 	// The share.
 	Node *db.ControlPlaneShare `json:"node"`
-}
-
-// What a new app is made from.
-type CreateAppInput struct {
-	// Short name: 2 to 40 lower-case letters, digits and hyphens.
-	Slug string `json:"slug"`
-	// Name for people.
-	DisplayName string `json:"displayName"`
-	// One line on what it is.
-	Summary string `json:"summary"`
-	// The family of permission keys: `apps` or `scheduler`.
-	PermissionFamily string `json:"permissionFamily"`
-	// The project that publishes it: accounts there with the keys may publish and promote its manifests; left out for the platform alone.
-	PublisherProjectID *ids.ID `json:"publisherProjectId,omitempty"`
-	// Makes a repeat harmless: same key and input, same app.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
-// What a new artifact source is made from.
-type CreateArtifactSourceInput struct {
-	// The tenant whose source it is; left out for the platform's.
-	TenantID *ids.ID `json:"tenantId,omitempty"`
-	// Short name: 2 to 40 lower-case letters, digits and hyphens.
-	Name string `json:"name"`
-	// The protocol.
-	Kind lifecycle.SourceKind `json:"kind"`
-	// What it covers: `host[/path]` of a registry, or an https address that ends with a slash; for an object store `https://endpoint/bucket/[prefix/]`.
-	Location string `json:"location"`
-	// An object store's region; `us-east-1` when left out.
-	Region *string `json:"region,omitempty"`
-	// What becomes of what is not signed by a trusted key.
-	SignaturePolicy lifecycle.SignaturePolicy `json:"signaturePolicy"`
-	// Makes a repeat harmless: same key and input, same source.
-	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // A one-time enrolment.
@@ -844,64 +794,8 @@ type ProjectEdge struct {
 	Node *db.Project `json:"node"`
 }
 
-// A step of trust for an artifact.
-type PromoteArtifactInput struct {
-	// The artifact.
-	ArtifactID ids.ID `json:"artifactId"`
-	// The stage it goes to.
-	To lifecycle.Stage `json:"to"`
-	// Why, kept in the audit.
-	Reason string `json:"reason"`
-}
-
-// A step of trust for a manifest.
-type PromoteManifestInput struct {
-	// The manifest.
-	ManifestID ids.ID `json:"manifestId"`
-	// The stage it goes to.
-	To lifecycle.Stage `json:"to"`
-	// Why, kept in the audit.
-	Reason string `json:"reason"`
-	// For STAGED: the smoke instance that ran this very digest and was torn down with proof.
-	SmokeInstanceID *ids.ID `json:"smokeInstanceId,omitempty"`
-	// For CANARY: percent of the projects that it takes in, 1 to 100; 10 when left out.
-	CanaryPercent *int `json:"canaryPercent,omitempty"`
-}
-
-// What a new artifact is made from.
-type PublishArtifactInput struct {
-	// Name for people, 1 to 100 characters.
-	Name string `json:"name"`
-	// Media type of what it holds; left out, what its manifest says.
-	MediaType *string `json:"mediaType,omitempty"`
-	// Where it lies: `host/repository@sha256:…`, or `host/repository:tag`, which is looked up once and pinned; a blob's https address.
-	Ref string `json:"ref"`
-	// The digest that is wanted, `sha256:…`: needed for a blob, and held against the registry's for everything else.
-	Digest *string `json:"digest,omitempty"`
-	// The project that publishes it, for its tenant; left out for the platform.
-	ProjectID *ids.ID `json:"projectId,omitempty"`
-	// Makes a repeat harmless: same key and input, same artifact.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
-// What a new manifest is made from.
-type PublishManifestInput struct {
-	// The document.
-	Document json.RawMessage `json:"document"`
-	// Makes a repeat harmless: same key and input, same manifest.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
 // The root of everything that can be read. Every field asks for a permission key; another tenant's object is NOT_FOUND.
 type Query struct {
-}
-
-// What a new adapter registration is made from.
-type RegisterAdapterInput struct {
-	// Name, unique on the platform: 2 to 40 lower-case letters, digits and hyphens. Registering it again changes the address.
-	Name string `json:"name"`
-	// Base address, http or https; it must be on the operator's allow-list.
-	URL string `json:"url"`
 }
 
 // The release under way.
@@ -1076,46 +970,8 @@ type SetSkuPriceInput struct {
 	Hourly string `json:"hourly"`
 }
 
-// A source's credential.
-type SetSourceCredentialInput struct {
-	// The source.
-	SourceID ids.ID `json:"sourceId"`
-	// User name or access key id, 1 to 200 characters; left out with the secret to take the credential away.
-	User *string `json:"user,omitempty"`
-	// Password, token or secret key, 1 to 4,096 characters. It goes into custody and is never shown.
-	Secret *string `json:"secret,omitempty"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-}
-
-// A report for a manifest.
-type SubmitEvidenceInput struct {
-	// The manifest.
-	ManifestID ids.ID `json:"manifestId"`
-	// What it shows.
-	Kind lifecycle.EvidenceKind `json:"kind"`
-	// The report as `appctl adapter check --report` writes it, at most 512 KiB, as text: its digest is over these bytes.
-	Report string `json:"report"`
-	// SHA-256 of the report's bytes, `sha256:…`: DIGEST_MISMATCH when they are others.
-	Digest string `json:"digest"`
-}
-
 // The root of everything that can be watched, over graphql-transport-ws.
 type Subscription struct {
-}
-
-// What is changed of an artifact source; what is left out stays.
-type UpdateArtifactSourceInput struct {
-	// The source.
-	SourceID ids.ID `json:"sourceId"`
-	// Short name.
-	Name *string `json:"name,omitempty"`
-	// What becomes of what is not signed by a trusted key.
-	SignaturePolicy *lifecycle.SignaturePolicy `json:"signaturePolicy,omitempty"`
-	// Whether it is switched off.
-	Disabled *bool `json:"disabled,omitempty"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
 }
 
 // What an instance is upgraded to.
