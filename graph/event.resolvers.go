@@ -20,14 +20,12 @@ func (r *auditEntryResolver) Actor(ctx context.Context, obj *db.AuditEntry) (*au
 	return &authz.Ref{Kind: obj.ActorKind, ID: string(obj.ActorID), Name: obj.ActorName}, nil
 }
 
-func (r *mutationResolver) BreakGlassEndOperation(ctx context.Context, input model.BreakGlassEndOperationInput) (*operation.View, error) {
-	return r.BreakGlass.EndOperation(ctx, breakglass.EndOperationInput{
-		OperationID: input.OperationID, Reason: input.Reason, Incident: value(input.Incident)})
+func (r *mutationResolver) BreakGlassEndOperation(ctx context.Context, input breakglass.EndOperationInput) (*operation.View, error) {
+	return r.BreakGlass.EndOperation(ctx, input)
 }
 
-func (r *mutationResolver) BreakGlassGrantRole(ctx context.Context, input model.BreakGlassGrantRoleInput) (*db.RoleBinding, error) {
-	return r.BreakGlass.GrantRole(ctx, breakglass.GrantRoleInput{SubjectID: input.SubjectID, Role: input.Role, TenantID: input.TenantID,
-		ProjectID: input.ProjectID, DurationMinutes: input.DurationMinutes, Reason: input.Reason, Incident: value(input.Incident)})
+func (r *mutationResolver) BreakGlassGrantRole(ctx context.Context, input breakglass.GrantRoleInput) (*db.RoleBinding, error) {
+	return r.BreakGlass.GrantRole(ctx, input)
 }
 
 func (r *queryResolver) SearchAudit(ctx context.Context, filter audit.Filter, first *int, after *string) (*model.AuditEntryConnection, error) {

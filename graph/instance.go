@@ -151,15 +151,3 @@ func actionsOf(stored *db.Manifest) ([]*model.ActionSpec, error) {
 var risks = map[string]lifecycle.ActionRisk{
 	"read": lifecycle.RiskRead, "write": lifecycle.RiskWrite, "destructive": lifecycle.RiskDestructive,
 }
-
-func reportInput(in model.ReportOperationInput) operation.ReportInput {
-	out := operation.ReportInput{
-		OperationID: in.OperationID, Attempt: in.Attempt, Phase: in.Phase, Percent: in.Percent, Message: in.Message,
-	}
-	for _, member := range in.Members {
-		out.Members = append(out.Members, operation.MemberReport{
-			ID: member.ID, Status: member.Status, Health: member.Health, Message: member.Message, Detail: member.Detail,
-		})
-	}
-	return out
-}

@@ -24,18 +24,16 @@ func (r *mutationResolver) CancelOperation(ctx context.Context, input model.Canc
 	return &model.CancelOperationPayload{Operation: stopped}, nil
 }
 
-func (r *mutationResolver) RetryOperation(ctx context.Context, input model.RetryOperationInput) (*model.RetryOperationPayload, error) {
-	again, err := r.Retries.Retry(ctx, retry.Input{
-		OperationID: input.OperationID, DeadlineSeconds: input.DeadlineSeconds, Reason: value(input.Reason), IdempotencyKey: input.IdempotencyKey,
-	})
+func (r *mutationResolver) RetryOperation(ctx context.Context, input retry.Input) (*model.RetryOperationPayload, error) {
+	again, err := r.Retries.Retry(ctx, input)
 	if err != nil {
 		return nil, err
 	}
 	return &model.RetryOperationPayload{Operation: again}, nil
 }
 
-func (r *mutationResolver) ReportOperation(ctx context.Context, input model.ReportOperationInput) (*operation.View, error) {
-	return operation.Report(ctx, r.DB, reportInput(input))
+func (r *mutationResolver) ReportOperation(ctx context.Context, input operation.ReportInput) (*operation.View, error) {
+	return operation.Report(ctx, r.DB, input)
 }
 
 func (r *mutationResolver) RenewOperationToken(ctx context.Context) (*model.OperationTokenPayload, error) {

@@ -18,8 +18,8 @@ func (r *mutationResolver) RetryOrphan(ctx context.Context, orphanID ids.ID) (*o
 	return r.Resolver.Orphans.Retry(ctx, orphanID)
 }
 
-func (r *mutationResolver) SetSkuPrice(ctx context.Context, input model.SetSkuPriceInput) (*db.SKUPrice, error) {
-	return r.Prices.Set(ctx, price.SetInput{SKU: input.Sku, Currency: input.Currency, Hourly: input.Hourly})
+func (r *mutationResolver) SetSkuPrice(ctx context.Context, input price.SetInput) (*db.SKUPrice, error) {
+	return r.Prices.Set(ctx, input)
 }
 
 func (r *mutationResolver) SetProjectQuota(ctx context.Context, input identity.QuotaInput) (*db.Project, error) {

@@ -24,6 +24,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/change"
@@ -38,6 +39,8 @@ import (
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/policy"
+	"github.com/gpuaas/app-platform/service/price"
+	"github.com/gpuaas/app-platform/service/retry"
 	"github.com/gpuaas/app-platform/service/secret"
 	"github.com/gpuaas/app-platform/service/share"
 	"github.com/gpuaas/app-platform/service/source"
@@ -63,8 +66,8 @@ type MutationResolver interface {
 	GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string, limits *catalog.EntitlementLimits, expiresAt *time.Time, reason *string) (*db.Entitlement, error)
 	RevokeEntitlement(ctx context.Context, projectID ids.ID, appSlug string, reason *string) (*db.Entitlement, error)
 	OpenArtifactDelivery(ctx context.Context, taskID ids.ID) (*delivery.Delivery, error)
-	BreakGlassEndOperation(ctx context.Context, input model.BreakGlassEndOperationInput) (*operation.View, error)
-	BreakGlassGrantRole(ctx context.Context, input model.BreakGlassGrantRoleInput) (*db.RoleBinding, error)
+	BreakGlassEndOperation(ctx context.Context, input breakglass.EndOperationInput) (*operation.View, error)
+	BreakGlassGrantRole(ctx context.Context, input breakglass.GrantRoleInput) (*db.RoleBinding, error)
 	CreateTenant(ctx context.Context, input identity.CreateTenantInput) (*db.Tenant, error)
 	CreateProject(ctx context.Context, input identity.CreateProjectInput) (*db.Project, error)
 	CreateUser(ctx context.Context, input identity.CreateUserInput) (*db.User, error)
@@ -105,11 +108,11 @@ type MutationResolver interface {
 	RunNodeTask(ctx context.Context, input task.RunInput) (*db.NodeTask, error)
 	CancelNodeTask(ctx context.Context, taskID ids.ID) (*db.NodeTask, error)
 	CancelOperation(ctx context.Context, input model.CancelOperationInput) (*model.CancelOperationPayload, error)
-	RetryOperation(ctx context.Context, input model.RetryOperationInput) (*model.RetryOperationPayload, error)
-	ReportOperation(ctx context.Context, input model.ReportOperationInput) (*operation.View, error)
+	RetryOperation(ctx context.Context, input retry.Input) (*model.RetryOperationPayload, error)
+	ReportOperation(ctx context.Context, input operation.ReportInput) (*operation.View, error)
 	RenewOperationToken(ctx context.Context) (*model.OperationTokenPayload, error)
 	RetryOrphan(ctx context.Context, orphanID ids.ID) (*orphan.View, error)
-	SetSkuPrice(ctx context.Context, input model.SetSkuPriceInput) (*db.SKUPrice, error)
+	SetSkuPrice(ctx context.Context, input price.SetInput) (*db.SKUPrice, error)
 	SetProjectQuota(ctx context.Context, input identity.QuotaInput) (*db.Project, error)
 	SetPolicy(ctx context.Context, input policy.SetInput) (*db.PolicyOverlay, error)
 	SubmitEvidence(ctx context.Context, input catalog.EvidenceInput) (*db.PromotionEvidence, error)
@@ -269,8 +272,8 @@ func (ec *executionContext) field_Mutation_breakGlassEndOperation_args(ctx conte
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.BreakGlassEndOperationInput, error) {
-			return ec.unmarshalNBreakGlassEndOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐBreakGlassEndOperationInput(ctx, v)
+		func(ctx context.Context, v any) (breakglass.EndOperationInput, error) {
+			return ec.unmarshalNBreakGlassEndOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋbreakglassᚐEndOperationInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -283,8 +286,8 @@ func (ec *executionContext) field_Mutation_breakGlassGrantRole_args(ctx context.
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.BreakGlassGrantRoleInput, error) {
-			return ec.unmarshalNBreakGlassGrantRoleInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐBreakGlassGrantRoleInput(ctx, v)
+		func(ctx context.Context, v any) (breakglass.GrantRoleInput, error) {
+			return ec.unmarshalNBreakGlassGrantRoleInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋbreakglassᚐGrantRoleInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1067,8 +1070,8 @@ func (ec *executionContext) field_Mutation_reportOperation_args(ctx context.Cont
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.ReportOperationInput, error) {
-			return ec.unmarshalNReportOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐReportOperationInput(ctx, v)
+		func(ctx context.Context, v any) (operation.ReportInput, error) {
+			return ec.unmarshalNReportOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐReportInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1095,8 +1098,8 @@ func (ec *executionContext) field_Mutation_retryOperation_args(ctx context.Conte
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.RetryOperationInput, error) {
-			return ec.unmarshalNRetryOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRetryOperationInput(ctx, v)
+		func(ctx context.Context, v any) (retry.Input, error) {
+			return ec.unmarshalNRetryOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋretryᚐInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1393,8 +1396,8 @@ func (ec *executionContext) field_Mutation_setSkuPrice_args(ctx context.Context,
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.SetSkuPriceInput, error) {
-			return ec.unmarshalNSetSkuPriceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐSetSkuPriceInput(ctx, v)
+		func(ctx context.Context, v any) (price.SetInput, error) {
+			return ec.unmarshalNSetSkuPriceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋpriceᚐSetInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -3498,7 +3501,7 @@ func (ec *executionContext) _Mutation_breakGlassEndOperation(ctx context.Context
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().BreakGlassEndOperation(ctx, fc.Args["input"].(model.BreakGlassEndOperationInput))
+			return ec.Resolvers.Mutation().BreakGlassEndOperation(ctx, fc.Args["input"].(breakglass.EndOperationInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
@@ -3542,7 +3545,7 @@ func (ec *executionContext) _Mutation_breakGlassGrantRole(ctx context.Context, f
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().BreakGlassGrantRole(ctx, fc.Args["input"].(model.BreakGlassGrantRoleInput))
+			return ec.Resolvers.Mutation().BreakGlassGrantRole(ctx, fc.Args["input"].(breakglass.GrantRoleInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.RoleBinding) graphql.Marshaler {
@@ -5334,7 +5337,7 @@ func (ec *executionContext) _Mutation_retryOperation(ctx context.Context, field 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().RetryOperation(ctx, fc.Args["input"].(model.RetryOperationInput))
+			return ec.Resolvers.Mutation().RetryOperation(ctx, fc.Args["input"].(retry.Input))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.RetryOperationPayload) graphql.Marshaler {
@@ -5378,7 +5381,7 @@ func (ec *executionContext) _Mutation_reportOperation(ctx context.Context, field
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().ReportOperation(ctx, fc.Args["input"].(model.ReportOperationInput))
+			return ec.Resolvers.Mutation().ReportOperation(ctx, fc.Args["input"].(operation.ReportInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
@@ -5498,7 +5501,7 @@ func (ec *executionContext) _Mutation_setSkuPrice(ctx context.Context, field gra
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().SetSkuPrice(ctx, fc.Args["input"].(model.SetSkuPriceInput))
+			return ec.Resolvers.Mutation().SetSkuPrice(ctx, fc.Args["input"].(price.SetInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.SKUPrice) graphql.Marshaler {

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -1368,8 +1369,8 @@ func (ec *executionContext) unmarshalInputAuditFilterInput(ctx context.Context, 
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputBreakGlassEndOperationInput(ctx context.Context, obj any) (model.BreakGlassEndOperationInput, error) {
-	var it model.BreakGlassEndOperationInput
+func (ec *executionContext) unmarshalInputBreakGlassEndOperationInput(ctx context.Context, obj any) (breakglass.EndOperationInput, error) {
+	var it breakglass.EndOperationInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1402,7 +1403,7 @@ func (ec *executionContext) unmarshalInputBreakGlassEndOperationInput(ctx contex
 			it.Reason = data
 		case "incident":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("incident"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1412,8 +1413,8 @@ func (ec *executionContext) unmarshalInputBreakGlassEndOperationInput(ctx contex
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputBreakGlassGrantRoleInput(ctx context.Context, obj any) (model.BreakGlassGrantRoleInput, error) {
-	var it model.BreakGlassGrantRoleInput
+func (ec *executionContext) unmarshalInputBreakGlassGrantRoleInput(ctx context.Context, obj any) (breakglass.GrantRoleInput, error) {
+	var it breakglass.GrantRoleInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1474,7 +1475,7 @@ func (ec *executionContext) unmarshalInputBreakGlassGrantRoleInput(ctx context.C
 			it.Reason = data
 		case "incident":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("incident"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -2146,12 +2147,12 @@ func (ec *executionContext) marshalNAuditLink2ᚖgithubᚗcomᚋgpuaasᚋappᚑp
 	return ec._AuditLink(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNBreakGlassEndOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐBreakGlassEndOperationInput(ctx context.Context, v any) (model.BreakGlassEndOperationInput, error) {
+func (ec *executionContext) unmarshalNBreakGlassEndOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋbreakglassᚐEndOperationInput(ctx context.Context, v any) (breakglass.EndOperationInput, error) {
 	res, err := ec.unmarshalInputBreakGlassEndOperationInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNBreakGlassGrantRoleInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐBreakGlassGrantRoleInput(ctx context.Context, v any) (model.BreakGlassGrantRoleInput, error) {
+func (ec *executionContext) unmarshalNBreakGlassGrantRoleInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋbreakglassᚐGrantRoleInput(ctx context.Context, v any) (breakglass.GrantRoleInput, error) {
 	res, err := ec.unmarshalInputBreakGlassGrantRoleInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/retry"
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
@@ -1515,8 +1516,8 @@ func (ec *executionContext) unmarshalInputCancelOperationInput(ctx context.Conte
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputMemberReportInput(ctx context.Context, obj any) (model.MemberReportInput, error) {
-	var it model.MemberReportInput
+func (ec *executionContext) unmarshalInputMemberReportInput(ctx context.Context, obj any) (operation.MemberReport, error) {
+	var it operation.MemberReport
 	if obj == nil {
 		return it, nil
 	}
@@ -1573,8 +1574,8 @@ func (ec *executionContext) unmarshalInputMemberReportInput(ctx context.Context,
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputReportOperationInput(ctx context.Context, obj any) (model.ReportOperationInput, error) {
-	var it model.ReportOperationInput
+func (ec *executionContext) unmarshalInputReportOperationInput(ctx context.Context, obj any) (operation.ReportInput, error) {
+	var it operation.ReportInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1628,7 +1629,7 @@ func (ec *executionContext) unmarshalInputReportOperationInput(ctx context.Conte
 			it.Message = data
 		case "members":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("members"))
-			data, err := ec.unmarshalOMemberReportInput2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐMemberReportInputᚄ(ctx, v)
+			data, err := ec.unmarshalOMemberReportInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐMemberReportᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1638,8 +1639,8 @@ func (ec *executionContext) unmarshalInputReportOperationInput(ctx context.Conte
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputRetryOperationInput(ctx context.Context, obj any) (model.RetryOperationInput, error) {
-	var it model.RetryOperationInput
+func (ec *executionContext) unmarshalInputRetryOperationInput(ctx context.Context, obj any) (retry.Input, error) {
+	var it retry.Input
 	if obj == nil {
 		return it, nil
 	}
@@ -1672,7 +1673,7 @@ func (ec *executionContext) unmarshalInputRetryOperationInput(ctx context.Contex
 			it.DeadlineSeconds = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -2395,9 +2396,9 @@ func (ec *executionContext) marshalNCancelOperationPayload2ᚖgithubᚗcomᚋgpu
 	return ec._CancelOperationPayload(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNMemberReportInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐMemberReportInput(ctx context.Context, v any) (*model.MemberReportInput, error) {
+func (ec *executionContext) unmarshalNMemberReportInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐMemberReport(ctx context.Context, v any) (operation.MemberReport, error) {
 	res, err := ec.unmarshalInputMemberReportInput(ctx, v)
-	return &res, graphql.ErrorOnPath(ctx, err)
+	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNOperation2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐViewᚄ(ctx context.Context, sel ast.SelectionSet, v []*operation.View) graphql.Marshaler {
@@ -2518,12 +2519,12 @@ func (ec *executionContext) marshalNOperationTokenPayload2ᚖgithubᚗcomᚋgpua
 	return ec._OperationTokenPayload(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNReportOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐReportOperationInput(ctx context.Context, v any) (model.ReportOperationInput, error) {
+func (ec *executionContext) unmarshalNReportOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐReportInput(ctx context.Context, v any) (operation.ReportInput, error) {
 	res, err := ec.unmarshalInputReportOperationInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNRetryOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRetryOperationInput(ctx context.Context, v any) (model.RetryOperationInput, error) {
+func (ec *executionContext) unmarshalNRetryOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋretryᚐInput(ctx context.Context, v any) (retry.Input, error) {
 	res, err := ec.unmarshalInputRetryOperationInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -2548,16 +2549,16 @@ func (ec *executionContext) marshalNStepState2githubᚗcomᚋgpuaasᚋappᚑplat
 	return v
 }
 
-func (ec *executionContext) unmarshalOMemberReportInput2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐMemberReportInputᚄ(ctx context.Context, v any) ([]*model.MemberReportInput, error) {
+func (ec *executionContext) unmarshalOMemberReportInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐMemberReportᚄ(ctx context.Context, v any) ([]operation.MemberReport, error) {
 	if v == nil {
 		return nil, nil
 	}
 	vSlice := graphql.CoerceList(v)
 	var err error
-	res := make([]*model.MemberReportInput, len(vSlice))
+	res := make([]operation.MemberReport, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNMemberReportInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐMemberReportInput(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNMemberReportInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐMemberReport(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}

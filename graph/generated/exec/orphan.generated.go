@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/orphan"
+	"github.com/gpuaas/app-platform/service/price"
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
@@ -853,8 +854,8 @@ func (ec *executionContext) unmarshalInputSetProjectQuotaInput(ctx context.Conte
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputSetSkuPriceInput(ctx context.Context, obj any) (model.SetSkuPriceInput, error) {
-	var it model.SetSkuPriceInput
+func (ec *executionContext) unmarshalInputSetSkuPriceInput(ctx context.Context, obj any) (price.SetInput, error) {
+	var it price.SetInput
 	if obj == nil {
 		return it, nil
 	}
@@ -877,7 +878,7 @@ func (ec *executionContext) unmarshalInputSetSkuPriceInput(ctx context.Context, 
 			if err != nil {
 				return it, err
 			}
-			it.Sku = data
+			it.SKU = data
 		case "currency":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("currency"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -1471,7 +1472,7 @@ func (ec *executionContext) unmarshalNSetProjectQuotaInput2githubᚗcomᚋgpuaas
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNSetSkuPriceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐSetSkuPriceInput(ctx context.Context, v any) (model.SetSkuPriceInput, error) {
+func (ec *executionContext) unmarshalNSetSkuPriceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋpriceᚐSetInput(ctx context.Context, v any) (price.SetInput, error) {
 	res, err := ec.unmarshalInputSetSkuPriceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }

@@ -17,12 +17,16 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/policy"
+	"github.com/gpuaas/app-platform/service/price"
+	"github.com/gpuaas/app-platform/service/retry"
 	"github.com/gpuaas/app-platform/service/secret"
 	"github.com/gpuaas/app-platform/service/share"
 	"github.com/gpuaas/app-platform/service/source"
@@ -722,8 +726,8 @@ type ComplexityRoot struct {
 		AddMembers              func(childComplexity int, input model.AddMembersInput) int
 		AddSignerKey            func(childComplexity int, input source.KeyInput) int
 		AppendNodeTaskOutput    func(childComplexity int, input task.OutputInput) int
-		BreakGlassEndOperation  func(childComplexity int, input model.BreakGlassEndOperationInput) int
-		BreakGlassGrantRole     func(childComplexity int, input model.BreakGlassGrantRoleInput) int
+		BreakGlassEndOperation  func(childComplexity int, input breakglass.EndOperationInput) int
+		BreakGlassGrantRole     func(childComplexity int, input breakglass.GrantRoleInput) int
 		CancelNodeTask          func(childComplexity int, taskID ids.ID) int
 		CancelOperation         func(childComplexity int, input model.CancelOperationInput) int
 		CordonMember            func(childComplexity int, input model.MemberInput) int
@@ -772,9 +776,9 @@ type ComplexityRoot struct {
 		ReplaceMember           func(childComplexity int, input model.ReplaceMemberInput) int
 		ReplayWebhook           func(childComplexity int, webhookID ids.ID, after string, reason *string) int
 		ReportNodeTask          func(childComplexity int, input task.ReportInput) int
-		ReportOperation         func(childComplexity int, input model.ReportOperationInput) int
+		ReportOperation         func(childComplexity int, input operation.ReportInput) int
 		RequestAllocation       func(childComplexity int, input allocation.RequestInput) int
-		RetryOperation          func(childComplexity int, input model.RetryOperationInput) int
+		RetryOperation          func(childComplexity int, input retry.Input) int
 		RetryOrphan             func(childComplexity int, orphanID ids.ID) int
 		RevokeEntitlement       func(childComplexity int, projectID ids.ID, appSlug string, reason *string) int
 		RevokeRole              func(childComplexity int, bindingID ids.ID, reason *string) int
@@ -790,7 +794,7 @@ type ComplexityRoot struct {
 		SetCanaryPercent        func(childComplexity int, manifestID ids.ID, percent int, reason string) int
 		SetPolicy               func(childComplexity int, input policy.SetInput) int
 		SetProjectQuota         func(childComplexity int, input identity.QuotaInput) int
-		SetSkuPrice             func(childComplexity int, input model.SetSkuPriceInput) int
+		SetSkuPrice             func(childComplexity int, input price.SetInput) int
 		SetSourceCredential     func(childComplexity int, input source.CredentialInput) int
 		SubmitEvidence          func(childComplexity int, input catalog.EvidenceInput) int
 		UncordonMember          func(childComplexity int, input model.MemberInput) int
@@ -4131,7 +4135,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.BreakGlassEndOperation(childComplexity, args["input"].(model.BreakGlassEndOperationInput)), true
+		return e.ComplexityRoot.Mutation.BreakGlassEndOperation(childComplexity, args["input"].(breakglass.EndOperationInput)), true
 	case "Mutation.breakGlassGrantRole":
 		if e.ComplexityRoot.Mutation.BreakGlassGrantRole == nil {
 			break
@@ -4142,7 +4146,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.BreakGlassGrantRole(childComplexity, args["input"].(model.BreakGlassGrantRoleInput)), true
+		return e.ComplexityRoot.Mutation.BreakGlassGrantRole(childComplexity, args["input"].(breakglass.GrantRoleInput)), true
 	case "Mutation.cancelNodeTask":
 		if e.ComplexityRoot.Mutation.CancelNodeTask == nil {
 			break
@@ -4676,7 +4680,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.ReportOperation(childComplexity, args["input"].(model.ReportOperationInput)), true
+		return e.ComplexityRoot.Mutation.ReportOperation(childComplexity, args["input"].(operation.ReportInput)), true
 	case "Mutation.requestAllocation":
 		if e.ComplexityRoot.Mutation.RequestAllocation == nil {
 			break
@@ -4698,7 +4702,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.RetryOperation(childComplexity, args["input"].(model.RetryOperationInput)), true
+		return e.ComplexityRoot.Mutation.RetryOperation(childComplexity, args["input"].(retry.Input)), true
 	case "Mutation.retryOrphan":
 		if e.ComplexityRoot.Mutation.RetryOrphan == nil {
 			break
@@ -4869,7 +4873,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.SetSkuPrice(childComplexity, args["input"].(model.SetSkuPriceInput)), true
+		return e.ComplexityRoot.Mutation.SetSkuPrice(childComplexity, args["input"].(price.SetInput)), true
 	case "Mutation.setSourceCredential":
 		if e.ComplexityRoot.Mutation.SetSourceCredential == nil {
 			break

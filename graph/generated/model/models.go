@@ -184,34 +184,6 @@ type AuditEntryEdge struct {
 	Node *db.AuditEntry `json:"node"`
 }
 
-// What a break-glass ending of an operation is.
-type BreakGlassEndOperationInput struct {
-	// The operation.
-	OperationID ids.ID `json:"operationId"`
-	// Why nothing else will do: 20 to 1,000 characters, kept in the audit and shown on the operation.
-	Reason string `json:"reason"`
-	// The incident's reference, at most 100 characters.
-	Incident *string `json:"incident,omitempty"`
-}
-
-// A role for a short time, by break-glass.
-type BreakGlassGrantRoleInput struct {
-	// The person who gets it.
-	SubjectID ids.ID `json:"subjectId"`
-	// The role.
-	Role string `json:"role"`
-	// Limit to this tenant.
-	TenantID *ids.ID `json:"tenantId,omitempty"`
-	// Limit to this project.
-	ProjectID *ids.ID `json:"projectId,omitempty"`
-	// How long, 5 to 240 minutes.
-	DurationMinutes int `json:"durationMinutes"`
-	// Why nothing else will do: 20 to 1,000 characters, kept in the audit and shown beside the role.
-	Reason string `json:"reason"`
-	// The incident's reference, at most 100 characters.
-	Incident *string `json:"incident,omitempty"`
-}
-
 // Which operation is stopped.
 type CancelOperationInput struct {
 	// The operation.
@@ -608,20 +580,6 @@ type MemberPayload struct {
 	Operation *operation.View `json:"operation"`
 }
 
-// What an adapter says of one member.
-type MemberReportInput struct {
-	// The member.
-	ID ids.ID `json:"id"`
-	// Where it stands now: JOINING, ACTIVE, DRAINING, DRAINED, REMOVED or FAILED.
-	Status *lifecycle.MemberStatus `json:"status,omitempty"`
-	// How well it works.
-	Health *lifecycle.Health `json:"health,omitempty"`
-	// What to tell a person, at most 2,000 characters.
-	Message *string `json:"message,omitempty"`
-	// Detail for debugging, at most 16 KiB.
-	Detail json.RawMessage `json:"detail,omitempty"`
-}
-
 // The root of everything that can be done. Every mutation is one transaction; those that take an `idempotencyKey` answer a repeat with the first result.
 type Mutation struct {
 }
@@ -856,38 +814,10 @@ type ReplaceMemberPayload struct {
 	Operation *operation.View `json:"operation"`
 }
 
-// What an adapter says of an operation under way.
-type ReportOperationInput struct {
-	// The operation.
-	OperationID ids.ID `json:"operationId"`
-	// The dispatch attempt it was sent with; STALE_FENCE when a newer one exists.
-	Attempt int `json:"attempt"`
-	// Which part of the work it is in, at most 100 characters.
-	Phase *string `json:"phase,omitempty"`
-	// How far it is, 0 to 100.
-	Percent *int `json:"percent,omitempty"`
-	// What it is doing, at most 2,000 characters.
-	Message *string `json:"message,omitempty"`
-	// What it says of members, at most 256.
-	Members []*MemberReportInput `json:"members,omitempty"`
-}
-
 // The allocations that were got.
 type RequestAllocationPayload struct {
 	// One for each asked for.
 	Allocations []*db.Allocation `json:"allocations"`
-}
-
-// Which operation is tried again.
-type RetryOperationInput struct {
-	// The operation, FAILED or CANCELED.
-	OperationID ids.ID `json:"operationId"`
-	// Seconds until it counts as failed, 30 to 86,400; left out for as long as the first time.
-	DeadlineSeconds *int `json:"deadlineSeconds,omitempty"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-	// Makes a repeat harmless: same key and input, same operation.
-	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // A new try under way.
@@ -958,16 +888,6 @@ type ServiceAccountEdge struct {
 	Cursor string `json:"cursor"`
 	// The service account.
 	Node *db.ServiceAccount `json:"node"`
-}
-
-// A list price.
-type SetSkuPriceInput struct {
-	// What is sold.
-	Sku string `json:"sku"`
-	// ISO 4217: three capital letters.
-	Currency string `json:"currency"`
-	// The price of an allocation for an hour, a decimal number of at most six places, 0 to 1,000,000.
-	Hourly string `json:"hourly"`
 }
 
 // The root of everything that can be watched, over graphql-transport-ws.
