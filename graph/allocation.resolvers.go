@@ -8,6 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/kit/page"
@@ -15,15 +16,15 @@ import (
 )
 
 func (r *allocationResolver) Node(ctx context.Context, obj *db.Allocation) (*db.ComputeNode, error) {
-	return maybe(ctx, loadersOf(ctx).nodes, obj.NodeID)
+	return read.Maybe(ctx, read.Of(ctx).Nodes, obj.NodeID)
 }
 
 func (r *allocationResolver) Instance(ctx context.Context, obj *db.Allocation) (*instance.View, error) {
-	return maybe(ctx, loadersOf(ctx).instances, obj.InstanceID)
+	return read.Maybe(ctx, read.Of(ctx).Instances, obj.InstanceID)
 }
 
 func (r *allocationResolver) ReleaseOperation(ctx context.Context, obj *db.Allocation) (*operation.View, error) {
-	return maybe(ctx, loadersOf(ctx).operations, obj.ReleaseOperationID)
+	return read.Maybe(ctx, read.Of(ctx).Operations, obj.ReleaseOperationID)
 }
 
 func (r *mutationResolver) RequestAllocation(ctx context.Context, input allocation.RequestInput) (*model.RequestAllocationPayload, error) {
@@ -43,15 +44,11 @@ func (r *mutationResolver) ReleaseAllocation(ctx context.Context, input allocati
 }
 
 func (r *queryResolver) Allocations(ctx context.Context, projectID ids.ID, statuses []lifecycle.AllocationStatus, first *int, after *string) (*model.AllocationConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Resolver.Allocations.List(ctx, projectID, statuses, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.AllocationConnection{Edges: edges(found, allocationEdge), PageInfo: pageInfo(found)}, nil
+	return read.Connection[model.AllocationConnection](r.Resolver.Allocations.List(ctx, projectID, statuses, args))
 }
 
 func (r *Resolver) Allocation() exec.AllocationResolver { return &allocationResolver{r} }

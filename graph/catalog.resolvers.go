@@ -12,6 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/read"
+	"github.com/gpuaas/app-platform/graph/shape"
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
@@ -19,33 +21,27 @@ import (
 )
 
 func (r *appResolver) Icon(ctx context.Context, obj *db.App) (string, error) {
-	return loadersOf(ctx).catalog.icons.Load(ctx, obj.Slug)
+	return read.Of(ctx).Icons.Load(ctx, obj.Slug)
 }
 
 func (r *appResolver) ActiveManifest(ctx context.Context, obj *db.App) (*db.Manifest, error) {
-	return found(loadersOf(ctx).catalog.active.Load(ctx, obj.Slug))
+	return read.Maybe(ctx, read.Of(ctx).Active, &obj.Slug)
 }
 
 func (r *appResolver) CanaryManifest(ctx context.Context, obj *db.App) (*db.Manifest, error) {
-	return found(loadersOf(ctx).catalog.canary.Load(ctx, obj.Slug))
+	return read.Maybe(ctx, read.Of(ctx).Canary, &obj.Slug)
 }
 
 func (r *appResolver) Manifests(ctx context.Context, obj *db.App, first *int, after *string) (*model.ManifestConnection, error) {
-	args, err := page.Of(first, after, shortPage, page.Max)
+	args, err := page.Of(first, after, read.ShortPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.Catalog.Manifests(ctx, obj.Slug, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.ManifestConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.Manifest) *model.ManifestEdge {
-		return &model.ManifestEdge{Cursor: cursor, Node: row}
-	})}, nil
+	return read.Connection[model.ManifestConnection](r.Catalog.Manifests(ctx, obj.Slug, args))
 }
 
 func (r *appResolver) Entitled(ctx context.Context, obj *db.App, projectID ids.ID) (bool, error) {
-	return loadersOf(ctx).catalog.entitled.Load(ctx, launch{projectID, obj.Slug})
+	return read.Of(ctx).Entitled.Load(ctx, read.Launch{Project: projectID, App: obj.Slug})
 }
 
 func (r *artifactResolver) SizeBytes(ctx context.Context, obj *db.Artifact) (float64, error) {
@@ -53,29 +49,23 @@ func (r *artifactResolver) SizeBytes(ctx context.Context, obj *db.Artifact) (flo
 }
 
 func (r *artifactResolver) Source(ctx context.Context, obj *db.Artifact) (*db.ArtifactSource, error) {
-	if obj.SourceID == nil {
-		return nil, nil
-	}
-	return found(loadersOf(ctx).catalog.sources.Load(ctx, *obj.SourceID))
+	return read.Maybe(ctx, read.Of(ctx).Sources, obj.SourceID)
 }
 
 func (r *artifactResolver) Parts(ctx context.Context, obj *db.Artifact) ([]*db.ArtifactPart, error) {
-	return some(loadersOf(ctx).catalog.parts.Load(ctx, obj.ID))
+	return read.Many(ctx, read.Of(ctx).Parts, obj.ID)
 }
 
 func (r *artifactResolver) SignedBy(ctx context.Context, obj *db.Artifact) (*db.SignerKey, error) {
-	if obj.SignerKeyID == nil {
-		return nil, nil
-	}
-	return found(loadersOf(ctx).catalog.signer.Load(ctx, *obj.SignerKeyID))
+	return read.Maybe(ctx, read.Of(ctx).Signer, obj.SignerKeyID)
 }
 
 func (r *artifactResolver) PinnedBy(ctx context.Context, obj *db.Artifact) ([]*db.Manifest, error) {
-	return some(loadersOf(ctx).catalog.pinnedBy.Load(ctx, obj.ID))
+	return read.Many(ctx, read.Of(ctx).PinnedBy, obj.ID)
 }
 
 func (r *artifactResolver) History(ctx context.Context, obj *db.Artifact) ([]*db.Promotion, error) {
-	return some(loadersOf(ctx).catalog.history.Load(ctx, obj.ID))
+	return read.Many(ctx, read.Of(ctx).History, obj.ID)
 }
 
 func (r *manifestResolver) Document(ctx context.Context, obj *db.Manifest) (json.RawMessage, error) {
@@ -83,58 +73,58 @@ func (r *manifestResolver) Document(ctx context.Context, obj *db.Manifest) (json
 }
 
 func (r *manifestResolver) Compatibility(ctx context.Context, obj *db.Manifest) (out json.RawMessage, err error) {
-	err = within(obj, "compatibility", &out)
+	err = shape.Within(obj, "compatibility", &out)
 	return out, err
 }
 
 func (r *manifestResolver) ConfigSchema(ctx context.Context, obj *db.Manifest) (out json.RawMessage, err error) {
-	err = within(obj, "configSchema", &out)
+	err = shape.Within(obj, "configSchema", &out)
 	return out, err
 }
 
 func (r *manifestResolver) Components(ctx context.Context, obj *db.Manifest) ([]*model.ComponentSpec, error) {
 	var components []manifest.Component
-	err := within(obj, "components", &components)
-	return componentSpecs(components), err
+	err := shape.Within(obj, "components", &components)
+	return shape.Components(components), err
 }
 
 func (r *manifestResolver) Actions(ctx context.Context, obj *db.Manifest) ([]*model.ActionSpec, error) {
 	var actions []manifest.Action
-	err := within(obj, "actions", &actions)
-	return actionSpecs(actions), err
+	err := shape.Within(obj, "actions", &actions)
+	return shape.Actions(actions), err
 }
 
 func (r *manifestResolver) Artifacts(ctx context.Context, obj *db.Manifest) ([]*db.Artifact, error) {
-	return some(loadersOf(ctx).catalog.artifacts.Load(ctx, obj.ID))
+	return read.Many(ctx, read.Of(ctx).Artifacts, obj.ID)
 }
 
 func (r *manifestResolver) Docs(ctx context.Context, obj *db.Manifest) (out string, err error) {
-	err = within(obj, "docs", &out)
+	err = shape.Within(obj, "docs", &out)
 	return out, err
 }
 
 func (r *manifestResolver) Lifecycle(ctx context.Context, obj *db.Manifest) (json.RawMessage, error) {
 	var out json.RawMessage
-	err := within(obj, "lifecycle", &out)
+	err := shape.Within(obj, "lifecycle", &out)
 	return out, err
 }
 
 func (r *manifestResolver) Runbooks(ctx context.Context, obj *db.Manifest) ([]*manifest.Runbook, error) {
 	out := []*manifest.Runbook{}
-	err := within(obj, "runbooks", &out)
+	err := shape.Within(obj, "runbooks", &out)
 	return out, err
 }
 
 func (r *manifestResolver) Reports(ctx context.Context, obj *db.Manifest) ([]*db.PromotionEvidence, error) {
-	return some(loadersOf(ctx).catalog.reports.Load(ctx, obj.ID))
+	return read.Many(ctx, read.Of(ctx).Reports, obj.ID)
 }
 
 func (r *manifestResolver) History(ctx context.Context, obj *db.Manifest) ([]*db.Promotion, error) {
-	return some(loadersOf(ctx).catalog.history.Load(ctx, obj.ID))
+	return read.Many(ctx, read.Of(ctx).History, obj.ID)
 }
 
 func (r *manifestResolver) Lacks(ctx context.Context, obj *db.Manifest) ([]*fault.Reason, error) {
-	return some(loadersOf(ctx).catalog.lacks.Load(ctx, obj.ID))
+	return read.Many(ctx, read.Of(ctx).Lacks, obj.ID)
 }
 
 func (r *mutationResolver) CreateApp(ctx context.Context, input catalog.CreateAppInput) (*db.App, error) {
@@ -184,31 +174,19 @@ func (r *mutationResolver) RevokeEntitlement(ctx context.Context, projectID ids.
 }
 
 func (r *queryResolver) Entitlements(ctx context.Context, projectID ids.ID, ended bool, first *int, after *string) (*model.EntitlementConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Catalog.Entitlements(ctx, projectID, ended, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.EntitlementConnection{PageInfo: pageInfo(found), Edges: edges(found, func(cursor string, row *db.Entitlement) *model.EntitlementEdge {
-		return &model.EntitlementEdge{Cursor: cursor, Node: row}
-	})}, nil
+	return read.Connection[model.EntitlementConnection](r.Catalog.Entitlements(ctx, projectID, ended, args))
 }
 
 func (r *queryResolver) Apps(ctx context.Context, search *string, first *int, after *string) (*model.AppConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.Catalog.Apps(ctx, value(search), args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.AppConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.App) *model.AppEdge {
-		return &model.AppEdge{Cursor: cursor, Node: row}
-	})}, nil
+	return read.Connection[model.AppConnection](r.Catalog.Apps(ctx, value(search), args))
 }
 
 func (r *queryResolver) App(ctx context.Context, slug string) (*db.App, error) {
@@ -220,21 +198,15 @@ func (r *queryResolver) LintManifest(ctx context.Context, document json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	return &model.LintResult{Ok: len(reasons) == 0, Reasons: pointers(reasons)}, nil
+	return &model.LintResult{Ok: len(reasons) == 0, Reasons: shape.Pointers(reasons)}, nil
 }
 
 func (r *queryResolver) Manifests(ctx context.Context, search *string, appSlug *string, stages []lifecycle.Stage, first *int, after *string) (*model.ManifestConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.Catalog.ManifestList(ctx, catalog.ManifestFilter{Search: value(search), AppSlug: value(appSlug), Stages: stages}, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.ManifestConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.Manifest) *model.ManifestEdge {
-		return &model.ManifestEdge{Cursor: cursor, Node: row}
-	})}, nil
+	return read.Connection[model.ManifestConnection](r.Catalog.ManifestList(ctx, catalog.ManifestFilter{Search: value(search), AppSlug: value(appSlug), Stages: stages}, args))
 }
 
 func (r *queryResolver) Artifact(ctx context.Context, digest string, tenantID *ids.ID) (*db.Artifact, error) {
@@ -242,31 +214,19 @@ func (r *queryResolver) Artifact(ctx context.Context, digest string, tenantID *i
 }
 
 func (r *queryResolver) Artifacts(ctx context.Context, search *string, stages []lifecycle.Stage, quarantined *bool, first *int, after *string) (*model.ArtifactConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.Resolver.Artifacts.Artifacts(ctx, artifact.Filter{Search: value(search), Stages: stages, Quarantined: quarantined}, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.ArtifactConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.Artifact) *model.ArtifactEdge {
-		return &model.ArtifactEdge{Cursor: cursor, Node: row}
-	})}, nil
+	return read.Connection[model.ArtifactConnection](r.Resolver.Artifacts.Artifacts(ctx, artifact.Filter{Search: value(search), Stages: stages, Quarantined: quarantined}, args))
 }
 
 func (r *queryResolver) Adapters(ctx context.Context, first *int, after *string) (*model.AdapterRegistrationConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.Resolver.Adapters.Adapters(ctx, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.AdapterRegistrationConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.Adapter) *model.AdapterRegistrationEdge {
-		return &model.AdapterRegistrationEdge{Cursor: cursor, Node: row}
-	})}, nil
+	return read.Connection[model.AdapterRegistrationConnection](r.Resolver.Adapters.Adapters(ctx, args))
 }
 
 func (r *Resolver) App() exec.AppResolver { return &appResolver{r} }

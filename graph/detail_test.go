@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph"
+	"github.com/gpuaas/app-platform/graph/feed"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -59,7 +60,7 @@ func newWholeBench(t *testing.T) *wholeBench {
 		Instances: &instance.Service{DB: kit.DB}, Identity: &identity.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB},
 		Artifacts: &artifact.Service{DB: kit.DB}, Adapters: &adapter.Service{DB: kit.DB}, Allocations: &allocation.Service{DB: kit.DB},
 		Nodes: &node.Service{DB: kit.DB}, Tasks: &task.Service{DB: kit.DB, Hub: kit.Hub}, Keys: kit.Ring, Blockers: &blocker.Service{DB: kit.DB},
-		Progress: &graph.Progress{DB: kit.DB, Hub: kit.Hub, Sentinel: sentinel, Log: slog.New(slog.DiscardHandler)},
+		Progress: &live.Progress{DB: kit.DB, Hub: kit.Hub, Sentinel: sentinel, Log: slog.New(slog.DiscardHandler)},
 	}
 	engine, err := transport.NewEngine(transport.Config{
 		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present, Log: slog.New(slog.DiscardHandler),
@@ -72,7 +73,7 @@ func newWholeBench(t *testing.T) *wholeBench {
 		credential, err := tx.ParseCredential(shown.Raw, kit.Ring, time.Now())
 		return tx.WithCredential(authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: "graph-test"}), credential), err
 	}
-	streams := &live.Server{Engine: engine, Hub: kit.Hub, Log: slog.New(slog.DiscardHandler), Sentinel: sentinel, Sources: resolver.Sources(feeds)}
+	streams := &live.Server{Engine: engine, Hub: kit.Hub, Log: slog.New(slog.DiscardHandler), Sentinel: sentinel, Sources: feed.Sources(resolver.DB, resolver.Instances, feeds)}
 	sockets, err := wsapi.New(wsapi.Options{Engine: engine, Authenticate: authenticate, Streams: streams})
 	require.NoError(t, err)
 	handler, err := httpapi.New(httpapi.Options{Engine: engine, BodyBytes: 1 << 20, WebSocket: sockets, Authenticate: authenticate})

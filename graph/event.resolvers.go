@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/live"
+	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
@@ -29,11 +30,11 @@ func (r *mutationResolver) BreakGlassGrantRole(ctx context.Context, input breakg
 }
 
 func (r *queryResolver) SearchAudit(ctx context.Context, filter audit.Filter, first *int, after *string) (*model.AuditEntryConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	return auditPage(audit.Search(ctx, r.DB, filter, args))
+	return read.Connection[model.AuditEntryConnection](audit.Search(ctx, r.DB, filter, args))
 }
 
 func (r *queryResolver) AuditChain(ctx context.Context, afterSeq int, first int) ([]*audit.Link, error) {
@@ -45,13 +46,15 @@ func (r *queryResolver) AuditCheckpoints(ctx context.Context, afterSeq int) ([]*
 }
 
 func (r *queryResolver) AuditEntries(ctx context.Context, projectID ids.ID, actorKinds []string, first *int, after *string) (*model.AuditEntryConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	return auditPage(audit.List(ctx, r.DB, projectID, actorKinds, args))
+	return read.Connection[model.AuditEntryConnection](audit.List(ctx, r.DB, projectID, actorKinds, args))
 }
 
+// InstanceTimeline and ProjectActivity return the encoder's channel: live.Server.Open has taken the operation, authorised
+// its caller and opened its feed before the executor runs it.
 func (r *subscriptionResolver) InstanceTimeline(ctx context.Context, instanceID ids.ID, after *string) (<-chan *event.Event, error) {
 	return live.Channel(ctx), nil
 }

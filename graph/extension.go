@@ -4,6 +4,10 @@ import (
 	"context"
 
 	"github.com/99designs/gqlgen/graphql"
+
+	"github.com/gpuaas/app-platform/graph/denial"
+	"github.com/gpuaas/app-platform/graph/live"
+	"github.com/gpuaas/app-platform/graph/read"
 )
 
 // Extension gives every response its own loaders: they cache, and a subscription must not answer
@@ -18,7 +22,7 @@ func (Extension) Validate(graphql.ExecutableSchema) error { return nil }
 
 // InterceptOperation gives the operation a place for the reason its subscription ends.
 func (Extension) InterceptOperation(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
-	return next(withEnding(ctx))
+	return next(live.WithEnding(ctx))
 }
 
 // InterceptResponse runs one response with fresh loaders, and records what it was refused. A query of plain fields is answered without
@@ -26,10 +30,19 @@ func (Extension) InterceptOperation(ctx context.Context, next graphql.OperationH
 func (e Extension) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	ctx = e.Resolver.WithLoaders(ctx)
 	if response, ok := e.Resolver.plain().Answer(ctx); ok {
-		return e.Resolver.denied(ctx, response)
+		return denial.Record(ctx, e.Resolver.DB, response)
 	}
 	if response := next(ctx); response != nil {
-		return e.Resolver.denied(ctx, response)
+		return denial.Record(ctx, e.Resolver.DB, response)
 	}
-	return endingOf(ctx)
+	return live.EndingOf(ctx)
+}
+
+// WithLoaders returns a context with loaders for one response.
+func (r *Resolver) WithLoaders(ctx context.Context) context.Context {
+	return read.With(ctx, read.Services{
+		DB: r.DB, Instances: r.Instances, Nodes: r.Nodes, Allocations: r.Allocations, Catalog: r.Catalog,
+		Artifacts: r.Artifacts, ArtifactSources: r.ArtifactSources, Identity: r.Identity, Shares: r.Shares,
+		Orphans: r.Orphans, Blockers: r.Blockers, Wait: r.BatchWait,
+	})
 }

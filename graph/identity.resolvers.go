@@ -7,6 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/kit/page"
@@ -109,17 +110,11 @@ func (r *queryResolver) PermissionKeys(ctx context.Context) ([]*identity.Permiss
 }
 
 func (r *queryResolver) RoleBindings(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, ended bool, first *int, after *string) (*model.RoleBindingConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.Identity.RoleBindings(ctx, identity.BindingsFilter{TenantID: tenantID, ProjectID: projectID, Ended: ended}, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.RoleBindingConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.RoleBinding) *model.RoleBindingEdge {
-		return &model.RoleBindingEdge{Cursor: cursor, Node: row}
-	})}, nil
+	return read.Connection[model.RoleBindingConnection](r.Identity.RoleBindings(ctx, identity.BindingsFilter{TenantID: tenantID, ProjectID: projectID, Ended: ended}, args))
 }
 
 func (r *queryResolver) ExplainPermission(ctx context.Context, input explain.Input) (*explain.Explanation, error) {
@@ -131,31 +126,19 @@ func (r *queryResolver) Project(ctx context.Context, id ids.ID) (*db.Project, er
 }
 
 func (r *queryResolver) Users(ctx context.Context, tenantID ids.ID, first *int, after *string) (*model.UserConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.Identity.Users(ctx, tenantID, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.UserConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.User) *model.UserEdge {
-		return &model.UserEdge{Cursor: cursor, Node: row}
-	})}, nil
+	return read.Connection[model.UserConnection](r.Identity.Users(ctx, tenantID, args))
 }
 
 func (r *queryResolver) ServiceAccounts(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.ServiceAccountConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.Identity.ServiceAccounts(ctx, projectID, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.ServiceAccountConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.ServiceAccount) *model.ServiceAccountEdge {
-		return &model.ServiceAccountEdge{Cursor: cursor, Node: row}
-	})}, nil
+	return read.Connection[model.ServiceAccountConnection](r.Identity.ServiceAccounts(ctx, projectID, args))
 }
 
 func (r *serviceAccountResolver) Limits(ctx context.Context, obj *db.ServiceAccount) (*identity.AccountLimits, error) {
@@ -163,7 +146,7 @@ func (r *serviceAccountResolver) Limits(ctx context.Context, obj *db.ServiceAcco
 }
 
 func (r *serviceAccountResolver) Keys(ctx context.Context, obj *db.ServiceAccount) ([]*db.ServiceAccountKey, error) {
-	return some(loadersOf(ctx).catalog.keys.Load(ctx, obj.ID))
+	return read.Many(ctx, read.Of(ctx).Keys, obj.ID)
 }
 
 func (r *viewerResolver) Sessions(ctx context.Context, obj *identity.Viewer) ([]*identity.SessionView, error) {
@@ -171,17 +154,11 @@ func (r *viewerResolver) Sessions(ctx context.Context, obj *identity.Viewer) ([]
 }
 
 func (r *viewerResolver) Projects(ctx context.Context, obj *identity.Viewer, first *int, after *string) (*model.ProjectConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.Identity.Projects(ctx, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.ProjectConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.Project) *model.ProjectEdge {
-		return &model.ProjectEdge{Cursor: cursor, Node: row}
-	})}, nil
+	return read.Connection[model.ProjectConnection](r.Identity.Projects(ctx, args))
 }
 
 func (r *viewerResolver) Permissions(ctx context.Context, obj *identity.Viewer, projectID ids.ID) ([]string, error) {

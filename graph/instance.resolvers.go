@@ -9,6 +9,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/read"
+	"github.com/gpuaas/app-platform/graph/shape"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -17,14 +19,14 @@ import (
 )
 
 func (r *generationResolver) Manifest(ctx context.Context, obj *db.Generation) (*db.Manifest, error) {
-	return loadersOf(ctx).manifests.Load(ctx, obj.ManifestID)
+	return read.Of(ctx).Manifests.Load(ctx, obj.ManifestID)
 }
 
 func (r *instanceResolver) Manifest(ctx context.Context, obj *instance.View) (*db.Manifest, error) {
 	if obj.Loaded != nil && obj.Loaded.Manifest != nil {
 		return obj.Loaded.Manifest, nil
 	}
-	return loadersOf(ctx).manifests.Load(ctx, obj.ManifestID)
+	return read.Of(ctx).Manifests.Load(ctx, obj.ManifestID)
 }
 
 func (r *instanceResolver) OperatingMode(ctx context.Context, obj *instance.View) (model.OperatingMode, error) {
@@ -36,50 +38,42 @@ func (r *instanceResolver) ControlPlaneScope(ctx context.Context, obj *instance.
 }
 
 func (r *instanceResolver) Generations(ctx context.Context, obj *instance.View) ([]*db.Generation, error) {
-	return many(ctx, loadersOf(ctx).generations, obj.ID)
+	return read.Many(ctx, read.Of(ctx).Generations, obj.ID)
 }
 
 func (r *instanceResolver) Blockers(ctx context.Context, obj *instance.View) ([]*blocker.Blocker, error) {
-	return many(ctx, loadersOf(ctx).instanceBlockers, obj.ID)
+	return read.Many(ctx, read.Of(ctx).InstanceBlockers, obj.ID)
 }
 
 func (r *instanceResolver) Orphans(ctx context.Context, obj *instance.View) ([]*orphan.View, error) {
-	return many(ctx, loadersOf(ctx).orphans, obj.ID)
+	return read.Many(ctx, read.Of(ctx).Orphans, obj.ID)
 }
 
 func (r *instanceResolver) Members(ctx context.Context, obj *instance.View, first *int, after *string) (*model.MemberConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.members(ctx, obj, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.MemberConnection{Edges: edges(found, memberEdge), PageInfo: pageInfo(found)}, nil
+	return read.Connection[model.MemberConnection](r.members(ctx, obj, args))
 }
 
 func (r *instanceResolver) Operations(ctx context.Context, obj *instance.View, first *int, after *string) (*model.OperationConnection, error) {
-	return r.operations(ctx, operation.Filter{InstanceID: obj.ID}, first, after, shortPage)
+	return r.operations(ctx, operation.Filter{InstanceID: obj.ID}, first, after, read.ShortPage)
 }
 
 func (r *instanceResolver) LastOperation(ctx context.Context, obj *instance.View) (*operation.View, error) {
 	if obj.Loaded != nil && obj.Loaded.LastOperation != nil {
 		return obj.Loaded.LastOperation, nil
 	}
-	return maybe(ctx, loadersOf(ctx).operations, obj.LastOperationID)
+	return read.Maybe(ctx, read.Of(ctx).Operations, obj.LastOperationID)
 }
 
 func (r *instanceResolver) Events(ctx context.Context, obj *instance.View, first *int, after *string) (*model.EventConnection, error) {
-	args, err := page.Of(first, after, eventPage, event.MaxPage)
+	args, err := page.Of(first, after, read.EventPage, event.MaxPage)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.events(ctx, obj, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.EventConnection{Edges: edges(found, eventEdge), PageInfo: pageInfo(found)}, nil
+	return read.Connection[model.EventConnection](r.events(ctx, obj, args))
 }
 
 func (r *instanceResolver) Actions(ctx context.Context, obj *instance.View) ([]*model.ActionSpec, error) {
@@ -87,7 +81,7 @@ func (r *instanceResolver) Actions(ctx context.Context, obj *instance.View) ([]*
 	if err != nil {
 		return nil, err
 	}
-	return actionsOf(stored)
+	return shape.ActionsOf(stored)
 }
 
 func (r *instanceResolver) Allocations(ctx context.Context, obj *instance.View) ([]*db.Allocation, error) {
@@ -98,15 +92,15 @@ func (r *instanceResolver) Allocations(ctx context.Context, obj *instance.View) 
 }
 
 func (r *memberResolver) Allocation(ctx context.Context, obj *db.Member) (*db.Allocation, error) {
-	return maybe(ctx, loadersOf(ctx).allocations, obj.AllocationID)
+	return read.Maybe(ctx, read.Of(ctx).Allocations, obj.AllocationID)
 }
 
 func (r *memberResolver) Node(ctx context.Context, obj *db.Member) (*db.ComputeNode, error) {
-	return maybe(ctx, loadersOf(ctx).nodes, obj.NodeID)
+	return read.Maybe(ctx, read.Of(ctx).Nodes, obj.NodeID)
 }
 
 func (r *memberResolver) LastOperation(ctx context.Context, obj *db.Member) (*operation.View, error) {
-	return maybe(ctx, loadersOf(ctx).operations, obj.LastOperationID)
+	return read.Maybe(ctx, read.Of(ctx).Operations, obj.LastOperationID)
 }
 
 func (r *memberResolver) Labels(ctx context.Context, obj *db.Member) (json.RawMessage, error) {
@@ -158,15 +152,11 @@ func (r *queryResolver) Instance(ctx context.Context, id ids.ID) (*instance.View
 }
 
 func (r *queryResolver) Instances(ctx context.Context, projectID ids.ID, filter *model.InstanceFilter, first *int, after *string) (*model.InstanceConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Resolver.Instances.List(ctx, projectID, instanceFilter(ctx, filter), args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.InstanceConnection{Edges: edges(found, instanceEdge), PageInfo: pageInfo(found)}, nil
+	return read.Connection[model.InstanceConnection](r.Resolver.Instances.List(ctx, projectID, instanceFilter(ctx, filter), args))
 }
 
 func (r *queryResolver) LaunchOptions(ctx context.Context, projectID ids.ID, appSlug string, version *string) (*model.LaunchOptions, error) {
@@ -174,7 +164,7 @@ func (r *queryResolver) LaunchOptions(ctx context.Context, projectID ids.ID, app
 	if err != nil {
 		return nil, err
 	}
-	return launchOptions(options), nil
+	return shape.LaunchOptions(options), nil
 }
 
 func (r *Resolver) Generation() exec.GenerationResolver { return &generationResolver{r} }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"github.com/gpuaas/app-platform/graph"
+	"github.com/gpuaas/app-platform/graph/feed"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 )
 
@@ -17,7 +17,7 @@ func TestWhatAGroupExecutesAsksForNothing(t *testing.T) {
 	t.Parallel()
 	resolvers := reflect.TypeFor[exec.ResolverRoot]()
 	schema := exec.NewExecutableSchema(exec.Config{}).Schema()
-	sources := (&graph.Resolver{}).Sources(nil)
+	sources := feed.Sources(nil, nil, nil)
 	require.NotEmpty(t, sources)
 	for name := range sources {
 		event := schema.Types[schema.Subscription.Fields.ForName(name).Type.Name()]

@@ -4,7 +4,6 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/member"
-	"github.com/gpuaas/app-platform/service/orphan"
 )
 
 func memberPayload(changed *member.Changed, err error) (*model.MemberPayload, error) {
@@ -90,8 +89,4 @@ func rollbackInput(in model.RollbackInstanceInput) instance.RollbackInput {
 		InstanceID: in.InstanceID, Generation: in.Generation, DeadlineSeconds: in.DeadlineSeconds,
 		PlanHash: value(in.PlanHash), Reason: value(in.Reason), IdempotencyKey: in.IdempotencyKey,
 	}
-}
-
-func orphanEdge(cursor string, row *orphan.View) *model.OrphanEdge {
-	return &model.OrphanEdge{Cursor: cursor, Node: row}
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/live"
+	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/task"
@@ -70,15 +72,11 @@ func (r *nodeTaskResolver) ProgressTotal(ctx context.Context, obj *db.NodeTask) 
 }
 
 func (r *queryResolver) Nodes(ctx context.Context, first *int, after *string) (*model.ComputeNodeConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Resolver.Nodes.List(ctx, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.ComputeNodeConnection{Edges: edges(found, computeNodeEdge), PageInfo: pageInfo(found)}, nil
+	return read.Connection[model.ComputeNodeConnection](r.Resolver.Nodes.List(ctx, args))
 }
 
 func (r *queryResolver) NodeTask(ctx context.Context, id ids.ID, waitSeconds *int) (*db.NodeTask, error) {
@@ -86,19 +84,15 @@ func (r *queryResolver) NodeTask(ctx context.Context, id ids.ID, waitSeconds *in
 }
 
 func (r *queryResolver) NodeTasks(ctx context.Context, memberID ids.ID, first *int, after *string) (*model.NodeTaskConnection, error) {
-	args, err := page.Of(first, after, shortPage, page.Max)
+	args, err := page.Of(first, after, read.ShortPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Tasks.List(ctx, memberID, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.NodeTaskConnection{Edges: edges(found, nodeTaskEdge), PageInfo: pageInfo(found)}, nil
+	return read.Connection[model.NodeTaskConnection](r.Tasks.List(ctx, memberID, args))
 }
 
 func (r *subscriptionResolver) NodeTasks(ctx context.Context) (<-chan *db.NodeTask, error) {
-	return r.Tasks.Follow(ctx, endWith(ctx))
+	return r.Tasks.Follow(ctx, live.EndWith(ctx))
 }
 
 func (r *Resolver) ComputeNode() exec.ComputeNodeResolver { return &computeNodeResolver{r} }

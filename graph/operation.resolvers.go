@@ -2,7 +2,6 @@ package graph
 
 import (
 	"context"
-	"errors"
 
 	"github.com/gpuaas/app-platform/domain/blocker"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -10,10 +9,11 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/live"
+	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/retry"
-	"github.com/vikstrous/dataloadgen"
 )
 
 func (r *mutationResolver) CancelOperation(ctx context.Context, input model.CancelOperationInput) (*model.CancelOperationPayload, error) {
@@ -45,22 +45,18 @@ func (r *mutationResolver) RenewOperationToken(ctx context.Context) (*model.Oper
 }
 
 func (r *operationResolver) Instance(ctx context.Context, obj *operation.View) (*instance.View, error) {
-	return maybe(ctx, loadersOf(ctx).instances, obj.InstanceID)
+	return read.Maybe(ctx, read.Of(ctx).Instances, obj.InstanceID)
 }
 
 func (r *operationResolver) Blockers(ctx context.Context, obj *operation.View) ([]*blocker.Blocker, error) {
-	return many(ctx, loadersOf(ctx).operationBlockers, obj.ID)
+	return read.Many(ctx, read.Of(ctx).OperationBlockers, obj.ID)
 }
 
 func (r *operationResolver) Steps(ctx context.Context, obj *operation.View) ([]*db.OperationStep, error) {
 	if obj.Loaded != nil {
 		return obj.Loaded, nil
 	}
-	steps, err := loadersOf(ctx).steps.Load(ctx, obj.ID)
-	if errors.Is(err, dataloadgen.ErrNotFound) {
-		return []*db.OperationStep{}, nil
-	}
-	return steps, err
+	return read.Many(ctx, read.Of(ctx).Steps, obj.ID)
 }
 
 func (r *queryResolver) Operation(ctx context.Context, id ids.ID) (*operation.View, error) {
@@ -68,11 +64,11 @@ func (r *queryResolver) Operation(ctx context.Context, id ids.ID) (*operation.Vi
 }
 
 func (r *queryResolver) Operations(ctx context.Context, projectID ids.ID, states []lifecycle.OperationState, first *int, after *string) (*model.OperationConnection, error) {
-	return r.operations(ctx, operation.Filter{ProjectID: projectID, States: states}, first, after, standardPage)
+	return r.operations(ctx, operation.Filter{ProjectID: projectID, States: states}, first, after, read.StandardPage)
 }
 
 func (r *subscriptionResolver) OperationProgress(ctx context.Context, operationID ids.ID) (<-chan *operation.View, error) {
-	return r.Progress.Watch(ctx, operationID, endWith(ctx))
+	return r.Progress.Watch(ctx, operationID, live.EndWith(ctx))
 }
 
 func (r *Resolver) Operation() exec.OperationResolver { return &operationResolver{r} }

@@ -7,6 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -27,31 +28,27 @@ func (r *mutationResolver) SetProjectQuota(ctx context.Context, input identity.Q
 }
 
 func (r *orphanResolver) Operation(ctx context.Context, obj *orphan.View) (*operation.View, error) {
-	return maybe(ctx, loadersOf(ctx).operations, obj.OperationID)
+	return read.Maybe(ctx, read.Of(ctx).Operations, obj.OperationID)
 }
 
 func (r *orphanResolver) Member(ctx context.Context, obj *orphan.View) (*db.Member, error) {
-	return maybe(ctx, loadersOf(ctx).members, obj.MemberID)
+	return read.Maybe(ctx, read.Of(ctx).Members, obj.MemberID)
 }
 
 func (r *orphanResolver) Node(ctx context.Context, obj *orphan.View) (*db.ComputeNode, error) {
-	return maybe(ctx, loadersOf(ctx).nodes, obj.NodeID)
+	return read.Maybe(ctx, read.Of(ctx).Nodes, obj.NodeID)
 }
 
 func (r *orphanResolver) Allocation(ctx context.Context, obj *orphan.View) (*db.Allocation, error) {
-	return maybe(ctx, loadersOf(ctx).allocations, obj.AllocationID)
+	return read.Maybe(ctx, read.Of(ctx).Allocations, obj.AllocationID)
 }
 
 func (r *queryResolver) Orphans(ctx context.Context, projectID ids.ID, resolved bool, first *int, after *string) (*model.OrphanConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Resolver.Orphans.List(ctx, orphan.Filter{ProjectID: projectID, Resolved: resolved}, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.OrphanConnection{Edges: edges(found, orphanEdge), PageInfo: pageInfo(found)}, nil
+	return read.Connection[model.OrphanConnection](r.Resolver.Orphans.List(ctx, orphan.Filter{ProjectID: projectID, Resolved: resolved}, args))
 }
 
 func (r *queryResolver) SkuPrices(ctx context.Context) ([]*db.SKUPrice, error) {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/99designs/gqlgen/graphql"
+
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/graph/plain"
 	"github.com/gpuaas/app-platform/graph/scalar"
@@ -75,4 +77,13 @@ func pageArg(args plain.Args) (first *int, after *string, err error) {
 		return nil, nil, plain.ErrNot
 	}
 	return first, after, nil
+}
+
+// intArgument returns an optional integer.
+func intArgument(v any) (*int, error) {
+	if v == nil {
+		return nil, nil
+	}
+	n, err := graphql.UnmarshalInt(v)
+	return &n, err
 }

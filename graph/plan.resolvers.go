@@ -6,6 +6,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -17,15 +18,15 @@ func (r *planResolver) Instance(ctx context.Context, obj *change.Plan) (*instanc
 }
 
 func (r *planResolver) Supersedes(ctx context.Context, obj *change.Plan) ([]*operation.View, error) {
-	return all(ctx, loadersOf(ctx).operations, obj.SupersedesIDs)
+	return read.Visible(ctx, read.Of(ctx).Operations, obj.SupersedesIDs)
 }
 
 func (r *plannedMemberResolver) Member(ctx context.Context, obj *change.PlannedMember) (*db.Member, error) {
-	return maybe(ctx, loadersOf(ctx).members, obj.MemberID)
+	return read.Maybe(ctx, read.Of(ctx).Members, obj.MemberID)
 }
 
 func (r *plannedMemberResolver) Allocation(ctx context.Context, obj *change.PlannedMember) (*db.Allocation, error) {
-	return maybe(ctx, loadersOf(ctx).allocations, obj.AllocationID)
+	return read.Maybe(ctx, read.Of(ctx).Allocations, obj.AllocationID)
 }
 
 func (r *queryResolver) PlanAddMembers(ctx context.Context, input model.PlanAddMembersInput) (*change.Plan, error) {

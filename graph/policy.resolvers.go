@@ -6,6 +6,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/policy"
 )
@@ -15,17 +16,11 @@ func (r *mutationResolver) SetPolicy(ctx context.Context, input policy.SetInput)
 }
 
 func (r *queryResolver) PolicyOverlays(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, first *int, after *string) (*model.PolicyOverlayConnection, error) {
-	args, err := page.Of(first, after, shortPage, page.Max)
+	args, err := page.Of(first, after, read.ShortPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Policies.Overlays(ctx, tenantID, projectID, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.PolicyOverlayConnection{PageInfo: pageInfo(found), Edges: edges(found, func(cursor string, row *db.PolicyOverlay) *model.PolicyOverlayEdge {
-		return &model.PolicyOverlayEdge{Cursor: cursor, Node: row}
-	})}, nil
+	return read.Connection[model.PolicyOverlayConnection](r.Policies.Overlays(ctx, tenantID, projectID, args))
 }
 
 func (r *queryResolver) EffectivePolicy(ctx context.Context, projectID ids.ID) (*policy.EffectiveView, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/graph/plain"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/adapter"
@@ -85,7 +86,7 @@ type Resolver struct {
 	// BreakGlass holds the verbs that set rules aside.
 	BreakGlass *breakglass.Service
 	// Progress watches single operations.
-	Progress *Progress
+	Progress *live.Progress
 	// Keys signs operation tokens.
 	Keys *token.Keyring
 

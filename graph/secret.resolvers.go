@@ -5,6 +5,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/secret"
 )
@@ -26,13 +27,9 @@ func (r *mutationResolver) RevokeRuntimeSecret(ctx context.Context, secretID ids
 }
 
 func (r *queryResolver) RuntimeSecrets(ctx context.Context, instanceID ids.ID, ended bool, first *int, after *string) (*model.RuntimeSecretConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Secrets.List(ctx, secret.Filter{InstanceID: instanceID, Ended: ended}, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.RuntimeSecretConnection{Edges: edges(found, secretEdge), PageInfo: pageInfo(found)}, nil
+	return read.Connection[model.RuntimeSecretConnection](r.Secrets.List(ctx, secret.Filter{InstanceID: instanceID, Ended: ended}, args))
 }

@@ -7,13 +7,15 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/read"
+	"github.com/gpuaas/app-platform/graph/shape"
 	"github.com/gpuaas/app-platform/service/kit/impact"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/share"
 )
 
 func (r *controlPlaneShareResolver) ControlPlane(ctx context.Context, obj *db.ControlPlaneShare) (*share.ControlPlane, error) {
-	return maybe(ctx, loadersOf(ctx).controlPlanes, &obj.ID)
+	return read.Maybe(ctx, read.Of(ctx).ControlPlanes, &obj.ID)
 }
 
 func (r *mutationResolver) OfferControlPlane(ctx context.Context, input share.OfferInput) (*db.ControlPlaneShare, error) {
@@ -37,15 +39,11 @@ func (r *mutationResolver) DetachControlPlane(ctx context.Context, shareID ids.I
 }
 
 func (r *queryResolver) ControlPlaneShares(ctx context.Context, projectID ids.ID, ended bool, first *int, after *string) (*model.ControlPlaneShareConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Shares.List(ctx, projectID, ended, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.ControlPlaneShareConnection{Edges: edges(found, shareEdge), PageInfo: pageInfo(found)}, nil
+	return read.Connection[model.ControlPlaneShareConnection](r.Shares.List(ctx, projectID, ended, args))
 }
 
 func (r *queryResolver) ImpactOf(ctx context.Context, instanceID ids.ID) (*impact.Impact, error) {
@@ -53,7 +51,7 @@ func (r *queryResolver) ImpactOf(ctx context.Context, instanceID ids.ID) (*impac
 }
 
 func (r *sharedControlPlaneResolver) Actions(ctx context.Context, obj *share.ControlPlane) ([]*model.ActionSpec, error) {
-	return actionSpecs(obj.Actions), nil
+	return shape.Actions(obj.Actions), nil
 }
 
 func (r *Resolver) ControlPlaneShare() exec.ControlPlaneShareResolver {

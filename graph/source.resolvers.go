@@ -7,12 +7,13 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/source"
 )
 
 func (r *artifactSourceResolver) Keys(ctx context.Context, obj *db.ArtifactSource) ([]*db.SignerKey, error) {
-	return some(loadersOf(ctx).catalog.signers.Load(ctx, obj.ID))
+	return read.Many(ctx, read.Of(ctx).Signers, obj.ID)
 }
 
 func (r *mutationResolver) CreateArtifactSource(ctx context.Context, input source.CreateInput) (*db.ArtifactSource, error) {
@@ -36,17 +37,11 @@ func (r *mutationResolver) RevokeSignerKey(ctx context.Context, keyID ids.ID, re
 }
 
 func (r *queryResolver) ArtifactSources(ctx context.Context, tenantID *ids.ID, first *int, after *string) (*model.ArtifactSourceConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.Resolver.ArtifactSources.List(ctx, tenantID, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.ArtifactSourceConnection{PageInfo: pageInfo(p), Edges: edges(p, func(cursor string, row *db.ArtifactSource) *model.ArtifactSourceEdge {
-		return &model.ArtifactSourceEdge{Cursor: cursor, Node: row}
-	})}, nil
+	return read.Connection[model.ArtifactSourceConnection](r.Resolver.ArtifactSources.List(ctx, tenantID, args))
 }
 
 func (r *Resolver) ArtifactSource() exec.ArtifactSourceResolver { return &artifactSourceResolver{r} }

@@ -7,6 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/webhook"
 )
@@ -36,25 +37,17 @@ func (r *mutationResolver) RedeliverWebhook(ctx context.Context, deliveryID ids.
 }
 
 func (r *queryResolver) Webhooks(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.WebhookConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Resolver.Webhooks.List(ctx, projectID, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.WebhookConnection{Edges: edges(found, webhookEdge), PageInfo: pageInfo(found)}, nil
+	return read.Connection[model.WebhookConnection](r.Resolver.Webhooks.List(ctx, projectID, args))
 }
 
 func (r *queryResolver) WebhookDeliveries(ctx context.Context, webhookID ids.ID, states []lifecycle.DeliveryState, first *int, after *string) (*model.WebhookDeliveryConnection, error) {
-	args, err := page.Of(first, after, standardPage, page.Max)
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Resolver.Webhooks.Deliveries(ctx, webhookID, states, args)
-	if err != nil {
-		return nil, err
-	}
-	return &model.WebhookDeliveryConnection{Edges: edges(found, deliveryEdge), PageInfo: pageInfo(found)}, nil
+	return read.Connection[model.WebhookDeliveryConnection](r.Resolver.Webhooks.Deliveries(ctx, webhookID, states, args))
 }

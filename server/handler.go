@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/graph"
 	"github.com/gpuaas/app-platform/graph/authhttp"
+	"github.com/gpuaas/app-platform/graph/feed"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/edge"
@@ -94,7 +95,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	if err != nil {
 		return err
 	}
-	streams := &live.Server{Engine: engine, Hub: p.hub, Log: p.log, Sentinel: sentinel, Sources: resolver.Sources(feeds)}
+	streams := &live.Server{Engine: engine, Hub: p.hub, Log: p.log, Sentinel: sentinel, Sources: feed.Sources(resolver.DB, resolver.Instances, feeds)}
 	sockets, err := wsapi.New(wsapi.Options{
 		Engine: engine, Authenticate: p.authenticate(gate), Admit: gate.admit, Watch: p.watch(sentinel), Streams: streams,
 		Context: withCorrelation, Subject: subject, Origins: p.config.Origins,

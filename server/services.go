@@ -62,7 +62,7 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 	instances := &instance.Service{DB: p.db, Actions: calls, Planner: calls}
 	members := &member.Service{DB: p.db, Planner: calls}
 	return &graph.Resolver{
-		DB: p.db, Keys: p.ring, Progress: &graph.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
+		DB: p.db, Keys: p.ring, Progress: &live.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
 		Identity:        &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring},
 		Catalog:         &catalog.Service{DB: p.db},
 		Artifacts:       &artifact.Service{DB: p.db, Vault: p.vault, Reach: reach},

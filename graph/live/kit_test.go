@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph"
+	"github.com/gpuaas/app-platform/graph/feed"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -68,7 +69,7 @@ func newBench(t *testing.T, extensions ...graphql.HandlerExtension) *bench {
 	resolver := &graph.Resolver{
 		DB: b.DB, Instances: &instance.Service{DB: b.DB}, Identity: &identity.Service{DB: b.DB}, Catalog: &catalog.Service{DB: b.DB},
 		Artifacts: &artifact.Service{DB: b.DB}, Adapters: &adapter.Service{DB: b.DB}, Allocations: &allocation.Service{DB: b.DB},
-		Nodes: &node.Service{DB: b.DB}, Tasks: &task.Service{DB: b.DB, Hub: b.Hub}, Progress: &graph.Progress{DB: b.DB, Hub: b.Hub},
+		Nodes: &node.Service{DB: b.DB}, Tasks: &task.Service{DB: b.DB, Hub: b.Hub}, Progress: &live.Progress{DB: b.DB, Hub: b.Hub},
 	}
 	engine, err := transport.NewEngine(transport.Config{
 		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present, Log: quiet(),
@@ -77,7 +78,7 @@ func newBench(t *testing.T, extensions ...graphql.HandlerExtension) *bench {
 	require.NoError(t, err)
 	feeds, err := event.NewFeeds(t.Context(), b.DB.Worker())
 	require.NoError(t, err)
-	sources := resolver.Sources(feeds)
+	sources := feed.Sources(resolver.DB, resolver.Instances, feeds)
 	for name, source := range sources {
 		sources[name] = counted{source, b.counts}
 	}

@@ -1,4 +1,4 @@
-package graph
+package read
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// wanted reads from the selection which neighbours an instance's detail is asked for, so that they
-// come in its one round trip. Arguments that are refused are left to their own field.
-func wanted(ctx context.Context) instance.Want {
+// Wanted returns which neighbours of an instance the selection contains, so that they are read in the one round trip of
+// the instance. Arguments that are refused are left to their own field.
+func Wanted(ctx context.Context) instance.Want {
 	var want instance.Want
 	if !graphql.HasOperationContext(ctx) {
 		return want
@@ -20,12 +20,12 @@ func wanted(ctx context.Context) instance.Want {
 	for _, field := range graphql.CollectFieldsCtx(ctx, nil) {
 		switch field.Name {
 		case "members":
-			want.Members = pageArgs(ctx, field, standardPage, page.Max)
+			want.Members = pageArgs(ctx, field, StandardPage, page.Max)
 			inside := selected(ctx, field, "edges", "node")
 			want.Nodes = want.Nodes || inside["node"]
 			want.Allocations = want.Allocations || inside["allocation"]
 		case "events":
-			want.Events = pageArgs(ctx, field, eventPage, event.MaxPage)
+			want.Events = pageArgs(ctx, field, EventPage, event.MaxPage)
 		case "lastOperation":
 			want.LastOperation = true
 			want.Steps = selected(ctx, field)["steps"]
@@ -38,15 +38,15 @@ func wanted(ctx context.Context) instance.Want {
 	return want
 }
 
-// listWants says whether the nodes of the connection that is being resolved are asked for a field.
-func listWants(ctx context.Context, name string) bool {
+// ListWants reports whether the selection contains a field of the nodes of the connection that is being resolved.
+func ListWants(ctx context.Context, name string) bool {
 	if !graphql.HasOperationContext(ctx) {
 		return false
 	}
 	return selected(ctx, graphql.GetFieldContext(ctx).Field, "edges", "node")[name]
 }
 
-// selected names the fields below a field, after walking down a path of fields.
+// selected returns the names of the fields below a field, after walking down a path of fields.
 func selected(ctx context.Context, field graphql.CollectedField, path ...string) map[string]bool {
 	op := graphql.GetOperationContext(ctx)
 	fields := graphql.CollectFields(op, field.Selections, nil)
@@ -66,7 +66,7 @@ func selected(ctx context.Context, field graphql.CollectedField, path ...string)
 	return names
 }
 
-// pageArgs reads first and after of a field; nil when they are refused.
+// pageArgs returns first and after of a field, and nil when they are refused.
 func pageArgs(ctx context.Context, field graphql.CollectedField, standard, most int) *page.Args {
 	arguments := field.ArgumentMap(graphql.GetOperationContext(ctx).Variables)
 	first, err := intArgument(arguments["first"])
@@ -84,6 +84,7 @@ func pageArgs(ctx context.Context, field graphql.CollectedField, standard, most 
 	return &args
 }
 
+// intArgument returns an optional integer.
 func intArgument(v any) (*int, error) {
 	if v == nil {
 		return nil, nil

@@ -1,4 +1,5 @@
-package graph
+// Package feed holds the feeds that subscriptions watch: the timeline of an instance and the activity of a project.
+package feed
 
 import (
 	"context"
@@ -19,18 +20,18 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// Sources are the subscriptions that many watch at once.
-func (r *Resolver) Sources(feeds *event.Feeds) map[string]live.Source {
+// Sources returns the subscription fields that are served for many subscribers at once, by name.
+func Sources(db *tx.DB, instances *instance.Service, feeds *event.Feeds) map[string]live.Source {
 	return map[string]live.Source{
-		"instanceTimeline": timelineSource{r, feeds},
-		"projectActivity":  activitySource{r, feeds},
+		"instanceTimeline": timelineSource{instances, feeds},
+		"projectActivity":  activitySource{db, feeds},
 	}
 }
 
 // timelineSource serves instanceTimeline.
 type timelineSource struct {
-	*Resolver
-	feeds *event.Feeds
+	instances *instance.Service
+	feeds     *event.Feeds
 }
 
 // Open authorises by reading the instance, and starts at the cursor.
@@ -43,7 +44,7 @@ func (s timelineSource) Open(ctx context.Context, arguments map[string]any) (*li
 	if err != nil {
 		return nil, err
 	}
-	view, err := s.Instances.Get(ctx, id, instance.Want{})
+	view, err := s.instances.Get(ctx, id, instance.Want{})
 	if err != nil {
 		return nil, err
 	}
@@ -57,14 +58,14 @@ func (s timelineSource) Open(ctx context.Context, arguments map[string]any) (*li
 			return s.feeds.Instance(ctx, id, int(after.Order), limit)
 		},
 		Replay: func(ctx context.Context, after event.Position, limit int) ([]*event.Event, error) {
-			found, err := s.Instances.Events(ctx, id, page.Args{First: limit, After: event.InstanceCursor(int(after.Order))})
+			found, err := s.instances.Events(ctx, id, page.Args{First: limit, After: event.InstanceCursor(int(after.Order))})
 			if err != nil {
 				return nil, err
 			}
 			return found.Rows, nil
 		},
 		Recheck: func(ctx context.Context) error {
-			_, err := s.Instances.Get(ctx, id, instance.Want{})
+			_, err := s.instances.Get(ctx, id, instance.Want{})
 			return err
 		},
 	}, nil
@@ -72,12 +73,12 @@ func (s timelineSource) Open(ctx context.Context, arguments map[string]any) (*li
 
 // activitySource serves projectActivity.
 type activitySource struct {
-	*Resolver
+	db    *tx.DB
 	feeds *event.Feeds
 }
 
-// Open authorises on the project, and starts at the cursor or now. Callers who may read different
-// families are of different groups.
+// Open authorises on the project, and starts at the cursor or now. Callers that may read different families share no
+// group.
 func (s activitySource) Open(ctx context.Context, arguments map[string]any) (*live.Opened, error) {
 	id, err := idArgument(arguments, "projectId", ids.Project)
 	if err != nil {
@@ -102,7 +103,7 @@ func (s activitySource) Open(ctx context.Context, arguments map[string]any) (*li
 		},
 		Replay: func(ctx context.Context, after event.Position, limit int) ([]*event.Event, error) {
 			var found []*event.Event
-			_, err := s.DB.Read(ctx, s.feeds.ProjectQuery(&found, id, families, after, limit))
+			_, err := s.db.Read(ctx, s.feeds.ProjectQuery(&found, id, families, after, limit))
 			return found, err
 		},
 		Recheck: func(ctx context.Context) error {
@@ -115,6 +116,7 @@ func (s activitySource) Open(ctx context.Context, arguments map[string]any) (*li
 	}, nil
 }
 
+// start returns the position of a cursor, and the newest where there is no cursor.
 func (s activitySource) start(ctx context.Context, after string) (event.Position, error) {
 	if after == "" {
 		return s.feeds.Now(ctx)
@@ -122,10 +124,10 @@ func (s activitySource) start(ctx context.Context, after string) (event.Position
 	return s.feeds.Parse(after)
 }
 
-// families are those whose instances the caller may read in the project.
+// families returns the permission families whose instances the caller may read in the project.
 func (s activitySource) families(ctx context.Context, id ids.ID) ([]string, error) {
 	var project *db.Project
-	actor, err := s.DB.Read(ctx, tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, id))
+	actor, err := s.db.Read(ctx, tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, id))
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +148,7 @@ func (s activitySource) families(ctx context.Context, id ids.ID) ([]string, erro
 	return families, nil
 }
 
-// idArgument reads an id of a kind. INVALID_ARGUMENT at its name.
+// idArgument returns an id of a kind. INVALID_ARGUMENT at its name when it is not a string.
 func idArgument(arguments map[string]any, name string, kind ids.Kind) (ids.ID, error) {
 	text, err := graphql.UnmarshalString(arguments[name])
 	if err != nil {
@@ -159,6 +161,7 @@ func idArgument(arguments map[string]any, name string, kind ids.Kind) (ids.ID, e
 	return id, nil
 }
 
+// textArgument returns a string argument, and the empty string where it is missing.
 func textArgument(arguments map[string]any, name string) string {
 	text, _ := arguments[name].(string)
 	return text

@@ -1,4 +1,6 @@
-package graph
+// Package denial records in the audit what reads refused. Verbs record their own refusals in their transactions; what
+// is left are the refusals in a response that no verb has recorded.
+package denial
 
 import (
 	"context"
@@ -18,18 +20,21 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// maxDenied bounds the refusals of one answer that are recorded: a document may ask for many fields.
+// maxDenied bounds the refusals of one response that are recorded: a document may have many fields.
 const maxDenied = 20
 
-// namedKey is how a field of the SDL says which key it asks for.
+// maxNamed bounds an object's id in the audit, in bytes.
+const maxNamed = 100
+
+// namedKey matches the key that a field requires, as its description in the SDL states it.
 var namedKey = regexp.MustCompile(`Keys?: ([a-z<>_.|]+[a-z>])`)
 
-// unnamedKey stands for the key of a field that names none, since it depends on what is asked for.
+// unnamedKey replaces the key of a field whose description names none, since the key depends on the object.
 const unnamedKey = "depends on the object"
 
-// denied records, apart from any transaction, the refusals of an answer that no verb has recorded: those of
-// reads. What was allowed costs nothing.
-func (r *Resolver) denied(ctx context.Context, response *graphql.Response) *graphql.Response {
+// Record records, outside of any transaction, the refusals of a response that no verb has recorded: those of reads. It
+// returns the response. A response without refusals costs nothing.
+func Record(ctx context.Context, db *tx.DB, response *graphql.Response) *graphql.Response {
 	if response == nil || len(response.Errors) == 0 || !graphql.HasOperationContext(ctx) {
 		return response
 	}
@@ -38,13 +43,14 @@ func (r *Resolver) denied(ctx context.Context, response *graphql.Response) *grap
 			break
 		}
 		if refused, ok := fault.As(one); ok && (refused.Code == fault.Forbidden || refused.Code == fault.NotFound) {
-			r.deny(ctx, one, refused)
+			deny(ctx, db, one, refused)
 		}
 	}
 	return response
 }
 
-func (r *Resolver) deny(ctx context.Context, one *gqlerror.Error, refused *fault.Fault) {
+// deny records one refusal, unless a verb has.
+func deny(ctx context.Context, db *tx.DB, one *gqlerror.Error, refused *fault.Fault) {
 	var known *audit.Recorded
 	if errors.As(refused, &known) {
 		return
@@ -53,19 +59,23 @@ func (r *Resolver) deny(ctx context.Context, one *gqlerror.Error, refused *fault
 	if field == nil {
 		return
 	}
-	denial := tx.Denial{Request: authz.Request(ctx), Action: field.Name, Key: keyOf(field), Code: string(refused.Code), ObjectID: object, At: r.DB.Now()}
+	denial := tx.Denial{
+		Request: authz.Request(ctx), Action: field.Name, Key: keyOf(field), Code: string(refused.Code),
+		ObjectID: object, At: db.Now(),
+	}
 	var cause *authz.Refusal
 	if errors.As(refused, &cause) {
 		denial.Actor, denial.TenantID, denial.Project = cause.Actor, cause.Object.TenantID, cause.Object.ProjectID
 		denial.Key = cause.Keys[0].String()
 	} else if credential, ok := tx.CredentialFrom(ctx); ok {
-		denial.Actor = r.DB.Seen(credential)
+		denial.Actor = db.Seen(credential)
 	}
-	if denial.Actor != nil { // the database refuses agents by itself, before it says who they are
-		r.DB.Deny(denial)
+	if denial.Actor != nil { // the database refuses agents before it returns who they are
+		db.Deny(denial)
 	}
 }
 
+// keyOf returns the key that a field requires.
 func keyOf(field *ast.Field) string {
 	if field.Definition != nil {
 		if found := namedKey.FindStringSubmatch(field.Definition.Description); found != nil {
@@ -75,7 +85,7 @@ func keyOf(field *ast.Field) string {
 	return unnamedKey
 }
 
-// asked is the root field at the beginning of a path, and the object that its arguments name.
+// asked returns the root field at the beginning of a path, and the id of the object that its arguments name.
 func asked(op *graphql.OperationContext, path ast.Path) (*ast.Field, string) {
 	if len(path) == 0 || op.Operation == nil {
 		return nil, ""
@@ -84,7 +94,8 @@ func asked(op *graphql.OperationContext, path ast.Path) (*ast.Field, string) {
 	if !ok {
 		return nil, ""
 	}
-	for _, collected := range graphql.CollectFields(op, op.Operation.SelectionSet, []string{"Query", "Mutation", "Subscription"}) {
+	roots := []string{"Query", "Mutation", "Subscription"}
+	for _, collected := range graphql.CollectFields(op, op.Operation.SelectionSet, roots) {
 		if collected.Alias == string(name) {
 			return collected.Field, named(collected.ArgumentMap(op.Variables))
 		}
@@ -92,7 +103,7 @@ func asked(op *graphql.OperationContext, path ast.Path) (*ast.Field, string) {
 	return nil, ""
 }
 
-// named is the id among arguments: `id`, or what ends so, also within an input object.
+// named returns the id among arguments: `id`, or one whose name ends with Id, also within an input object.
 func named(arguments map[string]any) string {
 	for _, exact := range []bool{true, false} {
 		for _, name := range slices.Sorted(maps.Keys(arguments)) {
@@ -111,6 +122,3 @@ func named(arguments map[string]any) string {
 	}
 	return ""
 }
-
-// maxNamed bounds an object's id in the audit, in bytes.
-const maxNamed = 100

@@ -1,4 +1,4 @@
-package graph
+package live
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/ids"
-	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -20,7 +19,7 @@ const progressLook = 10 * time.Second
 type Progress struct {
 	DB       *tx.DB
 	Hub      *event.Hub
-	Sentinel *live.Sentinel
+	Sentinel *Sentinel
 	Log      *slog.Logger
 
 	mu      sync.Mutex

@@ -1,0 +1,165 @@
+// Package read holds what resolvers share when they read: loaders, which gather the ids of one response into few
+// reads; what a selection wants, which is read along with an object; and the pages of the contract.
+package read
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vikstrous/dataloadgen"
+
+	"github.com/gpuaas/app-platform/domain/blocker"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/allocation"
+	"github.com/gpuaas/app-platform/service/artifact"
+	operationblocker "github.com/gpuaas/app-platform/service/blocker"
+	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/identity"
+	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/node"
+	"github.com/gpuaas/app-platform/service/orphan"
+	"github.com/gpuaas/app-platform/service/share"
+	"github.com/gpuaas/app-platform/service/source"
+)
+
+const (
+	// batchWait is how long ids are gathered where Services.Wait is zero.
+	batchWait = time.Millisecond
+	// batchSize bounds the ids of one read.
+	batchSize = 500
+)
+
+// Loader gathers the keys that the elements of a list ask for within a short wait, and reads their values at once.
+type Loader[K comparable, T any] = dataloadgen.Loader[K, T]
+
+// Services are what loaders read with.
+type Services struct {
+	DB              *tx.DB
+	Instances       *instance.Service
+	Nodes           *node.Service
+	Allocations     *allocation.Service
+	Catalog         *catalog.Service
+	Artifacts       *artifact.Service
+	ArtifactSources *source.Service
+	Identity        *identity.Service
+	Shares          *share.Service
+	Orphans         *orphan.Service
+	Blockers        *operationblocker.Service
+	// Wait is how long keys are gathered; zero means a millisecond.
+	Wait time.Duration
+}
+
+// Loaders gather the keys of one response, so that a list costs one read for each kind of neighbour and not one for
+// each element. They cache for as long as the response, and see what its caller sees.
+type Loaders struct {
+	catalogLoaders
+	Instances     *Loader[ids.ID, *instance.View]
+	Operations    *Loader[ids.ID, *operation.View]
+	Steps         *Loader[ids.ID, []*db.OperationStep]
+	Nodes         *Loader[ids.ID, *db.ComputeNode]
+	Allocations   *Loader[ids.ID, *db.Allocation]
+	Manifests     *Loader[ids.ID, *db.Manifest]
+	Members       *Loader[ids.ID, *db.Member]
+	ControlPlanes *Loader[ids.ID, *share.ControlPlane]
+	Generations   *Loader[ids.ID, []*db.Generation]
+	Orphans       *Loader[ids.ID, []*orphan.View]
+
+	OperationBlockers, InstanceBlockers *Loader[ids.ID, []*blocker.Blocker]
+}
+
+type loadersKey struct{}
+
+// With returns a context with loaders for one response.
+func With(ctx context.Context, s Services) context.Context {
+	wait := cmp.Or(s.Wait, batchWait)
+	return context.WithValue(ctx, loadersKey{}, &Loaders{
+		catalogLoaders: s.catalogLoaders(wait),
+		Instances:      loader(wait, s.Instances.Many),
+		Operations: loader(wait, func(ctx context.Context, wanted []ids.ID) (map[ids.ID]*operation.View, error) {
+			return operation.Many(ctx, s.DB, wanted)
+		}),
+		Steps: loader(wait, func(ctx context.Context, wanted []ids.ID) (map[ids.ID][]*db.OperationStep, error) {
+			return operation.Steps(ctx, s.DB, wanted)
+		}),
+		Nodes:             loader(wait, s.Nodes.Many),
+		Allocations:       loader(wait, s.Allocations.Many),
+		Manifests:         loader(wait, s.Catalog.Many),
+		Members:           loader(wait, s.Instances.ManyMembers),
+		ControlPlanes:     loader(wait, s.Shares.ControlPlanes),
+		Generations:       loader(wait, s.Instances.Generations),
+		Orphans:           loader(wait, s.Orphans.OfInstances),
+		OperationBlockers: loader(wait, s.Blockers.Operations),
+		InstanceBlockers:  loader(wait, s.Blockers.Instances),
+	})
+}
+
+// loader returns a loader that reads with fetch.
+func loader[K comparable, T any](
+	wait time.Duration, fetch func(ctx context.Context, wanted []K) (map[K]T, error),
+) *Loader[K, T] {
+	return dataloadgen.NewMappedLoader(fetch, dataloadgen.WithWait(wait), dataloadgen.WithBatchCapacity(batchSize))
+}
+
+// Of returns the loaders of the response that ctx belongs to.
+func Of(ctx context.Context) *Loaders { return ctx.Value(loadersKey{}).(*Loaders) }
+
+// Prime hands the neighbours that were read along with an instance to the loaders of the fields below it.
+func (l *Loaders) Prime(loaded *instance.Loaded) {
+	for _, node := range loaded.Nodes {
+		l.Nodes.Prime(node.ID, node)
+	}
+	for _, allocation := range loaded.Allocations {
+		l.Allocations.Prime(allocation.ID, allocation)
+	}
+	if loaded.Manifest != nil {
+		l.Manifests.Prime(loaded.Manifest.ID, loaded.Manifest)
+	}
+	if last := loaded.LastOperation; last != nil {
+		l.Operations.Prime(last.ID, last)
+		if loaded.Steps != nil {
+			l.Steps.Prime(last.ID, loaded.Steps)
+		}
+	}
+}
+
+// Many loads the list that belongs to an object. It is empty when there is nothing.
+func Many[T any](ctx context.Context, from *Loader[ids.ID, []T], id ids.ID) ([]T, error) {
+	found, err := from.Load(ctx, id)
+	if errors.Is(err, dataloadgen.ErrNotFound) || (err == nil && found == nil) {
+		return []T{}, nil
+	}
+	return found, err
+}
+
+// Visible loads those of several objects that the caller may see.
+func Visible[T any](ctx context.Context, from *Loader[ids.ID, *T], wanted []ids.ID) ([]*T, error) {
+	out := make([]*T, 0, len(wanted))
+	for _, id := range wanted {
+		found, err := Maybe(ctx, from, &id)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			out = append(out, found)
+		}
+	}
+	return out, nil
+}
+
+// Maybe loads the object that an optional reference names. It returns nil when there is no reference, and when the
+// caller may not see the object.
+func Maybe[K ~string, T any](ctx context.Context, from *Loader[K, *T], key *K) (*T, error) {
+	if key == nil || *key == "" {
+		return nil, nil
+	}
+	found, err := from.Load(ctx, *key)
+	if errors.Is(err, dataloadgen.ErrNotFound) {
+		return nil, nil
+	}
+	return found, err
+}
