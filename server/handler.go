@@ -21,12 +21,12 @@ import (
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/graph"
 	"github.com/gpuaas/app-platform/graph/authhttp"
+	"github.com/gpuaas/app-platform/graph/deliveryhttp"
 	"github.com/gpuaas/app-platform/graph/feed"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/edge"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/transport"
 	"github.com/gpuaas/app-platform/transport/guard"
@@ -134,7 +134,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	mux.HandleFunc("GET /.well-known/jwks.json", p.publish)
 	mux.HandleFunc("GET /schemas/manifest.v1.json", manifestSchema)
 	mux.Handle("/auth/", logins)
-	mux.Handle(delivery.Path, resolver.Deliveries)
+	mux.Handle(deliveryhttp.Path, &deliveryhttp.Handler{Deliveries: resolver.Deliveries, Log: p.log, Stats: &p.delivered})
 	mux.Handle("/", web.Handler())
 	return nil
 }

@@ -12,10 +12,10 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/graph/deliveryhttp"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/migrations"
-	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -55,7 +55,7 @@ type platform struct {
 	found   reconcile.Stats // by the reconcilers, when this process works
 	sent    hooks.Stats     // of webhooks, likewise
 	// delivered counts the parts of artifacts that nodes fetched here.
-	delivered delivery.Stats
+	delivered deliveryhttp.Stats
 }
 
 // Server is one process of the platform, opened and not yet serving: its listeners accept, its database is

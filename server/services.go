@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/graph"
+	"github.com/gpuaas/app-platform/graph/deliveryhttp"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/dial"
@@ -68,8 +69,7 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 		Artifacts:       &artifact.Service{DB: p.db, Vault: p.vault, Reach: reach},
 		ArtifactSources: &source.Service{DB: p.db, Vault: p.vault, Allow: allowSource(sources)},
 		Deliveries: &delivery.Service{
-			DB: p.db, Vault: p.vault, Keys: p.ring, URL: p.config.NodeURL + delivery.Path, Log: p.log, Stats: &p.delivered,
-			Reach: reach,
+			DB: p.db, Vault: p.vault, Keys: p.ring, URL: p.config.NodeURL + deliveryhttp.Path, Log: p.log, Reach: reach,
 		},
 		Canaries:    &canary.Service{DB: p.db},
 		Adapters:    &adapter.Service{DB: p.db, Describer: calls, Allow: allowAddress(policy)},

@@ -18,10 +18,10 @@ import (
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/graph/deliveryhttp"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
 	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/platform"
-	"github.com/gpuaas/app-platform/service/delivery"
 )
 
 // The bars of delivery: a verified pull against a plain download, and how much more memory 2 GiB may take than a
@@ -170,7 +170,7 @@ func (p *puller) open(ctx context.Context, size int64) (out opened, done func() 
 	now := time.Now()
 	grant := token.Delivery{Task: fetch.Task, Node: fetch.Node, Artifact: fetch.Artifact, ExpiresAt: now.Add(token.MaxDeliveryLife)}
 	text, err := p.ring.SignDelivery(grant, now)
-	out = opened{TaskID: fetch.Task, Digest: digest, Kind: "BLOB", URL: "http://" + p.platform.Address + delivery.Path, Token: text,
+	out = opened{TaskID: fetch.Task, Digest: digest, Kind: "BLOB", URL: "http://" + p.platform.Address + deliveryhttp.Path, Token: text,
 		ExpiresAt: grant.ExpiresAt, Parts: []map[string]any{{"role": "BLOB", "digest": digest, "sizeBytes": size}}}
 	return out, func() error { return p.b.Set.ForgetFetch(context.WithoutCancel(ctx), fetch) }, err
 }

@@ -2,52 +2,83 @@ package delivery
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
-	"github.com/gpuaas/app-platform/internal/fetch"
+	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/origin"
 	"github.com/gpuaas/app-platform/service/kit/supply"
 )
 
-// part is what one request gets: a part of an artifact, and where it comes from.
-type part struct {
-	digest, mediaType string
-	role              lifecycle.PartRole
-	size              int64
-	ref               string
-	from              origin.Source
+// Part is a part of an artifact that the holder of a token may fetch.
+type Part struct {
+	// Digest names the part, and MediaType is the one that its publisher chose.
+	Digest, MediaType string
+	// Size is in bytes.
+	Size int64
+
+	role lifecycle.PartRole
+	ref  string
+	from origin.Source
 }
 
-// partSQL looks whether a token still holds, and at the part that is asked for: all that may have changed since the
-// delivery was opened.
-const partSQL = `SELECT t.ended_at IS NOT NULL, n.status = 'RETIRED', a.stage = 'RETIRED', a.quarantined_at IS NOT NULL, a.quarantine_reason,
-	a.ref, a.source_id IS NOT NULL AND s.id IS NULL, coalesce(p.role, ''), coalesce(p.media_type, ''), coalesce(p.size_bytes, 0),
-	coalesce(s.id, ''), coalesce(s.kind, 'OCI'), coalesce(s.region, ''), coalesce(s.credential_user, ''), platform.source_credential(s.id)
+// partSQL reads whether a token is still valid, and the requested part: all that may have changed since the delivery
+// was opened.
+const partSQL = `SELECT t.ended_at IS NOT NULL, n.status = 'RETIRED', a.stage = 'RETIRED', a.quarantined_at IS NOT NULL,
+	a.quarantine_reason, a.ref, a.source_id IS NOT NULL AND s.id IS NULL,
+	coalesce(p.role, ''), coalesce(p.media_type, ''), coalesce(p.size_bytes, 0),
+	coalesce(s.id, ''), coalesce(s.kind, 'OCI'), coalesce(s.region, ''), coalesce(s.credential_user, ''),
+	platform.source_credential(s.id)
 	FROM node_task t JOIN compute_node n ON n.id = t.node_id JOIN artifact a ON a.id = $3
-	LEFT JOIN LATERAL (SELECT * FROM artifact_part WHERE artifact_id = a.id AND digest = $4 ORDER BY position LIMIT 1) p ON true
+	LEFT JOIN LATERAL (
+		SELECT * FROM artifact_part WHERE artifact_id = a.id AND digest = $4 ORDER BY position LIMIT 1) p ON true
 	LEFT JOIN artifact_source s ON s.id = a.source_id AND s.disabled_at IS NULL
 	WHERE t.id = $1 AND t.node_id = $2`
 
-// find is the part of a digest, for the token of a delivery.
+// Part returns the part of a digest for the token of a delivery, and counts its delivery until leave is called.
 //
-// Faults: NOT_FOUND when it is no part of the artifact, or the artifact is retired; CONFLICT when the task has ended;
-// ARTIFACT_QUARANTINED; SOURCE_UNKNOWN when the artifact's source was switched off.
-func (s *Service) find(ctx context.Context, of token.Delivery, digest string) (*part, error) {
-	out := &part{digest: digest}
+// Faults: UNAUTHENTICATED and TOKEN_EXPIRED for the token; NOT_FOUND when the artifact has no such part, or is retired;
+// CONFLICT when the task has ended; ARTIFACT_QUARANTINED; SOURCE_UNKNOWN when the artifact's source was switched off;
+// RATE_LIMITED and UNAVAILABLE when the node or the process fetches too many parts at once.
+func (s *Service) Part(ctx context.Context, text, wanted string) (found *Part, leave func(), err error) {
+	of, err := s.Keys.VerifyDelivery(text, s.DB.Now())
+	if err != nil {
+		s.DB.Deny(tx.Denial{
+			Request: authz.Request(ctx), Action: "fetchArtifactPart", Key: authz.TaskExecute.String(),
+			Code: string(fault.From(err).Code), At: s.DB.Now(),
+		})
+		return nil, nil, err
+	}
+	if !digest.Valid(wanted) {
+		return nil, nil, fault.New(fault.NotFound, "the address must end with sha256: and 64 hexadecimal digits")
+	}
+	leave, err = s.underWay.enter(of.Node)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err = s.find(ctx, of, wanted)
+	if err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return found, leave, nil
+}
+
+// find reads a part and whether the token is still valid.
+func (s *Service) find(ctx context.Context, of token.Delivery, digest string) (*Part, error) {
+	out := &Part{Digest: digest}
 	var ended, nodeGone, retired, quarantined, off bool
 	var why string
-	err := s.DB.Worker().QueryRow(ctx, partSQL, of.Task, of.Node, of.Artifact, digest).Scan(&ended, &nodeGone, &retired, &quarantined, &why,
-		&out.ref, &off, (*string)(&out.role), &out.mediaType, &out.size, (*string)(&out.from.ID), (*string)(&out.from.Kind), &out.from.Region,
-		&out.from.CredentialUser, &out.from.Sealed)
+	err := s.DB.Worker().QueryRow(ctx, partSQL, of.Task, of.Node, of.Artifact, digest).Scan(
+		&ended, &nodeGone, &retired, &quarantined, &why, &out.ref, &off, (*string)(&out.role), &out.MediaType, &out.Size,
+		(*string)(&out.from.ID), (*string)(&out.from.Kind), &out.from.Region, &out.from.CredentialUser, &out.from.Sealed)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || err == nil && nodeGone:
 		return nil, fault.New(fault.Unauthenticated, "the token's task is gone")
@@ -63,59 +94,4 @@ func (s *Service) find(ctx context.Context, of token.Delivery, digest string) (*
 		return nil, fault.New(fault.SourceUnknown, "the artifact's source is switched off")
 	}
 	return out, nil
-}
-
-const (
-	// rememberFor is how long an opened credential is remembered, in memory alone.
-	rememberFor = time.Minute
-	// maxRemembered bounds the credentials that are remembered.
-	maxRemembered = 64
-)
-
-// credentials remembers what was opened a moment ago, by the envelope that it was in: the keeper of secrets is not asked
-// for every part of every artifact, and a credential that was changed is another envelope.
-type credentials struct {
-	mu   sync.Mutex
-	held map[[sha256.Size]byte]remembered
-}
-
-type remembered struct {
-	fetch.Credential
-	until time.Time
-}
-
-// credential is the source's credential.
-func (s *Service) credential(ctx context.Context, from *origin.Source) (fetch.Credential, error) {
-	if from.Sealed == nil {
-		return fetch.Credential{}, nil
-	}
-	envelope, now := sha256.Sum256(from.Sealed), s.DB.Now()
-	if known, ok := s.opened.recall(envelope, now); ok {
-		return known, nil
-	}
-	opened, err := from.Credential(ctx, s.Vault)
-	if err == nil {
-		s.opened.remember(envelope, opened, now)
-	}
-	return opened, err
-}
-
-func (c *credentials) recall(envelope [sha256.Size]byte, now time.Time) (fetch.Credential, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known, ok := c.held[envelope]
-	if ok && now.After(known.until) {
-		delete(c.held, envelope)
-		return fetch.Credential{}, false
-	}
-	return known.Credential, ok
-}
-
-func (c *credentials) remember(envelope [sha256.Size]byte, opened fetch.Credential, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.held == nil || len(c.held) >= maxRemembered {
-		c.held = make(map[[sha256.Size]byte]remembered)
-	}
-	c.held[envelope] = remembered{opened, now.Add(rememberFor)}
 }

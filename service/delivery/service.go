@@ -1,8 +1,9 @@
 // Package delivery brings artifacts to nodes: a node opens the delivery of a task's artifact, and fetches its parts by
-// digest from the platform, which asks the source with a credential that no node ever sees.
+// digest from the platform, which reads them from the source with a credential that no node ever sees.
 //
-//	node ── openArtifactDelivery ── parts, address, token ── GET address+digest ── token read offline, one look at the
-//	    database ── source, with the credential from custody ── streamed, never more than a buffer of it held
+//	openArtifactDelivery ── parts, address, token
+//	GET address+digest (graph/deliveryhttp) ── Part: token read offline, one query
+//	    ── Body: the source, with the credential from custody ── streamed, one buffer of it in memory
 package delivery
 
 import (
@@ -18,10 +19,8 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// Path is where parts are served: the path of Service.URL.
-const Path = "/v1/artifacts/"
-
-// Service holds the verb, and answers the requests for parts. Fields are set before it is used and not changed.
+// Service holds the verb that opens a delivery, and the reads that serve its parts. Fields are set before it is used
+// and not changed.
 type Service struct {
 	DB *tx.DB
 	// Vault keeps the sources' credentials.
@@ -34,12 +33,10 @@ type Service struct {
 	URL string
 	// Log takes what must not be answered; nil for none.
 	Log *slog.Logger
-	// Stats counts; nil for none.
-	Stats *Stats
 
-	room   room
-	held   semaphore // manifests that are held in memory
-	opened credentials
+	underWay  underWay
+	manifests semaphore // in memory
+	opened    credentials
 }
 
 // Delivery is what a node needs to fetch an artifact.

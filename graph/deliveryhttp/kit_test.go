@@ -1,4 +1,4 @@
-package delivery_test
+package deliveryhttp_test
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/graph/deliveryhttp"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/fetch"
 	"github.com/gpuaas/app-platform/rig/platformtest"
@@ -111,6 +112,7 @@ type house struct {
 	*platformtest.Kit
 	verbs
 	t        *testing.T
+	Stats    deliveryhttp.Stats
 	registry *registry
 	web      *httptest.Server
 	tenant   *db.Tenant
@@ -131,11 +133,12 @@ func setup(t *testing.T) *house {
 	h := &house{Kit: kit, t: t, registry: newRegistry(t)}
 	vault, err := custody.Open(t.Context(), "", t.TempDir())
 	require.NoError(t, err)
-	h.verbs = verbs{&delivery.Service{DB: kit.DB, Vault: vault, Keys: kit.Ring, Reach: fetch.Reach{Insecure: []string{h.registry.host()}},
-		Stats: &delivery.Stats{}}}
-	h.web = httptest.NewServer(h.Service)
+	h.verbs = verbs{&delivery.Service{
+		DB: kit.DB, Vault: vault, Keys: kit.Ring, Reach: fetch.Reach{Insecure: []string{h.registry.host()}},
+	}}
+	h.web = httptest.NewServer(&deliveryhttp.Handler{Deliveries: h.Service, Stats: &h.Stats})
 	t.Cleanup(h.web.Close)
-	h.URL = h.web.URL + delivery.Path
+	h.URL = h.web.URL + deliveryhttp.Path
 	h.tenant = kit.Tenant()
 	h.project = kit.Project(h.tenant)
 	_, stored := kit.Launchable(h.project, "apps")
@@ -207,7 +210,7 @@ func (h *house) open() *delivery.Delivery {
 // ask sends a request for a part; headers are pairs.
 func (h *house) ask(method, digest, token string, headers ...string) *http.Response {
 	h.t.Helper()
-	request, err := http.NewRequestWithContext(h.t.Context(), method, h.web.URL+delivery.Path+digest, nil)
+	request, err := http.NewRequestWithContext(h.t.Context(), method, h.web.URL+deliveryhttp.Path+digest, nil)
 	require.NoError(h.t, err)
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)

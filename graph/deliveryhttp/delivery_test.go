@@ -1,4 +1,4 @@
-package delivery_test
+package deliveryhttp_test
 
 import (
 	"context"
