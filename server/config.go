@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"github.com/gpuaas/app-platform/internal/tx"
 )
 
 // Config is everything the server can be told.
@@ -53,8 +51,6 @@ type Config struct {
 	LogLevel       string
 	// OIDC is the identity provider that people log in at.
 	OIDC OIDCConfig
-	// Hints receives every wake-up hint of this process beside the hub, for measurements; nil for none. It is no flag.
-	Hints tx.Hints
 	// Edge is what stands between the network and the API.
 	Edge EdgeConfig
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -113,8 +112,12 @@ func (s *Server) Addresses() []string {
 	return addresses
 }
 
-// DB returns the server's database, so that a measurement can write in the server's own process.
+// DB returns the server's database and Hub what receives its hints, so that a measurement can write, and watch commits, in
+// the server's own process.
 func (s *Server) DB() *tx.DB { return s.platform.db }
+
+// Hub returns the receiver of the database's hints.
+func (s *Server) Hub() *event.Hub { return s.platform.hub }
 
 // Run serves until ctx ends, and then stops in order. It closes the database.
 func (s *Server) Run(ctx context.Context) error {
@@ -136,8 +139,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// open connects to the migrated database. The hub wants the database and the database wants the
-// hub, so the first is given the second late.
+// open connects to the migrated database and makes the hub that receives its hints.
 func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, error) {
 	ring, err := token.LoadKeyring(config.KeysDir, config.PublicURL)
 	if err != nil {
@@ -151,37 +153,11 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 		return nil, err
 	}
 	p := &platform{config: config, log: log, ring: ring, vault: vault, denials: audit.NewDenials()}
-	hints := &lateHints{observer: config.Hints}
-	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Hints: hints, Denials: p.denials})
+	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Denials: p.denials})
 	if err != nil {
 		return nil, err
 	}
 	p.hub = event.NewHub(p.db.Worker(), log)
-	hints.set(p.hub)
+	p.db.SetHints(p.hub)
 	return p, nil
-}
-
-// lateHints passes hints on to a hub that is made after it.
-type lateHints struct {
-	observer tx.Hints // nil for none
-	mu       sync.RWMutex
-	hub      *event.Hub
-}
-
-func (h *lateHints) set(hub *event.Hub) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.hub = hub
-}
-
-// Wake passes the topics on.
-func (h *lateHints) Wake(topics ...string) {
-	if h.observer != nil {
-		h.observer.Wake(topics...)
-	}
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	if h.hub != nil {
-		h.hub.Wake(topics...)
-	}
 }

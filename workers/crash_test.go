@@ -48,18 +48,18 @@ func child(dsn string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	late := &hints{}
-	database, err := tx.Open(ctx, dsn, tx.Options{Hints: late, Connections: 8})
+	database, err := tx.Open(ctx, dsn, tx.Options{Connections: 8})
 	if err != nil {
 		return err
 	}
-	late.hub = event.NewHub(database.Worker(), log)
-	go func() { _ = late.hub.Run(ctx) }() // ends with the process
+	hub := event.NewHub(database.Worker(), log)
+	database.SetHints(hub)
+	go func() { _ = hub.Run(ctx) }() // ends with the process
 	ring, err := token.LoadKeyring(os.Getenv("WORKERS_TEST_KEYS"), os.Getenv("WORKERS_TEST_URL"))
 	if err != nil {
 		return err
 	}
-	return workers.Run(ctx, workers.Config{DB: database, Hub: late.hub, Keys: ring, Dial: dial.Loopback(),
+	return workers.Run(ctx, workers.Config{DB: database, Hub: hub, Keys: ring, Dial: dial.Loopback(),
 		PlatformURL: os.Getenv("WORKERS_TEST_URL") + "/graphql", Log: log, Pace: pace})
 }
 

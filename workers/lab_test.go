@@ -39,20 +39,6 @@ const patience = 30 * time.Second
 
 var pace = parts.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 50 * time.Millisecond, Grace: 5 * time.Second}
 
-// hints hands wake-ups to a hub that is made after the database.
-type hints struct {
-	mu  sync.Mutex
-	hub *event.Hub
-}
-
-func (h *hints) Wake(topics ...string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.hub != nil {
-		h.hub.Wake(topics...)
-	}
-}
-
 // lab is a platform without its API: a database, workers on demand, an agent that answers tasks, and
 // the two endpoints that adapters use.
 type lab struct {
@@ -87,12 +73,11 @@ func newLab(t testing.TB) *lab {
 	var err error
 	l.ring, err = token.LoadKeyring(l.keyDir, l.platform.URL)
 	require.NoError(t, err)
-	late := &hints{}
-	l.db, err = tx.Open(ctx, l.pg.AdminDSN(), tx.Options{Hints: late})
+	l.db, err = tx.Open(ctx, l.pg.AdminDSN(), tx.Options{})
 	require.NoError(t, err)
 	t.Cleanup(l.db.Close)
 	l.hub = event.NewHub(l.db.Worker(), l.log)
-	late.hub = l.hub
+	l.db.SetHints(l.hub)
 	l.background(l.hub.Run)
 	owner, err := sql.Open("pgx", l.pg.OwnerDSN())
 	require.NoError(t, err)

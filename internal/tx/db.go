@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -50,8 +51,7 @@ type Denial struct {
 type Options struct {
 	// Connections is the most connections of each login role's pool; 0 means 16.
 	Connections int
-	// Hints and Denials may be nil: then they are dropped.
-	Hints   Hints
+	// Denials takes refusals; nil drops them.
 	Denials Denials
 	// Now is the clock; nil means the system's.
 	Now func() time.Time
@@ -64,6 +64,7 @@ type DB struct {
 	api, operator, node, worker, lease *pool
 
 	options  Options
+	wakes    atomic.Pointer[Hints]
 	hints    sync.Map // credential id → true: the caller was last seen with platform scope
 	hinted   int
 	hintLock sync.Mutex
@@ -141,10 +142,14 @@ func (db *DB) API() *pgxpool.Pool { return db.api.Pool }
 // Now is the clock of the database's user.
 func (db *DB) Now() time.Time { return db.options.Now().UTC().Truncate(time.Microsecond) }
 
+// SetHints sets the receiver of hints; until then they are dropped. It is a setter because the hub that receives them
+// listens on the open database. It may be called while transactions run.
+func (db *DB) SetHints(hints Hints) { db.wakes.Store(&hints) }
+
 // Wake sends hints at once, for changes made outside Write.
 func (db *DB) Wake(topics ...string) {
-	if db.options.Hints != nil && len(topics) > 0 {
-		db.options.Hints.Wake(topics...)
+	if hints := db.wakes.Load(); hints != nil && len(topics) > 0 {
+		(*hints).Wake(topics...)
 	}
 }
 

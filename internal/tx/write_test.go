@@ -42,8 +42,9 @@ func (h *heard) all() []string {
 func openAgain(t *testing.T, kit *platformtest.Kit, connections int) (*tx.DB, *heard) {
 	t.Helper()
 	hints := &heard{}
-	database, err := tx.Open(t.Context(), kit.DSN, tx.Options{Connections: connections, Hints: hints})
+	database, err := tx.Open(t.Context(), kit.DSN, tx.Options{Connections: connections})
 	require.NoError(t, err)
+	database.SetHints(hints)
 	t.Cleanup(database.Close)
 	return database, hints
 }

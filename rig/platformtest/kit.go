@@ -46,16 +46,6 @@ type Kit struct {
 	named   atomic.Int64
 }
 
-// lateHints passes wake-ups to a hub that needs the opened database itself.
-type lateHints struct{ hub atomic.Pointer[event.Hub] }
-
-// Wake implements tx.Hints.
-func (h *lateHints) Wake(topics ...string) {
-	if hub := h.hub.Load(); hub != nil {
-		hub.Wake(topics...)
-	}
-}
-
 // New makes a kit with an empty, migrated database, which goes when the test ends.
 func New(t testing.TB) *Kit {
 	t.Helper()
@@ -73,12 +63,11 @@ func New(t testing.TB) *Kit {
 	t.Cleanup(func() { _ = std.Close() })
 	kit.Ent = db.NewClient(db.Driver(entsql.OpenDB(dialect.Postgres, std)))
 
-	hints := &lateHints{}
-	kit.DB, err = tx.Open(ctx, made.AdminDSN(), tx.Options{Connections: 6, Hints: hints, Denials: kit.denials})
+	kit.DB, err = tx.Open(ctx, made.AdminDSN(), tx.Options{Connections: 6, Denials: kit.denials})
 	require.NoError(t, err)
 	t.Cleanup(kit.DB.Close)
 	kit.Hub = event.NewHub(kit.DB.Worker(), slog.New(slog.DiscardHandler))
-	hints.hub.Store(kit.Hub)
+	kit.DB.SetHints(kit.Hub)
 
 	kit.Ring, err = token.NewKeyring(Issuer)
 	require.NoError(t, err)

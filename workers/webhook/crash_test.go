@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,37 +42,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// late passes hints to a hub that is made after the database.
-type late struct {
-	mu  sync.Mutex
-	hub *event.Hub
-}
-
-// Wake implements tx.Hints.
-func (l *late) Wake(topics ...string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.hub != nil {
-		l.hub.Wake(topics...)
-	}
-}
-
 // child sends webhooks until it is stopped or killed.
 func child(dsn string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	_, _ = os.Stdout.WriteString("listens\n") // from here on it can be asked to stop
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	hints := &late{}
-	database, err := tx.Open(ctx, dsn, tx.Options{Hints: hints, Connections: 6})
+	database, err := tx.Open(ctx, dsn, tx.Options{Connections: 6})
 	if err != nil {
 		return err
 	}
 	defer database.Close()
 	hub := event.NewHub(database.Worker(), log)
-	hints.mu.Lock()
-	hints.hub = hub
-	hints.mu.Unlock()
+	database.SetHints(hub)
 	ended := make(chan error, 1)
 	go func() { ended <- hub.Run(ctx) }()
 	vault, err := custody.Open(ctx, "", os.Getenv("WEBHOOK_TEST_KEYS"))

@@ -5,12 +5,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // accepted records when each operation's first transaction had committed, which is the moment at which an
 // operation is accepted.
 type accepted struct {
+	hub tx.Hints // receives every hint too
+
 	mu sync.Mutex
 	at map[string]int64 // operation id → nanoseconds since 1970; nil until the first take
 }
@@ -21,6 +24,7 @@ var operationTopic = event.OperationTopic("")
 // Wake implements tx.Hints.
 func (a *accepted) Wake(topics ...string) {
 	now := time.Now().UnixNano()
+	a.hub.Wake(topics...)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, topic := range topics {

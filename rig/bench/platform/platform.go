@@ -52,12 +52,13 @@ func Main(ctx context.Context, raw json.RawMessage) (process.Commands, func(), e
 	}
 	p := &platform{}
 	ctx, cancel := context.WithCancel(ctx)
-	opened, err := server.Open(ctx, config.server(&p.accepted), log)
+	opened, err := server.Open(ctx, config.server(), log)
 	if err != nil {
 		cancel()
 		return nil, nil, err
 	}
-	p.db = opened.DB()
+	p.db, p.accepted.hub = opened.DB(), opened.Hub()
+	p.db.SetHints(&p.accepted)
 	ended := make(chan error, 1)
 	go func() { ended <- opened.Run(ctx) }()
 	stop := func() {
@@ -75,10 +76,10 @@ func Main(ctx context.Context, raw json.RawMessage) (process.Commands, func(), e
 }
 
 // server returns the configuration of the product's server.
-func (c *Config) server(hints tx.Hints) *server.Config {
+func (c *Config) server() *server.Config {
 	config := server.Defaults()
 	config.DatabaseURL, config.KeysDir, config.PublicURL = c.DSN, c.Keys, c.Issuer
-	config.Listen, config.Connections, config.Hints = []string{"127.0.0.1:0"}, c.Connections, hints
+	config.Listen, config.Connections = []string{"127.0.0.1:0"}, c.Connections
 	config.AdapterHosts, config.InsecureRegistries = []string{"127.0.0.0/8"}, c.Sources
 	config.RegistryHosts = []string{"127.0.0.0/8"}
 	config.Edge.Limits = edge.Config{
