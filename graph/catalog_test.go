@@ -38,9 +38,7 @@ type bench struct {
 	t   *testing.T
 }
 
-type nobodyAnswers struct{}
-
-func (nobodyAnswers) Describe(context.Context, string, string) (json.RawMessage, error) {
+func nobodyAnswers(context.Context, string, string) (json.RawMessage, error) {
 	return nil, fault.New(fault.AdapterUnavailable, "nobody answers")
 }
 
@@ -50,7 +48,7 @@ func newBench(t *testing.T) *bench {
 		DB: kit.DB, Instances: &instance.Service{DB: kit.DB},
 		Identity: &identity.Service{DB: kit.DB, DevLogins: true, PublicURL: platformtest.Issuer},
 		Catalog:  &catalog.Service{DB: kit.DB}, Artifacts: &artifact.Service{DB: kit.DB},
-		Adapters: &adapter.Service{DB: kit.DB, Describer: nobodyAnswers{}},
+		Adapters: &adapter.Service{DB: kit.DB, Describe: nobodyAnswers},
 	}
 	engine, err := transport.NewEngine(transport.Config{
 		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present, Log: slog.New(slog.DiscardHandler),

@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/contract"
 	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
@@ -38,7 +39,6 @@ import (
 	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/service/webhook"
 	"github.com/gpuaas/app-platform/workers"
-	"github.com/gpuaas/app-platform/workers/invoke"
 )
 
 // resolver is the root of the API with every service.
@@ -59,9 +59,9 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 	if err != nil {
 		return nil, err
 	}
-	calls := invoke.New(adapterclient.New(p.ring, policy), p.ring, p.config.GraphQLURL)
-	instances := &instance.Service{DB: p.db, Actions: calls, Planner: calls}
-	members := &member.Service{DB: p.db, Planner: calls}
+	calls := contract.New(adapterclient.New(p.ring, policy), p.ring, p.config.GraphQLURL)
+	instances := &instance.Service{DB: p.db, Calls: calls}
+	members := &member.Service{DB: p.db, Calls: calls}
 	return &graph.Resolver{
 		DB: p.db, Keys: p.ring, Progress: &live.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
 		Identity:        &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring},
@@ -72,7 +72,7 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 			DB: p.db, Vault: p.vault, Keys: p.ring, URL: p.config.NodeURL + deliveryhttp.Path, Log: p.log, Reach: reach,
 		},
 		Canaries:    &canary.Service{DB: p.db},
-		Adapters:    &adapter.Service{DB: p.db, Describer: calls, Allow: allowAddress(policy)},
+		Adapters:    &adapter.Service{DB: p.db, Describe: calls.Describe, Allow: allowAddress(policy)},
 		Allocations: &allocation.Service{DB: p.db},
 		Nodes:       &node.Service{DB: p.db},
 		Tasks:       &task.Service{DB: p.db, Hub: p.hub},

@@ -50,6 +50,9 @@ type edge struct{ from, to, why string }
 // edges are all imports between rooms of one floor.
 var edges = []edge{
 	{"domain", "sdk/nodetask", "outsiders and the platform check a node task's details by the same rules"},
+	{"service/change", "service/contract", "a plan asks the adapter"},
+	{"service/instance", "service/contract", "an app action goes to the adapter"},
+	{"service/member", "service/contract", "its service holds the calls by which its plans ask the adapter"},
 	{"service/instance", "service/change", "launch, upgrade and decommission are accepted like every change"},
 	{"service/member", "service/change", "changes of members are accepted like every change"},
 	{"service/retry", "service/change", "a retry is planned and accepted like the change that it repeats"},

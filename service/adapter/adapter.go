@@ -24,20 +24,14 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// Describer asks an adapter to describe itself.
-type Describer interface {
-	// Describe sends a signed request for the adapter's description, a JSON object. DIAL_REFUSED
-	// when the operator does not allow the address.
-	Describe(ctx context.Context, name, url string) (json.RawMessage, error)
-}
-
 // Service holds the verbs on adapters.
 type Service struct {
+	// DB is the database.
 	DB *tx.DB
-	// Describer reaches adapters.
-	Describer Describer
-	// Allow is the operator's word on an address; nil allows every address. DIAL_REFUSED from it
-	// reaches the caller.
+	// Describe reads an adapter's description, a JSON object: contract.Calls.Describe, and in tests a stand-in at
+	// addresses that nothing listens on. DIAL_REFUSED when the operator does not allow the address.
+	Describe func(ctx context.Context, name, url string) (json.RawMessage, error)
+	// Allow checks an address against the operator's policy; nil allows every address. The caller gets its DIAL_REFUSED.
 	Allow func(address *url.URL) error
 }
 
@@ -110,7 +104,7 @@ func placed(err error) error {
 func (s *Service) describe(ctx context.Context, in RegisterInput) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	said, err := s.Describer.Describe(ctx, in.Name, in.URL)
+	said, err := s.Describe(ctx, in.Name, in.URL)
 	if err != nil {
 		return nil, err
 	}

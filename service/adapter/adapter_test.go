@@ -17,10 +17,8 @@ import (
 )
 
 // describe answers for every adapter.
-type describe func(name, url string) (json.RawMessage, error)
-
-func (d describe) Describe(_ context.Context, name, url string) (json.RawMessage, error) {
-	return d(name, url)
+func describe(answer func(name, url string) (json.RawMessage, error)) func(context.Context, string, string) (json.RawMessage, error) {
+	return func(_ context.Context, name, url string) (json.RawMessage, error) { return answer(name, url) }
 }
 
 func refused(t *testing.T, err error, code fault.Code, path ...string) {
@@ -40,7 +38,7 @@ func TestAnAdapterIsRegisteredWithWhatItSaysOfItselfAndMoves(t *testing.T) {
 	answer := func(name, url string) (json.RawMessage, error) {
 		return json.RawMessage(`{"name": "` + name + `", "build": "` + url + `"}`), nil
 	}
-	verbs := &adapter.Service{DB: kit.DB, Describer: describe(func(name, url string) (json.RawMessage, error) { return answer(name, url) })}
+	verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(name, url string) (json.RawMessage, error) { return answer(name, url) })}
 	made, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: "http://one.test:8080/"})
 	require.NoError(t, err)
 	require.Equal(t, "http://one.test:8080", made.URL)
@@ -80,7 +78,7 @@ func TestAnAdapterOfAnUnreadableDescriptionIsRegisteredWithTheReason(t *testing.
 	t.Parallel()
 	kit := platformtest.New(t)
 	for said, says := range map[string]string{`[1]`: "no JSON object", `{`: "no JSON object"} {
-		verbs := &adapter.Service{DB: kit.DB, Describer: describe(func(string, string) (json.RawMessage, error) { return json.RawMessage(said), nil })}
+		verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(string, string) (json.RawMessage, error) { return json.RawMessage(said), nil })}
 		row, err := verbs.Register(kit.As(kit.Operator()), adapter.RegisterInput{Name: "demo", URL: "http://one.test"})
 		require.NoError(t, err)
 		require.Contains(t, row.LastError, says)
@@ -94,7 +92,7 @@ func TestRegistrationIsRefusedBeforeAnybodyIsDialled(t *testing.T) {
 	kit := platformtest.New(t)
 	dialled := 0
 	verbs := &adapter.Service{DB: kit.DB,
-		Describer: describe(func(string, string) (json.RawMessage, error) { dialled++; return json.RawMessage(`{}`), nil }),
+		Describe: describe(func(string, string) (json.RawMessage, error) { dialled++; return json.RawMessage(`{}`), nil }),
 		Allow: func(address *url.URL) error {
 			if address.Hostname() == "one.test" {
 				return nil
@@ -115,7 +113,7 @@ func TestRegistrationIsRefusedBeforeAnybodyIsDialled(t *testing.T) {
 	require.Zero(t, dialled)
 	require.Zero(t, kit.Count("adapter", ""))
 
-	verbs.Describer = describe(func(string, string) (json.RawMessage, error) {
+	verbs.Describe = describe(func(string, string) (json.RawMessage, error) {
 		return nil, fault.New(fault.DialRefused, "resolves to 127.0.0.1")
 	})
 	_, err = verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: "http://one.test"})
@@ -128,7 +126,7 @@ func TestARefreshHearsAdaptersThatWereNotThereYet(t *testing.T) {
 	kit := platformtest.New(t)
 	late, gone := kit.Adapter("http://late.test", nil), kit.Adapter("http://gone.test", json.RawMessage(`{"build": "old"}`))
 	moving := kit.Adapter("http://old.test", nil)
-	verbs := &adapter.Service{DB: kit.DB, Describer: describe(func(name, _ string) (json.RawMessage, error) {
+	verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(name, _ string) (json.RawMessage, error) {
 		switch name {
 		case gone.Name:
 			return nil, fault.New(fault.AdapterUnavailable, "nobody answers")

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/contract"
 	"github.com/gpuaas/app-platform/service/kit/impact"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
@@ -20,8 +21,8 @@ import (
 type Engine struct {
 	// DB is the database.
 	DB *tx.DB
-	// Planner asks adapters; nil for nobody to be asked.
-	Planner Planner
+	// Calls reach adapters; nil leaves their verdicts unknown.
+	Calls *contract.Calls
 }
 
 // errLooked ends a transaction that only looked, so that whatever it placed to find out is taken back.
@@ -99,7 +100,7 @@ func newChange(request *Request) *Change {
 // ask asks the adapter what it thinks of the change. Whatever keeps it from answering is an unknown
 // verdict.
 func (e *Engine) ask(ctx context.Context, c *Change, correlation string) (*adapter.PlanAnswer, error) {
-	if e.Planner == nil || c.Adapter == nil {
+	if e.Calls == nil || c.Adapter == nil {
 		return &adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{
 			{Code: string(fault.AdapterUnavailable), Message: fmt.Sprintf("no adapter %q is registered that could be asked", c.Instance.RuntimeBackend)}}}, nil
 	}
@@ -107,22 +108,23 @@ func (e *Engine) ask(ctx context.Context, c *Change, correlation string) (*adapt
 	if err != nil {
 		return nil, err
 	}
-	return e.Planner.Plan(ctx, call)
+	return e.Calls.Plan(ctx, *call)
 }
 
-func (c *Change) call(correlation string) (Call, error) {
+// call is the question to the adapter: the instance as it would be after the change.
+func (c *Change) call(correlation string) (*contract.Plan, error) {
 	after, err := c.instanceAfter()
 	if err != nil {
-		return Call{}, err
+		return nil, err
 	}
 	change, err := json.Marshal(c.contract(true))
 	if err != nil {
-		return Call{}, fmt.Errorf("encode the change: %w", err)
+		return nil, fmt.Errorf("encode the change: %w", err)
 	}
-	call := Call{
-		Adapter: c.Adapter.Name, URL: c.Adapter.URL, Kind: c.Kind, Instance: after, Manifest: c.Manifest, Members: c.Members, Nodes: c.Nodes,
-		Allocations: c.Allocations, Change: change, Force: c.Force, CorrelationID: correlation,
-	}
+	call := &contract.Plan{Kind: c.Kind, Change: change, Force: c.Force, Subject: contract.Subject{
+		Adapter: c.Adapter, Instance: after, Manifest: c.Manifest, Members: c.Members, Nodes: c.Nodes, Allocations: c.Allocations,
+		CorrelationID: correlation,
+	}}
 	if c.next != nil {
 		call.Manifest = c.next
 	}

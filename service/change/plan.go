@@ -4,15 +4,11 @@
 package change
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
-	"github.com/gpuaas/app-platform/domain/manifest"
-	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/kit/impact"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
@@ -54,28 +50,4 @@ type Verdict struct {
 	Source  lifecycle.VerdictSource
 	Outcome lifecycle.VerdictOutcome
 	Reasons []*fault.Reason
-}
-
-// Call is what an adapter is asked about a change.
-type Call struct {
-	Adapter  string
-	URL      string
-	Kind     lifecycle.OperationKind
-	Instance *db.Instance
-	// Manifest is what the instance runs after the change.
-	Manifest    *manifest.Manifest
-	Members     []*db.Member
-	Nodes       map[ids.ID]*db.ComputeNode
-	Allocations map[ids.ID]*db.Allocation
-	Targets     []ids.ID
-	Change      json.RawMessage
-	Force       bool
-	// CorrelationID ties the call to its request.
-	CorrelationID string
-}
-
-// Planner asks an adapter what it thinks of a change. An adapter that does not plan, or cannot be
-// asked, answers with an unknown verdict and a reason; an error is the platform's own.
-type Planner interface {
-	Plan(ctx context.Context, call Call) (*adapter.PlanAnswer, error)
 }

@@ -19,6 +19,7 @@ import (
 	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/contract"
 	"github.com/gpuaas/app-platform/service/kit/idem"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -52,7 +53,7 @@ type answered struct {
 
 // preparedAction is an accepted action on its way out.
 type preparedAction struct {
-	call ActionCall
+	call contract.Action
 	spec manifest.Action
 	key  authz.Key
 	// where is whose action it is: the key is asked for there. share is what lets an attached project ask; empty for
@@ -182,7 +183,7 @@ func specOf(ctx context.Context, t *tx.Tx, row *db.Instance, in ActionInput, whe
 		return nil, fault.New(fault.NotFound, "app %q has no action %q", row.AppSlug, in.Action).At("input.action")
 	}
 	key, err := authz.ParseKey(document.Actions[at].PermissionKey)
-	return &preparedAction{call: ActionCall{Manifest: document}, spec: document.Actions[at], key: key}, err
+	return &preparedAction{call: contract.Action{Subject: contract.Subject{Manifest: document}}, spec: document.Actions[at], key: key}, err
 }
 
 // prepare gathers what the adapter is sent.
@@ -209,11 +210,10 @@ func (p *preparedAction) prepare(ctx context.Context, t *tx.Tx, in ActionInput) 
 	if len(input) == 0 {
 		input = json.RawMessage("{}")
 	}
-	p.call = ActionCall{
-		AdapterName: adapter.Name, AdapterURL: adapter.URL, Action: in.Action, Input: input, IdempotencyKey: in.IdempotencyKey,
-		Requester: t.Actor.Ref(), ProjectID: p.where.ProjectID, CorrelationID: p.call.CorrelationID, Instance: row, Manifest: p.call.Manifest, Members: members, Nodes: nodes,
-		Allocations: allocations,
-	}
+	p.call.Name, p.call.Input, p.call.IdempotencyKey = in.Action, input, in.IdempotencyKey
+	p.call.Requester, p.call.ProjectID = t.Actor.Ref(), p.where.ProjectID
+	p.call.Adapter, p.call.Members = adapter, members
+	p.call.Nodes, p.call.Allocations = nodes, allocations
 	return nil
 }
 
@@ -250,7 +250,7 @@ func allocationsOf(ctx context.Context, t *tx.Tx, instanceID ids.ID) (map[ids.ID
 func (s *Service) callAdapter(ctx context.Context, p *preparedAction) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	output, err := s.Actions.Invoke(ctx, p.call)
+	output, err := s.Calls.Invoke(ctx, p.call)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,8 @@ package instance_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"net/http"
+	"net/http/httptrace"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ func (b *bundle) running() *instance.Started {
 	b.t.Helper()
 	started := b.launched()
 	b.status(started, lifecycle.InstanceStarting, lifecycle.InstanceRunning)
-	b.actions.answer = func(instance.ActionCall) (json.RawMessage, error) { return json.RawMessage(`{"id":7}`), nil }
+	b.standIn.Act = platformtest.Outputs(`{"id":7}`)
 	return started
 }
 
@@ -38,20 +39,24 @@ func TestAnActionReachesTheAdapterAndItsAnswerTheCaller(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"id":7}`, string(out.Output))
 	require.NotEmpty(t, out.CorrelationID)
-	require.Len(t, b.actions.calls, 1)
-	call := b.actions.calls[0]
-	require.Equal(t, []any{b.adapter.Name, b.adapter.URL, "queue.submit", "k", string(member.ID), out.CorrelationID},
-		[]any{call.AdapterName, call.AdapterURL, call.Action, call.IdempotencyKey, call.Requester.ID, call.CorrelationID})
+	require.Len(t, b.standIn.Actions, 1)
+	call := b.standIn.Actions[0]
+	require.Equal(t, []any{"queue.submit", "k", string(member.ID), string(b.project.ID), out.CorrelationID, string(started.Instance.ID)},
+		[]any{call.Name, call.IdempotencyKey, call.Requester.ID, call.Requester.ProjectID, call.CorrelationID, call.Instance.ID})
 	require.JSONEq(t, `{"n":1}`, string(call.Input))
 	require.Len(t, call.Members, 3)
-	require.Len(t, call.Nodes, 2)
-	require.Len(t, call.Allocations, 2)
+	nodes, allocations := map[string]bool{}, map[string]bool{}
+	for _, one := range call.Members {
+		nodes[one.Node.ID], allocations[one.Node.AllocationID] = true, true
+	}
+	require.Equal(t, map[string]bool{string(*b.one.NodeID): true, string(*b.two.NodeID): true}, nodes)
+	require.Equal(t, map[string]bool{string(b.one.ID): true, string(b.two.ID): true}, allocations)
 	require.Equal(t, 1, b.Count("app_instance_event", "type = $1 AND payload ->> 'action' = 'queue.submit'", lifecycle.EventActionInvoked))
 	require.Equal(t, 1, b.Count("audit_entry", "allowed AND permission_key = 'apps.queue.submit' AND object_id = $1", started.Instance.ID))
 
 	_, err = b.service.InvokeAction(b.ctx, instance.ActionInput{InstanceID: started.Instance.ID, Action: "queue.read", IdempotencyKey: "r"})
 	require.NoError(t, err)
-	require.JSONEq(t, `{}`, string(b.actions.calls[1].Input), "no input is the empty object")
+	require.JSONEq(t, `{}`, string(b.standIn.Actions[1].Input), "no input is the empty object")
 	require.Equal(t, 1, b.Count("app_instance_event", "type = $1", lifecycle.EventActionInvoked), "reading is not told on the timeline")
 }
 
@@ -61,7 +66,9 @@ func TestARepeatedActionGetsTheStoredAnswerWhateverHasHappenedSince(t *testing.T
 	started := b.running()
 	_, err := b.service.InvokeAction(b.ctx, submit(started))
 	require.NoError(t, err)
-	b.actions.answer = func(instance.ActionCall) (json.RawMessage, error) { return nil, errors.New("asked twice") }
+	b.standIn.Act = func() (int, string) {
+		return http.StatusInternalServerError, `{"code":"TWICE","message":"asked twice"}`
+	}
 	before := b.written()
 	again, err := b.service.InvokeAction(b.ctx, submit(started))
 	require.NoError(t, err)
@@ -75,33 +82,40 @@ func TestARepeatedActionGetsTheStoredAnswerWhateverHasHappenedSince(t *testing.T
 	_, err = b.service.InvokeAction(b.ctx, other)
 	refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
 	require.Equal(t, before, b.written())
-	require.Len(t, b.actions.calls, 1)
+	require.Len(t, b.standIn.Actions, 1)
 }
 
 func TestWhenTheAdapterFailsTheCallerLearnsHowAndMayAskAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	started := b.running()
-	for _, failure := range []error{
-		fault.New(fault.AdapterRejected, "the queue is closed").At("input.n"), fault.New(fault.AdapterUnavailable, "nobody answers"),
-		fault.New(fault.AdapterInvalid, "no JSON"),
+	for _, failure := range []struct {
+		status        int
+		body          string
+		code          fault.Code
+		message, path string
+	}{
+		{http.StatusUnprocessableEntity, `{"code":"CLOSED","message":"the queue is closed","path":"input.n"}`, fault.AdapterRejected, "the queue is closed", "input.n"},
+		{http.StatusServiceUnavailable, `{"code":"BUSY","message":"nobody answers"}`, fault.AdapterUnavailable, "nobody answers", ""},
+		{http.StatusOK, `no JSON`, fault.AdapterInvalid, "", ""},
 	} {
-		b.actions.answer = func(instance.ActionCall) (json.RawMessage, error) { return nil, failure }
+		b.standIn.Act = func() (int, string) { return failure.status, failure.body }
 		_, err := b.service.InvokeAction(b.ctx, submit(started))
-		require.ErrorIs(t, err, failure)
+		refused(t, err, failure.code, failure.path)
+		require.Contains(t, fault.From(err).Message, failure.message)
 	}
 	for _, answer := range []string{`{"id":"seven"}`, `{}`, `[]`, `null`, ``, `{`} {
-		b.actions.answer = func(instance.ActionCall) (json.RawMessage, error) { return json.RawMessage(answer), nil }
+		b.standIn.Act = platformtest.Outputs(answer)
 		_, err := b.service.InvokeAction(b.ctx, submit(started))
 		refused(t, err, fault.AdapterInvalid, "")
 	}
 	require.Zero(t, b.Count("app_instance_event", "type = $1", lifecycle.EventActionInvoked))
 	require.Equal(t, 1, b.Count("audit_entry", "allowed AND permission_key = 'apps.queue.submit'"), "one accepted attempt, however often it is asked again")
-	b.actions.answer = func(instance.ActionCall) (json.RawMessage, error) { return json.RawMessage(`{"id":8}`), nil }
+	b.standIn.Act = platformtest.Outputs(`{"id":8}`)
 	out, err := b.service.InvokeAction(b.ctx, submit(started))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"id":8}`, string(out.Output))
-	for _, call := range b.actions.calls {
+	for _, call := range b.standIn.Actions {
 		require.Equal(t, "k", call.IdempotencyKey)
 	}
 }
@@ -111,12 +125,11 @@ func TestAnAnswerIsKeptThoughItsCallerHasGone(t *testing.T) {
 	b := setup(t)
 	started := b.running()
 	ctx, cancel := context.WithCancel(b.ctx)
-	b.actions.answer = func(instance.ActionCall) (json.RawMessage, error) {
-		cancel()
-		return json.RawMessage(`{"id":7}`), nil
-	}
-	_, err := b.service.InvokeAction(ctx, submit(started))
+	// The caller goes once the whole answer is here: its connection is given back before the client returns it.
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{PutIdleConn: func(error) { cancel() }})
+	_, err := b.service.InvokeAction(traced, submit(started))
 	require.NoError(t, err)
+	require.ErrorIs(t, ctx.Err(), context.Canceled)
 	require.Equal(t, 1, b.Count("idempotency", "result -> 'output' ->> 'id' = '7'"))
 }
 
@@ -162,6 +175,6 @@ func TestRefusedActionsNeverReachTheAdapter(t *testing.T) {
 	_, err := b.service.InvokeAction(b.ctx, submit(started))
 	refused(t, err, fault.FailedPrecondition, "input.instanceId")
 	require.Equal(t, before, b.written())
-	require.Empty(t, b.actions.calls)
+	require.Empty(t, b.standIn.Actions)
 	require.NotEmpty(t, b.denials("apps.queue.submit"))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-func (s *Service) engine() *change.Engine { return &change.Engine{DB: s.DB, Planner: s.Planner} }
+func (s *Service) engine() *change.Engine { return &change.Engine{DB: s.DB, Calls: s.Calls} }
 
 // accept accepts a change of an instance.
 func (s *Service) accept(ctx context.Context, request *change.Request, write change.Writer) (*Started, error) {

@@ -280,6 +280,7 @@ func TestATeardownsPlanNamesEveryMemberAndWhatMakesWay(t *testing.T) {
 	b := setup(t)
 	started := b.runs()
 	drain := b.Operation(started.Instance.Instance, lifecycle.MemberDrain, lifecycle.OperationRunning)
+	b.service.Calls = nil
 	plan, err := b.service.PlanDecommission(b.ctx, started.Instance.ID, true)
 	require.NoError(t, err)
 	require.True(t, plan.Allowed)

@@ -2,9 +2,7 @@ package instance_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,36 +30,23 @@ type bundle struct {
 	app      *db.App
 	stored   *db.Manifest
 	one, two *db.Allocation
-	actions  *scripted
+	standIn  *platformtest.StandIn
 	service  *instance.Service
-}
-
-// scripted is an adapter that answers actions as the test says.
-type scripted struct {
-	mu     sync.Mutex
-	answer func(instance.ActionCall) (json.RawMessage, error)
-	calls  []instance.ActionCall
-}
-
-func (s *scripted) Invoke(_ context.Context, call instance.ActionCall) (json.RawMessage, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls = append(s.calls, call)
-	return s.answer(call)
 }
 
 func setup(t *testing.T) *bundle {
 	t.Helper()
-	b := &bundle{Kit: platformtest.New(t), t: t, actions: &scripted{}}
+	b := &bundle{Kit: platformtest.New(t), t: t}
+	b.standIn = b.StandIn()
 	b.tenant = b.Tenant()
 	b.project = b.Project(b.tenant)
 	b.admin = b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.project))
 	b.ctx = b.As(b.admin)
-	b.app, b.adapter = b.App("apps"), b.Adapter("http://adapter.test", nil)
+	b.app, b.adapter = b.App("apps"), b.Adapter(b.standIn.URL, nil)
 	b.stored = b.Manifest(lifecycle.StageActive, b.document("1.0.0"))
 	b.Entitle(b.project, b.app)
 	b.one, b.two = b.allocation(), b.allocation()
-	b.service = &instance.Service{DB: b.DB, Actions: b.actions}
+	b.service = &instance.Service{DB: b.DB, Calls: b.standIn.Calls}
 	return b
 }
 

@@ -30,7 +30,7 @@ func TestAnAccountAsksForNoRiskBeyondItsLimit(t *testing.T) {
 	before := b.written()
 	_, err := b.service.InvokeAction(robot, submit(started))
 	limited(t, err, fault.Forbidden)
-	require.Empty(t, b.actions.calls)
+	require.Empty(t, b.standIn.Actions)
 	require.Equal(t, before, b.written())
 	_, err = b.service.InvokeAction(robot, instance.ActionInput{InstanceID: started.Instance.ID, Action: "queue.read", IdempotencyKey: "r"})
 	require.NoError(t, err)

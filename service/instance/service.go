@@ -2,50 +2,24 @@ package instance
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"time"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
-	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/change"
+	"github.com/gpuaas/app-platform/service/contract"
 )
 
 // Service holds the verbs on instances.
 type Service struct {
+	// DB is the database.
 	DB *tx.DB
-	// Actions passes app actions to adapters.
-	Actions Invoker
-	// Planner asks adapters what they think of a change; nil for nobody to be asked.
-	Planner change.Planner
-}
-
-// Invoker asks an adapter to act.
-type Invoker interface {
-	// Invoke sends one action; the faults are ADAPTER_REJECTED, ADAPTER_UNAVAILABLE and ADAPTER_INVALID.
-	Invoke(ctx context.Context, call ActionCall) (json.RawMessage, error)
-}
-
-// ActionCall is an app action on its way to the adapter.
-type ActionCall struct {
-	AdapterName, AdapterURL string
-	Action                  string
-	Input                   json.RawMessage
-	IdempotencyKey          string
-	Requester               authz.Ref
-	// ProjectID is the project that asks: the instance's own, or one that is attached to it.
-	ProjectID     ids.ID
-	CorrelationID string
-	Instance      *db.Instance
-	Manifest      *manifest.Manifest // what the instance runs
-	Members       []*db.Member
-	Nodes         map[ids.ID]*db.ComputeNode
-	Allocations   map[ids.ID]*db.Allocation
+	// Calls reach adapters, for actions and plans; nil for an API that only reads and launches.
+	Calls *contract.Calls
 }
 
 // Bounds of what callers write.

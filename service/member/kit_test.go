@@ -3,7 +3,6 @@ package member_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,32 +14,15 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/rig/platformtest"
-	"github.com/gpuaas/app-platform/sdk/adapter"
-	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/member"
 )
-
-// planner is an adapter that says of every plan what the test says.
-type planner struct {
-	mu    sync.Mutex
-	said  adapter.PlanAnswer
-	calls []change.Call
-}
-
-func (p *planner) Plan(_ context.Context, call change.Call) (*adapter.PlanAnswer, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.calls = append(p.calls, call)
-	said := p.said
-	return &said, nil
-}
 
 // bundle is a running instance of three workers on two whole nodes, of a component that has 2 to 5.
 type bundle struct {
 	*platformtest.Kit
 	t       *testing.T
 	service *member.Service
-	planner *planner
+	adapter *platformtest.StandIn
 	tenant  *db.Tenant
 	project *db.Project
 	app     *db.App
@@ -54,12 +36,13 @@ type bundle struct {
 
 func setup(t *testing.T, change ...func(document map[string]any)) *bundle {
 	t.Helper()
-	b := &bundle{Kit: platformtest.New(t), t: t, planner: &planner{said: adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true}}}
+	b := &bundle{Kit: platformtest.New(t), t: t}
+	b.adapter = b.StandIn()
 	b.tenant = b.Tenant()
 	b.project = b.Project(b.tenant)
 	b.admin = b.As(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.project)))
 	b.app = b.App("apps")
-	document := platformtest.Document(b.app, "1.0.0", b.Adapter("http://adapter.test", nil), b.Artifact(lifecycle.StageActive))
+	document := platformtest.Document(b.app, "1.0.0", b.Adapter(b.adapter.URL, nil), b.Artifact(lifecycle.StageActive))
 	document["components"] = []map[string]any{
 		{"key": "worker", "displayName": "Workers", "min": 2, "max": 5, "default": 2},
 		{"key": "spare", "displayName": "Spares", "min": 0, "max": 70, "default": 0},
@@ -74,7 +57,7 @@ func setup(t *testing.T, change ...func(document map[string]any)) *bundle {
 	b.SQL(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version, config, created_at)
 		SELECT 'gen_1', tenant_id, project_id, id, 1, manifest_id, app_version, config, created_at FROM instance`)
 	b.members = b.Ent.Member.Query().Order(db.Asc(dbmember.FieldOrdinal)).AllX(t.Context())
-	b.service = &member.Service{DB: b.DB, Planner: b.planner}
+	b.service = &member.Service{DB: b.DB, Calls: b.adapter.Calls}
 	return b
 }
 

@@ -33,7 +33,7 @@ func TestAPlanShowsWhatWouldBeDoneAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	since := time.Now().UTC().Truncate(time.Second)
-	b.planner.said = adapter.PlanAnswer{
+	b.adapter.Plan = adapter.PlanAnswer{
 		Verdict: adapter.VerdictSafe, Reversible: false, WorkTotal: 7,
 		WorkLost: []adapter.Work{{Kind: "job", ID: "1", Name: "train", MemberID: string(b.members[2].ID), Owner: "ada", Since: since}},
 	}
@@ -54,9 +54,9 @@ func TestAPlanShowsWhatWouldBeDoneAndWritesNothing(t *testing.T) {
 	require.False(t, plan.Reversible)
 	require.JSONEq(t, `{"desired": {"worker": 2}}`, string(plan.Change))
 
-	call := b.planner.calls[0]
-	require.Equal(t, []any{lifecycle.MemberRemove, true, []ids.ID{b.members[2].ID}, 3}, []any{call.Kind, call.Force, call.Targets, len(call.Members)})
-	require.Contains(t, string(call.Instance.Roles), `"desired":2`, "the adapter is asked about the instance as it would be")
+	asked := b.adapter.Plans[0]
+	require.Equal(t, []any{adapter.MemberRemove, true, []string{string(b.members[2].ID)}, 3}, []any{asked.Kind, asked.Force, asked.Targets, len(asked.Members)})
+	require.Contains(t, asked.Instance.Components, adapter.ComponentCount{Key: "worker", Count: 2}, "the adapter is asked about the instance as it would be")
 }
 
 func TestAnAdditionsPlanNamesPlacesForMembersThatDoNotExistYet(t *testing.T) {
@@ -85,7 +85,7 @@ func TestAnAdditionsPlanNamesPlacesForMembersThatDoNotExistYet(t *testing.T) {
 func TestAnAdapterThatCannotTellIsNeverReadAsSafe(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.planner.said = adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{{Code: "ADAPTER_UNAVAILABLE", Message: "gone"}}}
+	b.adapter.Plan = adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{{Code: "ADAPTER_UNAVAILABLE", Message: "gone"}}}
 	plan, err := b.service.PlanDrain(b.admin, member.Input{MemberID: b.members[0].ID})
 	require.NoError(t, err)
 	said := verdictOf(t, plan, lifecycle.VerdictAdapter)
@@ -97,7 +97,7 @@ func TestAnAdapterThatCannotTellIsNeverReadAsSafe(t *testing.T) {
 func TestAnUnsafeWordOfTheAdapterRefusesUnlessForceIsChosen(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.planner.said = adapter.PlanAnswer{Verdict: adapter.VerdictUnsafe, Message: "the last of its kind", Reasons: []adapter.PlanReason{{Code: "LAST", Message: "the last of its kind"}}}
+	b.adapter.Plan = adapter.PlanAnswer{Verdict: adapter.VerdictUnsafe, Message: "the last of its kind", Reasons: []adapter.PlanReason{{Code: "LAST", Message: "the last of its kind"}}}
 	in := b.on(0, "k")
 	plan, err := b.service.PlanRemove(b.admin, in)
 	require.NoError(t, err)
@@ -127,23 +127,26 @@ func TestAPlanIsStaleOnceAnythingThatItRestedOnHasMoved(t *testing.T) {
 		"where a member lives": func(b *bundle) {
 			b.SQL(`UPDATE member SET allocation_id = $2 WHERE id = $1`, b.members[0].ID, b.two.ID)
 		},
-		"a node":                      func(b *bundle) { b.SQL(`UPDATE compute_node SET status = 'OFFLINE' WHERE id = $1`, b.one.NodeID) },
-		"an allocation":               func(b *bundle) { b.SQL(`UPDATE allocation SET status = 'RELEASING' WHERE id = $1`, b.two.ID) },
-		"an operation that began":     func(b *bundle) { b.open(lifecycle.MemberDrain, 1) },
-		"an operation in the way":     func(b *bundle) { b.open(lifecycle.InstanceUpgrade) },
-		"the members asked for":       func(b *bundle) { b.SQL(`UPDATE instance SET roles = jsonb_set(roles, '{0,desired}', '4')`) },
-		"the instance's state":        func(b *bundle) { b.SQL(`UPDATE instance SET status = 'STOPPING'`) },
-		"the config":                  func(b *bundle) { b.SQL(`UPDATE instance SET config = '{"size": 3}'`) },
-		"the generation":              func(b *bundle) { b.SQL(`UPDATE instance SET generation = 2`) },
-		"the manifest's stage":        func(b *bundle) { b.SQL(`UPDATE manifest SET stage = 'DEPRECATED'`) },
-		"the adapter's verdict":       func(b *bundle) { b.planner.said.Verdict = adapter.VerdictUnknown },
-		"work that would be lost":     func(b *bundle) { b.planner.said.WorkLost = []adapter.Work{{Kind: "job", ID: "9"}} },
-		"how much work would be lost": func(b *bundle) { b.planner.said.WorkTotal = 3 },
+		"a node":                  func(b *bundle) { b.SQL(`UPDATE compute_node SET status = 'OFFLINE' WHERE id = $1`, b.one.NodeID) },
+		"an allocation":           func(b *bundle) { b.SQL(`UPDATE allocation SET status = 'RELEASING' WHERE id = $1`, b.two.ID) },
+		"an operation that began": func(b *bundle) { b.open(lifecycle.MemberDrain, 1) },
+		"an operation in the way": func(b *bundle) { b.open(lifecycle.InstanceUpgrade) },
+		"the members asked for":   func(b *bundle) { b.SQL(`UPDATE instance SET roles = jsonb_set(roles, '{0,desired}', '4')`) },
+		"the instance's state":    func(b *bundle) { b.SQL(`UPDATE instance SET status = 'STOPPING'`) },
+		"the config":              func(b *bundle) { b.SQL(`UPDATE instance SET config = '{"size": 3}'`) },
+		"the generation":          func(b *bundle) { b.SQL(`UPDATE instance SET generation = 2`) },
+		"the manifest's stage":    func(b *bundle) { b.SQL(`UPDATE manifest SET stage = 'DEPRECATED'`) },
+		"the adapter's verdict": func(b *bundle) {
+			b.adapter.Plan.Verdict, b.adapter.Plan.Reasons = adapter.VerdictUnknown, []adapter.PlanReason{{Code: "X", Message: "cannot tell"}}
+		},
+		"work that would be lost":     func(b *bundle) { b.adapter.Plan.WorkLost = []adapter.Work{{Kind: "job", ID: "9"}} },
+		"how much work would be lost": func(b *bundle) { b.adapter.Plan.WorkTotal = 3 },
 	}
 	for name, move := range moves {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
+			b.adapter.Plan.WorkTotal = 1
 			plan, err := b.service.PlanRemove(b.admin, b.on(0, ""))
 			require.NoError(t, err)
 			move(b)
@@ -186,7 +189,7 @@ func TestProgressAndWordsDoNotMakeAPlanStale(t *testing.T) {
 	b.SQL(`UPDATE instance SET revision = revision + 5, updated_at = now(), health = 'DEGRADED', observed_at = now()`)
 	b.SQL(`UPDATE member SET health_message = 'a bit slow', health = 'DEGRADED', adapter_detail = '{"a": 1}', updated_at = now()`)
 	b.SQL(`UPDATE compute_node SET last_seen_at = now()`)
-	b.planner.said.Message, b.planner.said.Reversible = "another word", false
+	b.adapter.Plan.Message, b.adapter.Plan.Reversible = "another word", false
 	in := b.on(0, "k")
 	in.PlanHash, in.DeadlineSeconds, in.Reason, in.OnDeadline = plan.Hash, 900, "another reason", lifecycle.DeadlineForce
 	_, err = b.service.Remove(b.admin, in)
@@ -255,7 +258,8 @@ func (b *bundle) shuffle(r *rand.Rand) {
 	case 2:
 		b.open(lifecycle.InstanceUpgrade)
 	}
-	b.planner.said = []adapter.PlanAnswer{{Verdict: adapter.VerdictSafe}, {Verdict: adapter.VerdictSafe}, {Verdict: adapter.VerdictUnknown},
+	b.adapter.Plan = []adapter.PlanAnswer{{Verdict: adapter.VerdictSafe}, {Verdict: adapter.VerdictSafe},
+		{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{{Code: "X", Message: "cannot tell"}}},
 		{Verdict: adapter.VerdictUnsafe, Reasons: []adapter.PlanReason{{Code: "NO", Message: "not now"}}}}[r.IntN(4)]
 }
 
@@ -336,7 +340,7 @@ func TestPlansAskForTheVerbsKey(t *testing.T) {
 	in.PlanHash = "x"
 	_, err := b.service.Drain(stranger, in)
 	refused(t, err, fault.NotFound, "")
-	require.Empty(t, b.planner.calls, "the adapter hears nothing of it")
+	require.Empty(t, b.adapter.Plans, "the adapter hears nothing of it")
 	denied := map[string]bool{}
 	for _, entry := range b.Audit() {
 		denied[entry.Action] = true

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/change"
+	"github.com/gpuaas/app-platform/service/contract"
 	"github.com/gpuaas/app-platform/service/kit/capacity"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
@@ -20,8 +21,8 @@ import (
 type Service struct {
 	// DB is the database.
 	DB *tx.DB
-	// Planner asks adapters what they think of a change; nil for nobody to be asked.
-	Planner change.Planner
+	// Calls reach adapters for plans; nil leaves their verdicts unknown.
+	Calls *contract.Calls
 }
 
 // Intent is capacity that is asked for along with a change: one allocation for each new member.
@@ -46,7 +47,7 @@ type Changed struct {
 	Operation   *operation.View
 }
 
-func (s *Service) engine() *change.Engine { return &change.Engine{DB: s.DB, Planner: s.Planner} }
+func (s *Service) engine() *change.Engine { return &change.Engine{DB: s.DB, Calls: s.Calls} }
 
 // request is the change of a kind that the input asks for.
 func (in Input) request(kind lifecycle.OperationKind, action string) *change.Request {

@@ -2,8 +2,6 @@ package share_test
 
 import (
 	"context"
-	"encoding/json"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,30 +33,14 @@ type bundle struct {
 	made                  *db.Instance
 	service               *share.Service
 	instances             *instance.Service
-	calls                 *adapterCalls
+	standIn               *platformtest.StandIn
 	homeAdmin, guestAdmin *db.User
-}
-
-// adapterCalls is an adapter that answers every action with the empty object, or as the test says.
-type adapterCalls struct {
-	mu     sync.Mutex
-	seen   []instance.ActionCall
-	answer func(instance.ActionCall) (json.RawMessage, error)
-}
-
-func (a *adapterCalls) Invoke(_ context.Context, call instance.ActionCall) (json.RawMessage, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.seen = append(a.seen, call)
-	if a.answer != nil {
-		return a.answer(call)
-	}
-	return json.RawMessage(`{}`), nil
 }
 
 func setup(t *testing.T) *bundle {
 	t.Helper()
-	b := &bundle{Kit: platformtest.New(t), t: t, calls: &adapterCalls{}}
+	b := &bundle{Kit: platformtest.New(t), t: t}
+	b.standIn = b.StandIn()
 	b.tenant = b.Tenant()
 	b.home, b.guest = b.Project(b.tenant), b.Project(b.tenant)
 	b.homeAdmin = b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.home))
@@ -67,11 +49,12 @@ func setup(t *testing.T) *bundle {
 	b.member = b.User(b.tenant, platformtest.In(authz.ProjectMember, b.home))
 	b.guestMember = b.User(b.tenant, platformtest.In(authz.ProjectMember, b.guest))
 	_, b.stored = b.Launchable(b.home, "apps")
+	b.SQL(`UPDATE adapter SET url = $1`, b.standIn.URL)
 	node, _ := b.Node(4)
 	b.made = b.Instance(b.home, b.stored, lifecycle.InstanceRunning, b.Allocation(b.home, node))
 	b.SQL(`UPDATE instance SET control_plane_scope = 'TENANT' WHERE id = $1`, b.made.ID)
 	b.service = &share.Service{DB: b.DB}
-	b.instances = &instance.Service{DB: b.DB, Actions: b.calls}
+	b.instances = &instance.Service{DB: b.DB, Calls: b.standIn.Calls}
 	return b
 }
 

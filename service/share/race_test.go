@@ -77,7 +77,7 @@ func TestAnActionWaitsForADetachmentUnderWay(t *testing.T) {
 	}, soon, tick, "the action waits")
 	require.NoError(t, leaving.Commit(t.Context()))
 	refused(t, <-asked, fault.NotFound, "")
-	require.Empty(t, b.calls.seen)
+	require.Empty(t, b.standIn.Actions)
 }
 
 // Whatever was accepted was accepted before the detachment: nothing comes after it.

@@ -3,6 +3,7 @@ package share_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,25 +30,25 @@ func TestAnAttachedProjectAsksTheAppForWhatItsOwnKeysAllow(t *testing.T) {
 	_, robot := b.ServiceAccount(b.guest, authz.AppsQueueRead)
 	_, err = b.instances.InvokeAction(b.With(robot), b.action("k"))
 	require.NoError(t, err)
-	require.Len(t, b.calls.seen, 2)
-	call := b.calls.seen[0]
-	require.Equal(t, []any{b.guest.ID, string(b.guestMember.ID), b.made.ID, "queue.read", out.CorrelationID},
-		[]any{call.ProjectID, call.Requester.ID, call.Instance.ID, call.Action, call.CorrelationID})
+	require.Len(t, b.standIn.Actions, 2)
+	call := b.standIn.Actions[0]
+	require.Equal(t, []string{string(b.guest.ID), string(b.guestMember.ID), string(b.made.ID), "queue.read", out.CorrelationID},
+		[]string{call.Requester.ProjectID, call.Requester.ID, call.Instance.ID, call.Name, call.CorrelationID})
 	require.Len(t, call.Members, 1, "the adapter is told of the members that the requester does not see")
-	require.Len(t, call.Nodes, 1)
-	require.Len(t, call.Allocations, 1)
+	require.NotEmpty(t, call.Members[0].Node.ID)
+	require.NotEmpty(t, call.Members[0].Node.AllocationID)
 	require.Equal(t, 2, b.Count("audit_entry", "allowed AND permission_key = 'apps.queue.read' AND project_id = $1 AND object_id = $2", b.guest.ID, b.made.ID))
 	require.Equal(t, 2, b.Count("idempotency", "project_id = $1 AND result -> 'output' IS NOT NULL", b.guest.ID))
 
 	_, err = b.instances.InvokeAction(b.As(b.member), instance.ActionInput{InstanceID: b.made.ID, Action: "queue.read", ProjectID: b.home.ID, IdempotencyKey: "own"})
 	require.NoError(t, err, "the instance's own project may be named")
-	require.Equal(t, b.home.ID, b.calls.seen[2].ProjectID)
+	require.Equal(t, string(b.home.ID), b.standIn.Actions[2].Requester.ProjectID)
 }
 
 func TestTheOwnersTimelineIsToldWhatAnAttachedProjectDid(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	document := platformtest.Document(b.App("apps"), "1.0.0", b.Adapter("http://adapter.test", nil), b.Artifact(lifecycle.StageActive))
+	document := platformtest.Document(b.App("apps"), "1.0.0", b.Adapter(b.standIn.URL, nil), b.Artifact(lifecycle.StageActive))
 	object := map[string]any{"type": "object"}
 	document["actions"] = []map[string]any{{"name": "queue.submit", "displayName": "Submit", "risk": "write", "permissionKey": "apps.queue.submit",
 		"inputSchema": object, "outputSchema": object}}
@@ -57,9 +58,11 @@ func TestTheOwnersTimelineIsToldWhatAnAttachedProjectDid(t *testing.T) {
 	row := b.attached()
 	in := b.action("k")
 	in.Action = "queue.submit"
-	b.calls.answer = func(instance.ActionCall) (json.RawMessage, error) { // the project leaves while the app still works for it
-		_, err := b.service.Detach(b.other, share.Input{ShareID: row.ID})
-		return json.RawMessage(`{}`), err
+	b.standIn.Act = func() (int, string) { // the project leaves while the app still works for it
+		if _, err := b.service.Detach(b.other, share.Input{ShareID: row.ID}); err != nil {
+			return http.StatusInternalServerError, `{}`
+		}
+		return http.StatusOK, `{"output":{}}`
 	}
 	_, err := b.instances.InvokeAction(b.As(b.guestMember), in)
 	require.NoError(t, err, "what was begun before the detachment is brought to its end")
@@ -68,7 +71,7 @@ func TestTheOwnersTimelineIsToldWhatAnAttachedProjectDid(t *testing.T) {
 		"apps.instance.control_plane_detached", "apps.instance.action_invoked"}, b.told())
 	_, err = b.instances.InvokeAction(b.As(b.guestMember), in)
 	refused(t, err, fault.NotFound, "")
-	require.Len(t, b.calls.seen, 1, "not even the stored answer is given out")
+	require.Len(t, b.standIn.Actions, 1, "not even the stored answer is given out")
 }
 
 func TestWithoutAnAttachedShareThereIsNothingToAsk(t *testing.T) {
@@ -104,7 +107,7 @@ func TestWithoutAnAttachedShareThereIsNothingToAsk(t *testing.T) {
 	b.SQL(`UPDATE instance SET status = 'STOPPING' WHERE id = $1`, b.made.ID)
 	_, err = b.instances.InvokeAction(guest, b.action("k"))
 	refused(t, err, fault.FailedPrecondition, "input.instanceId")
-	require.Empty(t, b.calls.seen)
+	require.Empty(t, b.standIn.Actions)
 	require.Zero(t, b.Count("idempotency", "project_id = $1", b.guest.ID))
 }
 
@@ -132,7 +135,7 @@ func TestBothWaysOutEndTheUseAtOnce(t *testing.T) {
 				_, err = b.instances.InvokeAction(guest, b.action(key))
 				refused(t, err, fault.NotFound, "")
 			}
-			require.Len(t, b.calls.seen, 1)
+			require.Len(t, b.standIn.Actions, 1)
 		})
 	}
 }

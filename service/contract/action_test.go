@@ -1,4 +1,4 @@
-package invoke_test
+package contract_test
 
 import (
 	"encoding/json"
@@ -16,8 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/service/share"
 )
 
-// A project that is attached to a shared control plane reaches the app over the wire: the adapter learns which project
-// asks, and its token is of the instance, whoever asks.
+// A project that is attached to a shared control plane reaches the app over the contract: the adapter learns the
+// requesting project, and its token is the instance's, whatever project that is.
 func TestAnActionOfAnAttachedProjectReachesTheAdapter(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
@@ -46,7 +46,7 @@ func TestAnActionOfAnAttachedProjectReachesTheAdapter(t *testing.T) {
 	require.NoError(t, err)
 
 	account, robot := kit.ServiceAccount(guest, authz.AppsQueueRead)
-	verbs := &instance.Service{DB: kit.DB, Actions: calls(t)}
+	verbs := &instance.Service{DB: kit.DB, Calls: calls(t)}
 	out, err := verbs.InvokeAction(kit.With(robot), instance.ActionInput{InstanceID: made.ID, Action: "queue.read", ProjectID: guest.ID, IdempotencyKey: "a"})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"jobs":3}`, string(out.Output))

@@ -1,4 +1,4 @@
-package invoke_test
+package contract_test
 
 import (
 	"encoding/json"
@@ -15,28 +15,30 @@ import (
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/sdk/adapter"
-	"github.com/gpuaas/app-platform/service/change"
-	"github.com/gpuaas/app-platform/workers/invoke"
+	"github.com/gpuaas/app-platform/service/contract"
 )
 
 // calls reach adapters as the program's do, on loopback.
-func calls(t *testing.T) *invoke.Calls {
+func calls(t *testing.T) *contract.Calls {
 	t.Helper()
 	ring, err := token.NewKeyring("https://platform.test")
 	require.NoError(t, err)
-	return invoke.New(adapterclient.New(ring, dial.Loopback()), ring, "https://platform.test/graphql")
+	return contract.New(adapterclient.New(ring, dial.Loopback()), ring, "https://platform.test/graphql")
 }
 
-func callOf(url string) change.Call {
+func callOf(url string) contract.Plan {
 	node, allocation := ids.New(ids.Node), ids.New(ids.Allocation)
 	member := &db.Member{ID: ids.New(ids.Member), ComponentKey: "worker", Status: lifecycle.MemberActive, NodeID: &node, AllocationID: &allocation}
-	return change.Call{
-		Adapter: "hello", URL: url, Kind: lifecycle.MemberRemove, Force: true, CorrelationID: "cor-1", Change: json.RawMessage(`{}`),
-		Instance: &db.Instance{ID: ids.New(ids.Instance), Name: "demo", AppSlug: "hello", AppVersion: "1.0.0",
-			Roles: json.RawMessage(`[{"componentKey": "worker", "desired": 2}]`)},
-		Members: []*db.Member{member}, Targets: []ids.ID{member.ID},
-		Nodes:       map[ids.ID]*db.ComputeNode{node: {ID: node, Name: "n1", Address: "192.0.2.1"}},
-		Allocations: map[ids.ID]*db.Allocation{allocation: {ID: allocation, Shape: lifecycle.ShapeBaremetal}},
+	return contract.Plan{
+		Subject: contract.Subject{
+			Adapter: &db.Adapter{Name: "hello", URL: url}, CorrelationID: "cor-1",
+			Instance: &db.Instance{ID: ids.New(ids.Instance), Name: "demo", AppSlug: "hello", AppVersion: "1.0.0",
+				Roles: json.RawMessage(`[{"componentKey": "worker", "desired": 2}]`)},
+			Members:     []*db.Member{member},
+			Nodes:       map[ids.ID]*db.ComputeNode{node: {ID: node, Name: "n1", Address: "192.0.2.1"}},
+			Allocations: map[ids.ID]*db.Allocation{allocation: {ID: allocation, Shape: lifecycle.ShapeBaremetal}},
+		},
+		Kind: lifecycle.MemberRemove, Force: true, Targets: []ids.ID{member.ID}, Change: json.RawMessage(`{}`),
 	}
 }
 

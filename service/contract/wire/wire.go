@@ -1,4 +1,4 @@
-// Package wire spells the platform's rows in the words of the adapter contract.
+// Package wire translates the platform's rows into the types of the adapter contract.
 package wire
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// Instance is the instance with the member counts that are wanted, read from its roles.
+// Instance returns the instance with the desired member counts, which it reads from the roles.
 func Instance(row *db.Instance) (adapter.Instance, error) {
 	var roles []struct {
 		ComponentKey string `json:"componentKey"`
@@ -26,7 +26,8 @@ func Instance(row *db.Instance) (adapter.Instance, error) {
 	out := adapter.Instance{
 		ID: string(row.ID), Name: row.Name, TenantID: string(row.TenantID), ProjectID: string(row.ProjectID),
 		App: row.AppSlug, Version: row.AppVersion, Config: row.Config, Components: []adapter.ComponentCount{},
-		OperatingMode: lifecycle.Wire(lifecycle.OperatingMode(row.OperatingMode)), ControlPlaneScope: lifecycle.Wire(lifecycle.ControlPlaneScope(row.ControlPlaneScope)),
+		OperatingMode:     lifecycle.Wire(lifecycle.OperatingMode(row.OperatingMode)),
+		ControlPlaneScope: lifecycle.Wire(lifecycle.ControlPlaneScope(row.ControlPlaneScope)),
 	}
 	for _, role := range roles {
 		out.Components = append(out.Components, adapter.ComponentCount{Key: role.ComponentKey, Count: role.Desired})
@@ -34,8 +35,8 @@ func Instance(row *db.Instance) (adapter.Instance, error) {
 	return out, nil
 }
 
-// Pinned adds what the manifest of the instance's version says to its adapter: the runtime profile, into which the
-// platform reads no meaning, and the artifacts that the adapter may have its nodes fetch.
+// Pinned adds what the manifest of the instance's version states for its adapter: the runtime profile, which the platform
+// does not interpret, and the artifacts that the adapter may have its nodes fetch.
 func Pinned(instance *adapter.Instance, m *manifest.Manifest) {
 	if m == nil {
 		return
@@ -47,8 +48,8 @@ func Pinned(instance *adapter.Instance, m *manifest.Manifest) {
 	}
 }
 
-// Members are the members with the nodes and allocations they are bound to; those that are bound to
-// no known node have an empty one.
+// Members returns the members with the nodes and allocations that they are bound to; without a known node the node is
+// empty.
 func Members(rows []*db.Member, nodes map[ids.ID]*db.ComputeNode, allocations map[ids.ID]*db.Allocation) []adapter.Member {
 	out := make([]adapter.Member, 0, len(rows))
 	for _, row := range rows {
@@ -66,7 +67,7 @@ func Members(rows []*db.Member, nodes map[ids.ID]*db.ComputeNode, allocations ma
 	return out
 }
 
-// labels are a member's labels; nil when there are none. The verb that stores them takes nothing but text.
+// labels returns a member's labels, or nil for none. The verb that stores them accepts only text.
 func labels(row *db.Member) map[string]string {
 	var out map[string]string
 	if len(row.Labels) > 0 && json.Unmarshal(row.Labels, &out) != nil {

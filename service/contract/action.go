@@ -1,0 +1,42 @@
+package contract
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// Action is an app action on its way to the adapter.
+type Action struct {
+	Subject
+	Name           string
+	Input          json.RawMessage
+	IdempotencyKey string
+	Requester      authz.Ref
+	// ProjectID is the requester's project: the instance's own, or one that is attached to it.
+	ProjectID ids.ID
+}
+
+// Invoke sends one app action and returns its output. Faults: ADAPTER_REJECTED, ADAPTER_UNAVAILABLE, ADAPTER_INVALID,
+// CONFLICT, DIAL_REFUSED.
+func (c *Calls) Invoke(ctx context.Context, action Action) (json.RawMessage, error) {
+	of, err := c.show(action.Subject, authz.TaskRun, authz.TaskRead, authz.SecretRedeem)
+	if err != nil {
+		return nil, err
+	}
+	request := adapter.ActionRequest{
+		Input: action.Input, IdempotencyKey: action.IdempotencyKey, Instance: of.instance, Members: of.members, Platform: of.platform,
+		Requester: adapter.Requester{
+			ID: action.Requester.ID, Kind: lifecycle.Wire(action.Requester.Kind), ProjectID: string(action.ProjectID),
+		},
+	}
+	result, err := c.client.Act(ctx, action.target(), action.Name, request, action.trace())
+	if err != nil {
+		return nil, faultOf(err)
+	}
+	return result.Output, nil
+}
