@@ -108,9 +108,9 @@ func (m *member) cloudInit(ctx context.Context, spec adapter.CloudInit) (map[str
 // were only noted, for want of namespaces or of cloud-init, too.
 func (p *Platform) Boots(memberID string) (specs []adapter.CloudInit) {
 	p.t.Helper()
-	p.runner.mu.Lock()
-	m, ok := p.runner.members[memberID]
-	p.runner.mu.Unlock()
+	p.nodes.runner.mu.Lock()
+	m, ok := p.nodes.runner.members[memberID]
+	p.nodes.runner.mu.Unlock()
 	if !ok {
 		return nil
 	}

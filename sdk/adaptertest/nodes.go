@@ -40,19 +40,7 @@ func (n *Nodes) SealingKey() string { return base64.StdEncoding.EncodeToString(n
 
 // Do carries a node task out; ending ctx cancels it.
 func (n *Nodes) Do(ctx context.Context, task sandbox.Task) sandbox.Outcome {
-	said := n.runner.run(ctx, taskInput{
-		MemberID: task.MemberID, Kind: task.Kind, Spec: task.Spec, TimeoutSeconds: max(int(task.Timeout.Seconds()), 1),
-	})
-	out := sandbox.Outcome{}
-	out.State, _ = said["state"].(adapter.TaskState)
-	out.Message, _ = said["message"].(string)
-	out.Result, _ = said["result"].(map[string]any)
-	if code, ok := out.Result["exitCode"].(int); ok {
-		out.ExitCode = &code
-	}
-	out.Stdout, _ = out.Result["stdout"].(string)
-	out.Stderr, _ = out.Result["stderr"].(string)
-	return out
+	return n.runner.run(ctx, task)
 }
 
 // Residue says what is left of a member.

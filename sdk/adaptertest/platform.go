@@ -3,32 +3,26 @@ package adaptertest
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/crypto/nacl/box"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/standin"
 )
 
 // Token is the bearer token the public API takes.
 const Token = "adaptertest-token"
 
-// Platform is the platform's end of the contract.
+// Platform is the platform's end of the contract: the conformance suite's stand-in over the sandboxes of this
+// package, with a token that is for every member and operation.
 type Platform struct {
 	// URL is the platform's URL: issuer, key set and public API.
 	URL string
@@ -37,48 +31,24 @@ type Platform struct {
 	// Artifacts are what members fetch; the test puts them there.
 	Artifacts *sandbox.Artifacts
 
-	t      testing.TB
-	signer *adapter.Signer
-	runner *runner
-
-	mu      sync.Mutex
-	tasks   map[string]*task
-	reports []map[string]any
-}
-
-// task is one node task, kept by id and by member and key.
-type task struct {
-	id, spec string
-	cancel   context.CancelFunc
-	done     chan struct{}
-	result   map[string]any
+	t     testing.TB
+	nodes *Nodes
+	grant *standin.Grant
+	stand *standin.Platform
 }
 
 // New starts a platform for an adapter of this name; it stops with the test, and with it whatever
 // its members still run.
 func New(t testing.TB, name string, options ...Option) *Platform {
 	t.Helper()
-	public, private, err := ed25519.GenerateKey(nil)
+	nodes := NewNodes(t, options...)
+	stand, err := standin.Start("127.0.0.1:0", nodes)
 	require.NoError(t, err)
-	sealPublic, sealPrivate, err := box.GenerateKey(rand.Reader)
-	require.NoError(t, err)
-	p := &Platform{Name: name, t: t, tasks: map[string]*task{}}
-	p.runner = newRunner(t, sealPublic, sealPrivate)
-	for _, option := range options {
-		option(p.runner)
+	t.Cleanup(stand.Stop)
+	return &Platform{
+		URL: stand.URL, Name: name, Artifacts: nodes.Artifacts,
+		t: t, nodes: nodes, grant: stand.Open(Token), stand: stand,
 	}
-	p.Artifacts = p.runner.artifacts
-	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: "k1", Algorithm: "EdDSA", Use: "sig"}}})
-	require.NoError(t, err)
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /.well-known/jwks.json", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(keys) })
-	mux.HandleFunc("POST /graphql", p.graphql)
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	p.URL = server.URL
-	p.signer, err = adapter.NewSigner(server.URL, "k1", private)
-	require.NoError(t, err)
-	return p
 }
 
 // Start runs an app behind a kit of its own and returns its URL.
@@ -103,14 +73,12 @@ func (p *Platform) Start(app adapter.App) string {
 func (p *Platform) Node(address string) adapter.Node {
 	return adapter.Node{
 		ID: "nod_1", Name: "node-1", Address: address, AllocationID: "alc_1", Shape: "baremetal", CPUs: 2, MemoryMiB: 2048,
-		SealingKey: base64.StdEncoding.EncodeToString(p.runner.public[:]),
+		SealingKey: p.nodes.SealingKey(),
 	}
 }
 
 // Access is what a dispatch or action carries to reach the public API.
-func (p *Platform) Access() adapter.Platform {
-	return adapter.Platform{GraphQLURL: p.URL + "/graphql", Token: Token, TokenExpiresAt: time.Now().Add(time.Hour)}
-}
+func (p *Platform) Access() adapter.Platform { return p.grant.Access() }
 
 // Call sends a signed request to the adapter at base and decodes the answer into out, which may be nil.
 func (p *Platform) Call(base, method, target string, body, out any) (status int, raw []byte) {
@@ -125,7 +93,9 @@ func (p *Platform) Call(base, method, target string, body, out any) (status int,
 	require.NoError(p.t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(adapter.HeaderPlatformToken, Token)
-	require.NoError(p.t, p.signer.SignRequest(req, p.Name, sent))
+	token, err := p.stand.Sign(p.Name, method, req.URL.RequestURI(), sent)
+	require.NoError(p.t, err)
+	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(p.t, err)
 	defer resp.Body.Close()
@@ -195,149 +165,38 @@ func (p *Platform) Await(base, id string, patience time.Duration, what string, i
 
 // Away cuts members off from the platform, as a node that is lost: their tasks neither begin nor
 // report until they are Back.
-func (p *Platform) Away(members ...string) { p.runner.away(members) }
+func (p *Platform) Away(members ...string) { p.nodes.runner.away(members) }
 
 // Back ends what Away began.
-func (p *Platform) Back(members ...string) { p.runner.back(members) }
+func (p *Platform) Back(members ...string) { p.nodes.runner.back(members) }
 
 // KillProcess kills a supervised process of a member with SIGKILL, as a fault from outside.
 func (p *Platform) KillProcess(member, name string) {
 	p.t.Helper()
-	m, err := p.runner.member(member)
+	m, err := p.nodes.runner.member(member)
 	require.NoError(p.t, err)
 	require.NoError(p.t, m.kill(name))
 }
 
 // Root is where a member without namespaces has its files on this machine.
 func (p *Platform) Root(member string) string {
-	return filepath.Join(p.runner.dir, member, "root")
+	return filepath.Join(p.nodes.runner.dir, member, "root")
 }
 
 // Destroy takes a member's whole sandbox away behind the adapter's back.
 func (p *Platform) Destroy(member string) {
 	p.t.Helper()
-	require.NoError(p.t, p.runner.teardown(member))
+	require.NoError(p.t, p.nodes.runner.teardown(member))
 }
 
 // Reports returns what the adapter has pushed.
 func (p *Platform) Reports() []map[string]any {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]map[string]any{}, p.reports...)
-}
-
-func (p *Platform) graphql(w http.ResponseWriter, r *http.Request) {
-	var body struct {
-		Query     string
-		Variables struct {
-			Input       json.RawMessage
-			ID          string
-			TaskID      string
-			WaitSeconds int
-		}
+	p.t.Helper()
+	list := []map[string]any{}
+	for _, raw := range p.stand.Reports() {
+		var report map[string]any
+		require.NoError(p.t, json.Unmarshal(raw, &report))
+		list = append(list, report)
 	}
-	err := json.NewDecoder(io.LimitReader(r.Body, adapter.MaxBody)).Decode(&body)
-	switch {
-	case r.Header.Get("Authorization") != "Bearer "+Token:
-		refuse(w, "UNAUTHENTICATED", "the token is not known")
-	case err != nil:
-		refuse(w, "INVALID_ARGUMENT", "the body is not JSON")
-	case strings.Contains(body.Query, "runNodeTask"):
-		p.runTask(w, body.Variables.Input)
-	case strings.Contains(body.Query, "cancelNodeTask"):
-		p.cancelTask(w, body.Variables.TaskID)
-	case strings.Contains(body.Query, "renewOperationToken"):
-		respond(w, "renewOperationToken", map[string]any{"token": Token, "expiresAt": time.Now().Add(time.Hour)})
-	case strings.Contains(body.Query, "nodeTask("):
-		p.awaitTask(r.Context(), w, body.Variables.ID, time.Duration(body.Variables.WaitSeconds)*time.Second)
-	case strings.Contains(body.Query, "reportOperation"):
-		p.report(w, body.Variables.Input)
-	default:
-		refuse(w, "INVALID_ARGUMENT", "this platform does not know the document")
-	}
-}
-
-func (p *Platform) report(w http.ResponseWriter, raw json.RawMessage) {
-	var input map[string]any
-	if json.Unmarshal(raw, &input) != nil {
-		refuse(w, "INVALID_ARGUMENT", "input is not an object")
-		return
-	}
-	p.mu.Lock()
-	p.reports = append(p.reports, input)
-	p.mu.Unlock()
-	respond(w, "reportOperation", map[string]any{"id": input["operationId"]})
-}
-
-func (p *Platform) runTask(w http.ResponseWriter, raw json.RawMessage) {
-	var input taskInput
-	if err := json.Unmarshal(raw, &input); err != nil || input.MemberID == "" || input.IdempotencyKey == "" {
-		refuse(w, "INVALID_ARGUMENT", "input is not of the expected shape")
-		return
-	}
-	held := p.place(input)
-	if held.spec != specOf(input) {
-		refuse(w, "IDEMPOTENCY_KEY_REUSED", "the key was used for another task")
-		return
-	}
-	respond(w, "runNodeTask", map[string]any{"id": held.id, "state": adapter.TaskRunning, "message": ""})
-}
-
-func specOf(input taskInput) string { return string(input.Kind) + string(input.Spec) }
-
-// place finds the task of a key, or begins it.
-func (p *Platform) place(input taskInput) *task {
-	key := input.MemberID + " " + input.IdempotencyKey
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if held, known := p.tasks[key]; known {
-		return held
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	held := &task{id: fmt.Sprintf("tsk_%d", len(p.tasks)), spec: specOf(input), cancel: cancel, done: make(chan struct{})}
-	p.tasks[key], p.tasks[held.id] = held, held
-	go func() {
-		defer close(held.done)
-		defer cancel()
-		held.result = p.runner.run(ctx, input)
-		held.result["id"] = held.id
-	}()
-	return held
-}
-
-func (p *Platform) cancelTask(w http.ResponseWriter, id string) {
-	p.mu.Lock()
-	held, known := p.tasks[id]
-	p.mu.Unlock()
-	if !known {
-		refuse(w, "NOT_FOUND", "no such task")
-		return
-	}
-	held.cancel()
-	respond(w, "cancelNodeTask", map[string]any{"id": id, "state": adapter.TaskRunning, "message": ""})
-}
-
-func (p *Platform) awaitTask(ctx context.Context, w http.ResponseWriter, id string, wait time.Duration) {
-	p.mu.Lock()
-	held, known := p.tasks[id]
-	p.mu.Unlock()
-	if !known {
-		refuse(w, "NOT_FOUND", "no such task")
-		return
-	}
-	select {
-	case <-held.done:
-		respond(w, "nodeTask", held.result)
-	case <-time.After(wait):
-		respond(w, "nodeTask", map[string]any{"id": id, "state": adapter.TaskRunning, "message": ""})
-	case <-ctx.Done():
-	}
-}
-
-func respond(w http.ResponseWriter, field string, value any) {
-	_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{field: value}})
-}
-
-func refuse(w http.ResponseWriter, code, message string) {
-	_ = json.NewEncoder(w).Encode(map[string]any{"errors": []any{map[string]any{"message": message, "extensions": map[string]any{"code": code}}}})
+	return list
 }

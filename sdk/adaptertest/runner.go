@@ -32,14 +32,6 @@ func Namespaces() Option { return func(r *runner) { r.namespaces = true } }
 // maxOutput is how much of each output stream of a command is kept, as on a real node.
 const maxOutput = 64 << 10
 
-type taskInput struct {
-	MemberID       string           `json:"memberId"`
-	Kind           adapter.TaskKind `json:"kind"`
-	Spec           json.RawMessage  `json:"spec"`
-	TimeoutSeconds int              `json:"timeoutSeconds"`
-	IdempotencyKey string           `json:"idempotencyKey"`
-}
-
 // runner carries out node tasks.
 type runner struct {
 	t               testing.TB
@@ -116,72 +108,76 @@ func (r *runner) reach(ctx context.Context, id string) error {
 	}
 }
 
-// run carries out a task; ctx ends when the adapter cancels it.
-func (r *runner) run(canceled context.Context, input taskInput) map[string]any {
-	ctx, cancel := context.WithTimeout(canceled, time.Duration(input.TimeoutSeconds)*time.Second)
+// run carries out a task; canceled ends when the adapter cancels it.
+func (r *runner) run(canceled context.Context, task sandbox.Task) sandbox.Outcome {
+	ctx, cancel := context.WithTimeout(canceled, task.Timeout)
 	defer cancel()
-	var result map[string]any
-	err := r.reach(ctx, input.MemberID)
+	out := sandbox.Outcome{State: adapter.TaskSucceeded}
+	err := r.reach(ctx, task.MemberID)
 	if err == nil {
-		result, err = r.do(ctx, input)
+		out.Result, err = r.do(ctx, task)
 	}
-	if result == nil {
-		result = map[string]any{}
+	if out.Result == nil {
+		out.Result = map[string]any{}
 	}
-	state, message := adapter.TaskSucceeded, ""
 	if err != nil {
-		state, message = adapter.TaskFailed, err.Error()
+		out.State, out.Message = adapter.TaskFailed, err.Error()
 	}
 	switch {
 	case canceled.Err() != nil:
-		state = adapter.TaskCanceled
+		out.State = adapter.TaskCanceled
 	case ctx.Err() != nil:
-		state = adapter.TaskTimedOut
+		out.State = adapter.TaskTimedOut
 	}
-	return map[string]any{"state": state, "message": message, "exitCode": result["exitCode"], "result": result}
+	if code, ok := out.Result["exitCode"].(int); ok {
+		out.ExitCode = &code
+	}
+	out.Stdout, _ = out.Result["stdout"].(string)
+	out.Stderr, _ = out.Result["stderr"].(string)
+	return out
 }
 
-func (r *runner) do(ctx context.Context, input taskInput) (map[string]any, error) {
-	switch input.Kind {
+func (r *runner) do(ctx context.Context, task sandbox.Task) (map[string]any, error) {
+	switch task.Kind {
 	case adapter.TaskTeardown:
-		return map[string]any{"residue": adapter.Residue{}}, r.teardown(input.MemberID)
+		return map[string]any{"residue": adapter.Residue{}}, r.teardown(task.MemberID)
 	case adapter.TaskResidue:
-		return map[string]any{"residue": r.residue(input.MemberID)}, nil
+		return map[string]any{"residue": r.residue(task.MemberID)}, nil
 	}
-	m, err := r.member(input.MemberID)
+	m, err := r.member(task.MemberID)
 	if err != nil {
 		return nil, err
 	}
-	switch input.Kind {
+	switch task.Kind {
 	case adapter.TaskRun:
-		return withSpec(input, func(s adapter.RunCommand) (map[string]any, error) { return m.command(ctx, s) })
+		return withSpec(task, func(s adapter.RunCommand) (map[string]any, error) { return m.command(ctx, s) })
 	case adapter.TaskWriteFile:
-		return withSpec(input, func(s adapter.WriteFile) (map[string]any, error) { return nil, r.write(ctx, m, s) })
+		return withSpec(task, func(s adapter.WriteFile) (map[string]any, error) { return nil, r.write(ctx, m, s) })
 	case adapter.TaskStartProcess:
-		return withSpec(input, func(s adapter.StartProcess) (map[string]any, error) { return nil, m.start(s) })
+		return withSpec(task, func(s adapter.StartProcess) (map[string]any, error) { return nil, m.start(s) })
 	case adapter.TaskStopProcess:
-		return withSpec(input, func(s adapter.StopProcess) (map[string]any, error) { return nil, m.stop(ctx, s.Name) })
+		return withSpec(task, func(s adapter.StopProcess) (map[string]any, error) { return nil, m.stop(ctx, s.Name) })
 	case adapter.TaskInspectProcess:
-		return withSpec(input, func(s adapter.InspectProcess) (map[string]any, error) {
+		return withSpec(task, func(s adapter.InspectProcess) (map[string]any, error) {
 			return map[string]any{"process": m.inspect(s.Name)}, nil
 		})
 	case adapter.TaskProbe:
-		return withSpec(input, func(s adapter.Probe) (map[string]any, error) { return probe(ctx, m, s) })
+		return withSpec(task, func(s adapter.Probe) (map[string]any, error) { return probe(ctx, m, s) })
 	case adapter.TaskFetchArtifact:
-		return withSpec(input, func(s adapter.FetchArtifact) (map[string]any, error) { return r.fetch(ctx, m, s) })
+		return withSpec(task, func(s adapter.FetchArtifact) (map[string]any, error) { return r.fetch(ctx, m, s) })
 	case adapter.TaskCloudInit:
-		return withSpec(input, func(s adapter.CloudInit) (map[string]any, error) { return r.boot(ctx, m, s) })
+		return withSpec(task, func(s adapter.CloudInit) (map[string]any, error) { return r.boot(ctx, m, s) })
 	}
-	return nil, fmt.Errorf("node task kind %q is not known", input.Kind)
+	return nil, fmt.Errorf("node task kind %q is not known", task.Kind)
 }
 
 // withSpec decodes strictly: a field the node does not know is a mistake of the adapter.
-func withSpec[T any](input taskInput, do func(T) (map[string]any, error)) (map[string]any, error) {
+func withSpec[T any](task sandbox.Task, do func(T) (map[string]any, error)) (map[string]any, error) {
 	var spec T
-	decoder := json.NewDecoder(bytes.NewReader(input.Spec))
+	decoder := json.NewDecoder(bytes.NewReader(task.Spec))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&spec); err != nil {
-		return nil, fmt.Errorf("spec of %s: %w", input.Kind, err)
+		return nil, fmt.Errorf("spec of %s: %w", task.Kind, err)
 	}
 	return do(spec)
 }

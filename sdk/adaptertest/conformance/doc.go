@@ -10,5 +10,5 @@
 // the last two are never counted as passed. Every wait is bounded by [Bounds], which the report prints.
 //
 // The [Report] has a digest over what was tested and how each clause ended, without times and ids of
-// one Run: the same build of an adapter that behaves in the same way has the same digest.
+// one run: the same build of an adapter that behaves in the same way has the same digest.
 package conformance

@@ -58,7 +58,7 @@ type Options struct {
 
 // Bounds bound every wait of a run. In JSON they are nanoseconds.
 type Bounds struct {
-	// Overall is the whole Run: 20 minutes.
+	// Overall is the whole run: 20 minutes.
 	Overall time.Duration `json:"overall"`
 	// Clause is one clause: 3 minutes.
 	Clause time.Duration `json:"clause"`

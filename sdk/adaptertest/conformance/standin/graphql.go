@@ -171,7 +171,7 @@ func (p *Platform) resolve(ctx context.Context, g *Grant, field string, raw json
 // report keeps what an adapter says of its operation.
 func (p *Platform) report(g *Grant, raw json.RawMessage) (map[string]any, error) {
 	var input struct{ OperationID string }
-	if json.Unmarshal(raw, &input) != nil || input.OperationID != g.operation {
+	if json.Unmarshal(raw, &input) != nil || !g.open && input.OperationID != g.operation {
 		return nil, refusal{"NOT_FOUND", "the token is not of this operation"}
 	}
 	p.mu.Lock()
@@ -181,5 +181,5 @@ func (p *Platform) report(g *Grant, raw json.RawMessage) (map[string]any, error)
 	}
 	p.reports = append(p.reports, raw)
 	now := time.Now().UTC()
-	return map[string]any{"__typename": "Operation", "id": g.operation, "instanceId": g.instance, "state": "RUNNING", "createdAt": now, "deadline": now.Add(time.Hour)}, nil
+	return map[string]any{"__typename": "Operation", "id": input.OperationID, "instanceId": g.instance, "state": "RUNNING", "createdAt": now, "deadline": now.Add(time.Hour)}, nil
 }

@@ -156,3 +156,22 @@ func TestStopEndsWhatIsHeld(t *testing.T) {
 		require.Fail(t, "stop did not end")
 	}
 }
+
+func TestAnOpenTokenIsForEveryMemberAndOperation(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	open := p.Open("of-the-test")
+	require.Equal(t, "of-the-test", open.Access().Token)
+	for _, member := range []string{"mem_7", "mem_8"} {
+		data, code := ask(t, p, "of-the-test", runTask, file(member, "k", "x"))
+		require.Empty(t, code)
+		require.Equal(t, "SUCCEEDED", await(t, p, "of-the-test", made(t, data)))
+	}
+	reported, code := ask(t, p, "of-the-test", `mutation($i: ReportOperationInput!) { reportOperation(input: $i) { id } }`,
+		map[string]any{"i": map[string]any{"operationId": "op_9"}})
+	require.Empty(t, code)
+	require.Equal(t, map[string]any{"id": "op_9"}, reported["reportOperation"])
+	renewed, code := ask(t, p, "of-the-test", `mutation { renewOperationToken { token } }`, nil)
+	require.Empty(t, code)
+	require.Equal(t, map[string]any{"token": "of-the-test"}, renewed["renewOperationToken"])
+}

@@ -117,7 +117,7 @@ func check(g *Grant, input *taskInput) error {
 		input.TimeoutSeconds = 60
 	}
 	switch {
-	case !g.members[input.MemberID]:
+	case !g.open && !g.members[input.MemberID]:
 		return refusal{"NOT_FOUND", "the member is not one of this token's instance"}
 	case input.IdempotencyKey == "" || len(input.IdempotencyKey) > 200:
 		return refusal{"INVALID_ARGUMENT", "input.idempotencyKey must be 1 to 200 bytes"}
