@@ -14,14 +14,14 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// booted is a first boot of a member, and what it came to.
+// booted is a first boot of a member and its result.
 type booted struct {
 	spec   adapter.CloudInit
 	result map[string]any
 	err    error
 }
 
-// fetch places what the task is for, out of the artifacts that the test has put there.
+// fetch places the artifact of the task, from the artifacts that the test has put there.
 func (r *runner) fetch(ctx context.Context, m *member, spec adapter.FetchArtifact) (map[string]any, error) {
 	files, came, err := r.artifacts.Fetch(spec)
 	if err != nil {
@@ -37,13 +37,14 @@ func (r *runner) fetch(ctx context.Context, m *member, spec adapter.FetchArtifac
 		"fetchedBytes": came.FetchedBytes, "parts": came.Parts, "cached": came.Cached}, nil
 }
 
-// cloudInitScript runs cloud-init in a member: the document comes by standard input, metadata and configuration as
-// arguments. It prints what cloud-init says of itself.
+// cloudInitScript runs cloud-init in a member: the document comes by standard input, metadata and
+// configuration as arguments. It prints cloud-init's own result.
 //
 //go:embed cloudinit.sh
 var cloudInitScript string
 
-// cloudInitConfig keeps cloud-init to what a member has of a machine. Its lists replace those of the distribution.
+// cloudInitConfig limits cloud-init to the parts that a member has of a machine. Its lists replace
+// those of the distribution.
 const cloudInitConfig = `datasource_list: [ NoCloud, None ]
 network: { config: disabled }
 users: []
@@ -52,8 +53,9 @@ cloud_config_modules: [ runcmd ]
 cloud_final_modules: [ write_files_deferred, scripts_per_instance, scripts_user, final_message ]
 `
 
-// boot applies user data in a member, once for an instance id. With namespaces of its own, and where cloud-init is
-// installed, it is really applied; anywhere else it would be to this machine, and is only noted.
+// boot applies user data in a member, once for an instance id. It is really applied where the
+// member has namespaces and cloud-init is installed; anywhere else it would change this machine,
+// and is only noted.
 func (r *runner) boot(ctx context.Context, m *member, spec adapter.CloudInit) (map[string]any, error) {
 	if spec.UserDataSealed != "" {
 		opened, err := r.open(spec.UserDataSealed)
@@ -78,7 +80,7 @@ func (r *runner) boot(ctx context.Context, m *member, spec adapter.CloudInit) (m
 	return done.result, done.err
 }
 
-// cloudInit runs the stages of a boot, and reads from what cloud-init says of itself how they went.
+// cloudInit runs the stages of a boot and reads from cloud-init's result how they went.
 func (m *member) cloudInit(ctx context.Context, spec adapter.CloudInit) (map[string]any, error) {
 	meta, err := json.Marshal(map[string]string{"instance-id": spec.InstanceID, "local-hostname": spec.Hostname}) // JSON is YAML
 	if err != nil {
@@ -104,8 +106,8 @@ func (m *member) cloudInit(ctx context.Context, spec adapter.CloudInit) (map[str
 	return result, nil
 }
 
-// Boots are the first boots that were asked for in a member, in their order and with their documents open: those that
-// were only noted, for want of namespaces or of cloud-init, too.
+// Boots returns the first boots that were requested in a member, in their order and with their
+// documents open. Those that were only noted, without namespaces or cloud-init, are among them.
 func (p *Platform) Boots(memberID string) (specs []adapter.CloudInit) {
 	p.t.Helper()
 	p.nodes.runner.mu.Lock()

@@ -1,6 +1,6 @@
 // Package adaptertest is a platform for the tests of an adapter: it signs requests as the platform
-// does, serves the key set and as much of the public API as an adapter uses, and really carries
-// out node tasks on the machine the test runs on. An adapter under test cannot tell it from the
+// does, serves the key set and as much of the public API as an adapter uses, and really carries out
+// node tasks on the machine of the test. An adapter under test cannot distinguish it from the
 // platform.
 //
 // Members are plain processes with a directory each, or, as root on Linux, processes with mount and

@@ -39,11 +39,12 @@ type process struct {
 	exited chan struct{}
 }
 
-// sandboxScript makes the member's root and then does nothing but reap.
+// sandboxScript creates the member's root and then only reaps.
 //
 //go:embed sandbox.sh
 var sandboxScript string
 
+// newMember creates a sandbox. With namespaces it returns when commands can enter it.
 func newMember(id, dir string, namespaces bool) (*member, error) {
 	m := &member{id: id, dir: dir, processes: map[string]*process{}}
 	if err := os.MkdirAll(filepath.Join(dir, "root"), 0o755); err != nil {
@@ -59,7 +60,7 @@ func newMember(id, dir string, namespaces bool) (*member, error) {
 	if err := m.init.Start(); err != nil {
 		return nil, err
 	}
-	// The script says it is ready by the sandbox's own file system answering.
+	// The script reports that it is ready by a file in the sandbox's own file system.
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 		if m.holder() != "" && m.enter(context.Background(), adapter.RunCommand{Command: []string{"test", "-f", "/run/sandbox-ready"}}).Run() == nil {
 			return m, nil
@@ -69,7 +70,7 @@ func newMember(id, dir string, namespaces bool) (*member, error) {
 	return nil, fmt.Errorf("sandbox of %s did not come up: %s", id, said.String())
 }
 
-// holder is the process id, on the machine, of the member's first process.
+// holder returns the process id, on the machine, of the member's first process.
 func (m *member) holder() string {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", m.init.Process.Pid, m.init.Process.Pid))
 	if err != nil {
@@ -107,6 +108,7 @@ func (m *member) enter(ctx context.Context, spec adapter.RunCommand) *exec.Cmd {
 	return cmd
 }
 
+// command runs a command to its end. A non-zero exit code is an error beside the result.
 func (m *member) command(ctx context.Context, spec adapter.RunCommand) (map[string]any, error) {
 	if len(spec.Command) == 0 {
 		return nil, errors.New("command: must name a program")
@@ -158,6 +160,7 @@ func (p *process) running() bool {
 	}
 }
 
+// stop signals a supervised process to end and waits up to ten seconds.
 func (m *member) stop(ctx context.Context, name string) error {
 	m.mu.Lock()
 	p, ok := m.processes[name]
@@ -178,6 +181,7 @@ func (m *member) stop(ctx context.Context, name string) error {
 	}
 }
 
+// inspect returns the state of a supervised process; an unknown one is absent.
 func (m *member) inspect(name string) map[string]any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -198,7 +202,7 @@ func (m *member) inspect(name string) map[string]any {
 	return result
 }
 
-// destroy kills everything of the member and deletes its directory.
+// destroy kills all processes of the member and deletes its directory.
 func (m *member) destroy() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,8 +219,8 @@ func (m *member) destroy() {
 	_ = os.RemoveAll(m.dir)
 }
 
-// killAll kills every process of a member without namespaces, also what a command has put into the
-// background, until none is left or a second has passed.
+// killAll kills every process of a member without namespaces, also those that a command has put
+// into the background, until none is left or a second has passed.
 func (m *member) killAll() {
 	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); {
 		left := m.pids()
@@ -229,7 +233,7 @@ func (m *member) killAll() {
 	}
 }
 
-// pids are the member's live processes on this machine, known by the environment that they inherit.
+// pids returns the member's live processes on this machine, by the environment that they inherit.
 func (m *member) pids() []int {
 	mark := []byte("\x00GPUAAS_MEMBER_ROOT=" + filepath.Join(m.dir, "root") + "\x00")
 	if m.init != nil {
@@ -249,7 +253,7 @@ func (m *member) pids() []int {
 	return found
 }
 
-// kill kills a supervised process with SIGKILL and waits until it is gone.
+// kill kills a supervised process with SIGKILL and waits for its end.
 func (m *member) kill(name string) error {
 	m.mu.Lock()
 	p, ok := m.processes[name]
@@ -282,7 +286,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the kept bytes.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -22,7 +22,7 @@ type Nodes struct {
 	runner *runner
 }
 
-// NewNodes makes sandboxes that end with the test.
+// NewNodes returns sandboxes that end with the test.
 func NewNodes(t testing.TB, options ...Option) *Nodes {
 	t.Helper()
 	public, private, err := box.GenerateKey(rand.Reader)
@@ -35,7 +35,7 @@ func NewNodes(t testing.TB, options ...Option) *Nodes {
 	return n
 }
 
-// SealingKey is the public key for sealed values, base64.
+// SealingKey returns the public key for sealed values, base64.
 func (n *Nodes) SealingKey() string { return base64.StdEncoding.EncodeToString(n.runner.public[:]) }
 
 // Do carries a node task out; ending ctx cancels it.
@@ -43,7 +43,7 @@ func (n *Nodes) Do(ctx context.Context, task sandbox.Task) sandbox.Outcome {
 	return n.runner.run(ctx, task)
 }
 
-// Residue says what is left of a member.
+// Residue returns what is left of a member.
 func (n *Nodes) Residue(memberID string) (adapter.Residue, error) {
 	return n.runner.residue(memberID), nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/standin"
 )
 
-// Token is the bearer token the public API takes.
+// Token is the bearer token that the public API accepts.
 const Token = "adaptertest-token"
 
 // Platform is the platform's end of the contract: the conformance suite's stand-in over the sandboxes of this
@@ -77,7 +77,7 @@ func (p *Platform) Node(address string) adapter.Node {
 	}
 }
 
-// Access is what a dispatch or action carries to reach the public API.
+// Access returns the part of a dispatch or action that gives access to the public API.
 func (p *Platform) Access() adapter.Platform { return p.grant.Access() }
 
 // Call sends a signed request to the adapter at base and decodes the answer into out, which may be nil.
@@ -114,7 +114,7 @@ func (p *Platform) Run(base string, d adapter.Dispatch, patience time.Duration) 
 	return p.Await(base, d.OperationID, patience, "at its end", func(s adapter.Status) bool { return s.State.Terminal() })
 }
 
-// Action runs an action and decodes its output; it requires success.
+// Action runs an action, which must succeed, and decodes its output.
 func (p *Platform) Action(base, name string, d adapter.Dispatch, key string, input, output any) {
 	p.t.Helper()
 	code, raw := p.TryAction(base, name, d, key, input)
@@ -135,7 +135,7 @@ func (p *Platform) TryAction(base, name string, d adapter.Dispatch, key string, 
 	}, nil)
 }
 
-// Dispatch sends a dispatch, with access where it brings none, and requires that it is taken.
+// Dispatch sends a dispatch, with access where it has none, and requires that it is accepted.
 func (p *Platform) Dispatch(base string, d adapter.Dispatch) (status adapter.Status) {
 	p.t.Helper()
 	if d.Platform.Token == "" {
@@ -146,7 +146,7 @@ func (p *Platform) Dispatch(base string, d adapter.Dispatch) (status adapter.Sta
 	return status
 }
 
-// Await follows the change feed until the operation's status is as asked, and returns it.
+// Await follows the change feed until is accepts the operation's status, and returns the status.
 func (p *Platform) Await(base, id string, patience time.Duration, what string, is func(adapter.Status) bool) (status adapter.Status) {
 	p.t.Helper()
 	end, cursor := time.Now().Add(patience), ""
@@ -167,7 +167,7 @@ func (p *Platform) Await(base, id string, patience time.Duration, what string, i
 // report until they are Back.
 func (p *Platform) Away(members ...string) { p.nodes.runner.away(members) }
 
-// Back ends what Away began.
+// Back ends Away.
 func (p *Platform) Back(members ...string) { p.nodes.runner.back(members) }
 
 // KillProcess kills a supervised process of a member with SIGKILL, as a fault from outside.
@@ -178,18 +178,18 @@ func (p *Platform) KillProcess(member, name string) {
 	require.NoError(p.t, m.kill(name))
 }
 
-// Root is where a member without namespaces has its files on this machine.
+// Root returns the directory of a member without namespaces on this machine.
 func (p *Platform) Root(member string) string {
 	return filepath.Join(p.nodes.runner.dir, member, "root")
 }
 
-// Destroy takes a member's whole sandbox away behind the adapter's back.
+// Destroy deletes a member's whole sandbox behind the adapter's back.
 func (p *Platform) Destroy(member string) {
 	p.t.Helper()
 	require.NoError(p.t, p.nodes.runner.teardown(member))
 }
 
-// Reports returns what the adapter has pushed.
+// Reports returns the reports that the adapter has pushed.
 func (p *Platform) Reports() []map[string]any {
 	p.t.Helper()
 	list := []map[string]any{}

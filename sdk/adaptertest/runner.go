@@ -57,7 +57,7 @@ func newRunner(t testing.TB, public, private *[32]byte) *runner {
 	return r
 }
 
-// member finds or makes the sandbox of a member.
+// member returns the sandbox of a member, which it creates if needed.
 func (r *runner) member(id string) (*member, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,6 +137,7 @@ func (r *runner) run(canceled context.Context, task sandbox.Task) sandbox.Outcom
 	return out
 }
 
+// do carries out a task. Only tasks that need a sandbox create one.
 func (r *runner) do(ctx context.Context, task sandbox.Task) (map[string]any, error) {
 	switch task.Kind {
 	case adapter.TaskTeardown:
@@ -182,7 +183,7 @@ func withSpec[T any](task sandbox.Task, do func(T) (map[string]any, error)) (map
 	return do(spec)
 }
 
-// write puts a file into the member's file system by a shell of the member.
+// write writes a file in the member's file system by a shell of the member.
 func (r *runner) write(ctx context.Context, m *member, spec adapter.WriteFile) error {
 	content := []byte(spec.Content)
 	var err error
@@ -221,6 +222,7 @@ func (r *runner) open(sealed string) ([]byte, error) {
 	return value.Value, nil
 }
 
+// teardown deletes a member's sandbox and fails when anything of it is left.
 func (r *runner) teardown(id string) error {
 	r.mu.Lock()
 	m, ok := r.members[id]
@@ -237,7 +239,7 @@ func (r *runner) teardown(id string) error {
 	return nil
 }
 
-// residue says what of a member is left: its sandbox, if it has one, and the processes in it.
+// residue returns what is left of a member: its sandbox, if it has one, and the processes in it.
 func (r *runner) residue(id string) adapter.Residue {
 	r.mu.Lock()
 	m, ok := r.members[id]
@@ -252,6 +254,7 @@ func (r *runner) residue(id string) adapter.Residue {
 	return left
 }
 
+// probe tries until one attempt succeeds, as often as the spec allows.
 func probe(ctx context.Context, m *member, spec adapter.Probe) (map[string]any, error) {
 	var err error
 	attempts := 0
@@ -268,6 +271,7 @@ func probe(ctx context.Context, m *member, spec adapter.Probe) (map[string]any, 
 	return map[string]any{"ok": false, "attempts": attempts, "detail": err.Error()}, fmt.Errorf("the probe failed: %w", err)
 }
 
+// probeOnce makes one attempt of a probe within the spec's timeout.
 func probeOnce(ctx context.Context, m *member, spec adapter.Probe) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(spec.TimeoutSeconds, 1))*time.Second)
 	defer cancel()
@@ -285,7 +289,8 @@ func probeOnce(ctx context.Context, m *member, spec adapter.Probe) error {
 	return errors.New("exactly one of exec and tcp is needed here")
 }
 
-// Require skips the test unless it runs as root and the programs are installed, and says so.
+// Require skips the test unless it runs as root and the programs are installed; the skip names the
+// reason.
 func Require(t testing.TB, programs ...string) {
 	t.Helper()
 	if os.Geteuid() != 0 {

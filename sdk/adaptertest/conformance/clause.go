@@ -42,7 +42,7 @@ func all() []trial.Clause {
 	)
 }
 
-// selected says which clauses a run is to try: those asked for, and what they need.
+// selected returns the clauses that a run tries: the requested ones and those that they need.
 func selected(only []string) map[string]bool {
 	chosen := map[string]bool{}
 	all := Clauses()

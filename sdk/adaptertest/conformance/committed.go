@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Of is the report of some groups or clauses alone, with those they need, and a digest of its own: what a run with
-// Only says in a run of its own.
+// Of returns the report of some groups or clauses alone, with those they need, and a digest of its
+// own: the same report as of a run with these in Only.
 func (r Report) Of(only ...string) (Report, error) {
 	chosen := selected(only)
 	part := r
@@ -20,7 +20,7 @@ func (r Report) Of(only ...string) (Report, error) {
 	return part, part.seal()
 }
 
-// Write writes the report to a file, as it is brought as evidence for a manifest.
+// Write writes the report to a file, in the form of a manifest's evidence.
 func (r Report) Write(path string) error {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -32,8 +32,8 @@ func (r Report) Write(path string) error {
 	return os.WriteFile(path, out.Bytes(), 0o644) // #nosec G306 -- a report is for everybody
 }
 
-// Committed holds a report against the one that is kept in a file beside the code: it must say the same of the same
-// build. With update the file is written anew.
+// Committed compares a report with the one that is kept in a file beside the code: for the same
+// build both must have the same digest. With update it writes the file again.
 func Committed(t TB, r Report, path string, update bool) {
 	t.Helper()
 	if update {

@@ -5,12 +5,13 @@ import (
 	"fmt"
 )
 
-// Version is the version of this suite; it rises when a clause is added, changed or taken away.
+// Version is the version of this suite. It rises when a clause is added, changed or deleted.
 const Version = "1.1"
 
-// maxNodes is the most nodes that members are spread over.
+// maxNodes is the largest number of nodes that members are spread over.
 const maxNodes = 16
 
+// checkOptions returns what is wrong with the options, before anything is started.
 func checkOptions(o Options) error {
 	switch {
 	case o.Name == "":

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// Report is what one run came to.
+// Report is the result of one run.
 type Report struct {
 	// Digest is "sha256:" and the hex SHA-256 of Digested as canonical JSON: keys sorted, no white space.
 	Digest string `json:"digest"`
-	// Digested is what the digest is over.
+	// Digested is the part that the digest covers.
 	Digested Digested `json:"digested"`
 	// Results are all clauses, in the order in which they ran.
 	Results []Result `json:"results"`
 	// Bounds are the bounds of every wait.
 	Bounds Bounds `json:"bounds"`
-	// Started and Seconds say when and how long.
+	// Started and Seconds are the time and the length of the run.
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
 }
 
-// Digested is what one run says about an adapter that another run can say again: no times, no ids.
+// Digested is what another run of the same build repeats: no times, no ids.
 type Digested struct {
 	// Suite is the version of the suite, Contract the newest contract version it speaks.
 	Suite    string `json:"suiteVersion"`
@@ -64,7 +64,7 @@ func (r *Report) seal() error {
 	return err
 }
 
-// Digest is "sha256:" and the hex SHA-256 of the canonical JSON.
+// Digest returns "sha256:" and the hex SHA-256 of the canonical JSON.
 func (d Digested) Digest() (string, error) {
 	raw, err := canonical(d)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d Digested) Digest() (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// canonical is a value as JSON with sorted keys and no white space.
+// canonical returns a value as JSON with sorted keys and no white space.
 func canonical(value any) ([]byte, error) {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -87,7 +87,7 @@ func canonical(value any) ([]byte, error) {
 	return json.Marshal(loose) // maps are written with sorted keys
 }
 
-// Count is how many clauses ended in this way.
+// Count returns how many clauses ended in this way.
 func (r Report) Count(outcome Outcome) int {
 	n := 0
 	for _, result := range r.Results {
@@ -98,7 +98,7 @@ func (r Report) Count(outcome Outcome) int {
 	return n
 }
 
-// Failures are the ids of the failed clauses, in the order in which they ran.
+// Failures returns the ids of the failed clauses, in the order in which they ran.
 func (r Report) Failures() []string {
 	failed := []string{}
 	for _, result := range r.Results {
@@ -109,5 +109,5 @@ func (r Report) Failures() []string {
 	return failed
 }
 
-// OK says that no clause failed and at least one passed.
+// OK reports whether no clause failed and at least one passed.
 func (r Report) OK() bool { return r.Count(Failed) == 0 && r.Count(Passed) > 0 }

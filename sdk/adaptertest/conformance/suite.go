@@ -9,9 +9,9 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
 )
 
-// Run exercises the adapter and returns the report. A clause that fails is no error. The error says
-// why nothing could be tested; or that ctx or the bound of the whole run ended it before it was
-// done, beside a report of what there was time for.
+// Run exercises the adapter and returns the report. A clause that fails is not an error. The error
+// states why nothing could be tested, or that ctx or the bound of the whole run ended it early; the
+// report then holds what was finished.
 func Run(ctx context.Context, options Options) (Report, error) {
 	if err := checkOptions(options); err != nil {
 		return Report{}, err

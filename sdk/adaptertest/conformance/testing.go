@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// TB is what [Test] needs of a test: *testing.T is one.
+// TB is the part of a test that [Test] needs: *testing.T is one.
 type TB interface {
 	Helper()
 	Context() context.Context
@@ -15,7 +15,7 @@ type TB interface {
 }
 
 // Test runs the suite in a test. Each failed clause is an error of the test, with all that the
-// report says of it; what was skipped or not run is logged.
+// report states about it. What was skipped or not run is logged.
 func Test(t TB, options Options) Report {
 	t.Helper()
 	report, err := Run(t.Context(), options)

@@ -7,7 +7,7 @@ import (
 )
 
 // WriteText writes the report for a person: what was tested within which bounds, a line for each
-// clause, and for each failure the rule, what was sent, what came and what to do.
+// clause, and for each failure the rule, the request, the answer and the remedy.
 func (r Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Adapter %s, build %s, app %s\n", r.Digested.Adapter.Name, r.Digested.Adapter.Build, r.Digested.App)

@@ -13,7 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2/validator"
 )
 
-// ordered is an object whose fields keep the order in which they were asked for, as the specification wants.
+// ordered is an object whose fields keep the order of the selection, as the specification requires.
 type ordered struct {
 	names  []string
 	values []any
@@ -42,7 +42,7 @@ func (o *ordered) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "{%s}", text.Bytes()), nil
 }
 
-// request is a GraphQL request as it comes over HTTP or in a subscribe message.
+// request is a GraphQL request over HTTP or in a subscribe message.
 type request struct {
 	Query         string         `json:"query"`
 	OperationName string         `json:"operationName"`
@@ -55,6 +55,7 @@ type prepared struct {
 	variables map[string]any
 }
 
+// serveHTTP answers a query or a mutation.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.authenticated(r.Header.Get("Authorization")) {
 		s.refuse(w, r, http.StatusUnauthorized, &Fault{Code: "UNAUTHENTICATED", Message: "the credential is unknown"})
@@ -78,7 +79,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, http.StatusOK, Object{"data": data})
 }
 
-// decode keeps numbers as they were written, as the coercion of variables wants to know integers.
+// decode keeps numbers as they were written: the coercion of variables distinguishes integers.
 func decode(from io.Reader, into *request) error {
 	decoder := json.NewDecoder(from)
 	decoder.UseNumber()
@@ -134,7 +135,7 @@ func (s *Server) resolve(call Call) (any, error) {
 	return resolver(call)
 }
 
-// collect is the selection's fields for an object type, fragments opened.
+// collect returns the fields of a selection that apply to an object type, with fragments opened.
 func (s *Server) collect(selections ast.SelectionSet, object *ast.Definition) []*ast.Field {
 	var fields []*ast.Field
 	for _, selection := range selections {
@@ -166,7 +167,7 @@ func (s *Server) applies(condition string, object *ast.Definition) bool {
 	return false
 }
 
-// shape gives a root field's value the form that its selection asks for.
+// shape returns a root field's value in the form of its selection.
 func (s *Server) shape(field *ast.Field, value any) (any, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -199,6 +200,7 @@ func (s *Server) complete(typ *ast.Type, selections ast.SelectionSet, value any,
 	}
 }
 
+// completeList shapes a list item by item.
 func (s *Server) completeList(typ *ast.Type, selections ast.SelectionSet, value any, path string) (any, error) {
 	list, ok := value.([]any)
 	if value != nil && !ok {
@@ -215,6 +217,8 @@ func (s *Server) completeList(typ *ast.Type, selections ast.SelectionSet, value 
 	return shaped, nil
 }
 
+// completeObject shapes an object by its selection. A field that the type does not have is an
+// error.
 func (s *Server) completeObject(definition *ast.Definition, selections ast.SelectionSet, value any, path string) (any, error) {
 	object, ok := value.(map[string]any)
 	if value != nil && !ok {
@@ -243,7 +247,7 @@ func (s *Server) completeObject(definition *ast.Definition, selections ast.Selec
 	return shaped, nil
 }
 
-// emptyValue is what a required scalar or enum gets when the test gave none.
+// emptyValue returns the value of a required scalar or enum that the test left out.
 func emptyValue(definition *ast.Definition) any {
 	if definition.Kind == ast.Enum {
 		return definition.EnumValues[0].Name

@@ -16,51 +16,53 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// maxBody bounds what the stand-in reads of a request.
+// maxBody bounds the bytes that the stand-in reads of a request.
 const maxBody = 4 << 20
 
 // Object is a GraphQL object, by the SDL's field names.
 type Object = map[string]any
 
-// Call is one root field that a program asked for.
+// Call is one root field of a program's request.
 type Call struct {
 	// Context ends with the request, or with the subscription.
 	Context context.Context
 	// Field is the root field's name.
 	Field string
-	// Args are its arguments, coerced by the SDL, with the arguments' own defaults; whole numbers are json.Number or int64.
+	// Args are its arguments, coerced by the SDL, with the arguments' own defaults; whole numbers
+	// are json.Number or int64.
 	Args map[string]any
-	// Header is that of the request or upgrade.
+	// Header is the header of the request or upgrade.
 	Header http.Header
 }
 
-// Input is the argument named input.
+// Input returns the argument named input.
 func (c Call) Input() Object {
 	input, _ := c.Args["input"].(map[string]any)
 	return input
 }
 
-// Resolver answers a query or mutation field: an Object, a list or a scalar, or anything that marshals to one. A
-// *Fault becomes the error envelope.
+// A Resolver answers a query or mutation field: an Object, a list or a scalar, or anything that
+// marshals to one. A *Fault becomes the error envelope.
 type Resolver func(Call) (any, error)
 
-// Stream answers a subscription field: it emits values until it returns. nil completes the subscription, a *Fault
-// ends it with an error, a *Close closes the socket with a code, ErrDrop cuts the connection.
+// A Stream answers a subscription field: it emits values until it returns. nil completes the
+// subscription, a *Fault ends it with an error, a *Close closes the socket with a code, ErrDrop
+// cuts the connection.
 type Stream func(call Call, emit func(any) error) error
 
 // Fault is a refusal in the platform's envelope.
 type Fault struct {
 	// Code is a code of the catalogue.
 	Code string
-	// Message says what is wrong.
+	// Message states what is wrong.
 	Message string
-	// Retryable says whether the same request may succeed later.
+	// Retryable is whether the same request may succeed later.
 	Retryable bool
 	// Reasons are the causes: objects with code, message and path.
 	Reasons []Object
 }
 
-// Error is the code and the message.
+// Error returns the code and the message.
 func (f *Fault) Error() string { return f.Code + ": " + f.Message }
 
 // Close ends a socket with a close code and reason.
@@ -71,7 +73,7 @@ type Close struct {
 	Reason string
 }
 
-// Error is the reason.
+// Error returns the reason.
 func (c *Close) Error() string { return c.Reason }
 
 // ErrDrop, returned by a Stream, cuts the TCP connection as a crash would.
@@ -120,6 +122,7 @@ func New(t testing.TB, schemaPattern string) *Server {
 	return s
 }
 
+// loadSchema loads the SDL files that the pattern matches.
 func loadSchema(t testing.TB, pattern string) *ast.Schema {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -141,21 +144,21 @@ func loadSchema(t testing.TB, pattern string) *ast.Schema {
 	return schema
 }
 
-// Handle sets what a field of Query or Mutation answers.
+// Handle sets the answer of a field of Query or Mutation.
 func (s *Server) Handle(field string, resolver Resolver) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resolvers[field] = resolver
 }
 
-// HandleStream sets what a field of Subscription sends.
+// HandleStream sets the values of a field of Subscription.
 func (s *Server) HandleStream(field string, stream Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streams[field] = stream
 }
 
-// HandleLogin sets what POST /auth/login answers: a token and when it expires.
+// HandleLogin sets the answer of POST /auth/login: a token and when it expires.
 func (s *Server) HandleLogin(login func(code string) (string, time.Time, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,22 +172,22 @@ func (s *Server) RequireToken(token string) {
 	s.token = token
 }
 
-// Intercept sets a function that sees each request first and reports whether it has answered it, to play a proxy,
-// an overload or an outage.
+// Intercept sets a function that gets each request first and reports whether it has answered it, in
+// the role of a proxy, an overload or an outage.
 func (s *Server) Intercept(intercept func(http.ResponseWriter, *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.intercept = intercept
 }
 
-// Calls are the root fields asked for so far, in order.
+// Calls returns the root fields requested so far, in order.
 func (s *Server) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Call(nil), s.calls...)
 }
 
-// CallsOf are the calls of one root field so far, in order.
+// CallsOf returns the calls of one root field so far, in order.
 func (s *Server) CallsOf(field string) []Call {
 	var found []Call
 	for _, call := range s.Calls() {
@@ -201,7 +204,7 @@ func (s *Server) record(call Call) {
 	s.calls = append(s.calls, call)
 }
 
-// front names the correlation id and lets Intercept go first.
+// front sets the correlation id and lets Intercept go first.
 func (s *Server) front(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get("X-Correlation-Id"); id != "" {
 		w.Header().Set("X-Correlation-Id", id)
@@ -222,6 +225,7 @@ func (s *Server) authenticated(authorization string) bool {
 	return s.token == "" || authorization == "Bearer "+s.token
 }
 
+// serveLogin answers a login of the command line with the token of HandleLogin.
 func (s *Server) serveLogin(w http.ResponseWriter, r *http.Request) {
 	var input struct{ Code, Client string }
 	if err := json.NewDecoder(r.Body).Decode(&input); err != nil || input.Client != "cli" {
@@ -266,7 +270,7 @@ func (s *Server) answer(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// envelope is a GraphQL error with the platform's extensions.
+// envelope returns a GraphQL error with the platform's extensions.
 func envelope(err error, path []any, correlationID string) Object {
 	fault := &Fault{Code: "INTERNAL", Message: err.Error()}
 	errors.As(err, &fault)

@@ -18,7 +18,7 @@ const (
 	writeTimeout = 5 * time.Second
 )
 
-// message is one of graphql-transport-ws.
+// message is one message of graphql-transport-ws.
 type message struct {
 	ID      string          `json:"id,omitempty"`
 	Type    string          `json:"type"`
@@ -36,6 +36,7 @@ type peer struct {
 	streams sync.WaitGroup
 }
 
+// serveSocket upgrades a request and serves the socket until it ends.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	// Without a header the credential may come in connection_init.
 	if given := r.Header.Get("Authorization"); given != "" && !s.authenticated(given) {
@@ -88,6 +89,8 @@ func (p *peer) read() (message, error) {
 	return m, nil
 }
 
+// initialised reads connection_init and acknowledges it; it returns false when the socket is closed
+// instead.
 func (p *peer) initialised() bool {
 	_ = p.conn.SetReadDeadline(time.Now().Add(initTimeout))
 	m, err := p.read()
@@ -103,7 +106,7 @@ func (p *peer) initialised() bool {
 	return p.send(message{Type: "connection_ack"}) == nil
 }
 
-// authorization is the upgrade's, or that of connection_init.
+// authorization returns the credential of the upgrade, or of connection_init.
 func (p *peer) authorization(initialisation message) string {
 	var payload struct {
 		Authorization string `json:"authorization"`
@@ -114,7 +117,7 @@ func (p *peer) authorization(initialisation message) string {
 	return payload.Authorization
 }
 
-// take handles one message; it reports whether the socket goes on.
+// take handles one message. It reports whether the socket goes on.
 func (p *peer) take(m message) bool {
 	switch m.Type {
 	case "ping":
@@ -138,6 +141,7 @@ func (p *peer) take(m message) bool {
 	return false
 }
 
+// subscribe begins a subscription, or answers why it does not.
 func (p *peer) subscribe(m message) bool {
 	var req request
 	if err := decode(bytes.NewReader(m.Payload), &req); err != nil || m.ID == "" {
@@ -165,7 +169,7 @@ func (p *peer) subscribe(m message) bool {
 	return true
 }
 
-// stream runs the test's Stream and ends the subscription by what it returns.
+// stream runs the test's Stream and ends the subscription by its result.
 func (p *peer) stream(ctx context.Context, id string, ready *prepared) {
 	err := p.emitAll(ctx, id, ready)
 	p.mu.Lock()
@@ -185,6 +189,7 @@ func (p *peer) stream(ctx context.Context, id string, ready *prepared) {
 	}
 }
 
+// emitAll sends the values of a Stream, shaped by the selection, and returns how the Stream ended.
 func (p *peer) emitAll(ctx context.Context, id string, ready *prepared) error {
 	field := p.server.collect(ready.operation.SelectionSet, p.server.schema.Subscription)[0]
 	call := Call{Context: ctx, Field: field.Name, Args: field.ArgumentMap(ready.variables), Header: p.request.Header}

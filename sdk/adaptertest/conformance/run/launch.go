@@ -1,5 +1,6 @@
-// Package run holds what a run of the conformance suite is started with and what its clauses come to:
-// options, bounds, the launcher of an adapter, and results. Package conformance names all of it again.
+// Package run holds the input of a run of the conformance suite and the results of its clauses:
+// options, bounds, the launcher of an adapter, and results. Package conformance has aliases of all
+// of it.
 package run
 
 import (
@@ -24,7 +25,7 @@ type Launcher interface {
 	Start(ctx context.Context, platform string) (address string, err error)
 	// Kill ends it at once, without a chance to write anything. Safe when it does not run.
 	Kill() error
-	// Output is the end of what it has written to standard output and error.
+	// Output returns the end of what it has written to standard output and error.
 	Output() string
 }
 
@@ -42,7 +43,7 @@ type Command struct {
 	Line string
 	// Name is the adapter's registered name.
 	Name string
-	// URL is where it shall listen; empty means a free address of the loopback.
+	// URL is the address to listen on; empty means a free address of the loopback.
 	URL string
 	// StateDir is its state directory, which must exist.
 	StateDir string
@@ -83,7 +84,7 @@ func (c *Command) Start(_ context.Context, platform string) (string, error) {
 	return c.URL, nil
 }
 
-// Alive says whether the command runs: one that ended by itself will not answer.
+// Alive reports whether the command runs: one that ended by itself will not answer.
 func (c *Command) Alive() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +99,7 @@ func (c *Command) Alive() bool {
 	}
 }
 
-// address is where the adapter shall listen; the first start chooses it.
+// address returns the address that the adapter shall listen on; the first start chooses it.
 func (c *Command) address() (string, error) {
 	if c.URL == "" {
 		address, err := loopback.Address()
@@ -114,7 +115,7 @@ func (c *Command) address() (string, error) {
 	return at.Host, nil
 }
 
-// Kill implements [Launcher]: the whole process group, and then its end is waited for.
+// Kill implements [Launcher]: it kills the whole process group and waits for its end.
 func (c *Command) Kill() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +151,7 @@ func (t *logTail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the kept bytes.
 func (t *logTail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

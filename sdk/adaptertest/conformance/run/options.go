@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/standin"
 )
 
-// Options are what one run is made of.
+// Options are the settings of one run.
 type Options struct {
 	// URL is the adapter's address. With a Launcher it may be empty.
 	URL string
@@ -27,15 +27,16 @@ type Options struct {
 	Version string
 	// Config is the instance config; empty means one made from the app's schema.
 	Config json.RawMessage
-	// RuntimeProfile and Artifacts are what the manifest says to its adapter with every instance; empty for nothing.
+	// RuntimeProfile and Artifacts are sent with every instance, as the manifest states them; empty
+	// for none.
 	RuntimeProfile json.RawMessage
 	Artifacts      []adapter.Artifact
-	// Members are the member counts by component key; what is missing gets the described default.
+	// Members are the member counts by component key; a missing one gets the described default.
 	Members map[string]int
 	// Nodes is how many nodes the members are spread over, 1 to 16; 0 means 3.
 	Nodes int
-	// Address is the address of every node; empty gives each one of the loopback of its own. The
-	// members of an app that will not do with the loopback all get this one.
+	// Address is the address of every node; empty gives each node an address of the loopback. It is
+	// for apps whose members cannot work over the loopback.
 	Address string
 	// Inputs are action inputs by name, where none can be made from the schema.
 	Inputs map[string]json.RawMessage
@@ -52,7 +53,7 @@ type Options struct {
 	Dir string
 	// Bounds bound every wait; zero fields have defaults.
 	Bounds Bounds
-	// Progress is told of each clause as it ends; may be nil.
+	// Progress is called with the result of each clause as it ends; may be nil.
 	Progress func(Result)
 }
 
@@ -78,7 +79,7 @@ type Bounds struct {
 	Burst int `json:"burst"`
 }
 
-// Full is the bounds with the default for each that is zero.
+// Full returns the bounds with the default for each that is zero.
 func (b Bounds) Full() Bounds {
 	return Bounds{
 		Overall: cmp.Or(b.Overall, 20*time.Minute), Clause: cmp.Or(b.Clause, 3*time.Minute),
@@ -88,19 +89,19 @@ func (b Bounds) Full() Bounds {
 	}
 }
 
-// ErrOptions is what every mistake in the options wraps.
+// ErrOptions is wrapped by every error about the options.
 var ErrOptions = errors.New("the options are wrong")
 
-// ErrUnreachable is what Run wraps when the adapter does not answer at all.
+// ErrUnreachable is wrapped when the adapter does not answer at all.
 var ErrUnreachable = errors.New("the adapter does not answer")
 
-// ErrRefused is what Run wraps when the adapter refuses the suite's good tokens.
+// ErrRefused is wrapped when the adapter refuses the suite's good tokens.
 var ErrRefused = errors.New("the adapter refuses the suite's request tokens")
 
-// ErrNoApp is what Run wraps when the adapter does not describe the app.
+// ErrNoApp is wrapped when the adapter does not describe the app.
 var ErrNoApp = errors.New("the adapter does not describe the app")
 
-// String names every bound.
+// String returns every bound by name.
 func (b Bounds) String() string {
 	return fmt.Sprintf("whole run %s, clause %s, operation %s, request %s, start %s, settle %s, near deadline %s, grace %s, burst %d",
 		b.Overall, b.Clause, b.Operation, b.Request, b.Start, b.Settle, b.Near, b.Grace, b.Burst)

@@ -20,7 +20,7 @@ const (
 
 // Result is how one clause ended.
 type Result struct {
-	// ID, Rule and Section are the clause's.
+	// ID, Rule and Section are as in the clause.
 	ID      string `json:"id"`
 	Rule    string `json:"rule"`
 	Section string `json:"section"`
@@ -30,13 +30,13 @@ type Result struct {
 	Reason string `json:"reason,omitempty"`
 	// Exchanges are the last requests and answers of a failed clause, oldest first, shortened.
 	Exchanges []Exchange `json:"exchanges,omitempty"`
-	// Fix is what to do about a failure.
+	// Fix is the remedy of a failure.
 	Fix string `json:"fix,omitempty"`
 	// Seconds is how long it took.
 	Seconds float64 `json:"seconds"`
 }
 
-// Exchange is one request and what came.
+// Exchange is one request and its answer.
 type Exchange struct {
 	// Sent is method, path and the beginning of the body.
 	Sent string `json:"sent"`
@@ -44,7 +44,7 @@ type Exchange struct {
 	Came string `json:"came"`
 }
 
-// Line is the clause in one line.
+// Line returns the result in one line.
 func (r Result) Line() string {
 	word := map[Outcome]string{Passed: "pass", Failed: "FAIL", Skipped: "skip", NotRun: "not run"}[r.Outcome]
 	line := fmt.Sprintf("%-8s%-28s%6.1fs", word, r.ID, r.Seconds)

@@ -14,15 +14,15 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// Artifacts are artifacts in memory, for nodes whose adapters fetch: everything by its own digest, as in a registry.
-// The zero value has none. Safe for concurrent use.
+// Artifacts are artifacts in memory, for nodes whose adapters fetch: everything by its own digest,
+// as in a registry. The zero value has none. Safe for concurrent use.
 type Artifacts struct {
 	mu      sync.Mutex
 	content map[string][]byte
 	fetched map[string]bool
 }
 
-// Put adds bytes, a manifest or what one lists or a file, and answers their digest.
+// Put adds bytes, of a manifest, of what a manifest lists or of a file, and returns their digest.
 func (a *Artifacts) Put(data []byte) (digest string) {
 	sum := sha256.Sum256(data)
 	digest = "sha256:" + hex.EncodeToString(sum[:])
@@ -39,11 +39,11 @@ func (a *Artifacts) Put(data []byte) (digest string) {
 type File struct {
 	// Name is its path below that of the task, with slashes; empty for the path itself.
 	Name string
-	// Data is what it holds.
+	// Data is its content.
 	Data []byte
 }
 
-// descriptor is how manifests name what they list.
+// descriptor is an entry in a manifest's list.
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
@@ -67,7 +67,7 @@ type document struct {
 // titled is the annotation by which a manifest names a layer's file.
 const titled = "org.opencontainers.image.title"
 
-// Fetch is what a node would place for the task: its files, and what it would say of it.
+// Fetch returns what a node would place for the task: its files, and the report of them.
 func (a *Artifacts) Fetch(spec adapter.FetchArtifact) ([]File, adapter.Fetched, error) {
 	out := adapter.Fetched{Digest: spec.Digest, Path: spec.Path}
 	a.mu.Lock()
@@ -111,7 +111,7 @@ func (a *Artifacts) Fetch(spec adapter.FetchArtifact) ([]File, adapter.Fetched, 
 	return files, out, err
 }
 
-// usual is how it is placed when nothing is said.
+// usual returns the layout of an artifact when the task names none.
 func (d *document) usual() string {
 	switch {
 	case d == nil:
@@ -122,7 +122,8 @@ func (d *document) usual() string {
 	return adapter.AsFiles
 }
 
-// manifest is the artifact's manifest, of an index that of the platform, with the descriptor of it; nil for a file.
+// manifest returns the artifact's manifest, of an index that of the platform, with its descriptor;
+// nil for a file.
 func (a *Artifacts) manifest(spec adapter.FetchArtifact, data []byte) (*document, descriptor, error) {
 	top := descriptor{Digest: spec.Digest, Size: int64(len(data))}
 	wanted := spec.Platform
@@ -149,7 +150,7 @@ func (a *Artifacts) manifest(spec adapter.FetchArtifact, data []byte) (*document
 	return nil, top, failf("ARTIFACT_UNAVAILABLE", "an index lists an index")
 }
 
-// choose picks the manifest of a platform, with or without its variant.
+// choose returns the manifest of a platform, with or without its variant.
 func choose(listed []descriptor, wanted string) (descriptor, bool) {
 	for _, one := range listed {
 		if p := one.Platform; p != nil && (wanted == p.OS+"/"+p.Architecture || wanted == p.OS+"/"+p.Architecture+"/"+p.Variant) {
@@ -159,7 +160,7 @@ func choose(listed []descriptor, wanted string) (descriptor, bool) {
 	return descriptor{}, false
 }
 
-// titledFiles are the files of the layers that have names.
+// titledFiles returns the files of the layers that have names.
 func (a *Artifacts) titledFiles(found *document) (files []File, err error) {
 	for _, layer := range found.Layers {
 		name := layer.Annotations[titled]
@@ -178,7 +179,7 @@ func (a *Artifacts) titledFiles(found *document) (files []File, err error) {
 	return files, nil
 }
 
-// layout is an OCI image layout of one manifest with all that it lists.
+// layout returns an OCI image layout of one manifest with all that it lists.
 func (a *Artifacts) layout(found *document, top descriptor) ([]File, error) {
 	parts := append([]descriptor{top}, found.Layers...)
 	if found.Config != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// maxBoots bounds the first boots that are remembered of one member.
+// maxBoots bounds the first boots that are kept of one member.
 const maxBoots = 64
 
-// fetch places what the task is for, out of n.Artifacts.
+// fetch places the artifact of the task, from n.Artifacts.
 func (m *member) fetch(spec adapter.FetchArtifact, n *Nodes) (Outcome, error) {
 	if n.Artifacts == nil {
 		return Outcome{}, failf("ARTIFACT_UNAVAILABLE", "these nodes have no artifacts")
@@ -34,8 +34,8 @@ func (m *member) fetch(spec adapter.FetchArtifact, n *Nodes) (Outcome, error) {
 		"fetchedBytes": came.FetchedBytes, "parts": came.Parts, "cached": came.Cached}}, nil
 }
 
-// boot notes a first boot. These members are directories of the machine, which nothing must be booted in: what the
-// document asks for does not happen.
+// boot notes a first boot. These members are directories of the machine, which must not be booted:
+// what the document requests does not happen.
 func (m *member) boot(spec adapter.CloudInit, n *Nodes) (Outcome, error) {
 	if (spec.UserData == "") == (spec.UserDataSealed == "") || spec.InstanceID == "" {
 		return Outcome{}, failf("SPEC_INVALID", "userData or userDataSealed, and instanceId, must be given")
@@ -61,8 +61,8 @@ func (m *member) boot(spec adapter.CloudInit, n *Nodes) (Outcome, error) {
 	return Outcome{Result: map[string]any{"status": "done", "errors": []string{}, "stages": []string{}, "output": "noted, and not carried out"}}, nil
 }
 
-// Boots are the first boots that were asked for in a member, in their order and with their documents open. They were
-// noted and not carried out.
+// Boots returns the first boots that were requested in a member, in their order and with their
+// documents open. They were noted and not carried out.
 func (n *Nodes) Boots(memberID string) []adapter.CloudInit {
 	n.mu.Lock()
 	m, ok := n.members[memberID]

@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// maxLoaded bounds what is held in memory of all loaded artifacts together, in bytes.
+// maxLoaded bounds the bytes of all loaded artifacts together, which are held in memory.
 const maxLoaded = 512 << 20
 
 const (
@@ -18,9 +18,10 @@ const (
 	fileType  = "application/octet-stream"
 )
 
-// Load adds what is at path, and answers it as a manifest's artifact of this name: an OCI image layout, which is a folder, as its only
-// manifest or as the index of several; anything else as a file. Artifacts of more than 512 MiB in all are refused, and so is a
-// layout whose bytes are not what their names say.
+// Load adds the content of path and returns it as a manifest's artifact of this name. A folder is
+// an OCI image layout: its only manifest, or the index of several. Anything else is a file. It
+// refuses artifacts of more than 512 MiB together, and a layout with bytes that do not match their
+// digests.
 func (a *Artifacts) Load(name, path string) (adapter.Artifact, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -46,6 +47,7 @@ func (a *Artifacts) loadFile(path string) (adapter.Artifact, error) {
 	return adapter.Artifact{Digest: a.Put(data), MediaType: fileType}, nil
 }
 
+// loadLayout adds every blob of a layout and returns its manifest or index.
 func (a *Artifacts) loadLayout(dir string) (adapter.Artifact, error) {
 	raw, err := a.read(filepath.Join(dir, "index.json"))
 	if err != nil {
@@ -74,7 +76,7 @@ func (a *Artifacts) loadLayout(dir string) (adapter.Artifact, error) {
 	return adapter.Artifact{Digest: top.Manifests[0].Digest, MediaType: top.Manifests[0].MediaType}, nil
 }
 
-// read reads a file that there is room for.
+// read reads a file that the bound has space for.
 func (a *Artifacts) read(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 type member struct {
 	id, instance, root string
 
-	// order makes what changes the member happen one after the other.
+	// order serialises what changes the member.
 	order     sync.Mutex
 	mu        sync.Mutex
 	ran       bool // a command has been started, so there may be processes
@@ -69,7 +69,7 @@ func decoded[T any](task Task, do func(T) (Outcome, error)) (Outcome, error) {
 	return do(spec)
 }
 
-// write puts a file into the member's directory. Nothing above the directory can be named.
+// write writes a file in the member's directory. No path leads out of the directory.
 func (m *member) write(spec adapter.WriteFile, n *Nodes) (Outcome, error) {
 	content, err := contentOf(spec, m.instance, n)
 	if err != nil {
@@ -103,6 +103,7 @@ func (m *member) write(spec adapter.WriteFile, n *Nodes) (Outcome, error) {
 	return Outcome{Result: map[string]any{"bytes": len(content)}}, nil
 }
 
+// contentOf returns the bytes that a task writes, opened where they are sealed.
 func contentOf(spec adapter.WriteFile, instance string, n *Nodes) ([]byte, error) {
 	switch {
 	case spec.ContentBase64 != "":
@@ -128,7 +129,7 @@ func modeOf(text string) (fs.FileMode, error) {
 	return fs.FileMode(mode) & fs.ModePerm, nil
 }
 
-// own gives a file to an account of this machine. Without root there is only one's own.
+// own gives a file to an account of this machine. Without root only one's own account works.
 func (m *member) own(root *os.Root, name, owner string) error {
 	account, _, _ := strings.Cut(owner, ":")
 	uid, gid, err := accountOf(account)
@@ -151,7 +152,7 @@ func accountOf(name string) (uid, gid int, err error) {
 	return uid, gid, nil
 }
 
-// environment is what every command finds, and what its spec adds.
+// environment returns the variables of every command and those of its spec.
 func (m *member) environment(vars []adapter.EnvVar, n *Nodes) ([]string, error) {
 	env := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + m.root,
@@ -171,7 +172,8 @@ func (m *member) environment(vars []adapter.EnvVar, n *Nodes) ([]string, error) 
 	return env, nil
 }
 
-// mark is the variable that tells the processes of this member from all others of the machine.
+// mark returns the variable that distinguishes the processes of this member from all others of the
+// machine.
 func (m *member) mark() string { return "GPUAAS_MEMBER_ROOT=" + m.root }
 
 // residue counts the files of the directory and the processes that carry the member's mark.

@@ -11,7 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// probe tries until one attempt is good, as often as the spec says.
+// probe tries until one attempt succeeds, as often as the spec allows.
 func (m *member) probe(ctx context.Context, spec adapter.Probe) (Outcome, error) {
 	interval := time.Second
 	if spec.IntervalSeconds > 0 {
@@ -28,6 +28,7 @@ func (m *member) probe(ctx context.Context, spec adapter.Probe) (Outcome, error)
 	}
 }
 
+// probeOnce makes one attempt of a probe within the spec's timeout.
 func (m *member) probeOnce(ctx context.Context, spec adapter.Probe) error {
 	patience := 5 * time.Second
 	if spec.TimeoutSeconds > 0 {
@@ -51,6 +52,7 @@ func (m *member) probeOnce(ctx context.Context, spec adapter.Probe) error {
 	return errProbe
 }
 
+// get succeeds when the URL answers with the expected status, or with any of 200 to 399.
 func get(ctx context.Context, probe *adapter.HTTPProbe) error {
 	url := "http://" + net.JoinHostPort(hostOf(probe.Host), strconv.Itoa(probe.Port)) + probe.Path
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

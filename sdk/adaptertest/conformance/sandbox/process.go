@@ -17,7 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// process is one supervised process: the goroutine that started it starts it again by its policy.
+// process is one supervised process: the goroutine that started it restarts it by its policy.
 type process struct {
 	spec   adapter.StartProcess
 	cancel context.CancelFunc
@@ -59,6 +59,7 @@ func (m *member) command(ctx context.Context, spec adapter.RunCommand, n *Nodes)
 	return cmd, nil
 }
 
+// run runs a command to its end. A non-zero exit code is an error beside the outcome.
 func (m *member) run(ctx context.Context, spec adapter.RunCommand, n *Nodes) (Outcome, error) {
 	cmd, err := m.command(ctx, spec, n)
 	if err != nil {
@@ -126,7 +127,7 @@ func (m *member) launch(ctx context.Context, p *process, n *Nodes) (*exec.Cmd, e
 	return cmd, nil
 }
 
-// supervise waits for the program's end and starts it again as its policy says.
+// supervise waits for the program's end and restarts it by its policy.
 func (m *member) supervise(ctx context.Context, p *process, cmd *exec.Cmd, n *Nodes) {
 	defer close(p.ended)
 	for {
@@ -158,7 +159,7 @@ func (p *process) running() bool {
 	}
 }
 
-// stop asks the process group to end, and kills it when it takes too long.
+// stop signals the process group to end, and kills it when that takes too long.
 func (m *member) stop(ctx context.Context, name string) (Outcome, error) {
 	m.mu.Lock()
 	p, ok := m.processes[name]
@@ -188,6 +189,7 @@ func (m *member) stop(ctx context.Context, name string) (Outcome, error) {
 	return m.inspect(name), nil
 }
 
+// signalOf returns a signal by its name, with or without SIG; SIGTERM for any other name.
 func signalOf(name string) syscall.Signal {
 	switch strings.TrimPrefix(name, "SIG") {
 	case "INT":
@@ -202,6 +204,7 @@ func signalOf(name string) syscall.Signal {
 	return syscall.SIGTERM
 }
 
+// inspect returns the state of a supervised process; an unknown one is absent.
 func (m *member) inspect(name string) Outcome {
 	m.mu.Lock()
 	p, ok := m.processes[name]
@@ -225,7 +228,7 @@ func (m *member) inspect(name string) Outcome {
 	}}}
 }
 
-// destroy kills everything of the member and deletes its directory.
+// destroy kills all processes of the member and deletes its directory.
 func (m *member) destroy() {
 	m.mu.Lock()
 	processes := m.processes
@@ -235,7 +238,8 @@ func (m *member) destroy() {
 		p.cancel()
 		<-p.ended
 	}
-	// A process that is forked while the table is read is in none of its lines: it is killed by the next reading.
+	// A process that is forked during a reading of the table is in none of its lines: the next
+	// reading finds it.
 	for end := time.Now().Add(stopTime); time.Now().Before(end); wait(context.Background(), 5*time.Millisecond) {
 		pids := m.pids()
 		if len(pids) == 0 {
@@ -248,8 +252,8 @@ func (m *member) destroy() {
 	_ = os.RemoveAll(m.root) // what is left is the residue, which is looked at next
 }
 
-// pids are the processes of this machine with the member's mark in their environment. Where there
-// is no process table to read, it is the supervised ones.
+// pids returns the processes of this machine with the member's mark in their environment; none
+// where there is no process table to read.
 func (m *member) pids() (found []int) {
 	m.mu.Lock()
 	ran := m.ran
@@ -283,7 +287,7 @@ func commandOf(pid int) string {
 	return strings.TrimSpace(strings.ReplaceAll(string(raw), "\x00", " "))
 }
 
-// wait waits for d; false when ctx ended first.
+// wait waits for d; it returns false when ctx ended first.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -314,12 +318,12 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the kept bytes.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.ToValidUTF8(t.kept.String(), "\uFFFD")
 }
 
-// errProbe is a probe that says nothing to try.
+// errProbe is the error of a probe without anything to try.
 var errProbe = errors.New("exactly one of exec, tcp and http is needed")

@@ -1,6 +1,6 @@
-// Package sandbox carries out node tasks on this machine as a node without root does: a directory and
-// plain processes for each member. It is the node of the conformance suite, and says of everything it
-// did what is left of it. An adapter that needs namespaces of its own needs a real node.
+// Package sandbox carries out node tasks on this machine as a node without root does: a directory
+// and plain processes for each member. It is the node of the conformance suite, and reports what is
+// left of everything that it did. An adapter that needs namespaces of its own needs a real node.
 package sandbox
 
 import (
@@ -28,13 +28,13 @@ const (
 	maxMembers = 4096
 	// maxProcesses bounds the supervised processes of one member.
 	maxProcesses = 64
-	// stopTime is how long a process has to end when its spec does not say.
+	// stopTime is how long a process may take to end when its spec states no time.
 	stopTime = 10 * time.Second
 )
 
 // Task is one node task.
 type Task struct {
-	// InstanceID and MemberID say whose sandbox it happens in.
+	// InstanceID and MemberID name the sandbox.
 	InstanceID, MemberID string
 	// Kind and Spec are what to do.
 	Kind adapter.TaskKind
@@ -47,9 +47,9 @@ type Task struct {
 type Outcome struct {
 	// State is SUCCEEDED, FAILED, TIMED_OUT or CANCELED.
 	State adapter.TaskState
-	// Message says it to a person.
+	// Message explains the state to a person.
 	Message string
-	// ExitCode, Stdout and Stderr are what a command came to.
+	// ExitCode, Stdout and Stderr are a command's.
 	ExitCode       *int
 	Stdout, Stderr string
 	// Result is the result object of the kind.
@@ -71,7 +71,7 @@ type Nodes struct {
 // idPattern keeps an id from naming another directory.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 
-// New makes sandboxes below dir, which must exist and be used by nothing else.
+// New returns sandboxes below dir, which must exist and be used by nothing else.
 func New(dir string) (*Nodes, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -84,10 +84,10 @@ func New(dir string) (*Nodes, error) {
 	return &Nodes{dir: dir, public: public, private: private, members: map[string]*member{}}, nil
 }
 
-// SealingKey is the node's public key for sealed values, base64.
+// SealingKey returns the node's public key for sealed values, base64.
 func (n *Nodes) SealingKey() string { return base64.StdEncoding.EncodeToString(n.public[:]) }
 
-// Do carries a task out and says how it ended. Ending ctx cancels it.
+// Do carries out a task and returns how it ended. Ending ctx cancels it.
 func (n *Nodes) Do(ctx context.Context, task Task) Outcome {
 	timed, cancel := context.WithTimeout(ctx, task.Timeout)
 	defer cancel()
@@ -121,6 +121,7 @@ func failf(code, format string, args ...any) error {
 	return failure{code, fmt.Errorf(format, args...)}
 }
 
+// do carries out a task. Only tasks that need a sandbox create one.
 func (n *Nodes) do(ctx context.Context, task Task) (Outcome, error) {
 	switch task.Kind {
 	case adapter.TaskTeardown:
@@ -136,7 +137,7 @@ func (n *Nodes) do(ctx context.Context, task Task) (Outcome, error) {
 	return m.do(ctx, task, n)
 }
 
-// member finds the sandbox of a task's member, or makes it.
+// member returns the sandbox of a task's member, which it creates if needed.
 func (n *Nodes) member(task Task) (*member, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -157,7 +158,7 @@ func (n *Nodes) member(task Task) (*member, error) {
 	return m, nil
 }
 
-// Residue is what is left of a member: its processes, and the files of its directory.
+// Residue returns what is left of a member: its processes, and the files of its directory.
 func (n *Nodes) Residue(memberID string) (adapter.Residue, error) {
 	n.mu.Lock()
 	m, ok := n.members[memberID]
@@ -168,12 +169,13 @@ func (n *Nodes) Residue(memberID string) (adapter.Residue, error) {
 	return m.residue()
 }
 
-// Wipe deletes a member's sandbox as if its node had been lost; nobody is told.
+// Wipe deletes a member's sandbox without notice, as if its node had been lost.
 func (n *Nodes) Wipe(memberID string) error {
 	_, err := n.teardown(memberID)
 	return err
 }
 
+// teardown deletes a member's sandbox and fails when anything of it is left.
 func (n *Nodes) teardown(memberID string) (Outcome, error) {
 	n.mu.Lock()
 	m, ok := n.members[memberID]

@@ -83,7 +83,8 @@ func (p *Platform) execute(ctx context.Context, g *Grant, body request) (map[str
 	return data, nil
 }
 
-// fieldsOf flattens fragments. A fragment spread within itself is cut off by its depth.
+// fieldsOf returns the fields of a selection with its fragments opened. A fragment that is spread
+// within itself is cut off by its depth.
 func fieldsOf(set ast.SelectionSet, fragments ast.FragmentDefinitionList) []*ast.Field {
 	return flatten(set, fragments, 0)
 }
@@ -107,7 +108,7 @@ func flatten(set ast.SelectionSet, fragments ast.FragmentDefinitionList, depth i
 	return fields
 }
 
-// project keeps what was selected; what the stand-in does not know is null.
+// project returns the selected fields; a field that the stand-in does not know is null.
 func project(value map[string]any, set ast.SelectionSet, fragments ast.FragmentDefinitionList) map[string]any {
 	out := map[string]any{}
 	for _, field := range fieldsOf(set, fragments) {
@@ -121,7 +122,7 @@ func project(value map[string]any, set ast.SelectionSet, fragments ast.FragmentD
 	return out
 }
 
-// arguments are a field's arguments as JSON.
+// arguments returns a field's arguments as JSON.
 func arguments(field *ast.Field, variables map[string]any) (json.RawMessage, error) {
 	values := map[string]any{}
 	for _, argument := range field.Arguments {
@@ -168,7 +169,7 @@ func (p *Platform) resolve(ctx context.Context, g *Grant, field string, raw json
 	return nil, refusal{"INVALID_ARGUMENT", fmt.Sprintf("the stand-in platform serves node tasks, reports and token renewal, and not %q", field)}
 }
 
-// report keeps what an adapter says of its operation.
+// report keeps an adapter's report of its operation.
 func (p *Platform) report(g *Grant, raw json.RawMessage) (map[string]any, error) {
 	var input struct{ OperationID string }
 	if json.Unmarshal(raw, &input) != nil || !g.open && input.OperationID != g.operation {

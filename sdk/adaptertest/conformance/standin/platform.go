@@ -29,7 +29,7 @@ const (
 	maxGrants = 20_000
 	// maxReports bounds the kept reports of adapters; older ones are dropped.
 	maxReports = 10_000
-	// readTimeout bounds reading one request.
+	// readTimeout bounds the reading of one request.
 	readTimeout = 30 * time.Second
 )
 
@@ -39,7 +39,7 @@ type Nodes interface {
 	SealingKey() string
 	// Do carries a task out; ending ctx cancels it.
 	Do(ctx context.Context, task sandbox.Task) sandbox.Outcome
-	// Residue says what is left of a member.
+	// Residue returns what is left of a member.
 	Residue(memberID string) (adapter.Residue, error)
 	// Wipe deletes all of a member behind the adapter's back.
 	Wipe(memberID string) error
@@ -114,7 +114,7 @@ func (p *Platform) Stop() {
 	p.work.Wait()
 }
 
-// Grant is one token of the public API and what it may do: run tasks in the members of one instance.
+// Grant is one token of the public API and its rights: to run tasks in the members of one instance.
 type Grant struct {
 	platform  *Platform
 	token     string
@@ -125,7 +125,7 @@ type Grant struct {
 	revoked   bool
 }
 
-// Grant makes a token for an instance, an operation (or call) and the members it may act in.
+// Grant returns a token for an instance, an operation (or call) and the members it may act in.
 func (p *Platform) Grant(instance, operation string, members []adapter.Member) (*Grant, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,22 +150,22 @@ func (p *Platform) Open(token string) *Grant {
 	return g
 }
 
-// Token is the bearer token.
+// Token returns the bearer token.
 func (g *Grant) Token() string { return g.token }
 
-// Access is what a dispatch carries.
+// Access returns the part of a dispatch that carries the token.
 func (g *Grant) Access() adapter.Platform {
 	return adapter.Platform{GraphQLURL: g.platform.URL + "/graphql", Token: g.token, TokenExpiresAt: time.Now().Add(time.Hour).UTC()}
 }
 
-// Revoke makes the token useless from now on.
+// Revoke invalidates the token from now on.
 func (g *Grant) Revoke() {
 	g.platform.mu.Lock()
 	defer g.platform.mu.Unlock()
 	g.revoked = true
 }
 
-// find is the grant of a token; nil when it is not known or revoked.
+// find returns the grant of a token; nil when the token is unknown or revoked.
 func (p *Platform) find(token string) *Grant {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,7 +187,7 @@ func (p *Platform) renew(of *Grant) (*Grant, error) {
 	return p.Grant(of.instance, of.operation, members)
 }
 
-// Tokens returns every token given out so far: none of them may be seen in an answer.
+// Tokens returns every token that was issued so far: none of them may be seen in an answer.
 func (p *Platform) Tokens() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +205,7 @@ func (p *Platform) Reports() []json.RawMessage {
 	return append([]json.RawMessage{}, p.reports...)
 }
 
-// Residue says what is left of a member on its node.
+// Residue returns what is left of a member on its node.
 func (p *Platform) Residue(memberID string) (adapter.Residue, error) {
 	return p.nodes.Residue(memberID)
 }
@@ -213,5 +213,5 @@ func (p *Platform) Residue(memberID string) (adapter.Residue, error) {
 // Wipe deletes what a member has on its node, as when the node is lost.
 func (p *Platform) Wipe(memberID string) error { return p.nodes.Wipe(memberID) }
 
-// SealingKey is the node's public key, base64.
+// SealingKey returns the node's public key, base64.
 func (p *Platform) SealingKey() string { return p.nodes.SealingKey() }

@@ -2,7 +2,7 @@ package standin
 
 import "sync"
 
-// Fate is what becomes of a node task.
+// Fate is what happens to a node task.
 type Fate int
 
 // The fates: a task is carried out; held until its rule is lifted; failed at once; or lost, as on a
@@ -16,12 +16,12 @@ const (
 
 // Rule decides the fate of node tasks of an instance from now on.
 type Rule struct {
-	// Instance is whose tasks it is about; Member narrows it to one member where it is not empty,
-	// Operation to one operation.
+	// Instance is the instance whose tasks the rule is for. Member narrows it to one member where
+	// it is not empty, Operation to one operation.
 	Instance, Member, Operation string
-	// Fate is what becomes of them.
+	// Fate is what happens to the tasks.
 	Fate Fate
-	// Skip lets that many tasks that act pass before.
+	// Skip is the number of acting tasks that pass before.
 	Skip int
 	// Looks makes the rule catch tasks that only look as well.
 	Looks bool
@@ -35,7 +35,7 @@ type Rule struct {
 	closed   bool
 }
 
-// Add makes the rule hold from now on, before all older ones.
+// Add puts the rule into force, before all older ones.
 func (p *Platform) Add(r *Rule) *Rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,14 +47,14 @@ func (p *Platform) Add(r *Rule) *Rule {
 // Caught is closed when the rule has caught its first task.
 func (r *Rule) Caught() <-chan struct{} { return r.first }
 
-// Count is how many tasks the rule has caught.
+// Count returns how many tasks the rule has caught.
 func (r *Rule) Count() int {
 	r.platform.mu.Lock()
 	defer r.platform.mu.Unlock()
 	return len(r.caught)
 }
 
-// Lift ends the rule: what it holds back goes on. Safe to call twice.
+// Lift ends the rule: the tasks that it holds back go on. Safe to call twice.
 func (r *Rule) Lift() {
 	r.platform.mu.Lock()
 	defer r.platform.mu.Unlock()
@@ -67,7 +67,7 @@ func (r *Rule) Lift() {
 	}
 }
 
-// fateLocked finds what becomes of a new task: the newest rule that fits decides.
+// fateLocked returns the fate of a new task: the newest rule that fits decides.
 func (p *Platform) fateLocked(t *task) Fate {
 	for i := len(p.rules) - 1; i >= 0; i-- {
 		r := p.rules[i]
@@ -89,7 +89,7 @@ func (r *Rule) fits(t *task) bool {
 		(r.Operation == "" || r.Operation == t.grant.operation) && (r.Looks || Acts(t.input.Kind))
 }
 
-// Close makes the rule catch nothing more; what it holds back stays held until Lift.
+// Close makes the rule catch nothing more; the tasks that it holds back stay held until Lift.
 func (r *Rule) Close() {
 	r.platform.mu.Lock()
 	defer r.platform.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// Claims are the claims of a good token for one request, for the suite to spoil.
+// Claims returns the claims of a good token for one request, for the suite to spoil.
 func (p *Platform) Claims(audience, method, target string, body []byte, now int64) adapter.RequestClaims {
 	return adapter.RequestClaims{
 		Issuer: p.URL, Audience: audience, IssuedAt: now, Expires: now + int64(adapter.TokenLife.Seconds()), ID: fmt.Sprintf("jti-%d-%s", now, adapter.BodyDigest([]byte(method+target))),
@@ -53,8 +53,8 @@ func (p *Platform) Unsigned(claims adapter.RequestClaims) (string, error) {
 	return head + ".", err
 }
 
-// SignSymmetric returns an HS256 token whose secret is the published public key: what a verifier
-// takes that believes the token's own word on its algorithm.
+// SignSymmetric returns an HS256 token whose secret is the published public key: a verifier accepts
+// it that believes the algorithm in the token's header.
 func (p *Platform) SignSymmetric(claims adapter.RequestClaims) (string, error) {
 	head, err := segments(map[string]string{"alg": "HS256", "typ": "JWT", "kid": p.kid}, claims)
 	if err != nil {

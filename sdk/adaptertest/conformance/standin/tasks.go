@@ -36,21 +36,21 @@ type taskInput struct {
 
 // Entry is one node task of the ledger.
 type Entry struct {
-	// ID is the task's id, Operation the operation (or call) whose token asked for it.
+	// ID is the task's id, Operation the operation (or call) of the token that requested it.
 	ID, Operation string
-	// Member, Kind and Spec are what it was, Key its idempotency key.
+	// Member, Kind and Spec are the task's, Key is its idempotency key.
 	Member string
 	Kind   adapter.TaskKind
 	Spec   json.RawMessage
 	Key    string
-	// Created is when it was asked for.
+	// Created is when it was requested.
 	Created time.Time
-	// Begun says whether it was carried out at all, State how it stands.
+	// Begun is whether it was carried out at all, State its present state.
 	Begun bool
 	State adapter.TaskState
 }
 
-// Acts says whether a task of this kind changes the member: probes and inspections only look.
+// Acts reports whether a task of this kind changes the member: probes and inspections only look.
 func Acts(kind adapter.TaskKind) bool {
 	switch kind {
 	case adapter.TaskRun, adapter.TaskWriteFile, adapter.TaskStartProcess, adapter.TaskStopProcess,
@@ -81,7 +81,7 @@ type refusal struct{ code, message string }
 
 func (r refusal) Error() string { return r.code + ": " + r.message }
 
-// runTask finds the task of an idempotency key or begins a new one.
+// runTask returns the task of an idempotency key, or begins a new one.
 func (p *Platform) runTask(g *Grant, input taskInput) (map[string]any, error) {
 	if err := check(g, &input); err != nil {
 		return nil, err
@@ -112,6 +112,7 @@ func (p *Platform) runTask(g *Grant, input taskInput) (map[string]any, error) {
 	return t.view(), nil
 }
 
+// check refuses an input that the public API refuses, and fills in the default of the timeout.
 func check(g *Grant, input *taskInput) error {
 	if input.TimeoutSeconds == 0 {
 		input.TimeoutSeconds = 60
@@ -129,7 +130,7 @@ func check(g *Grant, input *taskInput) error {
 	return nil
 }
 
-// carryOut waits until nothing holds the task back and does it, once.
+// carryOut waits until nothing holds the task back and carries it out, once.
 func (p *Platform) carryOut(ctx context.Context, t *task, fate Fate) {
 	defer t.cancel()
 	switch fate {
@@ -160,7 +161,7 @@ func (p *Platform) end(t *task, outcome sandbox.Outcome) {
 	close(t.done)
 }
 
-// cancelTask asks for a task's end.
+// cancelTask cancels a task and waits a second for its end.
 func (p *Platform) cancelTask(ctx context.Context, g *Grant, id string) (map[string]any, error) {
 	t, err := p.taskOf(g, id)
 	if err != nil {
@@ -170,7 +171,7 @@ func (p *Platform) cancelTask(ctx context.Context, g *Grant, id string) (map[str
 	return p.awaitTask(ctx, g, id, time.Second)
 }
 
-// awaitTask answers at the task's end or when the time is over.
+// awaitTask returns the task at its end or when the time is over.
 func (p *Platform) awaitTask(ctx context.Context, g *Grant, id string, wait time.Duration) (map[string]any, error) {
 	t, err := p.taskOf(g, id)
 	if err != nil {
@@ -199,7 +200,7 @@ func (p *Platform) taskOf(g *Grant, id string) (*task, error) {
 	return t, nil
 }
 
-// view is the task as the public API shows it. The platform is locked.
+// view returns the task as the public API shows it. The caller holds the platform's lock.
 func (t *task) view() map[string]any {
 	view := map[string]any{
 		"__typename": "NodeTask", "id": t.id, "memberId": t.input.MemberID, "instanceId": t.grant.instance, "nodeId": "nod_1",

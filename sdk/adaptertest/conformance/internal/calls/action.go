@@ -40,7 +40,7 @@ func act(c *trial.Check, i *trial.Instance, name, key string, input json.RawMess
 	return c.Call(trial.Letter{Method: http.MethodPost, Target: adapter.ActionPath(i.Wire.ID, name), Body: c.Encode(body), Patience: c.Bounds.Operation})
 }
 
-// inputs are the described actions that the suite can call; without any the clause does not apply.
+// inputs returns good inputs of the described actions; without any the clause does not apply.
 func inputs(c *trial.Check) map[string]json.RawMessage {
 	inputs := map[string]json.RawMessage{}
 	for _, action := range c.App.Actions {
@@ -62,6 +62,8 @@ func actionUnknown(c *trial.Check) {
 	c.Refused("an unknown action", answer, http.StatusNotFound)
 }
 
+// actionOutput calls every action that it has an input for and validates the output against its
+// schema.
 func actionOutput(c *trial.Check) {
 	i := c.Shared()
 	inputs := inputs(c)
@@ -78,6 +80,8 @@ func actionOutput(c *trial.Check) {
 	}
 }
 
+// actionInput calls every action with an input that breaks its schema. The ledger of node tasks
+// shows that the adapter did nothing before it refused.
 func actionInput(c *trial.Check) {
 	i := c.Shared()
 	tried := 0
@@ -98,6 +102,8 @@ func actionInput(c *trial.Check) {
 	}
 }
 
+// actionIdempotent repeats every action with its key. An action that only reads may answer anew;
+// any other gives the same output and begins no task.
 func actionIdempotent(c *trial.Check) {
 	i := c.Shared()
 	inputs := inputs(c)
@@ -118,6 +124,8 @@ func actionIdempotent(c *trial.Check) {
 	}
 }
 
+// actionKeyReused calls the first action that has two different inputs with both of them under one
+// key.
 func actionKeyReused(c *trial.Check) {
 	i := c.Shared()
 	inputs := inputs(c)

@@ -38,7 +38,8 @@ func secretLog(c *trial.Check) {
 	c.Require(!holdsToken(c, c.Options.Launcher.Output()), "the adapter's output holds a platform token")
 }
 
-// holdsToken looks for every token the suite gave out; they share a beginning, which is looked for first.
+// holdsToken reports whether a text holds a token that the suite issued. All tokens share a
+// beginning, which it looks for first.
 func holdsToken(c *trial.Check, text string) bool {
 	if !strings.Contains(text, "gpu_op_") {
 		return false

@@ -40,7 +40,7 @@ func Body() []trial.Clause {
 	}
 }
 
-// refuse dispatches a spoiled body, requires a refusal and that nothing came of it.
+// refuse dispatches a spoiled body and requires a refusal without effects.
 func refuse(c *trial.Check, i *trial.Instance, d adapter.Dispatch, what string, raw []byte) adapter.ErrorBody {
 	answer := c.Call(trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: raw})
 	body := c.Refused(what, answer, http.StatusBadRequest, http.StatusUnprocessableEntity)
@@ -48,7 +48,7 @@ func refuse(c *trial.Check, i *trial.Instance, d adapter.Dispatch, what string, 
 	return body
 }
 
-// spoiled changes the decoded dispatch and encodes it again.
+// spoiled returns a dispatch as JSON after a change to its decoded form.
 func spoiled(c *trial.Check, d adapter.Dispatch, change func(map[string]any)) []byte {
 	var loose map[string]any
 	if err := json.Unmarshal(c.Encode(d), &loose); err != nil {
@@ -66,6 +66,7 @@ func bodyNotJSON(c *trial.Check) {
 	}
 }
 
+// bodyMissing leaves every required field out, one at a time: the path of the refusal names it.
 func bodyMissing(c *trial.Check) {
 	for _, field := range []string{"operationId", "kind", "attempt", "deadline", "instance.id", "instance.app", "platform.graphqlUrl", "platform.token"} {
 		i, d := c.Fresh()
@@ -96,6 +97,8 @@ func bodyID(c *trial.Check) {
 	c.StaysUntouched(i, other, "a dispatch with another operationId than its path")
 }
 
+// bodyKind dispatches a kind that the contract does not know, and one that it knows and the app
+// does not describe.
 func bodyKind(c *trial.Check) {
 	i, d := c.Fresh()
 	d.Kind = "instance.conformance"
@@ -152,7 +155,8 @@ func bodyLarge(c *trial.Check) {
 		loose["conformancePadding"] = string(bytes.Repeat([]byte("a"), adapter.MaxBody))
 	})
 	answer, err := c.Try(trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: raw})
-	// An adapter may close the connection on a body it will not read; then there is no answer to see.
+	// An adapter may close the connection on a body that it will not read; then there is no answer
+	// to check.
 	if err == nil {
 		c.Refused("a body of more than 1 MiB", answer, http.StatusRequestEntityTooLarge, http.StatusBadRequest)
 	}

@@ -27,6 +27,7 @@ func Describe() []trial.Clause {
 	}
 }
 
+// describeValid checks the fields of the description that the platform depends on.
 func describeValid(c *trial.Check) {
 	var d adapter.Description
 	answer := c.Get(adapter.AdapterPath, &d)
@@ -41,7 +42,7 @@ func describeValid(c *trial.Check) {
 	}
 }
 
-// wrongApp is the first thing that is wrong with an app's description; empty when nothing is.
+// wrongApp returns the first thing that is wrong with an app's description; empty when nothing is.
 func wrongApp(app adapter.AppInfo) string {
 	seen := map[string]bool{}
 	for n, one := range app.Components {

@@ -24,6 +24,7 @@ func Observe() []trial.Clause {
 	}
 }
 
+// observeValid checks that an observation is of this instance and its members, and of now.
 func observeValid(c *trial.Check) {
 	i := c.Shared()
 	seen, answer := c.Observe(i)
@@ -45,6 +46,8 @@ func observeUnknown(c *trial.Check) {
 	c.Refused("an instance that was never dispatched", answer, http.StatusNotFound)
 }
 
+// observeHonest fails every node task of one member: an observation that calls this member healthy
+// did not look. An adapter that refuses to observe is honest too.
 func observeHonest(c *trial.Check) {
 	i, _ := c.Create()
 	lost := i.Members[0].ID

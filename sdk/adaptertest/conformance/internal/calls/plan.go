@@ -23,7 +23,7 @@ func Plan() []trial.Clause {
 	}
 }
 
-// planned asks for the plan of a decommission, or of what was changed in it.
+// planned requests the plan of a decommission, or of a changed request.
 func planned(c *trial.Check, i *trial.Instance, change func(*adapter.PlanRequest)) trial.Reply {
 	body := adapter.PlanRequest{
 		Kind: adapter.InstanceDecommission, Instance: i.Wire, Members: i.Members, Change: []byte(`{}`),
@@ -39,6 +39,7 @@ func planned(c *trial.Check, i *trial.Instance, change func(*adapter.PlanRequest
 	return answer
 }
 
+// planValid checks the form of a plan's answer. A verdict other than safe needs a reason.
 func planValid(c *trial.Check) {
 	answer := planned(c, c.Shared(), nil)
 	c.Require(answer.Status == http.StatusOK, "it was answered %s", answer.Say())
@@ -53,6 +54,9 @@ func planValid(c *trial.Check) {
 	c.Require(plan.WorkTotal >= len(plan.WorkLost), "workTotal is %d, less than the %d of workLost", plan.WorkTotal, len(plan.WorkLost))
 }
 
+// planHarmless plans a decommission and checks that it did not begin: no acting node task, no
+// operation under way, an instance that is as well as before. Commands may run, since a plan must
+// read what is there.
 func planHarmless(c *trial.Check) {
 	i := c.Shared()
 	before := len(c.Platform.Ledger(i.Wire.ID))

@@ -10,7 +10,7 @@ import (
 
 const inSignature = "Security, platformRequest"
 
-// spoiler makes the token of a request from the claims of a good one.
+// A spoiler returns the token of a request from the claims of a good one.
 type spoiler func(c *trial.Check, claims adapter.RequestClaims) (string, error)
 
 // Signature returns the clauses on request tokens.
@@ -72,6 +72,7 @@ func refuseToken(c *trial.Check, what string, spoil spoiler) {
 	c.StaysUntouched(i, d.OperationID, what)
 }
 
+// signatureMissing calls every route without a token.
 func signatureMissing(c *trial.Check) {
 	i, d := c.Fresh()
 	c.Opened = append(c.Opened, d.OperationID)

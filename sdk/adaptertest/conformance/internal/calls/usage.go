@@ -26,7 +26,7 @@ func Usage() []trial.Clause {
 	}
 }
 
-// readUsage reads one page.
+// readUsage reads one page of usage.
 func readUsage(c *trial.Check, i *trial.Instance, cursor string) adapter.UsagePage {
 	answer := c.Call(trial.Letter{Method: http.MethodGet, Target: adapter.UsagePath(i.Wire.ID, cursor), Access: c.Grant(i, trial.NewID("call")).Token()})
 	c.Require(answer.Status == http.StatusOK, "it was answered %s", answer.Say())
@@ -55,6 +55,7 @@ func metered(c *trial.Check) *trial.Instance {
 	return c.Shared()
 }
 
+// usageCursor follows usage to its end, within a bound on the pages.
 func usageCursor(c *trial.Check) {
 	i := metered(c)
 	seen, cursor := map[string]bool{}, ""

@@ -39,7 +39,7 @@ func Leave() []trial.Clause {
 	}
 }
 
-// removed runs a remove of a member that may leave.
+// removed carries out a remove of a member that may leave.
 func removed(c *trial.Check) (*trial.Instance, adapter.Member, adapter.Status) {
 	c.Supports(adapter.MemberRemove)
 	i, member := spare(c)
@@ -53,7 +53,7 @@ func removeCompletes(c *trial.Check) {
 	requireEmpty(c, member.ID, "the remove")
 }
 
-// requireEmpty requires that a node says that nothing of the member is left.
+// requireEmpty requires that the node reports that nothing of the member is left.
 func requireEmpty(c *trial.Check, member, after string) {
 	left, err := c.Platform.Residue(member)
 	c.Require(err == nil, "the node could not say what is left: %v", err)
@@ -80,7 +80,7 @@ func removeForgotten(c *trial.Check) {
 	}
 }
 
-// loseNode makes a remove of a member whose node does not answer.
+// loseNode begins a remove of a member whose node does not answer.
 func loseNode(c *trial.Check) (*trial.Instance, adapter.Member, adapter.Dispatch, *standin.Rule) {
 	c.Supports(adapter.MemberRemove)
 	if !slices.Contains(c.Description.ContractVersions, "1.1") {
@@ -92,7 +92,7 @@ func loseNode(c *trial.Check) (*trial.Instance, adapter.Member, adapter.Dispatch
 	return i, member, d, rule
 }
 
-// forced is the dispatch with force, in which the member's node is known to be out of reach.
+// forced returns the dispatch with force, in which the member's node is known to be unreachable.
 func forced(d adapter.Dispatch, member string) adapter.Dispatch {
 	away := false
 	d.Members, d.Force = slices.Clone(d.Members), true
@@ -122,6 +122,8 @@ func forceAtOnce(c *trial.Check) {
 	reported(c, c.Succeed(d.OperationID), member.ID, adapter.MemberRemoved)
 }
 
+// replaceCompletes replaces a member and checks both: the new one is active, and nothing of the old
+// one is left.
 func replaceCompletes(c *trial.Check) {
 	c.Supports(adapter.MemberReplace)
 	i, old := spare(c)

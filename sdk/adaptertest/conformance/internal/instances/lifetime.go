@@ -31,7 +31,8 @@ func Decommission() []trial.Clause {
 	}
 }
 
-// unborn is asked before the feed's pages are, which rest on it.
+// Unborn returns the clause on an instance that never came up. It runs before the clauses on the
+// feed's pages, which need it.
 func Unborn() trial.Clause {
 	return trial.Clause{
 		ID: "decommission.unborn", Section: inDecommission, Rule: "a decommission of an instance that never came up succeeds", Needs: []string{trial.Created},
@@ -39,7 +40,7 @@ func Unborn() trial.Clause {
 	}
 }
 
-// move carries an upgrade or a rollback out and looks whether the members still serve.
+// move carries out an upgrade or a rollback and checks that the members still serve.
 func move(c *trial.Check, i *trial.Instance, kind adapter.Kind, version string) {
 	from := adapter.VersionConfig{Version: i.Wire.Version, Config: i.Wire.Config}
 	i.Wire.Version = version
@@ -95,6 +96,7 @@ func decommissionUnborn(c *trial.Check) {
 	}
 }
 
+// decommissionPartial fails a create in its middle and decommissions what came up by half.
 func decommissionPartial(c *trial.Check) {
 	i, d := c.Fresh()
 	rule := c.Rule(trial.RuleFailing(i, d, c.Baseline.Total()/2))

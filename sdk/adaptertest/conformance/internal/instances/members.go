@@ -37,7 +37,7 @@ func Member() []trial.Clause {
 	}
 }
 
-// roomy is the first component that may have one member more than its least, and is then made so.
+// roomy returns the first component that may have one member more than its least.
 func roomy(c *trial.Check) string {
 	for _, component := range c.App.Components {
 		if component.Max > max(component.Min, c.CountOf(component, nil)) {
@@ -65,7 +65,7 @@ func spare(c *trial.Check) (*trial.Instance, adapter.Member) {
 	return nil, adapter.Member{}
 }
 
-// reported is what a status says of a member.
+// reported requires that a status reports a member in this state.
 func reported(c *trial.Check, status adapter.Status, id string, wanted adapter.MemberStatus) {
 	for _, member := range status.Members {
 		if member.ID == id {
@@ -107,6 +107,8 @@ func addTargetsOnly(c *trial.Check) {
 	}
 }
 
+// addUndone cancels an add that is held back: the member is not observed any more. An adapter may
+// answer that an add cannot be stopped.
 func addUndone(c *trial.Check) {
 	i, member, d := added(c)
 	rule := c.Hold(i, d, 0)
@@ -132,6 +134,8 @@ func drainCompletes(c *trial.Check) {
 	c.Require(len(status.Evidence) > 0, "the drain succeeded without evidence")
 }
 
+// drainCanceled cancels a drain that is held back: the member serves again. An adapter may answer
+// that a drain cannot be stopped.
 func drainCanceled(c *trial.Check) {
 	c.Supports(adapter.MemberDrain)
 	i, member := spare(c)

@@ -34,7 +34,7 @@ func Tenancy() []trial.Clause {
 	}
 }
 
-// neighbours are an instance that serves, and one of the same name that another tenant has.
+// neighbours returns an instance that serves, and one of the same name of another tenant.
 func neighbours(c *trial.Check) (ours, theirs *trial.Instance) {
 	ours = c.Shared()
 	if c.Neighbour == nil {
@@ -49,8 +49,8 @@ func neighbours(c *trial.Check) (ours, theirs *trial.Instance) {
 	return ours, c.Neighbour
 }
 
-// strangeToken sends a request with a token that was made for another target, or another adapter, and requires that it
-// is refused.
+// strangeToken sends a request with a token for another target, or another adapter, and requires a
+// refusal.
 func strangeToken(c *trial.Check, what, audience, madeFor string, l trial.Letter) {
 	token, err := c.Platform.Sign(audience, l.Method, madeFor, l.Body)
 	if err != nil {
@@ -60,12 +60,12 @@ func strangeToken(c *trial.Check, what, audience, madeFor string, l trial.Letter
 	c.Refused(what, c.Call(l), http.StatusUnauthorized)
 }
 
-// untroubled requires that no node task was asked for since the ledgers were so long.
+// untroubled requires that no node task was requested since the ledgers had this length.
 func untroubled(c *trial.Check, before int, after string, instances ...*trial.Instance) {
 	c.Require(tasksOf(c, instances...) == before, "%s, and yet node tasks were carried out", after)
 }
 
-// tasksOf is how many node tasks were taken for the instances so far.
+// tasksOf returns the number of node tasks that were accepted for the instances so far.
 func tasksOf(c *trial.Check, instances ...*trial.Instance) int {
 	n := 0
 	for _, i := range instances {
@@ -74,7 +74,8 @@ func tasksOf(c *trial.Check, instances ...*trial.Instance) int {
 	return n
 }
 
-// actionBody is a call of the first action that changes something and for which an input can be made.
+// actionBody returns a call of the first action that changes something and for which an input can
+// be made.
 func actionBody(c *trial.Check, i *trial.Instance, key, token string) (name string, body []byte, ok bool) {
 	for _, action := range c.App.Actions {
 		input, has := c.Input(action)
@@ -89,6 +90,7 @@ func actionBody(c *trial.Check, i *trial.Instance, key, token string) (name stri
 	return "", nil, false
 }
 
+// tenancyAudience sends requests with tokens that the platform signed for another adapter.
 func tenancyAudience(c *trial.Check) {
 	ours, _ := neighbours(c)
 	before, token := tasksOf(c, ours), c.Grant(ours, trial.NewID("call")).Token()
@@ -127,8 +129,9 @@ func tenancyOperation(c *trial.Check) {
 	untroubled(c, before, "every request was refused", ours, theirs)
 }
 
-// tenancyToken asks with a good request and the platform token of another tenant's instance. Whatever is answered, the
-// platform lets nothing of it pass; an adapter that helps itself to a token it has kept is seen by what it did.
+// tenancyToken sends a good request with the platform token of another tenant's instance. Whatever
+// the answer, the platform lets nothing of it pass; an adapter that uses a token it has kept is
+// found by what it did.
 func tenancyToken(c *trial.Check) {
 	ours, theirs := neighbours(c)
 	before, token := tasksOf(c, ours, theirs), c.Grant(ours, trial.NewID("call")).Token()
@@ -152,6 +155,9 @@ func tenancyNames(c *trial.Check) {
 	}
 }
 
+// tenancyKeys uses one idempotency key for an action on each of two tenants' instances: neither may
+// count as the repeat of the other. That the second did nothing proves something only where the
+// first did something.
 func tenancyKeys(c *trial.Check) {
 	ours, theirs := neighbours(c)
 	key := trial.NewID("key")
@@ -177,6 +183,7 @@ func tenancyKeys(c *trial.Check) {
 	}
 }
 
+// tenancyAnswers looks in the answers about one tenant's instance for the names of another's.
 func tenancyAnswers(c *trial.Check) {
 	ours, theirs := neighbours(c)
 	strange := append([]string{theirs.Wire.ID, theirs.Wire.TenantID, theirs.Wire.ProjectID, c.NeighbourBegan}, theirs.All...)

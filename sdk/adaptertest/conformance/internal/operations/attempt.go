@@ -56,6 +56,8 @@ func attemptStale(c *trial.Check) {
 	c.Succeed(d.OperationID)
 }
 
+// attemptToken revokes the first token once the second attempt has brought another: an adapter that
+// keeps the first cannot finish.
 func attemptToken(c *trial.Check) {
 	i := c.NewInstance()
 	d := c.Dispatch(i, adapter.InstanceCreate)

@@ -32,8 +32,7 @@ func Cancel() []trial.Clause {
 	}
 }
 
-// cancelHeld holds a create in its middle and cancels it. What the adapter does to clean up is not
-// held back.
+// cancelHeld holds a create in its middle and cancels it. The adapter's clean-up is not held back.
 func cancelHeld(c *trial.Check) (*trial.Instance, adapter.Dispatch, func()) {
 	i, d, rule := c.Middle()
 	rule.Close()
@@ -47,6 +46,8 @@ func cancelHeld(c *trial.Check) (*trial.Instance, adapter.Dispatch, func()) {
 	return i, d, rule.Lift
 }
 
+// cancelRunning cancels a create in its middle. Both canceled and too late are good answers, as
+// long as the end agrees.
 func cancelRunning(c *trial.Check) {
 	_, d, rule := c.Middle()
 	rule.Close()
@@ -122,14 +123,14 @@ func cancelStale(c *trial.Check) {
 	c.Succeed(d.OperationID)
 }
 
-// race is where a cancel meets a create.
+// race is the moment in which a cancel meets a create.
 type race struct {
 	quarter int           // of the create's node tasks, at which it is held
 	lead    time.Duration // by how much the cancel is ahead of its going on
 }
 
-// racesOf go from a create's beginning to its end. Its last task is tried with several leads: the closer the end, the more there is
-// to get wrong.
+// racesOf returns moments from a create's beginning to its end. Its last task is tried with several
+// leads: the closer the end, the more can go wrong.
 func racesOf(c *trial.Check) []race {
 	return []race{
 		{quarter: 0}, {quarter: 1}, {quarter: 2}, {quarter: 3}, {quarter: 3, lead: c.Bounds.Settle / 40},

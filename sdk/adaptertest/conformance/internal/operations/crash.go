@@ -25,7 +25,7 @@ func Crash() []trial.Clause {
 	}
 }
 
-// crash kills the adapter and starts it again, and waits until it answers.
+// crash kills the adapter, starts it again and waits until it answers.
 func crash(c *trial.Check) {
 	killable(c)
 	if err := c.Options.Launcher.Kill(); err != nil {
@@ -83,9 +83,12 @@ func crashRemembers(c *trial.Check) {
 	c.StaysQuiet(i, before, "kill -9 and a repeat of what had succeeded")
 }
 
+// crashFeed reads the feed across a crash with a cursor of before: the end of an operation that the
+// crash interrupted must still be on it.
 func crashFeed(c *trial.Check) {
 	killable(c)
-	// Some cheap operations first, so that a counter that begins anew after the crash is seen to.
+	// Some cheap operations first, so that a counter that begins at zero after the crash is
+	// noticed.
 	for range 10 {
 		c.Carry(c.NewInstance(), adapter.InstanceDecommission, nil)
 	}

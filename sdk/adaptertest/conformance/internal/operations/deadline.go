@@ -21,6 +21,8 @@ func Deadline() []trial.Clause {
 
 func deadlineIn(d time.Duration) time.Time { return time.Now().Add(d).UTC().Truncate(time.Millisecond) }
 
+// deadlineNear holds a create back beyond its deadline: it must fail by itself, and do nothing when
+// its tasks go on.
 func deadlineNear(c *trial.Check) {
 	i := c.NewInstance()
 	d := c.Dispatch(i, adapter.InstanceCreate)
@@ -38,6 +40,8 @@ func deadlineNear(c *trial.Check) {
 	c.StaysQuiet(i, before, "the deadline and the failure")
 }
 
+// deadlinePast dispatches with a deadline of a minute ago. The adapter may refuse it or let it fail
+// at once.
 func deadlinePast(c *trial.Check) {
 	i := c.NewInstance()
 	d := c.Dispatch(i, adapter.InstanceCreate)

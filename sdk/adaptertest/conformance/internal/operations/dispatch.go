@@ -42,6 +42,8 @@ func Dispatch() []trial.Clause {
 	}
 }
 
+// dispatchCompletes creates the instance that later clauses share, and keeps what a clean create
+// does as their baseline.
 func dispatchCompletes(c *trial.Check) {
 	c.Supports(adapter.InstanceCreate)
 	i := c.NewInstance()
@@ -82,6 +84,8 @@ func dispatchRepeat(c *trial.Check) {
 	c.ActsOnce(i)
 }
 
+// dispatchConcurrent sends one dispatch from eight callers at once: all are answered, and the work
+// is done once.
 func dispatchConcurrent(c *trial.Check) {
 	i := c.NewInstance()
 	d := c.Dispatch(i, adapter.InstanceCreate)
@@ -105,6 +109,8 @@ func dispatchConcurrent(c *trial.Check) {
 	c.ActsOnce(i)
 }
 
+// dispatchNotSpecification repeats a dispatch with changes in the fields that are not part of the
+// specification: none of them makes it another operation.
 func dispatchNotSpecification(c *trial.Check) {
 	i, d, rule := c.Middle()
 	for _, one := range []struct {
@@ -130,7 +136,7 @@ func dispatchNotSpecification(c *trial.Check) {
 	c.Succeed(d.OperationID)
 }
 
-// eachMember changes every member of a copy of the dispatch.
+// eachMember returns a change of every member of a dispatch's copy.
 func eachMember(change func(*adapter.Member)) func(*adapter.Dispatch) {
 	return func(d *adapter.Dispatch) {
 		d.Members = slices.Clone(d.Members)
@@ -140,6 +146,8 @@ func eachMember(change func(*adapter.Member)) func(*adapter.Dispatch) {
 	}
 }
 
+// dispatchCanonical repeats a dispatch in another spelling of its JSON: the comparison must be by
+// content.
 func dispatchCanonical(c *trial.Check) {
 	_, d := c.Create()
 	var loose map[string]any
@@ -155,6 +163,7 @@ func dispatchCanonical(c *trial.Check) {
 	c.Require(answer.Status == http.StatusOK, "the same dispatch with its keys in another order was answered %s", answer.Say())
 }
 
+// dispatchMismatch repeats an operation id with one changed field of the specification at a time.
 func dispatchMismatch(c *trial.Check) {
 	i, d := c.Create()
 	before := i.Begun()
@@ -183,6 +192,7 @@ func dispatchMismatch(c *trial.Check) {
 	c.Require(status.State == adapter.StateSucceeded, "the operation is %q after refused dispatches", status.State)
 }
 
+// dispatchUnknownFields adds fields that a later version of the contract might send.
 func dispatchUnknownFields(c *trial.Check) {
 	i := c.NewInstance()
 	d := c.Dispatch(i, adapter.InstanceCreate)
@@ -214,8 +224,8 @@ func dispatchLostReply(c *trial.Check) {
 	c.ActsOnce(i)
 }
 
-// cutOff sends a request whole and drops the connection without reading a word of the answer, once
-// the adapter has begun or at the latest when things have settled.
+// cutOff sends a whole request and drops the connection without reading the answer, once the
+// adapter has begun or at the latest when things have settled.
 func cutOff(c *trial.Check, l trial.Letter, begun <-chan struct{}) {
 	req, err := c.Request(c.Ctx, l)
 	if err != nil {

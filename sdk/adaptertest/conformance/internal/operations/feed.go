@@ -15,7 +15,7 @@ import (
 
 const inFeed = "GET /v1/operations"
 
-// maxDrain is how many pages are read at most until a feed must be at its end.
+// maxDrain bounds the pages that are read until a feed must be at its end.
 const maxDrain = 200
 
 // Feed returns the clauses on the feed of changes.
@@ -74,6 +74,8 @@ func feedContinues(c *trial.Check) {
 	drainFeed(c, page.Cursor)
 }
 
+// feedForeign reverses the epoch within a cursor and reads the feed with it, as with a cursor of an
+// earlier life of the adapter.
 func feedForeign(c *trial.Check) {
 	_, d, rule := c.Middle()
 	first := c.ReadPage("", 0)
@@ -103,6 +105,7 @@ func feedWaits(c *trial.Check) {
 	c.Require(took <= asked+c.Bounds.Grace, "it was asked to wait %s, and answered after %s", asked, took.Round(time.Millisecond))
 }
 
+// feedWakes lets a request wait at the end of the feed and dispatches meanwhile.
 func feedWakes(c *trial.Check) {
 	cursor := drainFeed(c, "")
 	i := c.NewInstance()
@@ -134,6 +137,8 @@ func feedWakes(c *trial.Check) {
 	c.Succeed(d.OperationID)
 }
 
+// feedLossless runs several creates at once and follows the cursors until the end of each was on a
+// page.
 func feedLossless(c *trial.Check) {
 	cursor := drainFeed(c, "")
 	const many = 6
@@ -205,8 +210,8 @@ func followFeed(c *trial.Check, cursor string, left map[string]bool) {
 	}
 }
 
-// feedPage makes more changes than fit a page. Decommissions of what never was are the cheapest
-// operations there are.
+// feedPage makes more changes than fit a page. Decommissions of instances that never were are the
+// cheapest operations.
 func feedPage(c *trial.Check) {
 	if c.Bounds.Burst <= adapter.MaxPage {
 		c.NotRun("a burst of %d operations fills no page of %d", c.Bounds.Burst, adapter.MaxPage)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// HideTokens takes the stand-in's tokens out of what a report shows.
+// HideTokens replaces the stand-in's tokens in a text.
 func HideTokens(text string) string {
 	for {
 		before, after, found := strings.Cut(text, "gpu_op_")
@@ -17,7 +17,7 @@ func HideTokens(text string) string {
 	}
 }
 
-// Clip cuts text to at most limit bytes.
+// Clip cuts a text to at most limit bytes.
 func Clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -1,6 +1,6 @@
-// Package trial is what the clauses of the conformance suite are written with: a suite that runs them
-// against one adapter, and a check per clause that sends requests, creates instances, holds node tasks
-// back and requires what the contract demands.
+// Package trial is the toolkit of the clauses of the conformance suite: a suite that runs them
+// against one adapter, and a check per clause that sends requests, creates instances, holds node
+// tasks back and requires what the contract demands.
 package trial
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/standin"
 )
 
-// maxExchanges is how many of a clause's last exchanges a report shows.
+// maxExchanges is the number of a clause's last exchanges that a report shows.
 const maxExchanges = 4
 
 // Check is one clause under way.
@@ -33,7 +33,7 @@ type Check struct {
 	Opened    []string
 }
 
-// perform runs the clause and says how it ended; nil means that it passed.
+// perform runs the clause and returns how it ended; nil when it passed.
 func (c *Check) perform() (ended *halt) {
 	defer func() {
 		switch thrown := recover().(type) {
@@ -68,21 +68,21 @@ func (c *Check) NotRun(format string, args ...any) {
 	panic(halt{run.NotRun, fmt.Sprintf(format, args...)})
 }
 
-// Require fails when what ought to be is not.
+// Require ends the clause as failed unless the condition is true.
 func (c *Check) Require(good bool, format string, args ...any) {
 	if !good {
 		c.Fail(format, args...)
 	}
 }
 
-// Try sends a letter and remembers it with its answer.
+// Try sends a letter and keeps it with its answer for the report.
 func (c *Check) Try(l Letter) (Reply, error) {
 	answer, err := c.send(c.Ctx, l)
 	c.Remember(l, answer, err)
 	return answer, err
 }
 
-// Call is try for a letter that must be answered.
+// Call sends a letter that must be answered.
 func (c *Check) Call(l Letter) Reply {
 	answer, err := c.Try(l)
 	c.Require(err == nil, "%s %s was not answered: %v", l.Method, l.Target, err)
@@ -138,7 +138,7 @@ func (c *Check) Encode(value any) []byte {
 	return raw
 }
 
-// Accept dispatches and requires that it is taken, now or before.
+// Accept dispatches and requires that the adapter accepts it, now or because it did before.
 func (c *Check) Accept(d adapter.Dispatch) adapter.Status {
 	c.mu.Lock()
 	c.Opened = append(c.Opened, d.OperationID)
@@ -146,7 +146,7 @@ func (c *Check) Accept(d adapter.Dispatch) adapter.Status {
 	return c.Taken(d, c.Put(d))
 }
 
-// Taken requires that an answer to a dispatch is its acceptance.
+// Taken requires that an answer to a dispatch accepts it, and returns the status.
 func (c *Check) Taken(d adapter.Dispatch, answer Reply) adapter.Status {
 	c.Require(answer.Status == http.StatusOK || answer.Status == http.StatusAccepted,
 		"the dispatch of %s (attempt %d) ought to be answered 202, or 200 when it has ended, and was answered %s", d.Kind, d.Attempt, answer.Say())
@@ -156,7 +156,7 @@ func (c *Check) Taken(d adapter.Dispatch, answer Reply) adapter.Status {
 	return status
 }
 
-// Status reads an operation that must be known.
+// Status reads the status of an operation, which must be known.
 func (c *Check) Status(id string) adapter.Status {
 	var status adapter.Status
 	answer := c.Get(adapter.OperationPath(id), &status)
@@ -181,7 +181,7 @@ func (c *Check) AwaitFor(id string, patience time.Duration) adapter.Status {
 	}
 }
 
-// Cancel asks once.
+// Cancel requests a cancel once and returns the result.
 func (c *Check) Cancel(id string, attempt int) adapter.CancelResult {
 	answer := c.Call(Letter{Method: http.MethodPost, Target: adapter.CancelPath(id), Body: c.Encode(adapter.CancelRequest{Attempt: attempt}), Patience: c.Bounds.Request + c.Bounds.Grace})
 	c.Require(answer.Status == http.StatusOK, "the cancel was answered %s", answer.Say())
@@ -191,7 +191,7 @@ func (c *Check) Cancel(id string, attempt int) adapter.CancelResult {
 	return result
 }
 
-// Resolve asks until the outcome is not unknown any more, within the bound of an operation.
+// Resolve repeats a cancel until its outcome is known, within the bound of an operation.
 func (c *Check) Resolve(id string, attempt int) adapter.CancelResult {
 	for end := time.Now().Add(c.Bounds.Operation); ; {
 		result := c.Cancel(id, attempt)
@@ -203,12 +203,12 @@ func (c *Check) Resolve(id string, attempt int) adapter.CancelResult {
 	}
 }
 
-// Pause waits, and ends the clause when its time is over.
+// Pause waits. It ends the clause when the clause's time is over.
 func (c *Check) Pause(d time.Duration) {
 	c.Require(pause(c.Ctx, d), "the clause was not over after %s", c.Bounds.Clause)
 }
 
-// Succeed awaits an operation that must succeed.
+// Succeed awaits the end of an operation, which must succeed.
 func (c *Check) Succeed(id string) adapter.Status {
 	status := c.Await(id)
 	c.Require(status.State == adapter.StateSucceeded, "the operation ended %q: %s", status.State, Explain(status))
@@ -254,7 +254,7 @@ func (c *Check) settle() {
 	}
 }
 
-// open says whether an operation is under way.
+// open reports whether an operation is under way.
 func (c *Check) open(ctx context.Context, id string) bool {
 	answer, err := c.send(ctx, Letter{Method: http.MethodGet, Target: adapter.OperationPath(id)})
 	var status adapter.Status
@@ -264,7 +264,7 @@ func (c *Check) open(ctx context.Context, id string) bool {
 	return !status.State.Terminal()
 }
 
-// halt ends a clause from anywhere below it; only the suite's own loop recovers it.
+// halt is thrown to end a clause from anywhere below it. Only [Check.perform] recovers it.
 type halt struct {
 	outcome run.Outcome
 	reason  string

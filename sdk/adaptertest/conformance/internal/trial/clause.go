@@ -10,7 +10,7 @@ type Clause struct {
 	Run func(*Check)
 }
 
-// Created is what most clauses need: an instance that can be created at all.
+// Created is the clause that most others need: an instance can be created at all.
 const Created = "dispatch.completes"
 
 // Sections of the contract that clauses of several groups belong to.

@@ -11,10 +11,11 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/standin"
 )
 
-// Profile is what a clean create does: how often each effect was brought about.
+// Profile is what a clean create does: the number of times that each effect was brought about.
 type Profile map[effect]int
 
-// effect is one thing done to one member. Probes and inspections only look and are none.
+// effect is one thing that was done to one member. Probes and inspections only look and have no
+// effect.
 type effect struct {
 	member string // component key and index, so that two instances compare
 	kind   adapter.TaskKind
@@ -30,8 +31,8 @@ func (p Profile) Total() int {
 	return n
 }
 
-// EffectsOf are the effects of an instance's operation that were really brought about; of all its
-// operations when the id is empty.
+// EffectsOf returns the effects of one operation of the instance that were really brought about; of
+// all its operations when the id is empty.
 func (i *Instance) EffectsOf(operation string) Profile {
 	names := map[string]string{}
 	for _, member := range i.Members {
@@ -46,7 +47,7 @@ func (i *Instance) EffectsOf(operation string) Profile {
 	return found
 }
 
-// objectOf names what a task acts on. Commands are compared as text without the instance's ids.
+// objectOf returns what a task acts on. Commands are compared as text without the instance's ids.
 func (i *Instance) objectOf(entry standin.Entry) string {
 	var spec struct {
 		Path, Name, Stdin string
@@ -72,9 +73,9 @@ func (i *Instance) objectOf(entry standin.Entry) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// repeated is the first effect that was brought about more often than a clean create does; empty
-// when there is none. A command that even a clean create runs several times is how the adapter
-// waits for something, and is not counted.
+// repeated returns the first effect that was brought about more often than by a clean create; empty
+// when there is none. A command that even a clean create runs several times is the adapter's way of
+// waiting for something, and does not count.
 func (p Profile) repeated(found Profile) string {
 	for one, count := range found {
 		allowed := max(p[one], 1)
@@ -91,7 +92,7 @@ func (c *Check) ActsOnce(i *Instance) {
 	c.Require(again == "", "%s", again)
 }
 
-// BegunAfter are the acting tasks of the instance that were begun and are not among those before.
+// BegunAfter returns the acting tasks of the instance that were begun and are not in before.
 func (i *Instance) BegunAfter(before map[string]bool) []standin.Entry {
 	var begun []standin.Entry
 	for _, entry := range i.Suite.Platform.Ledger(i.Wire.ID) {
@@ -102,7 +103,7 @@ func (i *Instance) BegunAfter(before map[string]bool) []standin.Entry {
 	return begun
 }
 
-// Begun are the acting tasks of the instance that have been begun so far.
+// Begun returns the ids of the instance's tasks that have been begun so far.
 func (i *Instance) Begun() map[string]bool {
 	ids := map[string]bool{}
 	for _, entry := range i.Suite.Platform.Ledger(i.Wire.ID) {
@@ -113,7 +114,8 @@ func (i *Instance) Begun() map[string]bool {
 	return ids
 }
 
-// StaysQuiet watches for as long as things take to settle that nothing more is done to the instance.
+// StaysQuiet requires that nothing more is done to the instance for as long as things take to
+// settle.
 func (c *Check) StaysQuiet(i *Instance, before map[string]bool, after string) {
 	c.Pause(c.Bounds.Settle)
 	if begun := i.BegunAfter(before); len(begun) > 0 {

@@ -19,7 +19,7 @@ func (c *Check) ReadPage(cursor string, wait time.Duration) adapter.OperationsPa
 	return page
 }
 
-// DecodePage reads a page of the feed.
+// DecodePage decodes an answer of the feed.
 func DecodePage(answer Reply, page *adapter.OperationsPage) error {
 	if answer.Status != http.StatusOK {
 		return fmt.Errorf("answered %s", answer.Say())

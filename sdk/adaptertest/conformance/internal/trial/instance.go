@@ -14,26 +14,26 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/standin"
 )
 
-// Fresh is an instance with a dispatch that has not been sent.
+// Fresh returns a new instance with a dispatch that has not been sent.
 func (c *Check) Fresh() (*Instance, adapter.Dispatch) {
 	i := c.NewInstance()
 	return i, c.Dispatch(i, adapter.InstanceCreate)
 }
 
-// Instance is one app instance of the suite's: what the platform knows of it.
+// Instance is one app instance with what the platform knows of it.
 type Instance struct {
 	Suite   *Suite
 	Wire    adapter.Instance
 	Members []adapter.Member
-	// All are the members it ever had, for clearing up.
+	// All are the ids of every member it ever had, for clearing up.
 	All []string
 }
 
-// NewID makes an id as the platform's look.
+// NewID returns an id in the form of the platform's.
 func NewID(prefix string) string { return prefix + "_" + strings.ToLower(rand.Text()) }
 
-// NewInstance makes a new instance with the asked or described number of members; more of one
-// component with extra.
+// NewInstance returns a new instance with the configured or described number of members, and with
+// one more than the least of each component in extra.
 func (c *Check) NewInstance(extra ...string) *Instance {
 	i := &Instance{Suite: c.Suite, Wire: adapter.Instance{
 		ID: NewID("ins"), Name: fmt.Sprintf("trial-%d", c.number()), TenantID: "ten_conformance", ProjectID: "prj_conformance",
@@ -55,7 +55,7 @@ func (s *Suite) number() int {
 	return s.serial
 }
 
-// CountOf is how many members of a component a new instance has.
+// CountOf returns the number of members of a component in a new instance.
 func (c *Check) CountOf(component adapter.Component, extra []string) int {
 	count, asked := c.Options.Members[component.Key]
 	if !asked {
@@ -81,7 +81,7 @@ func (i *Instance) Grow(key string, count int) []adapter.Member {
 	return added
 }
 
-// Drop takes a member out.
+// Drop deletes a member from the list.
 func (i *Instance) Drop(id string) {
 	i.Members = slices.DeleteFunc(slices.Clone(i.Members), func(m adapter.Member) bool { return m.ID == id })
 	i.recount()
@@ -98,7 +98,7 @@ func (i *Instance) NextIndex(key string) int {
 	return next
 }
 
-// recount writes the desired counts anew.
+// recount sets the desired counts to the present members.
 func (i *Instance) recount() {
 	counts := []adapter.ComponentCount{}
 	for _, component := range i.Suite.App.Components {
@@ -113,7 +113,7 @@ func (i *Instance) recount() {
 	i.Wire.Components = counts
 }
 
-// node is the node that the n-th member lies on: this machine under several names and addresses.
+// node returns the node of the n-th member: this machine under several names and addresses.
 func (s *Suite) node(n int) adapter.Node {
 	number := n%cmp.Or(s.Options.Nodes, 3) + 1
 	return adapter.Node{
@@ -122,7 +122,7 @@ func (s *Suite) node(n int) adapter.Node {
 	}
 }
 
-// Dispatch is the first dispatch of a new operation with a token of its own.
+// Dispatch returns the first dispatch of a new operation, with a token of its own.
 func (c *Check) Dispatch(i *Instance, kind adapter.Kind, targets ...string) adapter.Dispatch {
 	d := adapter.Dispatch{
 		OperationID: NewID("op"), Kind: kind, Attempt: 1, Deadline: time.Now().Add(c.Bounds.Operation).UTC().Truncate(time.Millisecond),
@@ -133,7 +133,7 @@ func (c *Check) Dispatch(i *Instance, kind adapter.Kind, targets ...string) adap
 	return d
 }
 
-// Grant makes a token for an operation or call of the instance.
+// Grant returns a token for an operation or call of the instance.
 func (c *Check) Grant(i *Instance, operation string) *standin.Grant {
 	grant, err := c.Platform.Grant(i.Wire.ID, operation, i.Members)
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *Check) Grant(i *Instance, operation string) *standin.Grant {
 	return grant
 }
 
-// Create brings a new instance up and returns it with the dispatch that did it.
+// Create brings a new instance up and returns it with its dispatch.
 func (c *Check) Create(extra ...string) (*Instance, adapter.Dispatch) {
 	i := c.NewInstance(extra...)
 	d := c.Dispatch(i, adapter.InstanceCreate)
@@ -152,14 +152,14 @@ func (c *Check) Create(extra ...string) (*Instance, adapter.Dispatch) {
 	return i, d
 }
 
-// Serving marks all members as active, as the platform does when it was told so.
+// Serving marks all members as active, as the platform does when they are reported so.
 func (i *Instance) Serving() {
 	for n := range i.Members {
 		i.Members[n].Status = string(adapter.MemberActive)
 	}
 }
 
-// Shared is an instance that serves, for clauses that only look at it.
+// Shared returns an instance that serves, for clauses that only look at it.
 func (c *Check) Shared() *Instance {
 	if c.Standing == nil {
 		i, _ := c.Create()
@@ -194,7 +194,7 @@ func (i *Instance) wipe() {
 	}
 }
 
-// Observe asks how the instance is.
+// Observe requests an observation of the instance.
 func (c *Check) Observe(i *Instance) (adapter.Observation, Reply) {
 	answer := c.Call(Letter{Method: http.MethodGet, Target: adapter.InstancePath(i.Wire.ID), Access: c.Grant(i, NewID("call")).Token()})
 	var seen adapter.Observation

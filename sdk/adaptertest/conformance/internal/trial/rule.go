@@ -12,7 +12,7 @@ func RuleFailing(i *Instance, d adapter.Dispatch, skip int) *standin.Rule {
 	return &standin.Rule{Instance: i.Wire.ID, Operation: d.OperationID, Fate: standin.Fail, Skip: skip}
 }
 
-// Hold holds back what the operation does after so many acting node tasks.
+// Hold holds back the operation's node tasks after so many acting ones.
 func (c *Check) Hold(i *Instance, d adapter.Dispatch, skip int) *standin.Rule {
 	return c.Rule(&standin.Rule{Instance: i.Wire.ID, Operation: d.OperationID, Fate: standin.Hold, Skip: skip})
 }
@@ -23,8 +23,8 @@ func (c *Check) Rule(r *standin.Rule) *standin.Rule {
 	return r
 }
 
-// AwaitCaught waits until the rule holds something back. An operation that ends before asks for too
-// little to be held, and the clause does not apply.
+// AwaitCaught waits until the rule holds something back. An operation that ends before then
+// requests too little to be held, and the clause does not apply.
 func (c *Check) AwaitCaught(r *standin.Rule, id string) {
 	for {
 		select {
@@ -45,7 +45,7 @@ func (c *Check) AwaitCaught(r *standin.Rule, id string) {
 	}
 }
 
-// Middle begins a create and returns when it is held in its middle.
+// Middle begins a create and returns when its middle is held back.
 func (c *Check) Middle() (*Instance, adapter.Dispatch, *standin.Rule) {
 	i := c.NewInstance()
 	d := c.Dispatch(i, adapter.InstanceCreate)

@@ -14,7 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// Input is a good input of an action: the given one, or one made from its schema.
+// Input returns a good input of an action: the configured one, or one made from its schema.
 func (c *Check) Input(action adapter.Action) (json.RawMessage, bool) {
 	if given, ok := c.Options.Inputs[action.Name]; ok {
 		return given, true
@@ -51,7 +51,7 @@ func Compile(raw json.RawMessage) (*jsonschema.Schema, error) {
 	return compiler.Compile("suite:schema")
 }
 
-// Fits says whether a value is valid against a schema.
+// Fits reports whether a value is valid against a schema.
 func Fits(schema json.RawMessage, value any) bool {
 	compiled, err := Compile(schema)
 	if err != nil {
@@ -65,7 +65,7 @@ func Fits(schema json.RawMessage, value any) bool {
 	return err == nil && compiled.Validate(loose) == nil
 }
 
-// sampleConfig is a config that fits: an empty one where that does, else one made from the schema.
+// sampleConfig returns a config that fits: an empty one if it fits, else one made from the schema.
 func sampleConfig(schema json.RawMessage) json.RawMessage {
 	if value, ok := sample(schema); ok && !Fits(schema, map[string]any{}) {
 		if raw, err := json.Marshal(value); err == nil {
@@ -75,7 +75,7 @@ func sampleConfig(schema json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{}`)
 }
 
-// sample makes an object that is valid against the schema; false when it finds none.
+// sample returns an object that is valid against the schema; ok is false when it finds none.
 func sample(schema json.RawMessage) (map[string]any, bool) {
 	var node map[string]any
 	if json.Unmarshal(schema, &node) != nil {
@@ -88,7 +88,7 @@ func sample(schema json.RawMessage) (map[string]any, bool) {
 	return value, Fits(schema, value)
 }
 
-// make1 makes a value of one schema node, at most eight deep.
+// make1 returns a value for one schema node, at most eight levels deep.
 func make1(node map[string]any, depth int) any {
 	if depth > 8 {
 		return nil
@@ -145,7 +145,7 @@ func makeArray(node map[string]any, depth int) []any {
 	return list
 }
 
-// makeObject fills in what is required.
+// makeObject returns an object with the required properties.
 func makeObject(node map[string]any, depth int) map[string]any {
 	value := map[string]any{}
 	properties, _ := node["properties"].(map[string]any)
@@ -158,7 +158,8 @@ func makeObject(node map[string]any, depth int) map[string]any {
 	return value
 }
 
-// Spoil makes an object that breaks the schema; false when the schema takes all that was tried.
+// Spoil returns an object that breaks the schema; ok is false when the schema accepts all that it
+// tries.
 func Spoil(schema json.RawMessage) (map[string]any, bool) {
 	good, _ := sample(schema)
 	var node struct {
@@ -189,7 +190,7 @@ func with(object map[string]any, key string, value any) map[string]any {
 	return more
 }
 
-// wrong is a value of another type than the schema node asks for.
+// wrong returns a value of another type than the schema node's.
 func wrong(node map[string]any) any {
 	if typeOf(node) == "string" {
 		return 7
@@ -197,7 +198,7 @@ func wrong(node map[string]any) any {
 	return "conformance"
 }
 
-// Another is an input that fits the schema as well and differs from the first.
+// Another returns an input that fits the schema as well and differs from the first.
 func Another(schema, first json.RawMessage) (json.RawMessage, bool) {
 	var value map[string]any
 	var node struct{ Properties map[string]map[string]any }

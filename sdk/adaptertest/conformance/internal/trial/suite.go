@@ -33,22 +33,22 @@ type Suite struct {
 	Results     map[string]run.Outcome
 	serial      int
 
-	// Standing is an instance that several clauses share, once it is there; baseline is what a
-	// clean create of an instance does on its nodes.
+	// Standing is an instance that several clauses share, once it exists. Baseline is what a clean
+	// create of an instance does on its nodes.
 	Standing *Instance
 	Baseline Profile
 
-	// Neighbour is an instance of the same name that another tenant has, once it is there; neighbourBegan is the
-	// operation that created it, neighbourTasks how many node tasks an action takes.
+	// Neighbour is an instance of the same name of another tenant, once it exists. NeighbourBegan
+	// is the operation that created it, NeighbourTasks the number of node tasks of an action.
 	Neighbour      *Instance
 	NeighbourBegan string
 	NeighbourTasks int
 
-	// Seen is what the clauses on all answers look at.
+	// Seen is what the clauses on all answers check.
 	Seen watch
 }
 
-// Over says that the run was ended before it was done.
+// Over returns the error that ended the run early; nil while it goes on.
 func (s *Suite) Over() error {
 	switch {
 	case s.Ctx.Err() == nil:
@@ -59,7 +59,7 @@ func (s *Suite) Over() error {
 	return s.Ctx.Err()
 }
 
-// SetUp brings up nodes, platform and adapter. The function it returns is to be called in any case.
+// SetUp starts nodes, platform and adapter. The caller calls stop in any case.
 func (s *Suite) SetUp() (stop func() error, err error) {
 	var undo []func() error
 	stop = func() error {
@@ -101,7 +101,8 @@ func (s *Suite) SetUp() (stop func() error, err error) {
 	return stop, s.meet()
 }
 
-// plainNodes makes sandboxes in a directory that is deleted afterwards, unless it was given.
+// plainNodes returns sandboxes in a directory, which is deleted afterwards unless the options name
+// it.
 func (s *Suite) plainNodes() (*sandbox.Nodes, func() error, error) {
 	dir, made := s.Options.Dir, ""
 	if dir == "" {
@@ -135,7 +136,7 @@ func (s *Suite) Launch() error {
 	return nil
 }
 
-// meet waits until the adapter answers, and reads what it says of itself.
+// meet waits until the adapter answers, and reads its description.
 func (s *Suite) meet() error {
 	answer, err := s.AwaitAnswer()
 	switch {
@@ -149,13 +150,13 @@ func (s *Suite) meet() error {
 	return s.chooseApp()
 }
 
-// alive says whether an adapter that was started may still answer, as far as its launcher knows.
+// alive reports whether a started adapter may still answer, as far as its launcher knows.
 func (s *Suite) alive() bool {
 	known, ok := s.Options.Launcher.(interface{ Alive() bool })
 	return !ok || known.Alive()
 }
 
-// lastWords is the end of what an adapter that was started has written.
+// lastWords returns the end of the output of an adapter that was started.
 func (s *Suite) lastWords() string {
 	if s.Options.Launcher == nil {
 		return ""
@@ -168,7 +169,7 @@ func (s *Suite) lastWords() string {
 // an earlier run a moment ago, and does not fetch it with every request.
 const keyPatience = 8 * time.Second
 
-// AwaitAnswer asks for the description until something answers, for as long as a start may take.
+// AwaitAnswer requests the description until something answers, for as long as a start may take.
 func (s *Suite) AwaitAnswer() (Reply, error) {
 	ctx, cancel := context.WithTimeout(s.Ctx, s.Bounds.Start)
 	defer cancel()
@@ -187,6 +188,7 @@ func (s *Suite) AwaitAnswer() (Reply, error) {
 	}
 }
 
+// chooseApp chooses the app to exercise and its config.
 func (s *Suite) chooseApp() error {
 	var slugs []string
 	for _, app := range s.Description.Apps {
@@ -216,7 +218,7 @@ func (s *Suite) Run(clause Clause) run.Result {
 		result.Outcome, result.Reason = ended.outcome, ended.reason
 	}
 	if err := s.Over(); err != nil {
-		// What fails now fails because of that, and says nothing about the adapter.
+		// What fails now fails because of that, and proves nothing about the adapter.
 		result.Outcome, result.Reason = run.NotRun, err.Error()
 	}
 	if result.Outcome == run.Failed {
@@ -231,7 +233,7 @@ func (s *Suite) Run(clause Clause) run.Result {
 	return result
 }
 
-// pause waits for d; false when ctx ended first.
+// pause waits for d; it returns false when ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,7 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/text"
 )
 
-// Letter is one request to the adapter. Without a token of its own it is signed well.
+// Letter is one request to the adapter. Without a token it gets a good one.
 type Letter struct {
 	Method, Target string
 	Body           []byte
@@ -27,20 +27,20 @@ type Letter struct {
 	Patience time.Duration
 }
 
-// Reply is what came.
+// Reply is the adapter's answer.
 type Reply struct {
 	Status int
 	header http.Header
 	Body   []byte
 }
 
-// fault reads the contract's error body; ok is false when it is none.
+// fault reads the contract's error body; ok is false when the answer has another body.
 func (r Reply) fault() (body adapter.ErrorBody, ok bool) {
 	err := json.Unmarshal(r.Body, &body)
 	return body, err == nil && body.Code != "" && body.Message != ""
 }
 
-// Say is the answer for a message.
+// Say returns the answer for a message.
 func (r Reply) Say() string {
 	return fmt.Sprintf("%d %s", r.Status, text.Clip(strings.TrimSpace(string(r.Body)), 300))
 }
@@ -96,14 +96,14 @@ func (s *Suite) Request(ctx context.Context, l Letter) (*http.Request, error) {
 	return req, nil
 }
 
-// watch is what all answers together came to.
+// watch collects what the clauses on all answers check.
 type watch struct {
 	mu sync.Mutex
 	// leak, odd and large describe the first answer with a token in it, of a wrong form, too large.
 	Leak, Odd, Large string
 }
 
-// note looks at one answer. Tokens are looked for by their common beginning first.
+// note checks one answer. It looks first for the beginning that all tokens share.
 func (w *watch) note(l Letter, answer Reply, tokens func() []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
