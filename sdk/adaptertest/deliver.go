@@ -28,7 +28,13 @@ func (r *runner) fetch(ctx context.Context, m *member, spec adapter.FetchArtifac
 		return nil, err
 	}
 	for _, file := range files {
-		place := adapter.WriteFile{Path: path.Join(spec.Path, file.Name), Mode: spec.Mode, Owner: spec.Owner, Content: string(file.Data), MakeDirs: true}
+		place := adapter.WriteFile{
+			Path:     path.Join(spec.Path, file.Name),
+			Mode:     spec.Mode,
+			Owner:    spec.Owner,
+			Content:  string(file.Data),
+			MakeDirs: true,
+		}
 		if err := r.write(ctx, m, place); err != nil {
 			return nil, err
 		}
@@ -72,7 +78,15 @@ func (r *runner) boot(ctx context.Context, m *member, spec adapter.CloudInit) (m
 	if last := len(m.boots) - 1; last >= 0 && m.boots[last].spec.InstanceID == spec.InstanceID {
 		return m.boots[last].result, m.boots[last].err
 	}
-	done := booted{spec: spec, result: map[string]any{"status": "done", "errors": []string{}, "stages": []string{}, "output": "noted, and not carried out"}}
+	done := booted{
+		spec: spec,
+		result: map[string]any{
+			"status": "done",
+			"errors": []string{},
+			"stages": []string{},
+			"output": "noted, and not carried out",
+		},
+	}
 	if _, err := exec.LookPath("cloud-init"); err == nil && m.init != nil {
 		done.result, done.err = m.cloudInit(ctx, spec)
 	}
@@ -82,11 +96,19 @@ func (r *runner) boot(ctx context.Context, m *member, spec adapter.CloudInit) (m
 
 // cloudInit runs the stages of a boot and reads from cloud-init's result how they went.
 func (m *member) cloudInit(ctx context.Context, spec adapter.CloudInit) (map[string]any, error) {
-	meta, err := json.Marshal(map[string]string{"instance-id": spec.InstanceID, "local-hostname": spec.Hostname}) // JSON is YAML
+	meta, err := json.Marshal(
+		map[string]string{"instance-id": spec.InstanceID, "local-hostname": spec.Hostname},
+	) // JSON is YAML
 	if err != nil {
 		return nil, err
 	}
-	ran, err := m.command(ctx, adapter.RunCommand{Command: []string{"sh", "-c", cloudInitScript, "cloud-init", string(meta), cloudInitConfig}, Stdin: spec.UserData})
+	ran, err := m.command(
+		ctx,
+		adapter.RunCommand{
+			Command: []string{"sh", "-c", cloudInitScript, "cloud-init", string(meta), cloudInitConfig},
+			Stdin:   spec.UserData,
+		},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("cloud-init: %w: %v", err, ran["stderr"])
 	}

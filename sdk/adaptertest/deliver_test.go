@@ -16,7 +16,10 @@ func do(t *testing.T, nodes *adaptertest.Nodes, kind adapter.TaskKind, spec any)
 	t.Helper()
 	raw, err := json.Marshal(spec)
 	require.NoError(t, err)
-	return nodes.Do(t.Context(), sandbox.Task{InstanceID: "ins_1", MemberID: "mem_1", Kind: kind, Spec: raw, Timeout: 2 * time.Minute})
+	return nodes.Do(
+		t.Context(),
+		sandbox.Task{InstanceID: "ins_1", MemberID: "mem_1", Kind: kind, Spec: raw, Timeout: 2 * time.Minute},
+	)
 }
 
 func TestMembersFetchWhatTheTestGivesThem(t *testing.T) {
@@ -28,7 +31,12 @@ func TestMembersFetchWhatTheTestGivesThem(t *testing.T) {
 		require.Equal(t, adapter.TaskSucceeded, out.State, out.Message)
 		require.Equal(t, cached, out.Result["cached"])
 	}
-	out := do(t, nodes, adapter.TaskRun, adapter.RunCommand{Command: []string{"sh", "-c", `cat "$GPUAAS_MEMBER_ROOT/srv/model"`}})
+	out := do(
+		t,
+		nodes,
+		adapter.TaskRun,
+		adapter.RunCommand{Command: []string{"sh", "-c", `cat "$GPUAAS_MEMBER_ROOT/srv/model"`}},
+	)
 	require.Equal(t, "weights", out.Stdout, out.Message)
 }
 
@@ -36,7 +44,12 @@ func TestAMemberOfItsOwnIsReallyBooted(t *testing.T) {
 	t.Parallel()
 	adaptertest.Require(t, "unshare", "nsenter", "cloud-init")
 	nodes := adaptertest.NewNodes(t, adaptertest.Namespaces())
-	boot := adapter.CloudInit{InstanceID: "i-1", Hostname: "member", UserData: "#cloud-config\nwrite_files:\n- path: /srv/note\n  content: hello\nruncmd:\n- [ sh, -c, 'echo ran >> /srv/ran' ]\n"}
+	boot := adapter.CloudInit{
+		InstanceID: "i-1",
+		Hostname:   "member",
+		UserData: "#cloud-config\nwrite_files:\n- path: /srv/note\n  content: hello\n" +
+			"runcmd:\n- [ sh, -c, 'echo ran >> /srv/ran' ]\n",
+	}
 	for range 2 { // the second time nothing happens
 		out := do(t, nodes, adapter.TaskCloudInit, boot)
 		require.Equal(t, adapter.TaskSucceeded, out.State, "%s %v", out.Message, out.Result)

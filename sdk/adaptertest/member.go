@@ -53,7 +53,9 @@ func newMember(id, dir string, namespaces bool) (*member, error) {
 	if !namespaces {
 		return m, os.MkdirAll(filepath.Join(dir, "root", "tmp"), 0o755)
 	}
-	m.init = exec.Command("unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "sh", "-c", sandboxScript, "sandbox", dir)
+	m.init = exec.Command(
+		"unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "sh", "-c", sandboxScript, "sandbox", dir,
+	)
 	m.init.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var said tail
 	m.init.Stderr = &said
@@ -62,7 +64,10 @@ func newMember(id, dir string, namespaces bool) (*member, error) {
 	}
 	// The script reports that it is ready by a file in the sandbox's own file system.
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		if m.holder() != "" && m.enter(context.Background(), adapter.RunCommand{Command: []string{"test", "-f", "/run/sandbox-ready"}}).Run() == nil {
+		if m.holder() != "" &&
+			m.enter(context.Background(), adapter.RunCommand{Command: []string{"test", "-f", "/run/sandbox-ready"}}).
+				Run() ==
+				nil {
 			return m, nil
 		}
 	}
@@ -82,7 +87,10 @@ func (m *member) holder() string {
 // enter prepares a command in the member with a clean environment.
 func (m *member) enter(ctx context.Context, spec adapter.RunCommand) *exec.Cmd {
 	root := filepath.Join(m.dir, "root")
-	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/root", "GPUAAS_MEMBER_ID=" + m.id}
+	env := []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/root",
+		"GPUAAS_MEMBER_ID=" + m.id,
+	}
 	if m.init != nil {
 		root = ""
 	}
@@ -92,7 +100,9 @@ func (m *member) enter(ctx context.Context, spec adapter.RunCommand) *exec.Cmd {
 	}
 	command := spec.Command
 	if account, err := user.Lookup(spec.User); spec.User != "" && err == nil {
-		command = append([]string{"setpriv", "--reuid=" + account.Uid, "--regid=" + account.Gid, "--init-groups", "--"}, command...)
+		command = append(
+			[]string{"setpriv", "--reuid=" + account.Uid, "--regid=" + account.Gid, "--init-groups", "--"},
+			command...)
 	}
 	if m.init != nil {
 		// The directory must be entered from within: nsenter itself would resolve it outside.
@@ -137,7 +147,9 @@ func (m *member) start(spec adapter.StartProcess) error {
 		return nil
 	}
 	wrapper := []string{"sh", "-c", `echo $$ > "$GPUAAS_MEMBER_ROOT/tmp/$0.pid"; exec "$@"`, spec.Name}
-	run := adapter.RunCommand{Command: append(wrapper, spec.Command...), Env: spec.Env, WorkDir: spec.WorkDir, User: spec.User}
+	run := adapter.RunCommand{
+		Command: append(wrapper, spec.Command...), Env: spec.Env, WorkDir: spec.WorkDir, User: spec.User,
+	}
 	p := &process{spec: spec, cmd: m.enter(context.Background(), run), log: &tail{}, exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
@@ -261,7 +273,9 @@ func (m *member) kill(name string) error {
 	if !ok || !p.running() {
 		return fmt.Errorf("process %s does not run", name)
 	}
-	command := adapter.RunCommand{Command: []string{"sh", "-c", `kill -KILL "$(cat "$GPUAAS_MEMBER_ROOT/tmp/$0.pid")"`, name}}
+	command := adapter.RunCommand{
+		Command: []string{"sh", "-c", `kill -KILL "$(cat "$GPUAAS_MEMBER_ROOT/tmp/$0.pid")"`, name},
+	}
 	if _, err := m.command(context.Background(), command); err != nil {
 		return err
 	}

@@ -147,7 +147,9 @@ func (p *Platform) Dispatch(base string, d adapter.Dispatch) (status adapter.Sta
 }
 
 // Await follows the change feed until is accepts the operation's status, and returns the status.
-func (p *Platform) Await(base, id string, patience time.Duration, what string, is func(adapter.Status) bool) (status adapter.Status) {
+func (p *Platform) Await(
+	base, id string, patience time.Duration, what string, is func(adapter.Status) bool,
+) (status adapter.Status) {
 	p.t.Helper()
 	end, cursor := time.Now().Add(patience), ""
 	for {

@@ -45,8 +45,12 @@ type runner struct {
 	lost    map[string]chan struct{} // members that are away, closed when they are back
 }
 
+// newRunner returns a runner whose members end with the test.
 func newRunner(t testing.TB, public, private *[32]byte) *runner {
-	r := &runner{t: t, dir: t.TempDir(), public: public, private: private, artifacts: &sandbox.Artifacts{}, members: map[string]*member{}, lost: map[string]chan struct{}{}}
+	r := &runner{
+		t: t, dir: t.TempDir(), public: public, private: private, artifacts: &sandbox.Artifacts{},
+		members: map[string]*member{}, lost: map[string]chan struct{}{},
+	}
 	t.Cleanup(func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -183,6 +187,11 @@ func withSpec[T any](task sandbox.Task, do func(T) (map[string]any, error)) (map
 	return do(spec)
 }
 
+// writeScript writes its input to the path $1 with the mode $2 and, where they are given, the owner $3 and the
+// directories above ($4). No one else can read the file while it has no mode yet.
+const writeScript = `path="$GPUAAS_MEMBER_ROOT$1"; test -z "$4" || mkdir -p "$(dirname "$path")"; umask 077; ` +
+	`cat > "$path" && chmod "$2" "$path" && { test -z "$3" || chown "$3" "$path"; }`
+
 // write writes a file in the member's file system by a shell of the member.
 func (r *runner) write(ctx context.Context, m *member, spec adapter.WriteFile) error {
 	content := []byte(spec.Content)
@@ -196,7 +205,6 @@ func (r *runner) write(ctx context.Context, m *member, spec adapter.WriteFile) e
 	if err != nil {
 		return err
 	}
-	script := `path="$GPUAAS_MEMBER_ROOT$1"; test -z "$4" || mkdir -p "$(dirname "$path")"; umask 077; cat > "$path" && chmod "$2" "$path" && { test -z "$3" || chown "$3" "$path"; }`
 	dirs := ""
 	if spec.MakeDirs {
 		dirs = "yes"
@@ -205,7 +213,12 @@ func (r *runner) write(ctx context.Context, m *member, spec adapter.WriteFile) e
 	if mode == "" {
 		mode = "0644"
 	}
-	_, err = m.command(ctx, adapter.RunCommand{Command: []string{"sh", "-c", script, "write", spec.Path, mode, spec.Owner, dirs}, Stdin: string(content)})
+	_, err = m.command(
+		ctx,
+		adapter.RunCommand{
+			Command: []string{"sh", "-c", writeScript, "write", spec.Path, mode, spec.Owner, dirs}, Stdin: string(content),
+		},
+	)
 	return err
 }
 
@@ -268,7 +281,11 @@ func probe(ctx context.Context, m *member, spec adapter.Probe) (map[string]any, 
 		case <-time.After(time.Duration(spec.IntervalSeconds * float64(time.Second))):
 		}
 	}
-	return map[string]any{"ok": false, "attempts": attempts, "detail": err.Error()}, fmt.Errorf("the probe failed: %w", err)
+	return map[string]any{
+		"ok":       false,
+		"attempts": attempts,
+		"detail":   err.Error(),
+	}, fmt.Errorf("the probe failed: %w", err)
 }
 
 // probeOnce makes one attempt of a probe within the spec's timeout.

@@ -36,9 +36,27 @@ func Clauses() []Clause {
 // all returns every clause with its check, in the order in which they run.
 func all() []trial.Clause {
 	return slices.Concat(
-		calls.Describe(), operations.Dispatch(), operations.Attempt(), calls.Status(), []trial.Clause{instances.Unborn()}, operations.Feed(), operations.Cancel(),
-		operations.Deadline(), calls.Body(), calls.Signature(), calls.Observe(), calls.Action(), calls.Usage(), instances.Tenancy(),
-		calls.Plan(), instances.Member(), instances.Leave(), instances.Versions(), instances.Decommission(), operations.Crash(), calls.Answers(),
+		calls.Describe(),
+		operations.Dispatch(),
+		operations.Attempt(),
+		calls.Status(),
+		[]trial.Clause{instances.Unborn()},
+		operations.Feed(),
+		operations.Cancel(),
+		operations.Deadline(),
+		calls.Body(),
+		calls.Signature(),
+		calls.Observe(),
+		calls.Action(),
+		calls.Usage(),
+		instances.Tenancy(),
+		calls.Plan(),
+		instances.Member(),
+		instances.Leave(),
+		instances.Versions(),
+		instances.Decommission(),
+		operations.Crash(),
+		calls.Answers(),
 	)
 }
 

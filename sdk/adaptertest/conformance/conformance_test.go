@@ -43,7 +43,10 @@ func TestAChosenClauseBringsWhatItNeeds(t *testing.T) {
 
 func TestTheDigestRestsOnOutcomesAlone(t *testing.T) {
 	t.Parallel()
-	one := Report{Results: []Result{{ID: "b.b", Outcome: Passed, Seconds: 1}, {ID: "a.a", Outcome: Skipped, Reason: "x"}}, Started: time.Now()}
+	one := Report{
+		Results: []Result{{ID: "b.b", Outcome: Passed, Seconds: 1}, {ID: "a.a", Outcome: Skipped, Reason: "x"}},
+		Started: time.Now(),
+	}
 	two := Report{Results: []Result{{ID: "a.a", Outcome: Skipped, Reason: "y"}, {ID: "b.b", Outcome: Passed, Seconds: 2}}}
 	require.NoError(t, one.seal())
 	require.NoError(t, two.seal())
@@ -53,7 +56,13 @@ func TestTheDigestRestsOnOutcomesAlone(t *testing.T) {
 	require.NotEqual(t, one.Digest, two.Digest)
 	raw, err := canonical(one.Digested)
 	require.NoError(t, err)
-	require.Equal(t, `{"adapter":{"build":"","name":""},"app":"","clauses":[{"id":"a.a","outcome":"skipped"},{"id":"b.b","outcome":"passed"}],"contractVersion":"","suiteVersion":""}`, string(raw))
+	require.Equal(
+		t,
+		`{"adapter":{"build":"","name":""},"app":"",`+
+			`"clauses":[{"id":"a.a","outcome":"skipped"},{"id":"b.b","outcome":"passed"}],`+
+			`"contractVersion":"","suiteVersion":""}`,
+		string(raw),
+	)
 }
 
 func TestARunThatIsCutShortSaysSoAndPassesNothing(t *testing.T) {
@@ -62,14 +71,26 @@ func TestARunThatIsCutShortSaysSoAndPassesNothing(t *testing.T) {
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == adapter.AdapterPath {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write([]byte(`{"name":"slow","build":"b","contractVersions":["1.1"],"apps":[{"slug":"slow","components":[{"key":"k","min":1,"max":1,"default":1}],"operations":["instance.create","instance.decommission"]}]}`))
+			_, _ = w.Write(
+				[]byte(
+					`{"name":"slow","build":"b","contractVersions":["1.1"],"apps":[{"slug":"slow",` +
+						`"components":[{"key":"k","min":1,"max":1,"default":1}],` +
+						`"operations":["instance.create","instance.decommission"]}]}`,
+				),
+			)
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body) // a server notices that a client has gone only when it has read all
 		<-r.Context().Done()
 	}))
 	t.Cleanup(slow.Close)
-	report, err := Run(t.Context(), Options{Name: "slow", URL: slow.URL, Listen: "127.0.0.1:0", Only: []string{"dispatch.repeat"}, Bounds: Bounds{Overall: 300 * time.Millisecond}})
+	report, err := Run(
+		t.Context(),
+		Options{
+			Name: "slow", URL: slow.URL, Listen: "127.0.0.1:0", Only: []string{"dispatch.repeat"},
+			Bounds: Bounds{Overall: 300 * time.Millisecond},
+		},
+	)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Zero(t, report.Count(Passed))
 	require.Equal(t, len(report.Results), report.Count(NotRun), "%v", report.Results)

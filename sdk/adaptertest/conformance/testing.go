@@ -32,7 +32,9 @@ func Test(t TB, options Options) Report {
 			t.Logf("%s", result.Line())
 		}
 	}
-	t.Logf("%d passed, %d failed, %d skipped, %d not run in %.1fs; bounds: %s; %s", report.Count(Passed), report.Count(Failed),
-		report.Count(Skipped), report.Count(NotRun), report.Seconds, report.Bounds, report.Digest)
+	t.Logf(
+		"%d passed, %d failed, %d skipped, %d not run in %.1fs; bounds: %s; %s", report.Count(Passed),
+		report.Count(Failed), report.Count(Skipped), report.Count(NotRun), report.Seconds, report.Bounds, report.Digest,
+	)
 	return report
 }

@@ -21,7 +21,10 @@ func (r Report) WriteText(w io.Writer) error {
 			explainResult(result, &b)
 		}
 	}
-	fmt.Fprintf(&b, "\n%d passed, %d failed, %d skipped, %d not run\n", r.Count(Passed), r.Count(Failed), r.Count(Skipped), r.Count(NotRun))
+	fmt.Fprintf(
+		&b, "\n%d passed, %d failed, %d skipped, %d not run\n", r.Count(Passed), r.Count(Failed), r.Count(Skipped),
+		r.Count(NotRun),
+	)
 	fmt.Fprintf(&b, "%s\n", r.Digest)
 	_, err := io.WriteString(w, b.String())
 	return err

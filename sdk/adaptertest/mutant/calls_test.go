@@ -14,7 +14,9 @@ import (
 )
 
 // look runs a node task that is not part of an operation.
-func (t *tiny) look(ctx context.Context, p adapter.Platform, member, key string, kind adapter.TaskKind, spec any) error {
+func (t *tiny) look(
+	ctx context.Context, p adapter.Platform, member, key string, kind adapter.TaskKind, spec any,
+) error {
 	return node(ctx, func() adapter.Platform { return p }, member, key, kind, spec, func() bool { return false })
 }
 
@@ -37,7 +39,10 @@ func (t *tiny) find(id string) (known, bool) {
 
 func (t *tiny) observe(r *http.Request, _ []byte) reply {
 	held, ok := t.find(r.PathValue("id"))
-	seen := adapter.Observation{InstanceID: r.PathValue("id"), Health: adapter.Healthy, Members: []adapter.MemberObservation{}, ObservedAt: time.Now().UTC()}
+	seen := adapter.Observation{
+		InstanceID: r.PathValue("id"), Health: adapter.Healthy, Members: []adapter.MemberObservation{},
+		ObservedAt: time.Now().UTC(),
+	}
 	switch {
 	case !ok && t.broken("observe.unknown"):
 		return reply{http.StatusOK, seen}
@@ -56,7 +61,10 @@ func (t *tiny) observe(r *http.Request, _ []byte) reply {
 			one.Health, seen.Health = adapter.HealthUnknown, adapter.HealthUnknown
 		}
 		if t.broken("observe.harmless") {
-			_ = t.look(r.Context(), access, member.ID, key+".mend", adapter.TaskWriteFile, adapter.WriteFile{Path: "/srv/tiny/mended", MakeDirs: true})
+			_ = t.look(
+				r.Context(), access, member.ID, key+".mend", adapter.TaskWriteFile,
+				adapter.WriteFile{Path: "/srv/tiny/mended", MakeDirs: true},
+			)
 		}
 		seen.Members = append(seen.Members, one)
 	}
@@ -114,7 +122,9 @@ func (t *tiny) act(r *http.Request, body []byte) reply {
 	case r.PathValue("name") != "tiny.note":
 		return refuse(http.StatusNotFound, "NOT_FOUND", "", "no such action")
 	case (!isText || text == "" || len(input) != 1) && !t.broken("action.input"):
-		return refuse(http.StatusUnprocessableEntity, "INVALID_ARGUMENT", "input.text", "text is missing, or something else is there")
+		return refuse(
+			http.StatusUnprocessableEntity, "INVALID_ARGUMENT", "input.text", "text is missing, or something else is there",
+		)
 	}
 	t.disk.mu.Lock()
 	used, before := t.disk.actions[key]
@@ -129,7 +139,8 @@ func (t *tiny) act(r *http.Request, body []byte) reply {
 	}
 	note := adapter.WriteFile{Path: "/srv/tiny/note", Content: text, MakeDirs: true}
 	taskKey := "act." + key + "." + text + nonceOr(t.broken("action.idempotent"))
-	if err := t.look(r.Context(), request.Platform, request.Members[0].ID, taskKey, adapter.TaskWriteFile, note); err != nil {
+	member := request.Members[0].ID
+	if err := t.look(r.Context(), request.Platform, member, taskKey, adapter.TaskWriteFile, note); err != nil {
 		return refuse(http.StatusUnprocessableEntity, "NODE_TASK_FAILED", "", err.Error())
 	}
 	output := map[string]any{"noted": text}
@@ -172,18 +183,27 @@ func (t *tiny) plan(r *http.Request, body []byte) reply {
 	if json.Unmarshal(body, &request) != nil {
 		return refuse(http.StatusBadRequest, "INVALID_ARGUMENT", "", "not JSON")
 	}
-	plan := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reasons: []adapter.PlanReason{}, WorkLost: []adapter.Work{}, Message: "nothing runs"}
-	if field := t.wrongMembers(adapter.Dispatch{Kind: request.Kind, Members: request.Members, Targets: request.Targets}); field != "" {
+	plan := adapter.PlanAnswer{
+		Verdict: adapter.VerdictSafe, Reasons: []adapter.PlanReason{}, WorkLost: []adapter.Work{},
+		Message: "nothing runs",
+	}
+	planned := adapter.Dispatch{Kind: request.Kind, Members: request.Members, Targets: request.Targets}
+	if field := t.wrongMembers(planned); field != "" {
 		if t.broken("plan.refusal") {
 			return refuse(http.StatusUnprocessableEntity, "INVALID_ARGUMENT", field, "wrong")
 		}
-		plan.Verdict, plan.Reasons = adapter.VerdictUnsafe, []adapter.PlanReason{{Code: "INVALID_ARGUMENT", Message: field + " is wrong", Path: field}}
+		plan.Verdict, plan.Reasons = adapter.VerdictUnsafe, []adapter.PlanReason{
+			{Code: "INVALID_ARGUMENT", Message: field + " is wrong", Path: field},
+		}
 	}
 	if t.broken("plan.valid") {
 		plan.Verdict = "maybe"
 	}
 	if t.broken("plan.harmless") {
-		_ = t.look(r.Context(), request.Platform, request.Members[0].ID, "plan."+rand.Text(), adapter.TaskWriteFile, adapter.WriteFile{Path: "/srv/tiny/planned", MakeDirs: true})
+		_ = t.look(
+			r.Context(), request.Platform, request.Members[0].ID, "plan."+rand.Text(), adapter.TaskWriteFile,
+			adapter.WriteFile{Path: "/srv/tiny/planned", MakeDirs: true},
+		)
 	}
 	return reply{http.StatusOK, plan}
 }

@@ -24,7 +24,8 @@ func exercise(t *testing.T, fault string, burst int, runner standin.Nodes) (conf
 		Name: name, Launcher: newLauncher(fault), Runner: runner,
 		Bounds: conformance.Bounds{
 			Overall: 2 * time.Minute, Clause: 30 * time.Second, Operation: 5 * time.Second, Request: 5 * time.Second,
-			Start: 10 * time.Second, Settle: 200 * time.Millisecond, Near: 500 * time.Millisecond, Grace: 3 * time.Second, Burst: burst,
+			Start: 10 * time.Second, Settle: 200 * time.Millisecond, Near: 500 * time.Millisecond,
+			Grace: 3 * time.Second, Burst: burst,
 		},
 	})
 }
@@ -39,8 +40,8 @@ func TestTinyAdapterWithoutAFaultPassesEveryClause(t *testing.T) {
 	require.Len(t, report.Results, len(conformance.Clauses()))
 }
 
-// The mutants share the machine, and the suite's bounds are times: one that shows otherwise among the others is exercised again
-// by itself, and that is what counts.
+// The mutants share the machine, and the suite's bounds are times: one that shows otherwise among the others is
+// exercised again by itself, and that is what counts.
 func TestEachMutantFailsExactlyTheClauseItBreaks(t *testing.T) {
 	t.Parallel()
 	faults := chosen()
@@ -79,9 +80,13 @@ func burstOf(fault string) int {
 // usual are the mutants of every test run, some of each group of clauses.
 func usual() []string {
 	return []string{
-		"describe.stable", "dispatch.idempotent", "dispatch.concurrent", "dispatch.mismatch", "dispatch.lost_reply", "attempt.stale",
-		"attempt.token", "feed.waits", "feed.lossless", "cancel.running", "cancel.stops", "cancel.race", "deadline.near", "body.config",
-		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "action.idempotent", "usage.cursor", "plan.harmless", "add.undone", "drain.canceled",
+		"describe.stable", "dispatch.idempotent", "dispatch.concurrent", "dispatch.mismatch", "dispatch.lost_reply",
+		"attempt.stale",
+		"attempt.token", "feed.waits", "feed.lossless", "cancel.running", "cancel.stops", "cancel.race", "deadline.near",
+		"body.config",
+		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "action.idempotent", "usage.cursor",
+		"plan.harmless",
+		"add.undone", "drain.canceled",
 		"force.redispatch", "decommission.clean", "crash.resumes", "crash.once", "secret.answers",
 	}
 }

@@ -68,12 +68,14 @@ func (t *tiny) place(r *http.Request, d adapter.Dispatch, hash string) reply {
 	}
 	known, known2 := t.disk.instances[d.Instance.ID]
 	gone := known2 && known.gone
-	if d.Kind == adapter.InstanceDecommission && ((!known2 && t.broken("decommission.unborn")) || (gone && t.broken("decommission.repeat"))) {
+	if d.Kind == adapter.InstanceDecommission &&
+		((!known2 && t.broken("decommission.unborn")) || (gone && t.broken("decommission.repeat"))) {
 		defer t.disk.mu.Unlock()
 		return refuse(http.StatusUnprocessableEntity, "NOT_FOUND", "instance.id", "no such instance")
 	}
 	held := &record{dispatch: d, hash: hash, generation: 1, puts: 1, status: adapter.Status{
-		OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateAccepted, Phase: "accepted", Members: []adapter.MemberUpdate{},
+		OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateAccepted, Phase: "accepted",
+		Members: []adapter.MemberUpdate{},
 	}}
 	t.disk.operations[d.OperationID] = held
 	t.know(d)
@@ -156,7 +158,8 @@ func (t *tiny) raise(held *record, d adapter.Dispatch) reply {
 	}
 	again := ended == adapter.StateFailed && !t.broken("attempt.retry")
 	again = again || forced && !ended.Terminal()
-	again = again || (ended == adapter.StateSucceeded && t.broken("attempt.ended")) || (ended == adapter.StateCanceled && t.broken("cancel.final"))
+	again = again || (ended == adapter.StateSucceeded && t.broken("attempt.ended")) ||
+		(ended == adapter.StateCanceled && t.broken("cancel.final"))
 	switch {
 	case again:
 		if held.run != nil {

@@ -73,8 +73,13 @@ func (t *tiny) unknown(*http.Request, []byte) reply {
 func (t *tiny) describe(*http.Request, []byte) reply {
 	note := adapter.Action{
 		Name: "tiny.note", DisplayName: "Note", PermissionKey: "apps.queue.submit", Risk: adapter.RiskWrite,
-		InputSchema:  json.RawMessage(`{"type":"object","additionalProperties":false,"required":["text"],"properties":{"text":{"type":"string","minLength":1}}}`),
-		OutputSchema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["noted"],"properties":{"noted":{"type":"string"}}}`),
+		InputSchema: json.RawMessage(
+			`{"type":"object","additionalProperties":false,"required":["text"],` +
+				`"properties":{"text":{"type":"string","minLength":1}}}`,
+		),
+		OutputSchema: json.RawMessage(
+			`{"type":"object","additionalProperties":false,"required":["noted"],"properties":{"noted":{"type":"string"}}}`,
+		),
 	}
 	d := adapter.Description{ContractVersions: []string{"1.1", "1.0"}, Name: name, Build: "test", Apps: []adapter.AppInfo{{
 		Slug: name, Operations: adapter.Kinds(), ConfigSchema: json.RawMessage(configSchema),
@@ -98,7 +103,8 @@ func (t *tiny) describe(*http.Request, []byte) reply {
 	return reply{http.StatusOK, d}
 }
 
-const configSchema = `{"type":"object","additionalProperties":false,"properties":{"size":{"type":"integer","minimum":1,"maximum":9}}}`
+const configSchema = `{"type":"object","additionalProperties":false,` +
+	`"properties":{"size":{"type":"integer","minimum":1,"maximum":9}}}`
 
 func (t *tiny) status(r *http.Request, _ []byte) reply {
 	t.disk.mu.Lock()
@@ -208,7 +214,8 @@ func (t *tiny) wrong(d adapter.Dispatch, id string) string {
 	for field, bad := range map[string]bool{
 		"operationId": d.OperationID == "" || (d.OperationID != id && !t.broken("body.id")),
 		"kind":        d.Kind == "", "attempt": d.Attempt < 1, "deadline": d.Deadline.IsZero() && !t.broken("body.missing"),
-		"instance.id": d.Instance.ID == "", "platform.graphqlUrl": d.Platform.GraphQLURL == "", "platform.token": d.Platform.Token == "",
+		"instance.id": d.Instance.ID == "", "platform.graphqlUrl": d.Platform.GraphQLURL == "",
+		"platform.token":  d.Platform.Token == "",
 		"instance.app":    d.Instance.App == "" || (d.Instance.App != name && !t.broken("body.app")),
 		"instance.config": more && !t.broken("body.config"),
 	} {

@@ -66,7 +66,8 @@ func (r *run) access() adapter.Platform {
 // leave says whether a mutant leaves its node task running when it stops.
 func (r *run) leave() bool {
 	cause := context.Cause(r.ctx)
-	return r.t.ctx.Err() != nil || (errors.Is(cause, errCanceled) && r.t.broken("cancel.stops")) || (errors.Is(cause, errDeadline) && r.t.broken("deadline.near"))
+	return r.t.ctx.Err() != nil || (errors.Is(cause, errCanceled) && r.t.broken("cancel.stops")) ||
+		(errors.Is(cause, errDeadline) && r.t.broken("deadline.near"))
 }
 
 // carry does the work and writes the end.
@@ -96,9 +97,13 @@ func (r *run) end(err, cause error) {
 		}
 	default:
 		status.State = adapter.StateFailed
-		status.Error = &adapter.OperationError{Code: "FAILED", Message: err.Error(), Owner: adapter.OwnerNode, Retryable: true}
+		status.Error = &adapter.OperationError{
+			Code: "FAILED", Message: err.Error(), Owner: adapter.OwnerNode, Retryable: true,
+		}
 		if errors.Is(cause, errDeadline) {
-			status.Error = &adapter.OperationError{Code: "DEADLINE_EXCEEDED", Message: "too late", Owner: adapter.OwnerAdapter, Retryable: true}
+			status.Error = &adapter.OperationError{
+				Code: "DEADLINE_EXCEEDED", Message: "too late", Owner: adapter.OwnerAdapter, Retryable: true,
+			}
 		} else if r.t.broken("attempt.failure") {
 			status.Error.Owner = "somebody"
 		}

@@ -85,7 +85,8 @@ type launcher struct {
 
 func newLauncher(fault string) *launcher {
 	return &launcher{fault: fault, disk: &disk{
-		operations: map[string]*record{}, instances: map[string]*known{}, actions: map[string]string{}, changed: make(chan struct{}),
+		operations: map[string]*record{}, instances: map[string]*known{}, actions: map[string]string{},
+		changed: make(chan struct{}),
 	}}
 }
 
@@ -232,7 +233,10 @@ func ask(ctx context.Context, p adapter.Platform, query string, variables map[st
 
 // node runs a node task and waits for its end. When ctx ends, the task is canceled first, unless
 // the caller is broken and leaves it.
-func node(ctx context.Context, access func() adapter.Platform, member, key string, kind adapter.TaskKind, spec any, leave func() bool) error {
+func node(
+	ctx context.Context, access func() adapter.Platform, member, key string, kind adapter.TaskKind, spec any,
+	leave func() bool,
+) error {
 	type view struct {
 		ID      string `json:"id"`
 		State   adapter.TaskState
@@ -241,11 +245,23 @@ func node(ctx context.Context, access func() adapter.Platform, member, key strin
 	var made struct{ RunNodeTask view }
 	input := map[string]any{"memberId": member, "kind": kind, "spec": spec, "timeoutSeconds": 30, "idempotencyKey": key}
 	// Not cut off when ctx ends: without the answer nobody would know the id of a task that was made.
-	err := ask(context.WithoutCancel(ctx), access(), `mutation($i:RunNodeTaskInput!){runNodeTask(input:$i){id state message}}`, map[string]any{"i": input}, &made)
+	err := ask(
+		context.WithoutCancel(ctx),
+		access(),
+		`mutation($i:RunNodeTaskInput!){runNodeTask(input:$i){id state message}}`,
+		map[string]any{"i": input},
+		&made,
+	)
 	task := made.RunNodeTask
 	for err == nil && !task.State.Ended() {
 		var seen struct{ NodeTask view }
-		err = ask(ctx, access(), `query($id:ID!){nodeTask(id:$id,waitSeconds:20){...T}} fragment T on NodeTask{id state message}`, map[string]any{"id": task.ID}, &seen)
+		err = ask(
+			ctx,
+			access(),
+			`query($id:ID!){nodeTask(id:$id,waitSeconds:20){...T}} fragment T on NodeTask{id state message}`,
+			map[string]any{"id": task.ID},
+			&seen,
+		)
 		if err == nil {
 			task = seen.NodeTask
 		}
@@ -253,7 +269,13 @@ func node(ctx context.Context, access func() adapter.Platform, member, key strin
 	if err != nil && task.ID != "" && !leave() {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_ = ask(late, access(), `mutation($id:ID!){cancelNodeTask(taskId:$id){id}}`, map[string]any{"id": task.ID}, &struct{}{})
+		_ = ask(
+			late,
+			access(),
+			`mutation($id:ID!){cancelNodeTask(taskId:$id){id}}`,
+			map[string]any{"id": task.ID},
+			&struct{}{},
+		)
 	}
 	if err == nil && task.State != adapter.TaskSucceeded {
 		err = errors.New("the node task ended " + string(task.State) + ": " + task.Message)

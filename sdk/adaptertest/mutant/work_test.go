@@ -55,7 +55,8 @@ func (r *run) bring(member string) error {
 		return err
 	}
 	said := adapter.MemberActive
-	if (r.t.broken("dispatch.completes") && r.d.Kind == adapter.InstanceCreate) || (r.t.broken("add.completes") && r.d.Kind == adapter.MembersAdd) {
+	if (r.t.broken("dispatch.completes") && r.d.Kind == adapter.InstanceCreate) ||
+		(r.t.broken("add.completes") && r.d.Kind == adapter.MembersAdd) {
 		said = adapter.MemberJoining
 	}
 	r.say(member, said)
@@ -89,7 +90,12 @@ func (r *run) work() error {
 		return r.decommission()
 	case adapter.MembersAdd:
 		if r.t.broken("add.targets_only") {
-			_ = r.step(r.d.Members[0].ID, "again", adapter.TaskStartProcess, adapter.StartProcess{Name: "again", Command: []string{"sleep", "60"}, Restart: adapter.Restart{Policy: "never"}})
+			_ = r.step(
+				r.d.Members[0].ID,
+				"again",
+				adapter.TaskStartProcess,
+				adapter.StartProcess{Name: "again", Command: []string{"sleep", "60"}, Restart: adapter.Restart{Policy: "never"}},
+			)
 		}
 		return each(r.d.Targets, r.bring)
 	case adapter.MemberRecover:
@@ -154,7 +160,9 @@ func (r *run) halfBorn() (failed bool) {
 	r.t.disk.mu.Lock()
 	defer r.t.disk.mu.Unlock()
 	for _, held := range r.t.disk.operations {
-		failed = failed || (held.dispatch.Instance.ID == r.d.Instance.ID && held.dispatch.Kind == adapter.InstanceCreate && held.status.State == adapter.StateFailed)
+		failed = failed ||
+			(held.dispatch.Instance.ID == r.d.Instance.ID && held.dispatch.Kind == adapter.InstanceCreate &&
+				held.status.State == adapter.StateFailed)
 	}
 	return failed
 }
@@ -181,7 +189,8 @@ func (r *run) remove(id string) error {
 	}
 	if r.t.broken("remove.others") {
 		other := slices.IndexFunc(r.d.Members, func(m adapter.Member) bool { return m.ID != id })
-		if err := r.step(r.d.Members[other].ID, "stop", adapter.TaskStopProcess, adapter.StopProcess{Name: "unit"}); err != nil {
+		stop := adapter.StopProcess{Name: "unit"}
+		if err := r.step(r.d.Members[other].ID, "stop", adapter.TaskStopProcess, stop); err != nil {
 			return err
 		}
 	}
@@ -247,7 +256,9 @@ func (t *tiny) cancelRoute(req *http.Request, body []byte) reply {
 		return refuse(http.StatusConflict, "STALE_FENCE", "attempt", "a higher attempt was seen")
 	case ended == adapter.StateCanceled && t.broken("cancel.repeat"):
 		return answer(adapter.CancelUnknown)
-	case ended == adapter.StateCanceled, ended.Terminal() && read && t.broken("cancel.ended"), !ended.Terminal() && t.broken("cancel.running"):
+	case ended == adapter.StateCanceled,
+		ended.Terminal() && read && t.broken("cancel.ended"),
+		!ended.Terminal() && t.broken("cancel.running"):
 		return answer(adapter.CancelDone)
 	case ended.Terminal():
 		return answer(adapter.CancelTooLate)

@@ -36,7 +36,11 @@ func TestAnswersAreShapedByTheSDLInTheOrderAsked(t *testing.T) {
 	server.Handle("app", func(call clienttest.Call) (any, error) {
 		return clienttest.Object{"slug": call.Args["slug"], "activeManifest": clienttest.Object{"version": "1.0.0"}}, nil
 	})
-	answer := post(t, server, `{ app(slug: "x") { summary called: slug activeManifest { stage version evidence components { key } } __typename } }`)
+	answer := post(
+		t,
+		server,
+		`{ app(slug: "x") { summary called: slug activeManifest { stage version evidence components { key } } __typename } }`,
+	)
 	require.Equal(t, `{"data":{"app":{"summary":"","called":"x","activeManifest":`+
 		`{"stage":"DRAFT","version":"1.0.0","evidence":null,"components":[]},"__typename":"App"}}}`, answer)
 }

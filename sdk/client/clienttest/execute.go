@@ -73,7 +73,9 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	data, path, err := s.execute(r, ready)
 	if err != nil {
-		s.answer(w, http.StatusOK, Object{"data": nil, "errors": []Object{envelope(err, path, r.Header.Get("X-Correlation-Id"))}})
+		s.answer(
+			w, http.StatusOK, Object{"data": nil, "errors": []Object{envelope(err, path, r.Header.Get("X-Correlation-Id"))}},
+		)
 		return
 	}
 	s.answer(w, http.StatusOK, Object{"data": data})
@@ -219,7 +221,9 @@ func (s *Server) completeList(typ *ast.Type, selections ast.SelectionSet, value 
 
 // completeObject shapes an object by its selection. A field that the type does not have is an
 // error.
-func (s *Server) completeObject(definition *ast.Definition, selections ast.SelectionSet, value any, path string) (any, error) {
+func (s *Server) completeObject(
+	definition *ast.Definition, selections ast.SelectionSet, value any, path string,
+) (any, error) {
 	object, ok := value.(map[string]any)
 	if value != nil && !ok {
 		return nil, fmt.Errorf("%s: the SDL wants an object", path)

@@ -111,7 +111,9 @@ func New(t testing.TB, schemaPattern string) *Server {
 	mux.HandleFunc("GET /graphql", s.serveSocket)
 	mux.HandleFunc("POST /auth/login", s.serveLogin)
 	mux.HandleFunc("POST /auth/token", s.serveExchange)
-	mux.HandleFunc("POST /auth/logout", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc(
+		"POST /auth/logout", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+	)
 	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.front(mux, w, r) }))
 	s.URL = s.http.URL
 	t.Cleanup(func() {
@@ -257,7 +259,14 @@ func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, http.StatusBadRequest, &Fault{Code: "REQUEST_INVALID", Message: "not an exchange"})
 		return
 	}
-	s.answer(w, http.StatusOK, Object{"access_token": "a.short.token", "token_type": "Bearer", "expires_at": "2026-11-20T11:15:00Z", "scope": input.Scope})
+	s.answer(
+		w,
+		http.StatusOK,
+		Object{
+			"access_token": "a.short.token", "token_type": "Bearer", "expires_at": "2026-11-20T11:15:00Z",
+			"scope": input.Scope,
+		},
+	)
 }
 
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, err error) {

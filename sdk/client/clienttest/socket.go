@@ -111,7 +111,8 @@ func (p *peer) authorization(initialisation message) string {
 	var payload struct {
 		Authorization string `json:"authorization"`
 	}
-	if given := p.request.Header.Get("Authorization"); given != "" || json.Unmarshal(initialisation.Payload, &payload) != nil {
+	if given := p.request.Header.Get("Authorization"); given != "" ||
+		json.Unmarshal(initialisation.Payload, &payload) != nil {
 		return given
 	}
 	return payload.Authorization
@@ -231,6 +232,8 @@ func (p *peer) send(m message) error {
 }
 
 func (p *peer) close(code int, reason string) {
-	_ = p.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(time.Second))
+	_ = p.conn.WriteControl(
+		websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(time.Second),
+	)
 	_ = p.conn.Close()
 }

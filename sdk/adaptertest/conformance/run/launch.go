@@ -70,7 +70,10 @@ func (c *Command) Start(_ context.Context, platform string) (string, error) {
 		return "", fmt.Errorf("state directory: %w", err)
 	}
 	cmd := exec.Command("sh", "-c", c.Line)
-	cmd.Env = append(os.Environ(), "PLATFORM_URL="+platform, "ADAPTER_NAME="+c.Name, "ADAPTER_LISTEN="+address, "ADAPTER_STATE_DIR="+dir)
+	cmd.Env = append(
+		os.Environ(), "PLATFORM_URL="+platform, "ADAPTER_NAME="+c.Name, "ADAPTER_LISTEN="+address,
+		"ADAPTER_STATE_DIR="+dir,
+	)
 	cmd.Stdout, cmd.Stderr = &c.log, &c.log
 	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, time.Second
 	if err := cmd.Start(); err != nil {

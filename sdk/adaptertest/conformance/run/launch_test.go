@@ -10,10 +10,19 @@ import (
 
 func TestACommandIsKilledWithAllItStarted(t *testing.T) {
 	t.Parallel()
-	c := &Command{Line: `echo "up as $ADAPTER_NAME at $ADAPTER_LISTEN"; sleep 600 & wait`, Name: "n", StateDir: t.TempDir()}
+	c := &Command{
+		Line:     `echo "up as $ADAPTER_NAME at $ADAPTER_LISTEN"; sleep 600 & wait`,
+		Name:     "n",
+		StateDir: t.TempDir(),
+	}
 	url, err := c.Start(t.Context(), "http://platform")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return strings.Contains(c.Output(), "up as n at "+strings.TrimPrefix(url, "http://")) }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(
+		t,
+		func() bool { return strings.Contains(c.Output(), "up as n at "+strings.TrimPrefix(url, "http://")) },
+		10*time.Second,
+		5*time.Millisecond,
+	)
 	_, err = c.Start(t.Context(), "http://platform")
 	require.ErrorContains(t, err, "not killed")
 	require.NoError(t, c.Kill())

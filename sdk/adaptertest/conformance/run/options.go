@@ -103,6 +103,16 @@ var ErrNoApp = errors.New("the adapter does not describe the app")
 
 // String returns every bound by name.
 func (b Bounds) String() string {
-	return fmt.Sprintf("whole run %s, clause %s, operation %s, request %s, start %s, settle %s, near deadline %s, grace %s, burst %d",
-		b.Overall, b.Clause, b.Operation, b.Request, b.Start, b.Settle, b.Near, b.Grace, b.Burst)
+	return fmt.Sprintf(
+		"whole run %s, clause %s, operation %s, request %s, start %s, settle %s, near deadline %s, grace %s, burst %d",
+		b.Overall,
+		b.Clause,
+		b.Operation,
+		b.Request,
+		b.Start,
+		b.Settle,
+		b.Near,
+		b.Grace,
+		b.Burst,
+	)
 }

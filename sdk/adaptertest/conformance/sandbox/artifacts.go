@@ -153,7 +153,8 @@ func (a *Artifacts) manifest(spec adapter.FetchArtifact, data []byte) (*document
 // choose returns the manifest of a platform, with or without its variant.
 func choose(listed []descriptor, wanted string) (descriptor, bool) {
 	for _, one := range listed {
-		if p := one.Platform; p != nil && (wanted == p.OS+"/"+p.Architecture || wanted == p.OS+"/"+p.Architecture+"/"+p.Variant) {
+		if p := one.Platform; p != nil &&
+			(wanted == p.OS+"/"+p.Architecture || wanted == p.OS+"/"+p.Architecture+"/"+p.Variant) {
 			return one, true
 		}
 	}

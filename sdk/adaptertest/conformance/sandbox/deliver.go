@@ -25,13 +25,18 @@ func (m *member) fetch(spec adapter.FetchArtifact, n *Nodes) (Outcome, error) {
 		mode = "0644"
 	}
 	for _, file := range files {
-		place := adapter.WriteFile{Path: path.Join(spec.Path, file.Name), Mode: mode, Owner: spec.Owner, Content: string(file.Data), MakeDirs: true}
+		place := adapter.WriteFile{
+			Path: path.Join(spec.Path, file.Name), Mode: mode, Owner: spec.Owner, Content: string(file.Data),
+			MakeDirs: true,
+		}
 		if _, err := m.write(place, n); err != nil {
 			return Outcome{}, err
 		}
 	}
-	return Outcome{Result: map[string]any{"digest": came.Digest, "manifest": came.Manifest, "path": came.Path, "bytes": came.Bytes,
-		"fetchedBytes": came.FetchedBytes, "parts": came.Parts, "cached": came.Cached}}, nil
+	return Outcome{
+		Result: map[string]any{"digest": came.Digest, "manifest": came.Manifest, "path": came.Path, "bytes": came.Bytes,
+			"fetchedBytes": came.FetchedBytes, "parts": came.Parts, "cached": came.Cached},
+	}, nil
 }
 
 // boot notes a first boot. These members are directories of the machine, which must not be booted:
@@ -58,7 +63,11 @@ func (m *member) boot(spec adapter.CloudInit, n *Nodes) (Outcome, error) {
 	if last := len(m.boots) - 1; (last < 0 || m.boots[last].InstanceID != spec.InstanceID) && len(m.boots) < maxBoots {
 		m.boots = append(m.boots, spec)
 	}
-	return Outcome{Result: map[string]any{"status": "done", "errors": []string{}, "stages": []string{}, "output": "noted, and not carried out"}}, nil
+	return Outcome{
+		Result: map[string]any{
+			"status": "done", "errors": []string{}, "stages": []string{}, "output": "noted, and not carried out",
+		},
+	}, nil
 }
 
 // Boots returns the first boots that were requested in a member, in their order and with their

@@ -22,7 +22,14 @@ func TestAFileAndALayoutAreLoadedAndFetched(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("weights"), 0o600))
 	blob, err := r.Artifacts.Load("model", file)
 	require.NoError(t, err)
-	require.Equal(t, adapter.Artifact{Name: "model", Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("weights"))), MediaType: "application/octet-stream"}, blob)
+	require.Equal(
+		t,
+		adapter.Artifact{
+			Name: "model", Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("weights"))),
+			MediaType: "application/octet-stream",
+		},
+		blob,
+	)
 
 	layout := filepath.Join(dir, "layout")
 	digest, err := publish.Build(layout, publish.Image{Files: []publish.File{{From: file}}, Platform: "linux/amd64"})

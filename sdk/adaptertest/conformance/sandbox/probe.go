@@ -23,7 +23,9 @@ func (m *member) probe(ctx context.Context, spec adapter.Probe) (Outcome, error)
 			return Outcome{Result: map[string]any{"ok": true, "attempts": attempt, "detail": ""}}, nil
 		}
 		if attempt >= spec.Attempts || !wait(ctx, interval) {
-			return Outcome{Result: map[string]any{"ok": false, "attempts": attempt, "detail": err.Error()}}, fmt.Errorf("the probe failed: %w", err)
+			return Outcome{
+				Result: map[string]any{"ok": false, "attempts": attempt, "detail": err.Error()},
+			}, fmt.Errorf("the probe failed: %w", err)
 		}
 	}
 }
@@ -41,7 +43,9 @@ func (m *member) probeOnce(ctx context.Context, spec adapter.Probe) error {
 		_, err := m.run(ctx, adapter.RunCommand{Command: spec.Exec.Command}, nil)
 		return err
 	case spec.TCP != nil:
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(hostOf(spec.TCP.Host), strconv.Itoa(spec.TCP.Port)))
+		conn, err := (&net.Dialer{}).DialContext(
+			ctx, "tcp", net.JoinHostPort(hostOf(spec.TCP.Host), strconv.Itoa(spec.TCP.Port)),
+		)
 		if err != nil {
 			return err
 		}

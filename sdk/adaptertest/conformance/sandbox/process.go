@@ -73,7 +73,9 @@ func (m *member) run(ctx context.Context, spec adapter.RunCommand, n *Nodes) (Ou
 	}
 	code := cmd.ProcessState.ExitCode()
 	out := Outcome{ExitCode: &code, Stdout: stdout.String(), Stderr: stderr.String()}
-	out.Result = map[string]any{"exitCode": code, "stdout": out.Stdout, "stderr": out.Stderr, "truncated": stdout.cut || stderr.cut}
+	out.Result = map[string]any{
+		"exitCode": code, "stdout": out.Stdout, "stderr": out.Stderr, "truncated": stdout.cut || stderr.cut,
+	}
 	if code == 0 {
 		err = nil // what it left in the background may hold the output open
 	}
@@ -113,7 +115,11 @@ func (m *member) start(spec adapter.StartProcess, n *Nodes) (Outcome, error) {
 
 // launch starts the program of a supervised process once.
 func (m *member) launch(ctx context.Context, p *process, n *Nodes) (*exec.Cmd, error) {
-	cmd, err := m.command(ctx, adapter.RunCommand{Command: p.spec.Command, Env: p.spec.Env, WorkDir: p.spec.WorkDir, User: p.spec.User}, n)
+	cmd, err := m.command(
+		ctx,
+		adapter.RunCommand{Command: p.spec.Command, Env: p.spec.Env, WorkDir: p.spec.WorkDir, User: p.spec.User},
+		n,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,10 @@ func (n *Nodes) member(task Task) (*member, error) {
 	if !idPattern.MatchString(task.MemberID) || len(n.members) >= maxMembers {
 		return nil, failf("SANDBOX_FAILED", "no sandbox can be made for %q", task.MemberID)
 	}
-	m := &member{id: task.MemberID, instance: task.InstanceID, root: filepath.Join(n.dir, task.MemberID), processes: map[string]*process{}}
+	m := &member{
+		id: task.MemberID, instance: task.InstanceID, root: filepath.Join(n.dir, task.MemberID),
+		processes: map[string]*process{},
+	}
 	if err := os.MkdirAll(filepath.Join(m.root, "tmp"), 0o755); err != nil {
 		return nil, failf("SANDBOX_FAILED", "make sandbox: %w", err)
 	}

@@ -93,10 +93,13 @@ func TestUnknownFieldsAndKindsAreRefused(t *testing.T) {
 func TestASealedValueOpensForItsInstanceOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for instance, state := range map[string]adapter.TaskState{"ins_1": adapter.TaskSucceeded, "ins_2": adapter.TaskFailed} {
+	wanted := map[string]adapter.TaskState{"ins_1": adapter.TaskSucceeded, "ins_2": adapter.TaskFailed}
+	for instance, state := range wanted {
 		sealed, err := adapter.Seal(r.SealingKey(), instance, []byte("secret"))
 		require.NoError(t, err)
-		require.Equal(t, state, r.do(adapter.TaskWriteFile, adapter.WriteFile{Path: "/key-" + instance, Sealed: sealed}).State)
+		require.Equal(
+			t, state, r.do(adapter.TaskWriteFile, adapter.WriteFile{Path: "/key-" + instance, Sealed: sealed}).State,
+		)
 	}
 	content, err := os.ReadFile(filepath.Join(r.dir, "mem_1", "key-ins_1"))
 	require.NoError(t, err)
@@ -123,7 +126,11 @@ func TestResidueSeesWhatLeftItsSessionAndTeardownEndsIt(t *testing.T) {
 		t.Skip("there is no process table to read")
 	}
 	r := newRig(t)
-	require.Equal(t, adapter.TaskSucceeded, r.do(adapter.TaskRun, shell(`echo x > "$R/left"; setsid sleep 600 >/dev/null 2>&1 &`)).State)
+	require.Equal(
+		t,
+		adapter.TaskSucceeded,
+		r.do(adapter.TaskRun, shell(`echo x > "$R/left"; setsid sleep 600 >/dev/null 2>&1 &`)).State,
+	)
 	var left adapter.Residue
 	require.Eventually(t, func() bool {
 		var err error
@@ -137,14 +144,18 @@ func TestResidueSeesWhatLeftItsSessionAndTeardownEndsIt(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, left.Empty())
 	require.NoDirExists(t, filepath.Join(r.dir, "mem_1"))
-	require.Equal(t, adapter.TaskSucceeded, r.do(adapter.TaskTeardown, adapter.Teardown{}).State, "what is not there is torn down")
+	require.Equal(
+		t, adapter.TaskSucceeded, r.do(adapter.TaskTeardown, adapter.Teardown{}).State, "what is not there is torn down",
+	)
 }
 
 func TestATimeoutAndACancelKillTheCommand(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	began := time.Now()
-	require.Equal(t, adapter.TaskTimedOut, r.within(t.Context(), adapter.TaskRun, shell("sleep 600"), 50*time.Millisecond).State)
+	require.Equal(
+		t, adapter.TaskTimedOut, r.within(t.Context(), adapter.TaskRun, shell("sleep 600"), 50*time.Millisecond).State,
+	)
 	ctx, cancel := context.WithCancel(t.Context())
 	timer := time.AfterFunc(50*time.Millisecond, cancel)
 	defer timer.Stop()
@@ -155,7 +166,13 @@ func TestATimeoutAndACancelKillTheCommand(t *testing.T) {
 func TestAProbeTriesAsOftenAsItSays(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	count := &adapter.ExecProbe{Command: []string{"sh", "-c", `echo x >> "$GPUAAS_MEMBER_ROOT/tries"; test "$(wc -l < "$GPUAAS_MEMBER_ROOT/tries")" -ge 3`}}
+	count := &adapter.ExecProbe{
+		Command: []string{
+			"sh",
+			"-c",
+			`echo x >> "$GPUAAS_MEMBER_ROOT/tries"; test "$(wc -l < "$GPUAAS_MEMBER_ROOT/tries")" -ge 3`,
+		},
+	}
 	out := r.do(adapter.TaskProbe, adapter.Probe{Exec: count, Attempts: 2, IntervalSeconds: 0.01})
 	require.Equal(t, adapter.TaskFailed, out.State)
 	out = r.do(adapter.TaskProbe, adapter.Probe{Exec: count, Attempts: 2, IntervalSeconds: 0.01})

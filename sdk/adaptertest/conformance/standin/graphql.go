@@ -45,6 +45,8 @@ func (p *Platform) graphql(w http.ResponseWriter, r *http.Request) {
 	answer(w, data, err)
 }
 
+// answer writes the answer of a request, in the error envelope of the public API where it was
+// refused.
 func answer(w io.Writer, data map[string]any, err error) {
 	body := map[string]any{"data": data}
 	if err != nil {
@@ -53,7 +55,9 @@ func answer(w io.Writer, data map[string]any, err error) {
 		if errors.As(err, &refused) {
 			code = refused.code
 		}
-		body["errors"] = []any{map[string]any{"message": err.Error(), "extensions": map[string]any{"code": code, "retryable": false}}}
+		body["errors"] = []any{
+			map[string]any{"message": err.Error(), "extensions": map[string]any{"code": code, "retryable": false}},
+		}
 	}
 	_ = json.NewEncoder(w).Encode(body) // an answer that is not read is the reader's affair
 }
@@ -89,6 +93,7 @@ func fieldsOf(set ast.SelectionSet, fragments ast.FragmentDefinitionList) []*ast
 	return flatten(set, fragments, 0)
 }
 
+// flatten is fieldsOf at this depth of fragments.
 func flatten(set ast.SelectionSet, fragments ast.FragmentDefinitionList, depth int) (fields []*ast.Field) {
 	if depth > 20 {
 		return nil
@@ -166,7 +171,10 @@ func (p *Platform) resolve(ctx context.Context, g *Grant, field string, raw json
 		}
 		return map[string]any{"token": fresh.token, "expiresAt": fresh.Access().TokenExpiresAt}, nil
 	}
-	return nil, refusal{"INVALID_ARGUMENT", fmt.Sprintf("the stand-in platform serves node tasks, reports and token renewal, and not %q", field)}
+	return nil, refusal{
+		"INVALID_ARGUMENT",
+		fmt.Sprintf("the stand-in platform serves node tasks, reports and token renewal, and not %q", field),
+	}
 }
 
 // report keeps an adapter's report of its operation.
@@ -182,5 +190,8 @@ func (p *Platform) report(g *Grant, raw json.RawMessage) (map[string]any, error)
 	}
 	p.reports = append(p.reports, raw)
 	now := time.Now().UTC()
-	return map[string]any{"__typename": "Operation", "id": input.OperationID, "instanceId": g.instance, "state": "RUNNING", "createdAt": now, "deadline": now.Add(time.Hour)}, nil
+	return map[string]any{
+		"__typename": "Operation", "id": input.OperationID, "instanceId": g.instance, "state": "RUNNING",
+		"createdAt": now, "deadline": now.Add(time.Hour),
+	}, nil
 }

@@ -76,7 +76,9 @@ func Start(address string, nodes Nodes) (*Platform, error) {
 		return nil, fmt.Errorf("stand-in platform: %w", err)
 	}
 	kid := "conformance-" + rand.Text()
-	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: kid, Algorithm: "EdDSA", Use: "sig"}}})
+	keys, err := json.Marshal(
+		jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: kid, Algorithm: "EdDSA", Use: "sig"}}},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("stand-in platform: %w", err)
 	}
@@ -132,7 +134,10 @@ func (p *Platform) Grant(instance, operation string, members []adapter.Member) (
 	if len(p.grants) >= maxGrants {
 		return nil, fmt.Errorf("stand-in platform: more than %d tokens", maxGrants)
 	}
-	g := &Grant{platform: p, token: "gpu_op_" + rand.Text(), instance: instance, operation: operation, members: map[string]bool{}}
+	g := &Grant{
+		platform: p, token: "gpu_op_" + rand.Text(), instance: instance, operation: operation,
+		members: map[string]bool{},
+	}
 	for _, member := range members {
 		g.members[member.ID] = true
 	}
@@ -155,7 +160,10 @@ func (g *Grant) Token() string { return g.token }
 
 // Access returns the part of a dispatch that carries the token.
 func (g *Grant) Access() adapter.Platform {
-	return adapter.Platform{GraphQLURL: g.platform.URL + "/graphql", Token: g.token, TokenExpiresAt: time.Now().Add(time.Hour).UTC()}
+	return adapter.Platform{
+		GraphQLURL: g.platform.URL + "/graphql", Token: g.token,
+		TokenExpiresAt: time.Now().Add(time.Hour).UTC(),
+	}
 }
 
 // Revoke invalidates the token from now on.

@@ -14,7 +14,8 @@ import (
 // Claims returns the claims of a good token for one request, for the suite to spoil.
 func (p *Platform) Claims(audience, method, target string, body []byte, now int64) adapter.RequestClaims {
 	return adapter.RequestClaims{
-		Issuer: p.URL, Audience: audience, IssuedAt: now, Expires: now + int64(adapter.TokenLife.Seconds()), ID: fmt.Sprintf("jti-%d-%s", now, adapter.BodyDigest([]byte(method+target))),
+		Issuer: p.URL, Audience: audience, IssuedAt: now, Expires: now + int64(adapter.TokenLife.Seconds()),
+		ID:     fmt.Sprintf("jti-%d-%s", now, adapter.BodyDigest([]byte(method+target))),
 		Method: method, Target: target, BodyDigest: adapter.BodyDigest(body),
 	}
 }

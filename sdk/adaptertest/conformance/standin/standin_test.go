@@ -54,13 +54,20 @@ fragment Part on NodeTask { id now: state ... on NodeTask { kind } }`
 
 func file(member, key, content string) map[string]any {
 	return map[string]any{"input": map[string]any{
-		"memberId": member, "kind": "WRITE_FILE", "spec": map[string]any{"path": "/f", "content": content}, "idempotencyKey": key,
+		"memberId": member, "kind": "WRITE_FILE", "spec": map[string]any{"path": "/f", "content": content},
+		"idempotencyKey": key,
 	}}
 }
 
 func await(t *testing.T, p *standin.Platform, token, id string) string {
 	t.Helper()
-	data, code := ask(t, p, token, `query($id: ID!) { nodeTask(id: $id, waitSeconds: 20) { state } }`, map[string]any{"id": id})
+	data, code := ask(
+		t,
+		p,
+		token,
+		`query($id: ID!) { nodeTask(id: $id, waitSeconds: 20) { state } }`,
+		map[string]any{"id": id},
+	)
 	require.Empty(t, code)
 	task, _ := data["nodeTask"].(map[string]any)
 	state, _ := task["state"].(string)
@@ -83,7 +90,9 @@ func TestATaskIsDoneOnceForItsKeyHoweverTheDocumentIsWritten(t *testing.T) {
 	first, code := ask(t, p, grant.Token(), runTask, file("mem_1", "k", "x"))
 	require.Empty(t, code)
 	require.Equal(t, "SUCCEEDED", await(t, p, grant.Token(), made(t, first)))
-	inline := `mutation { made: runNodeTask(input: {memberId: "mem_1", kind: WRITE_FILE, spec: {content: "x", path: "/f"}, idempotencyKey: "k"}) { id now: state kind } }`
+	inline := `mutation { made: ` +
+		`runNodeTask(input: {memberId: "mem_1", kind: WRITE_FILE, spec: {content: "x", path: "/f"}, ` +
+		`idempotencyKey: "k"}) { id now: state kind } }`
 	second, code := ask(t, p, grant.Token(), inline, nil)
 	require.Empty(t, code)
 	require.Equal(t, made(t, first), made(t, second))
@@ -99,7 +108,13 @@ func TestATokenIsForItsOwnMembersAndUntilItIsRevoked(t *testing.T) {
 	require.Equal(t, "NOT_FOUND", code)
 	_, code = ask(t, p, grant.Token(), `{ instances { id } }`, nil)
 	require.Equal(t, "INVALID_ARGUMENT", code)
-	_, code = ask(t, p, grant.Token(), `mutation($i: ReportOperationInput!) { reportOperation(input: $i) { id } }`, map[string]any{"i": map[string]any{"operationId": "op_2"}})
+	_, code = ask(
+		t,
+		p,
+		grant.Token(),
+		`mutation($i: ReportOperationInput!) { reportOperation(input: $i) { id } }`,
+		map[string]any{"i": map[string]any{"operationId": "op_2"}},
+	)
 	require.Equal(t, "NOT_FOUND", code)
 	renewed, code := ask(t, p, grant.Token(), `mutation { renewOperationToken { token } }`, nil)
 	require.Empty(t, code)
@@ -120,7 +135,13 @@ func TestRulesHoldFailAndLetPass(t *testing.T) {
 	third, _ := ask(t, p, grant.Token(), runTask, file("mem_1", "c", "x"))
 	<-hold.Caught()
 	require.Equal(t, 2, hold.Count())
-	_, code := ask(t, p, grant.Token(), `mutation($id: ID!) { cancelNodeTask(taskId: $id) { id } }`, map[string]any{"id": made(t, third)})
+	_, code := ask(
+		t,
+		p,
+		grant.Token(),
+		`mutation($id: ID!) { cancelNodeTask(taskId: $id) { id } }`,
+		map[string]any{"id": made(t, third)},
+	)
 	require.Empty(t, code)
 	require.Equal(t, "CANCELED", await(t, p, grant.Token(), made(t, third)))
 	hold.Lift()

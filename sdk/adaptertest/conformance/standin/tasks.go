@@ -135,7 +135,13 @@ func (p *Platform) carryOut(ctx context.Context, t *task, fate Fate) {
 	defer t.cancel()
 	switch fate {
 	case Fail:
-		p.end(t, sandbox.Outcome{State: adapter.TaskFailed, Message: "the stand-in platform failed this task on purpose", Result: map[string]any{"code": "INTERNAL"}})
+		p.end(
+			t,
+			sandbox.Outcome{
+				State: adapter.TaskFailed, Message: "the stand-in platform failed this task on purpose",
+				Result: map[string]any{"code": "INTERNAL"},
+			},
+		)
 		return
 	case Hold, Lose:
 		select {

@@ -18,16 +18,21 @@ const inActions = "POST /v1/instances/{id}/actions/{name}"
 // Action returns the clauses on actions.
 func Action() []trial.Clause {
 	return []trial.Clause{
-		{ID: "action.unknown", Section: inActions, Rule: "an action that is not described is 404", Needs: []string{trial.Created},
-			Fix: "answer 404 with {code, message} for names you do not describe", Run: actionUnknown},
-		{ID: "action.output", Section: inActions, Rule: "an action's output fits its output schema", Needs: []string{trial.Created, "describe.schemas"},
-			Fix: "validate the output before you answer, or correct the schema", Run: actionOutput},
-		{ID: "action.input", Section: inActions, Rule: "an input that breaks the schema is refused with 422 and its path, and nothing is done", Needs: []string{trial.Created, "describe.schemas"},
-			Fix: "validate the input against the schema you describe and answer 422 with a path that begins with input", Run: actionInput},
-		{ID: "action.idempotent", Section: inActions, Rule: "a repeat with the same key and input is the same action", Needs: []string{"action.output"},
-			Fix: "derive the keys of an action's node tasks from its idempotency key", Run: actionIdempotent},
-		{ID: "action.key_reused", Section: inActions, Rule: "the same key with another input is refused with 409 IDEMPOTENCY_KEY_REUSED", Needs: []string{"action.output"},
-			Fix: "keep a hash of the input beside the key for some hours", Run: actionKeyReused},
+		{ID: "action.unknown", Section: inActions, Needs: []string{trial.Created}, Run: actionUnknown,
+			Rule: "an action that is not described is 404",
+			Fix:  "answer 404 with {code, message} for names you do not describe"},
+		{ID: "action.output", Section: inActions, Needs: []string{trial.Created, "describe.schemas"}, Run: actionOutput,
+			Rule: "an action's output fits its output schema",
+			Fix:  "validate the output before you answer, or correct the schema"},
+		{ID: "action.input", Section: inActions, Needs: []string{trial.Created, "describe.schemas"}, Run: actionInput,
+			Rule: "an input that breaks the schema is refused with 422 and its path, and nothing is done",
+			Fix:  "validate the input against the schema you describe and answer 422 with a path that begins with input"},
+		{ID: "action.idempotent", Section: inActions, Needs: []string{"action.output"}, Run: actionIdempotent,
+			Rule: "a repeat with the same key and input is the same action",
+			Fix:  "derive the keys of an action's node tasks from its idempotency key"},
+		{ID: "action.key_reused", Section: inActions, Needs: []string{"action.output"}, Run: actionKeyReused,
+			Rule: "the same key with another input is refused with 409 IDEMPOTENCY_KEY_REUSED",
+			Fix:  "keep a hash of the input beside the key for some hours"},
 	}
 }
 
@@ -37,7 +42,10 @@ func act(c *trial.Check, i *trial.Instance, name, key string, input json.RawMess
 		Input: input, IdempotencyKey: key, Requester: adapter.Requester{ID: "usr_conformance", Kind: "user"},
 		Instance: i.Wire, Members: i.Members, Platform: c.Grant(i, trial.NewID("call")).Access(),
 	}
-	return c.Call(trial.Letter{Method: http.MethodPost, Target: adapter.ActionPath(i.Wire.ID, name), Body: c.Encode(body), Patience: c.Bounds.Operation})
+	return c.Call(trial.Letter{
+		Method: http.MethodPost, Target: adapter.ActionPath(i.Wire.ID, name), Body: c.Encode(body),
+		Patience: c.Bounds.Operation,
+	})
 }
 
 // inputs returns good inputs of the described actions; without any the clause does not apply.
@@ -76,7 +84,8 @@ func actionOutput(c *trial.Check) {
 		c.Require(answer.Status == http.StatusOK, "action %s with input %s was answered %s", action.Name, input, answer.Say())
 		var result adapter.ActionResult
 		c.Decode(answer, "the action", &result)
-		c.Require(trial.Fits(action.OutputSchema, result.Output), "the output of %s breaks its schema: %s", action.Name, text.Clip(string(result.Output), 300))
+		c.Require(trial.Fits(action.OutputSchema, result.Output),
+			"the output of %s breaks its schema: %s", action.Name, text.Clip(string(result.Output), 300))
 	}
 }
 
@@ -94,8 +103,10 @@ func actionInput(c *trial.Check) {
 		before := len(c.Platform.Ledger(i.Wire.ID))
 		answer := act(c, i, action.Name, trial.NewID("key"), c.Encode(wrong))
 		body := c.Refused("action "+action.Name+" with a wrong input", answer, http.StatusUnprocessableEntity)
-		c.Require(strings.HasPrefix(body.Path, "input"), "a wrong input of %s was refused with path %q", action.Name, body.Path)
-		c.Require(len(c.Platform.Ledger(i.Wire.ID)) == before, "action %s asked for a node task though its input was refused", action.Name)
+		c.Require(strings.HasPrefix(body.Path, "input"),
+			"a wrong input of %s was refused with path %q", action.Name, body.Path)
+		c.Require(len(c.Platform.Ledger(i.Wire.ID)) == before,
+			"action %s asked for a node task though its input was refused", action.Name)
 	}
 	if tried == 0 {
 		c.Skip("the app describes no action whose input can be wrong")
@@ -118,9 +129,12 @@ func actionIdempotent(c *trial.Check) {
 		second := act(c, i, action.Name, key, input)
 		c.Require(second.Status == first.Status, "the repeat of %s was answered %s", action.Name, second.Say())
 		if begun := i.BegunAfter(before); action.Risk != adapter.RiskRead && len(begun) > 0 {
-			c.Fail("the repeat of %s carried out the node task %s on member %s again", action.Name, begun[0].Kind, begun[0].Member)
+			c.Fail(
+				"the repeat of %s carried out the node task %s on member %s again", action.Name, begun[0].Kind, begun[0].Member,
+			)
 		}
-		c.Require(action.Risk == adapter.RiskRead || bytes.Equal(first.Body, second.Body), "the repeat of %s has another output: %s", action.Name, second.Say())
+		c.Require(action.Risk == adapter.RiskRead || bytes.Equal(first.Body, second.Body),
+			"the repeat of %s has another output: %s", action.Name, second.Say())
 	}
 }
 

@@ -9,14 +9,18 @@ import (
 // Answers returns the clauses on all answers of the run together.
 func Answers() []trial.Clause {
 	return []trial.Clause{
-		{ID: "answer.form", Section: "Bodies", Rule: "every answer of the whole run was JSON, and none a redirect",
-			Fix: "answer application/json always, also for errors", Run: answerForm},
-		{ID: "answer.size", Section: "Bodies", Rule: "no answer of the whole run was larger than 1 MiB",
-			Fix: "cut pages and details before they grow so large", Run: answerSize},
-		{ID: "secret.answers", Section: "Dispatch.platform.token", Rule: "no platform token was seen in any answer or report of the whole run",
-			Fix: "never put the token into a status, a message, evidence or an error", Run: secretAnswers},
-		{ID: "secret.log", Section: "Dispatch.platform.token", Rule: "no platform token was seen in what the adapter wrote to its log",
-			Fix: "never log a dispatch or a header as a whole", Run: secretLog},
+		{ID: "answer.form", Section: "Bodies", Run: answerForm,
+			Rule: "every answer of the whole run was JSON, and none a redirect",
+			Fix:  "answer application/json always, also for errors"},
+		{ID: "answer.size", Section: "Bodies", Run: answerSize,
+			Rule: "no answer of the whole run was larger than 1 MiB",
+			Fix:  "cut pages and details before they grow so large"},
+		{ID: "secret.answers", Section: "Dispatch.platform.token", Run: secretAnswers,
+			Rule: "no platform token was seen in any answer or report of the whole run",
+			Fix:  "never put the token into a status, a message, evidence or an error"},
+		{ID: "secret.log", Section: "Dispatch.platform.token", Run: secretLog,
+			Rule: "no platform token was seen in what the adapter wrote to its log",
+			Fix:  "never log a dispatch or a header as a whole"},
 	}
 }
 

@@ -17,26 +17,36 @@ const inErrors = "PUT /v1/operations/{id}, 400 and 422"
 func Body() []trial.Clause {
 	needs := []string{trial.Created}
 	return []trial.Clause{
-		{ID: "body.not_json", Section: inErrors, Rule: "a body that is not JSON is refused with a code, and nothing is begun", Needs: needs,
-			Fix: "answer 400 with {code, message}", Run: bodyNotJSON},
-		{ID: "body.missing", Section: inErrors, Rule: "a missing field is refused with its path, and nothing is begun", Needs: needs,
-			Fix: "check every required field before you begin, and name the one at fault in path", Run: bodyMissing},
-		{ID: "body.types", Section: inErrors, Rule: "a field of the wrong type is refused with a code, and nothing is begun", Needs: needs,
-			Fix: "check the types of fields before you begin", Run: bodyTypes},
-		{ID: "body.id", Section: inErrors, Rule: "an operationId that is not the path's is refused, and nothing is begun", Needs: needs,
-			Fix: "compare the id of the body with the id of the path", Run: bodyID},
-		{ID: "body.kind", Section: inErrors, Rule: "an unknown operation kind is refused with the path kind, and nothing is begun", Needs: needs,
-			Fix: "refuse kinds that you do not describe with 400 or 422 and path \"kind\"", Run: bodyKind},
-		{ID: "body.app", Section: inErrors, Rule: "an app that the adapter does not run is refused with its path, and nothing is begun", Needs: needs,
-			Fix: "refuse other apps with 400 or 422 and path \"instance.app\"", Run: bodyApp},
-		{ID: "body.component", Section: inErrors, Rule: "a member of an unknown component is refused with its path, and nothing is begun", Needs: needs,
-			Fix: "refuse unknown component keys with 400 or 422 and a path that ends in componentKey", Run: bodyComponent},
-		{ID: "body.config", Section: inErrors, Rule: "a config that breaks the app's schema is refused with its path, and nothing is begun", Needs: needs,
-			Fix: "validate instance.config against the schema you describe, also though the platform has done so", Run: bodyConfig},
-		{ID: "body.target", Section: inErrors, Rule: "a target that is not one of the members is refused with its path, and nothing is begun", Needs: needs,
-			Fix: "check that every target is one of members", Run: bodyTarget},
-		{ID: "body.large", Section: "Bodies", Rule: "a body of more than 1 MiB is refused, and nothing is begun", Needs: needs,
-			Fix: "read at most 1 MiB and answer 413", Run: bodyLarge},
+		{ID: "body.not_json", Section: inErrors, Needs: needs, Run: bodyNotJSON,
+			Rule: "a body that is not JSON is refused with a code, and nothing is begun",
+			Fix:  "answer 400 with {code, message}"},
+		{ID: "body.missing", Section: inErrors, Needs: needs, Run: bodyMissing,
+			Rule: "a missing field is refused with its path, and nothing is begun",
+			Fix:  "check every required field before you begin, and name the one at fault in path"},
+		{ID: "body.types", Section: inErrors, Needs: needs, Run: bodyTypes,
+			Rule: "a field of the wrong type is refused with a code, and nothing is begun",
+			Fix:  "check the types of fields before you begin"},
+		{ID: "body.id", Section: inErrors, Needs: needs, Run: bodyID,
+			Rule: "an operationId that is not the path's is refused, and nothing is begun",
+			Fix:  "compare the id of the body with the id of the path"},
+		{ID: "body.kind", Section: inErrors, Needs: needs, Run: bodyKind,
+			Rule: "an unknown operation kind is refused with the path kind, and nothing is begun",
+			Fix:  "refuse kinds that you do not describe with 400 or 422 and path \"kind\""},
+		{ID: "body.app", Section: inErrors, Needs: needs, Run: bodyApp,
+			Rule: "an app that the adapter does not run is refused with its path, and nothing is begun",
+			Fix:  "refuse other apps with 400 or 422 and path \"instance.app\""},
+		{ID: "body.component", Section: inErrors, Needs: needs, Run: bodyComponent,
+			Rule: "a member of an unknown component is refused with its path, and nothing is begun",
+			Fix:  "refuse unknown component keys with 400 or 422 and a path that ends in componentKey"},
+		{ID: "body.config", Section: inErrors, Needs: needs, Run: bodyConfig,
+			Rule: "a config that breaks the app's schema is refused with its path, and nothing is begun",
+			Fix:  "validate instance.config against the schema you describe, also though the platform has done so"},
+		{ID: "body.target", Section: inErrors, Needs: needs, Run: bodyTarget,
+			Rule: "a target that is not one of the members is refused with its path, and nothing is begun",
+			Fix:  "check that every target is one of members"},
+		{ID: "body.large", Section: "Bodies", Needs: needs, Run: bodyLarge,
+			Rule: "a body of more than 1 MiB is refused, and nothing is begun",
+			Fix:  "read at most 1 MiB and answer 413"},
 	}
 }
 
@@ -61,14 +71,19 @@ func spoiled(c *trial.Check, d adapter.Dispatch, change func(map[string]any)) []
 func bodyNotJSON(c *trial.Check) {
 	i, d := c.Fresh()
 	whole := c.Encode(d)
-	for what, raw := range map[string][]byte{"a body cut short": whole[:len(whole)/2], "a body that is text": []byte("dispatch"), "an empty body": {}} {
+	for what, raw := range map[string][]byte{
+		"a body cut short": whole[:len(whole)/2], "a body that is text": []byte("dispatch"), "an empty body": {},
+	} {
 		refuse(c, i, d, what, raw)
 	}
 }
 
 // bodyMissing leaves every required field out, one at a time: the path of the refusal names it.
 func bodyMissing(c *trial.Check) {
-	for _, field := range []string{"operationId", "kind", "attempt", "deadline", "instance.id", "instance.app", "platform.graphqlUrl", "platform.token"} {
+	for _, field := range []string{
+		"operationId", "kind", "attempt", "deadline", "instance.id", "instance.app",
+		"platform.graphqlUrl", "platform.token",
+	} {
 		i, d := c.Fresh()
 		parent, name, nested := strings.Cut(field, ".")
 		raw := spoiled(c, d, func(loose map[string]any) {
@@ -84,16 +99,24 @@ func bodyMissing(c *trial.Check) {
 }
 
 func bodyTypes(c *trial.Check) {
-	for field, value := range map[string]any{"attempt": "first", "members": "all", "targets": map[string]any{}, "instance": []int{1}, "deadline": "soon"} {
+	for field, value := range map[string]any{
+		"attempt": "first", "members": "all", "targets": map[string]any{}, "instance": []int{1}, "deadline": "soon",
+	} {
 		i, d := c.Fresh()
-		refuse(c, i, d, "a dispatch whose "+field+" is of the wrong type", spoiled(c, d, func(loose map[string]any) { loose[field] = value }))
+		refuse(
+			c, i, d, "a dispatch whose "+field+" is of the wrong type",
+			spoiled(c, d, func(loose map[string]any) { loose[field] = value }),
+		)
 	}
 }
 
 func bodyID(c *trial.Check) {
 	i, d := c.Fresh()
 	other := trial.NewID("op")
-	refuse(c, i, d, "a dispatch with another operationId than its path", spoiled(c, d, func(loose map[string]any) { loose["operationId"] = other }))
+	refuse(
+		c, i, d, "a dispatch with another operationId than its path",
+		spoiled(c, d, func(loose map[string]any) { loose["operationId"] = other }),
+	)
 	c.StaysUntouched(i, other, "a dispatch with another operationId than its path")
 }
 
@@ -131,6 +154,8 @@ func bodyComponent(c *trial.Check) {
 	c.Require(strings.HasSuffix(body.Path, "componentKey"), "an unknown component was refused with path %q", body.Path)
 }
 
+// bodyConfig dispatches a config that breaks the schema: the adapter validates it although the
+// platform does too.
 func bodyConfig(c *trial.Check) {
 	wrong, ok := trial.Spoil(c.App.ConfigSchema)
 	if !ok {
@@ -139,7 +164,8 @@ func bodyConfig(c *trial.Check) {
 	i, d := c.Fresh()
 	d.Instance.Config = c.Encode(wrong)
 	body := refuse(c, i, d, "a dispatch whose config breaks the schema", c.Encode(d))
-	c.Require(strings.HasPrefix(body.Path, "instance.config"), "a config that breaks the schema was refused with path %q", body.Path)
+	c.Require(strings.HasPrefix(body.Path, "instance.config"),
+		"a config that breaks the schema was refused with path %q", body.Path)
 }
 
 func bodyTarget(c *trial.Check) {
@@ -149,6 +175,7 @@ func bodyTarget(c *trial.Check) {
 	c.Require(strings.HasPrefix(body.Path, "targets"), "a target that is no member was refused with path %q", body.Path)
 }
 
+// bodyLarge pads a dispatch beyond what the contract allows.
 func bodyLarge(c *trial.Check) {
 	i, d := c.Fresh()
 	raw := spoiled(c, d, func(loose map[string]any) {

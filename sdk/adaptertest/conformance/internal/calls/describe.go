@@ -16,14 +16,18 @@ const inDescribe = "GET /v1/adapter"
 // Describe returns the clauses on the adapter's description.
 func Describe() []trial.Clause {
 	return []trial.Clause{
-		{ID: "describe.valid", Section: inDescribe, Rule: "the description names the adapter and describes each app in the contract's words",
-			Fix: "correct the description; its shape is Description in the OpenAPI document", Run: describeValid},
-		{ID: "describe.schemas", Section: inDescribe, Rule: "config, input and output schemas are JSON Schemas that are whole in themselves",
-			Fix: "correct the schema; references to other documents are not followed", Run: describeSchemas},
-		{ID: "describe.versions", Section: inDescribe, Rule: "the contract versions name at least one that the platform speaks",
-			Fix: "list the versions you speak, newest first, such as [\"1.1\",\"1.0\"]", Run: describeVersions},
-		{ID: "describe.stable", Section: inDescribe, Rule: "the description is the same each time it is asked for",
-			Fix: "make the description from what the build knows, without times, counters or the order of a map", Run: describeStable},
+		{ID: "describe.valid", Section: inDescribe, Run: describeValid,
+			Rule: "the description names the adapter and describes each app in the contract's words",
+			Fix:  "correct the description; its shape is Description in the OpenAPI document"},
+		{ID: "describe.schemas", Section: inDescribe, Run: describeSchemas,
+			Rule: "config, input and output schemas are JSON Schemas that are whole in themselves",
+			Fix:  "correct the schema; references to other documents are not followed"},
+		{ID: "describe.versions", Section: inDescribe, Run: describeVersions,
+			Rule: "the contract versions name at least one that the platform speaks",
+			Fix:  "list the versions you speak, newest first, such as [\"1.1\",\"1.0\"]"},
+		{ID: "describe.stable", Section: inDescribe, Run: describeStable,
+			Rule: "the description is the same each time it is asked for",
+			Fix:  "make the description from what the build knows, without times, counters or the order of a map"},
 	}
 }
 
@@ -50,7 +54,9 @@ func wrongApp(app adapter.AppInfo) string {
 		case one.Key == "" || seen["c "+one.Key]:
 			return fmt.Sprintf("components[%d].key is empty or not the first of its name", n)
 		case one.Min < 0 || one.Max < one.Min || one.Default < one.Min || one.Default > one.Max:
-			return fmt.Sprintf("components[%d] has min %d, default %d, max %d: they must rise from 0", n, one.Min, one.Default, one.Max)
+			return fmt.Sprintf(
+				"components[%d] has min %d, default %d, max %d: they must rise from 0", n, one.Min, one.Default, one.Max,
+			)
 		}
 		seen["c "+one.Key] = true
 	}
@@ -61,7 +67,9 @@ func wrongApp(app adapter.AppInfo) string {
 	}
 	for n, action := range app.Actions {
 		if action.Name == "" || seen["a "+action.Name] || action.PermissionKey == "" || !action.Risk.Valid() {
-			return fmt.Sprintf("actions[%d] needs a name of its own, a permission key and a risk of read, write or destructive", n)
+			return fmt.Sprintf(
+				"actions[%d] needs a name of its own, a permission key and a risk of read, write or destructive", n,
+			)
 		}
 		seen["a "+action.Name] = true
 	}
@@ -70,7 +78,8 @@ func wrongApp(app adapter.AppInfo) string {
 		return "slug is empty"
 	case len(app.Components) == 0:
 		return "components is empty"
-	case !slices.Contains(app.Operations, adapter.InstanceCreate) || !slices.Contains(app.Operations, adapter.InstanceDecommission):
+	case !slices.Contains(app.Operations, adapter.InstanceCreate) ||
+		!slices.Contains(app.Operations, adapter.InstanceDecommission):
 		return "operations must hold instance.create and instance.decommission"
 	}
 	return ""

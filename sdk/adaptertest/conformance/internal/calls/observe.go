@@ -13,14 +13,18 @@ import (
 // Observe returns the clauses on observations.
 func Observe() []trial.Clause {
 	return []trial.Clause{
-		{ID: "observe.valid", Section: trial.InObserve, Rule: "an observation has a health, a time that is now, and speaks of members of the instance only", Needs: []string{trial.Created},
-			Fix: "answer Observation as in the OpenAPI document", Run: observeValid},
-		{ID: "observe.unknown", Section: trial.InObserve, Rule: "an instance that was never dispatched is 404", Needs: []string{trial.Created},
-			Fix: "answer 404 with {code, message}", Run: observeUnknown},
-		{ID: "observe.honest", Section: trial.InObserve, Rule: "a member whose node cannot be asked is never called healthy", Needs: []string{"observe.valid"},
-			Fix: "call a member healthy only when it was seen to be; a node that does not answer makes it unknown", Run: observeHonest},
-		{ID: "observe.harmless", Section: trial.InObserve, Rule: "an observation changes nothing", Needs: []string{"observe.valid"},
-			Fix: "look with PROBE, INSPECT_PROCESS or a RUN that only reads; never mend while observing", Run: observeHarmless},
+		{ID: "observe.valid", Section: trial.InObserve, Needs: []string{trial.Created}, Run: observeValid,
+			Rule: "an observation has a health, a time that is now, and speaks of members of the instance only",
+			Fix:  "answer Observation as in the OpenAPI document"},
+		{ID: "observe.unknown", Section: trial.InObserve, Needs: []string{trial.Created}, Run: observeUnknown,
+			Rule: "an instance that was never dispatched is 404",
+			Fix:  "answer 404 with {code, message}"},
+		{ID: "observe.honest", Section: trial.InObserve, Needs: []string{"observe.valid"}, Run: observeHonest,
+			Rule: "a member whose node cannot be asked is never called healthy",
+			Fix:  "call a member healthy only when it was seen to be; a node that does not answer makes it unknown"},
+		{ID: "observe.harmless", Section: trial.InObserve, Needs: []string{"observe.valid"}, Run: observeHarmless,
+			Rule: "an observation changes nothing",
+			Fix:  "look with PROBE, INSPECT_PROCESS or a RUN that only reads; never mend while observing"},
 	}
 }
 
@@ -57,11 +61,15 @@ func observeHonest(c *trial.Check) {
 		c.Skip("an observation of this app asks for no node task of that member")
 	}
 	if answer.Status != http.StatusOK {
-		c.Refused("an observation with a node that does not answer", answer, http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
+		c.Refused(
+			"an observation with a node that does not answer", answer, http.StatusUnprocessableEntity,
+			http.StatusServiceUnavailable,
+		)
 		return
 	}
 	for _, member := range seen.Members {
-		c.Require(member.ID != lost || member.Health != adapter.Healthy, "every node task of member %s fails, and it is called healthy", lost)
+		c.Require(member.ID != lost || member.Health != adapter.Healthy,
+			"every node task of member %s fails, and it is called healthy", lost)
 	}
 }
 

@@ -13,44 +13,64 @@ const inSignature = "Security, platformRequest"
 // A spoiler returns the token of a request from the claims of a good one.
 type spoiler func(c *trial.Check, claims adapter.RequestClaims) (string, error)
 
+// changed returns the spoiler that changes the claims and signs them well.
+func changed(change func(*adapter.RequestClaims)) spoiler {
+	return func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
+		change(&claims)
+		return c.Platform.SignClaims(claims)
+	}
+}
+
+// badToken returns the clause on one kind of bad token.
+func badToken(id, what, fix string, spoil spoiler) trial.Clause {
+	return trial.Clause{
+		ID: "signature." + id, Section: inSignature, Needs: []string{trial.Created},
+		Rule: what + " is refused with 401, and nothing is done", Fix: fix,
+		Run: func(c *trial.Check) { refuseToken(c, what, spoil) },
+	}
+}
+
 // Signature returns the clauses on request tokens.
 func Signature() []trial.Clause {
-	signed := func(change func(*adapter.RequestClaims)) spoiler {
-		return func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
-			change(&claims)
-			return c.Platform.SignClaims(claims)
-		}
-	}
-	one := func(id, what, fix string, spoil spoiler) trial.Clause {
-		return trial.Clause{
-			ID: "signature." + id, Section: inSignature, Rule: what + " is refused with 401, and nothing is done", Needs: []string{trial.Created}, Fix: fix,
-			Run: func(c *trial.Check) { refuseToken(c, what, spoil) },
-		}
-	}
 	past, future := -10*time.Minute, 10*time.Minute
 	return []trial.Clause{
-		{ID: "signature.missing", Section: inSignature, Rule: "every route refuses a request without a token with 401", Needs: []string{trial.Created},
-			Fix: "verify before you look at the route, for all of them", Run: signatureMissing},
-		one("garbage", "a token that is no JWT", "answer 401 for whatever does not parse", func(*trial.Check, adapter.RequestClaims) (string, error) { return "not-a-token", nil }),
-		one("key", "a token of another key under the published key id", "verify the signature with the published key", func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
-			return c.Platform.SignForeign(claims, true)
-		}),
-		one("key_id", "a token of a key id that is not published", "take keys from the platform's key set only", func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
-			return c.Platform.SignForeign(claims, false)
-		}),
-		one("issuer", "a token of another issuer", "compare iss with the platform's URL", signed(func(r *adapter.RequestClaims) { r.Issuer = "https://other.example" })),
-		one("audience", "a token for another adapter", "compare aud with the adapter's registered name", signed(func(r *adapter.RequestClaims) { r.Audience = "another-adapter" })),
-		one("expired", "a token that has expired", "compare exp with the clock; at most 30 seconds of skew", signed(func(r *adapter.RequestClaims) { shift(r, past) })),
-		one("future", "a token that is issued in the future", "compare iat with the clock; at most 30 seconds of skew", signed(func(r *adapter.RequestClaims) { shift(r, future) })),
-		one("method", "a token for another method", "compare htm with the request's method", signed(func(r *adapter.RequestClaims) { r.Method = http.MethodGet })),
-		one("target", "a token for another path", "compare htu with the request's path and query exactly as sent", signed(func(r *adapter.RequestClaims) { r.Target = adapter.AdapterPath })),
-		one("body", "a token for another body", "compare bd with the unpadded base64url of the SHA-256 of the body's bytes as they came", signed(func(r *adapter.RequestClaims) { r.BodyDigest = adapter.BodyDigest([]byte("another body")) })),
-		one("none", "a token of the algorithm none", "allow EdDSA only, whatever the token says", func(c *trial.Check, claims adapter.RequestClaims) (string, error) { return c.Platform.Unsigned(claims) }),
-		one("symmetric", "an HS256 token made with the public key", "allow EdDSA only, whatever the token says", func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
-			return c.Platform.SignSymmetric(claims)
-		}),
-		{ID: "signature.query", Section: inSignature, Rule: "a token for another query is refused with 401", Needs: []string{trial.Created},
-			Fix: "compare htu with the request's path and query, not with the path alone", Run: signatureQuery},
+		{ID: "signature.missing", Section: inSignature, Needs: []string{trial.Created}, Run: signatureMissing,
+			Rule: "every route refuses a request without a token with 401",
+			Fix:  "verify before you look at the route, for all of them"},
+		badToken("garbage", "a token that is no JWT", "answer 401 for whatever does not parse",
+			func(*trial.Check, adapter.RequestClaims) (string, error) { return "not-a-token", nil }),
+		badToken("key", "a token of another key under the published key id", "verify the signature with the published key",
+			func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
+				return c.Platform.SignForeign(claims, true)
+			}),
+		badToken("key_id", "a token of a key id that is not published", "take keys from the platform's key set only",
+			func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
+				return c.Platform.SignForeign(claims, false)
+			}),
+		badToken("issuer", "a token of another issuer", "compare iss with the platform's URL",
+			changed(func(r *adapter.RequestClaims) { r.Issuer = "https://other.example" })),
+		badToken("audience", "a token for another adapter", "compare aud with the adapter's registered name",
+			changed(func(r *adapter.RequestClaims) { r.Audience = "another-adapter" })),
+		badToken("expired", "a token that has expired", "compare exp with the clock; at most 30 seconds of skew",
+			changed(func(r *adapter.RequestClaims) { shift(r, past) })),
+		badToken("future", "a token that is issued in the future", "compare iat with the clock; at most 30 seconds of skew",
+			changed(func(r *adapter.RequestClaims) { shift(r, future) })),
+		badToken("method", "a token for another method", "compare htm with the request's method",
+			changed(func(r *adapter.RequestClaims) { r.Method = http.MethodGet })),
+		badToken("target", "a token for another path", "compare htu with the request's path and query exactly as sent",
+			changed(func(r *adapter.RequestClaims) { r.Target = adapter.AdapterPath })),
+		badToken("body", "a token for another body",
+			"compare bd with the unpadded base64url of the SHA-256 of the body's bytes as they came",
+			changed(func(r *adapter.RequestClaims) { r.BodyDigest = adapter.BodyDigest([]byte("another body")) })),
+		badToken("none", "a token of the algorithm none", "allow EdDSA only, whatever the token says",
+			func(c *trial.Check, claims adapter.RequestClaims) (string, error) { return c.Platform.Unsigned(claims) }),
+		badToken("symmetric", "an HS256 token made with the public key", "allow EdDSA only, whatever the token says",
+			func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
+				return c.Platform.SignSymmetric(claims)
+			}),
+		{ID: "signature.query", Section: inSignature, Needs: []string{trial.Created}, Run: signatureQuery,
+			Rule: "a token for another query is refused with 401",
+			Fix:  "compare htu with the request's path and query, not with the path alone"},
 	}
 }
 
@@ -68,7 +88,10 @@ func refuseToken(c *trial.Check, what string, spoil spoiler) {
 		c.NotRun("the suite could not make the token: %v", err)
 	}
 	c.Opened = append(c.Opened, d.OperationID)
-	c.Refused(what, c.Call(trial.Letter{Method: http.MethodPut, Target: target, Body: raw, Token: token}), http.StatusUnauthorized)
+	c.Refused(
+		what, c.Call(trial.Letter{Method: http.MethodPut, Target: target, Body: raw, Token: token}),
+		http.StatusUnauthorized,
+	)
 	c.StaysUntouched(i, d.OperationID, what)
 }
 
@@ -82,7 +105,8 @@ func signatureMissing(c *trial.Check) {
 		{Method: http.MethodGet, Target: adapter.ChangesPath("", 0)},
 		{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(d)},
 		{Method: http.MethodGet, Target: adapter.OperationPath(d.OperationID)},
-		{Method: http.MethodPost, Target: adapter.CancelPath(d.OperationID), Body: c.Encode(adapter.CancelRequest{Attempt: 1})},
+		{Method: http.MethodPost, Target: adapter.CancelPath(d.OperationID),
+			Body: c.Encode(adapter.CancelRequest{Attempt: 1})},
 		{Method: http.MethodGet, Target: adapter.InstancePath(i.Wire.ID)},
 		{Method: http.MethodPost, Target: adapter.ActionPath(i.Wire.ID, "conformance"), Body: empty},
 		{Method: http.MethodGet, Target: adapter.UsagePath(i.Wire.ID, "")},
@@ -99,5 +123,9 @@ func signatureQuery(c *trial.Check) {
 	if err != nil {
 		c.NotRun("the suite could not make the token: %v", err)
 	}
-	c.Refused("a token for another query", c.Call(trial.Letter{Method: http.MethodGet, Target: adapter.ChangesPath("", 0), Token: token}), http.StatusUnauthorized)
+	c.Refused(
+		"a token for another query",
+		c.Call(trial.Letter{Method: http.MethodGet, Target: adapter.ChangesPath("", 0), Token: token}),
+		http.StatusUnauthorized,
+	)
 }

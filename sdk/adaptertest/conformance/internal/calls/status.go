@@ -10,18 +10,25 @@ import (
 // Status returns the clauses on unknown operations and paths.
 func Status() []trial.Clause {
 	return []trial.Clause{
-		{ID: "status.unknown", Section: "GET /v1/operations/{id}", Rule: "an operation that was never dispatched is 404",
-			Fix: "answer 404 with {code, message}; do not invent a status", Run: statusUnknown},
-		{ID: "route.unknown", Section: "Paths", Rule: "a path that is not of the contract is 404",
-			Fix: "answer 404 with {code, message} for every other path", Run: routeUnknown},
+		{ID: "status.unknown", Section: "GET /v1/operations/{id}", Run: statusUnknown,
+			Rule: "an operation that was never dispatched is 404",
+			Fix:  "answer 404 with {code, message}; do not invent a status"},
+		{ID: "route.unknown", Section: "Paths", Run: routeUnknown,
+			Rule: "a path that is not of the contract is 404",
+			Fix:  "answer 404 with {code, message} for every other path"},
 	}
 }
 
 func statusUnknown(c *trial.Check) {
 	target := adapter.OperationPath(trial.NewID("op"))
-	c.Refused("the status of an unknown operation", c.Call(trial.Letter{Method: http.MethodGet, Target: target}), http.StatusNotFound)
+	c.Refused(
+		"the status of an unknown operation", c.Call(trial.Letter{Method: http.MethodGet, Target: target}),
+		http.StatusNotFound,
+	)
 }
 
 func routeUnknown(c *trial.Check) {
-	c.Refused("an unknown path", c.Call(trial.Letter{Method: http.MethodGet, Target: "/v1/conformance"}), http.StatusNotFound)
+	c.Refused(
+		"an unknown path", c.Call(trial.Letter{Method: http.MethodGet, Target: "/v1/conformance"}), http.StatusNotFound,
+	)
 }

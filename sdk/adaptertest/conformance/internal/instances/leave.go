@@ -22,20 +22,29 @@ const (
 func Leave() []trial.Clause {
 	needs := []string{trial.Created}
 	return []trial.Clause{
-		{ID: "remove.completes", Section: inRemove, Rule: "a removed member is reported removed, and nothing of it is left on its node", Needs: needs,
-			Fix: "stop what runs there and end with TEARDOWN, then report the member removed", Run: removeCompletes},
-		{ID: "remove.others", Section: inRemove, Rule: "a remove leaves the other members alone", Needs: []string{"remove.completes"},
-			Fix: "tear down the targets only", Run: removeOthers},
-		{ID: "remove.forgotten", Section: inRemove, Rule: "a member that was removed is not observed any more", Needs: []string{"remove.completes", "observe.valid"},
-			Fix: "forget members that are not in the newest dispatch, and those you removed", Run: removeForgotten},
-		{ID: "force.redispatch", Section: inForce, Rule: "force with a higher attempt finishes a remove whose node cannot be reached", Needs: []string{"remove.completes", "attempt.higher"},
-			Fix: "on force stop waiting, begin anew and pass over nodes whose reachable is false", Run: forceRedispatch},
-		{ID: "force.at_once", Section: inForce, Rule: "a remove with force from the beginning does not wait for a node that cannot be reached", Needs: []string{"remove.completes"},
-			Fix: "with force ask no node for anything whose reachable is false", Run: forceAtOnce},
-		{ID: "replace.completes", Section: inReplace, Rule: "after a replace the new member is active, the old one removed, and nothing of the old one left", Needs: needs,
-			Fix: "bring change.replacementId up, then take the target out and end with TEARDOWN", Run: replaceCompletes},
-		{ID: "recover.completes", Section: inRecover, Rule: "a recover brings up a failed member whose node was lost", Needs: needs,
-			Fix: "bring the target up from nothing and report it active", Run: recoverCompletes},
+		{ID: "remove.completes", Section: inRemove, Needs: needs, Run: removeCompletes,
+			Rule: "a removed member is reported removed, and nothing of it is left on its node",
+			Fix:  "stop what runs there and end with TEARDOWN, then report the member removed"},
+		{ID: "remove.others", Section: inRemove, Needs: []string{"remove.completes"}, Run: removeOthers,
+			Rule: "a remove leaves the other members alone",
+			Fix:  "tear down the targets only"},
+		{ID: "remove.forgotten", Section: inRemove,
+			Needs: []string{"remove.completes", "observe.valid"}, Run: removeForgotten,
+			Rule: "a member that was removed is not observed any more",
+			Fix:  "forget members that are not in the newest dispatch, and those you removed"},
+		{ID: "force.redispatch", Section: inForce,
+			Needs: []string{"remove.completes", "attempt.higher"}, Run: forceRedispatch,
+			Rule: "force with a higher attempt finishes a remove whose node cannot be reached",
+			Fix:  "on force stop waiting, begin anew and pass over nodes whose reachable is false"},
+		{ID: "force.at_once", Section: inForce, Needs: []string{"remove.completes"}, Run: forceAtOnce,
+			Rule: "a remove with force from the beginning does not wait for a node that cannot be reached",
+			Fix:  "with force ask no node for anything whose reachable is false"},
+		{ID: "replace.completes", Section: inReplace, Needs: needs, Run: replaceCompletes,
+			Rule: "after a replace the new member is active, the old one removed, and nothing of the old one left",
+			Fix:  "bring change.replacementId up, then take the target out and end with TEARDOWN"},
+		{ID: "recover.completes", Section: inRecover, Needs: needs, Run: recoverCompletes,
+			Rule: "a recover brings up a failed member whose node was lost",
+			Fix:  "bring the target up from nothing and report it active"},
 	}
 }
 
@@ -57,9 +66,12 @@ func removeCompletes(c *trial.Check) {
 func requireEmpty(c *trial.Check, member, after string) {
 	left, err := c.Platform.Residue(member)
 	c.Require(err == nil, "the node could not say what is left: %v", err)
-	c.Require(left.Empty(), "after %s %d processes and %d files of member %s are left, such as %v", after, len(left.Processes), left.Files, member, left.Names)
+	c.Require(left.Empty(),
+		"after %s %d processes and %d files of member %s are left, such as %v", after, len(left.Processes), left.Files,
+		member, left.Names)
 }
 
+// removeOthers removes a member and checks that no other one lost a process or was torn down.
 func removeOthers(c *trial.Check) {
 	c.Supports(adapter.MemberRemove)
 	i, member := spare(c)
@@ -67,7 +79,8 @@ func removeOthers(c *trial.Check) {
 	c.Carry(i, adapter.MemberRemove, nil, member.ID)
 	for _, entry := range i.BegunAfter(before) {
 		harm := entry.Kind == adapter.TaskTeardown || entry.Kind == adapter.TaskStopProcess
-		c.Require(!harm || entry.Member == member.ID, "the remove asked for %s on member %s, which stays", entry.Kind, entry.Member)
+		c.Require(!harm || entry.Member == member.ID,
+			"the remove asked for %s on member %s, which stays", entry.Kind, entry.Member)
 	}
 }
 
@@ -141,6 +154,7 @@ func replaceCompletes(c *trial.Check) {
 	requireEmpty(c, old.ID, "the replace")
 }
 
+// recoverCompletes deletes a member behind the adapter's back and recovers it.
 func recoverCompletes(c *trial.Check) {
 	c.Supports(adapter.MemberRecover)
 	i, member := spare(c)
@@ -151,5 +165,6 @@ func recoverCompletes(c *trial.Check) {
 	i.Members[at].Status = string(adapter.MemberFailed)
 	reported(c, c.Carry(i, adapter.MemberRecover, nil, member.ID), member.ID, adapter.MemberActive)
 	left, err := c.Platform.Residue(member.ID)
-	c.Require(err == nil && (!left.Empty() || c.Baseline.Total() == 0), "the recover succeeded, and nothing is on the member's node")
+	c.Require(err == nil && (!left.Empty() || c.Baseline.Total() == 0),
+		"the recover succeeded, and nothing is on the member's node")
 }

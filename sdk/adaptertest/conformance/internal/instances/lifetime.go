@@ -12,22 +12,29 @@ const inDecommission = "instance.decommission"
 // Versions returns the clauses on upgrades and rollbacks.
 func Versions() []trial.Clause {
 	return []trial.Clause{
-		{ID: "upgrade.completes", Section: "instance.upgrade", Rule: "an instance can be upgraded to another version and goes on serving", Needs: []string{trial.Created},
-			Fix: "take version and config of the dispatch's instance as the new ones; change.from says what ran before", Run: upgradeCompletes},
-		{ID: "rollback.completes", Section: "instance.rollback", Rule: "an upgraded instance can be rolled back to exactly what it ran", Needs: []string{"upgrade.completes"},
-			Fix: "treat a rollback as an upgrade to change.to", Run: rollbackCompletes},
+		{ID: "upgrade.completes", Section: "instance.upgrade", Needs: []string{trial.Created}, Run: upgradeCompletes,
+			Rule: "an instance can be upgraded to another version and goes on serving",
+			Fix:  "take version and config of the dispatch's instance as the new ones; change.from says what ran before"},
+		{ID: "rollback.completes", Section: "instance.rollback",
+			Needs: []string{"upgrade.completes"}, Run: rollbackCompletes,
+			Rule: "an upgraded instance can be rolled back to exactly what it ran",
+			Fix:  "treat a rollback as an upgrade to change.to"},
 	}
 }
 
 // Decommission returns the clauses on the end of an instance.
 func Decommission() []trial.Clause {
 	return []trial.Clause{
-		{ID: "decommission.clean", Section: inDecommission, Rule: "a decommission reports every member removed and leaves nothing on any node", Needs: []string{trial.Created},
-			Fix: "stop what runs and end with TEARDOWN of every member; then report each removed", Run: decommissionClean},
-		{ID: "decommission.repeat", Section: inDecommission, Rule: "a second decommission of what is gone succeeds", Needs: []string{"decommission.clean"},
-			Fix: "what is not there needs no teardown: that is a success", Run: decommissionRepeat},
-		{ID: "decommission.partial", Section: inDecommission, Rule: "a decommission takes down what a failed create has left behind", Needs: []string{"decommission.clean", "attempt.failure"},
-			Fix: "make every step of the decommission work on what never came up", Run: decommissionPartial},
+		{ID: "decommission.clean", Section: inDecommission, Needs: []string{trial.Created}, Run: decommissionClean,
+			Rule: "a decommission reports every member removed and leaves nothing on any node",
+			Fix:  "stop what runs and end with TEARDOWN of every member; then report each removed"},
+		{ID: "decommission.repeat", Section: inDecommission, Needs: []string{"decommission.clean"}, Run: decommissionRepeat,
+			Rule: "a second decommission of what is gone succeeds",
+			Fix:  "what is not there needs no teardown: that is a success"},
+		{ID: "decommission.partial", Section: inDecommission,
+			Needs: []string{"decommission.clean", "attempt.failure"}, Run: decommissionPartial,
+			Rule: "a decommission takes down what a failed create has left behind",
+			Fix:  "make every step of the decommission work on what never came up"},
 	}
 }
 
@@ -35,8 +42,9 @@ func Decommission() []trial.Clause {
 // feed's pages, which need it.
 func Unborn() trial.Clause {
 	return trial.Clause{
-		ID: "decommission.unborn", Section: inDecommission, Rule: "a decommission of an instance that never came up succeeds", Needs: []string{trial.Created},
-		Fix: "do not require that a create was dispatched before: the platform may never have got that far", Run: decommissionUnborn,
+		ID: "decommission.unborn", Section: inDecommission, Needs: []string{trial.Created}, Run: decommissionUnborn,
+		Rule: "a decommission of an instance that never came up succeeds",
+		Fix:  "do not require that a create was dispatched before: the platform may never have got that far",
 	}
 }
 
@@ -44,13 +52,19 @@ func Unborn() trial.Clause {
 func move(c *trial.Check, i *trial.Instance, kind adapter.Kind, version string) {
 	from := adapter.VersionConfig{Version: i.Wire.Version, Config: i.Wire.Config}
 	i.Wire.Version = version
-	status := c.Carry(i, kind, adapter.VersionChange{From: from, To: adapter.VersionConfig{Version: version, Config: i.Wire.Config}})
+	status := c.Carry(
+		i,
+		kind,
+		adapter.VersionChange{From: from, To: adapter.VersionConfig{Version: version, Config: i.Wire.Config}},
+	)
 	for _, member := range status.Members {
-		c.Require(member.Status != adapter.MemberFailed && member.Status != adapter.MemberRemoved, "after the %s member %s is %q", kind, member.ID, member.Status)
+		c.Require(member.Status != adapter.MemberFailed && member.Status != adapter.MemberRemoved,
+			"after the %s member %s is %q", kind, member.ID, member.Status)
 	}
 	for _, member := range i.Members {
 		left, err := c.Platform.Residue(member.ID)
-		c.Require(err == nil && (!left.Empty() || c.Baseline.Total() == 0), "after the %s nothing is on the node of member %s", kind, member.ID)
+		c.Require(err == nil && (!left.Empty() || c.Baseline.Total() == 0),
+			"after the %s nothing is on the node of member %s", kind, member.ID)
 	}
 }
 

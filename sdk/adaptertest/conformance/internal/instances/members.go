@@ -20,20 +20,28 @@ const (
 func Member() []trial.Clause {
 	needs := []string{trial.Created}
 	return []trial.Clause{
-		{ID: "add.completes", Section: inAdd, Rule: "an add brings its targets up and reports each active", Needs: needs,
-			Fix: "bring up the targets, join them, and report each as active in the status", Run: addCompletes},
-		{ID: "add.targets_only", Section: inAdd, Rule: "an add brings nothing up again that was there before", Needs: []string{"add.completes"},
-			Fix: "start processes on the targets only", Run: addTargetsOnly},
-		{ID: "add.undone", Section: inAdd, Rule: "an add that was canceled leaves nothing of its targets in the adapter's books", Needs: []string{"add.completes", "cancel.running", "observe.valid"},
-			Fix: "when an add fails or is canceled, forget its targets", Run: addUndone},
-		{ID: "drain.completes", Section: inDrain, Rule: "a drain ends with the member drained, and with evidence that nothing runs there", Needs: needs,
-			Fix: "report the target as drained, and put what you saw into the evidence", Run: drainCompletes},
-		{ID: "drain.canceled", Section: inDrain, Rule: "a drain that was canceled has the member back in service", Needs: []string{"drain.completes", "cancel.running"},
-			Fix: "on cancel take the member back into service and report it active, before the state is canceled", Run: drainCanceled},
-		{ID: "cordon.completes", Section: inCordon, Rule: "a member can be cordoned and uncordoned, each twice", Needs: needs,
-			Fix: "make both idempotent: what is so already is a success", Run: cordonCompletes},
-		{ID: "label.completes", Section: inLabel, Rule: "labels can be set, changed and taken away", Needs: needs,
-			Fix: "take change.labels as the whole new set", Run: labelCompletes},
+		{ID: "add.completes", Section: inAdd, Needs: needs, Run: addCompletes,
+			Rule: "an add brings its targets up and reports each active",
+			Fix:  "bring up the targets, join them, and report each as active in the status"},
+		{ID: "add.targets_only", Section: inAdd, Needs: []string{"add.completes"}, Run: addTargetsOnly,
+			Rule: "an add brings nothing up again that was there before",
+			Fix:  "start processes on the targets only"},
+		{ID: "add.undone", Section: inAdd,
+			Needs: []string{"add.completes", "cancel.running", "observe.valid"}, Run: addUndone,
+			Rule: "an add that was canceled leaves nothing of its targets in the adapter's books",
+			Fix:  "when an add fails or is canceled, forget its targets"},
+		{ID: "drain.completes", Section: inDrain, Needs: needs, Run: drainCompletes,
+			Rule: "a drain ends with the member drained, and with evidence that nothing runs there",
+			Fix:  "report the target as drained, and put what you saw into the evidence"},
+		{ID: "drain.canceled", Section: inDrain, Needs: []string{"drain.completes", "cancel.running"}, Run: drainCanceled,
+			Rule: "a drain that was canceled has the member back in service",
+			Fix:  "on cancel take the member back into service and report it active, before the state is canceled"},
+		{ID: "cordon.completes", Section: inCordon, Needs: needs, Run: cordonCompletes,
+			Rule: "a member can be cordoned and uncordoned, each twice",
+			Fix:  "make both idempotent: what is so already is a success"},
+		{ID: "label.completes", Section: inLabel, Needs: needs, Run: labelCompletes,
+			Rule: "labels can be set, changed and taken away",
+			Fix:  "take change.labels as the whole new set"},
 	}
 }
 
@@ -93,16 +101,20 @@ func addCompletes(c *trial.Check) {
 	reported(c, c.Succeed(d.OperationID), member.ID, adapter.MemberActive)
 	i.Serving()
 	left, err := c.Platform.Residue(member.ID)
-	c.Require(err == nil && (!left.Empty() || c.Baseline.Total() == 0), "the add succeeded, and nothing is on the new member's node")
+	c.Require(err == nil && (!left.Empty() || c.Baseline.Total() == 0),
+		"the add succeeded, and nothing is on the new member's node")
 }
 
+// addTargetsOnly adds a member and checks that on the others no process was started and nothing was
+// torn down.
 func addTargetsOnly(c *trial.Check) {
 	i, member, d := added(c)
 	before := i.Begun()
 	c.Accept(d)
 	c.Succeed(d.OperationID)
 	for _, entry := range i.BegunAfter(before) {
-		c.Require(entry.Kind != adapter.TaskStartProcess || entry.Member == member.ID, "the add started a process on member %s, which was there before", entry.Member)
+		c.Require(entry.Kind != adapter.TaskStartProcess || entry.Member == member.ID,
+			"the add started a process on member %s, which was there before", entry.Member)
 		c.Require(entry.Kind != adapter.TaskTeardown, "the add tore down member %s", entry.Member)
 	}
 }
@@ -154,7 +166,9 @@ func cordonCompletes(c *trial.Check) {
 	c.Supports(adapter.MemberCordon, adapter.MemberUncordon)
 	i, member := spare(c)
 	at := slices.IndexFunc(i.Members, func(m adapter.Member) bool { return m.ID == member.ID })
-	for _, kind := range []adapter.Kind{adapter.MemberCordon, adapter.MemberCordon, adapter.MemberUncordon, adapter.MemberUncordon} {
+	for _, kind := range []adapter.Kind{
+		adapter.MemberCordon, adapter.MemberCordon, adapter.MemberUncordon, adapter.MemberUncordon,
+	} {
 		c.Carry(i, kind, nil, member.ID)
 		i.Members[at].Cordoned = kind == adapter.MemberCordon
 	}

@@ -14,10 +14,15 @@ const inTenancy = "Tenants"
 // Tenancy returns the clauses on what keeps tenants apart.
 func Tenancy() []trial.Clause {
 	one := func(id, rule, fix string, run func(*trial.Check), needs ...string) trial.Clause {
-		return trial.Clause{ID: "tenancy." + id, Section: inTenancy, Rule: rule, Needs: append([]string{trial.Created}, needs...), Fix: fix, Run: run}
+		return trial.Clause{
+			ID: "tenancy." + id, Section: inTenancy, Needs: append([]string{trial.Created}, needs...), Run: run,
+			Rule: rule, Fix: fix,
+		}
 	}
 	return []trial.Clause{
-		one("audience", "a request token for another adapter opens no instance: neither observation, usage nor action, and nothing is done",
+		one("audience",
+			"a request token for another adapter opens no instance: neither observation, usage nor action, "+
+				"and nothing is done",
 			"verify aud on every route, not on dispatches alone", tenancyAudience),
 		one("instance", "a request token made for one tenant's instance does not open another tenant's",
 			"compare htu as a whole: the instance's id is part of it", tenancyInstance),
@@ -25,8 +30,14 @@ func Tenancy() []trial.Clause {
 			"compare htu as a whole: the operation's id is part of it", tenancyOperation),
 		one("names", "two tenants' instances of the same name stand apart",
 			"know instances by id, never by name", tenancyNames),
-		one("token", "with another tenant's platform token nothing is done to an instance's members, and no token from before is used in its place",
-			"use the platform token that came with the request, and no other one when it is refused", tenancyToken, "tenancy.names"),
+		one(
+			"token",
+			"with another tenant's platform token nothing is done to an instance's members, "+
+				"and no token from before is used in its place",
+			"use the platform token that came with the request, and no other one when it is refused",
+			tenancyToken,
+			"tenancy.names",
+		),
 		one("keys", "the same idempotency key on two tenants' instances is two actions",
 			"keep keys of actions by instance", tenancyKeys, "tenancy.names"),
 		one("answers", "what is answered of one tenant's instance holds nothing of another tenant's",
@@ -83,7 +94,8 @@ func actionBody(c *trial.Check, i *trial.Instance, key, token string) (name stri
 			continue
 		}
 		return action.Name, c.Encode(adapter.ActionRequest{
-			Input: input, IdempotencyKey: key, Requester: adapter.Requester{ID: "usr_conformance", Kind: "user"}, Instance: i.Wire, Members: i.Members,
+			Input: input, IdempotencyKey: key, Requester: adapter.Requester{ID: "usr_conformance", Kind: "user"},
+			Instance: i.Wire, Members: i.Members,
 			Platform: adapter.Platform{GraphQLURL: c.Grant(i, trial.NewID("call")).Access().GraphQLURL, Token: token},
 		}), true
 	}
@@ -99,7 +111,9 @@ func tenancyAudience(c *trial.Check) {
 		{Method: http.MethodGet, Target: adapter.UsagePath(ours.Wire.ID, ""), Access: token},
 	}
 	if name, body, ok := actionBody(c, ours, trial.NewID("key"), token); ok {
-		letters = append(letters, trial.Letter{Method: http.MethodPost, Target: adapter.ActionPath(ours.Wire.ID, name), Body: body})
+		letters = append(
+			letters, trial.Letter{Method: http.MethodPost, Target: adapter.ActionPath(ours.Wire.ID, name), Body: body},
+		)
 	}
 	for _, l := range letters {
 		strangeToken(c, l.Method+" "+l.Target+" with a token for another adapter", "another-adapter", l.Target, l)
@@ -110,22 +124,37 @@ func tenancyAudience(c *trial.Check) {
 func tenancyInstance(c *trial.Check) {
 	ours, theirs := neighbours(c)
 	before := tasksOf(c, ours, theirs)
-	for _, path := range []func(string) string{adapter.InstancePath, func(id string) string { return adapter.UsagePath(id, "") }} {
-		l := trial.Letter{Method: http.MethodGet, Target: path(theirs.Wire.ID), Access: c.Grant(ours, trial.NewID("call")).Token()}
+	usage := func(id string) string { return adapter.UsagePath(id, "") }
+	for _, path := range []func(string) string{adapter.InstancePath, usage} {
+		l := trial.Letter{
+			Method: http.MethodGet, Target: path(theirs.Wire.ID), Access: c.Grant(ours, trial.NewID("call")).Token(),
+		}
 		strangeToken(c, "another tenant's instance with a token made for one's own", c.Options.Name, path(ours.Wire.ID), l)
 	}
 	untroubled(c, before, "every request was refused", ours, theirs)
 }
 
+// tenancyOperation reads and cancels another tenant's operation with tokens for one's own.
 func tenancyOperation(c *trial.Check) {
 	ours, theirs := neighbours(c)
 	before, own := tasksOf(c, ours, theirs), trial.NewID("op")
-	strangeToken(c, "the status of another tenant's operation with a token made for one's own", c.Options.Name, adapter.OperationPath(own),
-		trial.Letter{Method: http.MethodGet, Target: adapter.OperationPath(c.NeighbourBegan)})
-	strangeToken(c, "the cancel of another tenant's operation with a token made for one's own", c.Options.Name, adapter.CancelPath(own),
-		trial.Letter{Method: http.MethodPost, Target: adapter.CancelPath(c.NeighbourBegan), Body: c.Encode(adapter.CancelRequest{Attempt: 1})})
+	strangeToken(
+		c, "the status of another tenant's operation with a token made for one's own", c.Options.Name,
+		adapter.OperationPath(own), trial.Letter{Method: http.MethodGet, Target: adapter.OperationPath(c.NeighbourBegan)},
+	)
+	strangeToken(
+		c,
+		"the cancel of another tenant's operation with a token made for one's own",
+		c.Options.Name,
+		adapter.CancelPath(own),
+		trial.Letter{
+			Method: http.MethodPost, Target: adapter.CancelPath(c.NeighbourBegan),
+			Body: c.Encode(adapter.CancelRequest{Attempt: 1}),
+		},
+	)
 	status := c.Status(c.NeighbourBegan)
-	c.Require(status.State == adapter.StateSucceeded, "the other tenant's operation is %q after a cancel that was refused", status.State)
+	c.Require(status.State == adapter.StateSucceeded,
+		"the other tenant's operation is %q after a cancel that was refused", status.State)
 	untroubled(c, before, "every request was refused", ours, theirs)
 }
 
@@ -135,22 +164,34 @@ func tenancyOperation(c *trial.Check) {
 func tenancyToken(c *trial.Check) {
 	ours, theirs := neighbours(c)
 	before, token := tasksOf(c, ours, theirs), c.Grant(ours, trial.NewID("call")).Token()
-	c.Call(trial.Letter{Method: http.MethodGet, Target: adapter.InstancePath(theirs.Wire.ID), Access: token, Patience: c.Bounds.Operation})
+	c.Call(trial.Letter{
+		Method: http.MethodGet, Target: adapter.InstancePath(theirs.Wire.ID), Access: token,
+		Patience: c.Bounds.Operation,
+	})
 	untroubled(c, before, "another tenant's instance was observed with a platform token that is not for it", ours, theirs)
 	if name, body, ok := actionBody(c, theirs, trial.NewID("key"), token); ok {
-		c.Call(trial.Letter{Method: http.MethodPost, Target: adapter.ActionPath(theirs.Wire.ID, name), Body: body, Patience: c.Bounds.Operation})
-		untroubled(c, before, "an action on another tenant's instance came with a platform token that is not for it", ours, theirs)
+		c.Call(trial.Letter{
+			Method: http.MethodPost, Target: adapter.ActionPath(theirs.Wire.ID, name), Body: body,
+			Patience: c.Bounds.Operation,
+		})
+		untroubled(
+			c, before, "an action on another tenant's instance came with a platform token that is not for it", ours, theirs,
+		)
 	}
 }
 
+// tenancyNames observes both instances of one name: each observation is of its own instance and
+// members.
 func tenancyNames(c *trial.Check) {
 	ours, theirs := neighbours(c)
 	for _, i := range []*trial.Instance{ours, theirs} {
 		seen, answer := c.Observe(i)
-		c.Require(answer.Status == http.StatusOK && seen.InstanceID == i.Wire.ID, "the observation of one of two instances of a name was answered %s", answer.Say())
+		c.Require(answer.Status == http.StatusOK && seen.InstanceID == i.Wire.ID,
+			"the observation of one of two instances of a name was answered %s", answer.Say())
 		for _, member := range seen.Members {
 			own := slices.ContainsFunc(i.Members, func(m adapter.Member) bool { return m.ID == member.ID })
-			c.Require(own, "the observation of one of two instances of a name speaks of member %s, which is not its own", member.ID)
+			c.Require(own,
+				"the observation of one of two instances of a name speaks of member %s, which is not its own", member.ID)
 		}
 	}
 }
@@ -172,21 +213,28 @@ func tenancyKeys(c *trial.Check) {
 			c.Skip("the app describes no action that changes something and whose input the suite can make")
 		}
 		own := tasksOf(c, i)
-		answer := c.Call(trial.Letter{Method: http.MethodPost, Target: adapter.ActionPath(i.Wire.ID, name), Body: body, Patience: c.Bounds.Operation})
-		c.Require(answer.Status == http.StatusOK, "action %s with a key that another tenant has used was answered %s", name, answer.Say())
+		answer := c.Call(trial.Letter{
+			Method: http.MethodPost, Target: adapter.ActionPath(i.Wire.ID, name), Body: body,
+			Patience: c.Bounds.Operation,
+		})
+		c.Require(answer.Status == http.StatusOK,
+			"action %s with a key that another tenant has used was answered %s", name, answer.Say())
 		untroubled(c, before, "the action was for one tenant's instance, not for the other's", other)
 		if i == ours {
 			c.Suite.NeighbourTasks = tasksOf(c, i) - own
 			continue
 		}
-		c.Require(c.NeighbourTasks == 0 || tasksOf(c, i) > own, "action %s with a key that another tenant has used was answered, and nothing was done", name)
+		c.Require(c.NeighbourTasks == 0 || tasksOf(c, i) > own,
+			"action %s with a key that another tenant has used was answered, and nothing was done", name)
 	}
 }
 
 // tenancyAnswers looks in the answers about one tenant's instance for the names of another's.
 func tenancyAnswers(c *trial.Check) {
 	ours, theirs := neighbours(c)
-	strange := append([]string{theirs.Wire.ID, theirs.Wire.TenantID, theirs.Wire.ProjectID, c.NeighbourBegan}, theirs.All...)
+	strange := append(
+		[]string{theirs.Wire.ID, theirs.Wire.TenantID, theirs.Wire.ProjectID, c.NeighbourBegan},
+		theirs.All...)
 	token := c.Grant(ours, trial.NewID("call")).Token()
 	for _, l := range []trial.Letter{
 		{Method: http.MethodGet, Target: adapter.InstancePath(ours.Wire.ID), Access: token, Patience: c.Bounds.Operation},
@@ -195,7 +243,8 @@ func tenancyAnswers(c *trial.Check) {
 	} {
 		answer := c.Call(l)
 		for _, word := range strange {
-			c.Require(!strings.Contains(string(answer.Body), word), "the answer of %s %s holds %s, which is another tenant's", l.Method, l.Target, word)
+			c.Require(!strings.Contains(string(answer.Body), word),
+				"the answer of %s %s holds %s, which is another tenant's", l.Method, l.Target, word)
 		}
 	}
 }

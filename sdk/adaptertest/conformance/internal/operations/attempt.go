@@ -14,20 +14,28 @@ import (
 // Attempt returns the clauses on attempts of a dispatch.
 func Attempt() []trial.Clause {
 	return []trial.Clause{
-		{ID: "attempt.higher", Section: trial.InFence, Rule: "a higher attempt of an operation under way continues it and is reported", Needs: []string{trial.Created},
-			Fix: "take token and deadline of the higher attempt over, keep what has been done, and answer 202 with the new attempt", Run: attemptHigher},
-		{ID: "attempt.stale", Section: trial.InFence, Rule: "a lower attempt than the highest seen is refused with 409 STALE_FENCE", Needs: []string{"attempt.higher"},
-			Fix: "keep the highest attempt with the operation and refuse lower ones", Run: attemptStale},
-		{ID: "attempt.token", Section: trial.InFence, Rule: "from a higher attempt on its token is used and the old one is not", Needs: []string{"attempt.higher"},
-			Fix: "let the run look its token up each time instead of keeping the first", Run: attemptToken},
-		{ID: "attempt.deadline", Section: trial.InFence, Rule: "from a higher attempt on its deadline counts", Needs: []string{"attempt.higher"},
-			Fix: "move the run's deadline when a higher attempt brings another", Run: attemptDeadline},
-		{ID: "attempt.ended", Section: trial.InFence, Rule: "a higher attempt of an operation that succeeded changes nothing and is reported", Needs: []string{trial.Created},
-			Fix: "answer 200 with the old end and the new attempt", Run: attemptEnded},
-		{ID: "attempt.failure", Section: trial.InDispatch, Rule: "an operation whose work fails ends failed, with a code, a message, an owner and whether to try again", Needs: []string{trial.Created},
-			Fix: "end the operation with error {code, message, owner, retryable}; do not try for ever", Run: attemptFailure},
-		{ID: "attempt.retry", Section: trial.InFence, Rule: "a higher attempt of a failed operation begins it anew", Needs: []string{"attempt.failure"},
-			Fix: "on a higher attempt of a failed operation run it again from the start", Run: attemptRetry},
+		{ID: "attempt.higher", Section: trial.InFence, Needs: []string{trial.Created}, Run: attemptHigher,
+			Rule: "a higher attempt of an operation under way continues it and is reported",
+			Fix: "take token and deadline of the higher attempt over, keep what has been done, and answer 202 with the new " +
+				"attempt"},
+		{ID: "attempt.stale", Section: trial.InFence, Needs: []string{"attempt.higher"}, Run: attemptStale,
+			Rule: "a lower attempt than the highest seen is refused with 409 STALE_FENCE",
+			Fix:  "keep the highest attempt with the operation and refuse lower ones"},
+		{ID: "attempt.token", Section: trial.InFence, Needs: []string{"attempt.higher"}, Run: attemptToken,
+			Rule: "from a higher attempt on its token is used and the old one is not",
+			Fix:  "let the run look its token up each time instead of keeping the first"},
+		{ID: "attempt.deadline", Section: trial.InFence, Needs: []string{"attempt.higher"}, Run: attemptDeadline,
+			Rule: "from a higher attempt on its deadline counts",
+			Fix:  "move the run's deadline when a higher attempt brings another"},
+		{ID: "attempt.ended", Section: trial.InFence, Needs: []string{trial.Created}, Run: attemptEnded,
+			Rule: "a higher attempt of an operation that succeeded changes nothing and is reported",
+			Fix:  "answer 200 with the old end and the new attempt"},
+		{ID: "attempt.failure", Section: trial.InDispatch, Needs: []string{trial.Created}, Run: attemptFailure,
+			Rule: "an operation whose work fails ends failed, with a code, a message, an owner and whether to try again",
+			Fix:  "end the operation with error {code, message, owner, retryable}; do not try for ever"},
+		{ID: "attempt.retry", Section: trial.InFence, Needs: []string{"attempt.failure"}, Run: attemptRetry,
+			Rule: "a higher attempt of a failed operation begins it anew",
+			Fix:  "on a higher attempt of a failed operation run it again from the start"},
 	}
 }
 
@@ -43,6 +51,7 @@ func attemptHigher(c *trial.Check) {
 	c.ActsOnce(i)
 }
 
+// attemptStale sends lower attempts after the third: none of them may take the operation over.
 func attemptStale(c *trial.Check) {
 	_, d, rule := c.Middle()
 	d.Attempt = 3
@@ -50,7 +59,8 @@ func attemptStale(c *trial.Check) {
 	for _, lower := range []int{2, 1} {
 		d.Attempt = lower
 		body := c.Refused("a dispatch with an attempt lower than 3", c.Put(d), http.StatusConflict)
-		c.Require(body.Code == adapter.CodeStaleFence, "a lower attempt was refused with %s, not %s", body.Code, adapter.CodeStaleFence)
+		c.Require(body.Code == adapter.CodeStaleFence,
+			"a lower attempt was refused with %s, not %s", body.Code, adapter.CodeStaleFence)
 	}
 	rule.Lift()
 	c.Succeed(d.OperationID)
@@ -72,7 +82,9 @@ func attemptToken(c *trial.Check) {
 	first.Revoke()
 	rule.Lift()
 	status := c.Await(d.OperationID)
-	c.Require(status.State == adapter.StateSucceeded, "with the first token revoked and the second at hand the operation ended %q: %s", status.State, trial.Explain(status))
+	c.Require(status.State == adapter.StateSucceeded,
+		"with the first token revoked and the second at hand the operation ended %q: %s", status.State,
+		trial.Explain(status))
 }
 
 // attemptDeadline needs the second attempt to arrive before the first one's deadline. On a machine
@@ -94,20 +106,23 @@ func attemptDeadline(c *trial.Check) {
 		}
 		c.Pause(near + c.Bounds.Settle)
 		status := c.Status(d.OperationID)
-		c.Require(!status.State.Terminal(), "the operation ended %q at the deadline of its first attempt, though the second had moved it", status.State)
+		c.Require(!status.State.Terminal(),
+			"the operation ended %q at the deadline of its first attempt, though the second had moved it", status.State)
 		rule.Lift()
 		c.Succeed(d.OperationID)
 		return
 	}
 }
 
+// attemptEnded sends a higher attempt of an operation that has succeeded.
 func attemptEnded(c *trial.Check) {
 	i, d := c.Create()
 	before := i.Begun()
 	d.Attempt = 2
 	answer := c.Put(d)
 	status := c.Taken(d, answer)
-	c.Require(answer.Status == http.StatusOK && status.State == adapter.StateSucceeded, "a higher attempt of what had succeeded was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK && status.State == adapter.StateSucceeded,
+		"a higher attempt of what had succeeded was answered %s", answer.Say())
 	c.Require(status.Attempt == 2, "the answer to attempt 2 says attempt %d", status.Attempt)
 	c.StaysQuiet(i, before, "a higher attempt of an operation that had succeeded")
 }
@@ -128,8 +143,10 @@ func failing(c *trial.Check) (*standin.Rule, adapter.Dispatch, adapter.Status) {
 func attemptFailure(c *trial.Check) {
 	_, _, status := failing(c)
 	c.Require(status.State == adapter.StateFailed, "every node task failed, and the operation ended %q", status.State)
-	c.Require(status.Error != nil && status.Error.Code != "" && status.Error.Message != "", "the failed operation has no error with code and message")
-	c.Require(status.Error.Owner.Valid(), "the error's owner is %q, not adapter, platform, user or node", status.Error.Owner)
+	c.Require(status.Error != nil && status.Error.Code != "" && status.Error.Message != "",
+		"the failed operation has no error with code and message")
+	c.Require(status.Error.Owner.Valid(),
+		"the error's owner is %q, not adapter, platform, user or node", status.Error.Owner)
 }
 
 func attemptRetry(c *trial.Check) {

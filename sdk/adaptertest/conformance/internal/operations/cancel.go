@@ -13,22 +13,30 @@ const inCancel = "POST /v1/operations/{id}/cancel"
 // Cancel returns the clauses on cancels.
 func Cancel() []trial.Clause {
 	return []trial.Clause{
-		{ID: "cancel.running", Section: inCancel, Rule: "a cancel of an operation under way says the truth: canceled is canceled, too late runs on to its end", Needs: []string{trial.Created},
-			Fix: "answer canceled only when the operation's state is canceled; else too_late or unknown", Run: cancelRunning},
-		{ID: "cancel.stops", Section: inCancel, Rule: "after the answer canceled nothing more is done", Needs: []string{"cancel.running"},
-			Fix: "stop the run and cancel the node tasks it waits for before you answer", Run: cancelStops},
-		{ID: "cancel.repeat", Section: inCancel, Rule: "a repeat of a cancel is answered by how the operation stands", Needs: []string{"cancel.running"},
-			Fix: "answer canceled (or too_late) for an operation that was canceled, and leave it so", Run: cancelRepeat},
-		{ID: "cancel.final", Section: trial.InFence, Rule: "a canceled operation stays canceled, also when it is dispatched again", Needs: []string{"cancel.running"},
-			Fix: "answer a dispatch of a canceled operation 200 with its end, at any attempt", Run: cancelFinal},
-		{ID: "cancel.ended", Section: inCancel, Rule: "a cancel of an operation that has succeeded is too late and changes nothing", Needs: []string{trial.Created},
-			Fix: "answer too_late for what has ended", Run: cancelEnded},
-		{ID: "cancel.unknown", Section: inCancel, Rule: "a cancel of an operation that was never dispatched is unknown", Needs: []string{trial.Created},
-			Fix: "answer 200 {\"outcome\":\"unknown\"}, or 404", Run: cancelUnknown},
-		{ID: "cancel.stale", Section: inCancel, Rule: "a cancel with a lower attempt than the highest seen is refused with 409 STALE_FENCE", Needs: []string{"attempt.higher"},
-			Fix: "compare the attempt of a cancel like that of a dispatch", Run: cancelStale},
-		{ID: "cancel.race", Section: inCancel, Rule: "a cancel that races with the end agrees with how the operation ended", Needs: []string{"cancel.running"},
-			Fix: "decide cancel and end under one lock: whichever came first is true for both", Run: cancelRace},
+		{ID: "cancel.running", Section: inCancel, Needs: []string{trial.Created}, Run: cancelRunning,
+			Rule: "a cancel of an operation under way says the truth: canceled is canceled, too late runs on to its end",
+			Fix:  "answer canceled only when the operation's state is canceled; else too_late or unknown"},
+		{ID: "cancel.stops", Section: inCancel, Needs: []string{"cancel.running"}, Run: cancelStops,
+			Rule: "after the answer canceled nothing more is done",
+			Fix:  "stop the run and cancel the node tasks it waits for before you answer"},
+		{ID: "cancel.repeat", Section: inCancel, Needs: []string{"cancel.running"}, Run: cancelRepeat,
+			Rule: "a repeat of a cancel is answered by how the operation stands",
+			Fix:  "answer canceled (or too_late) for an operation that was canceled, and leave it so"},
+		{ID: "cancel.final", Section: trial.InFence, Needs: []string{"cancel.running"}, Run: cancelFinal,
+			Rule: "a canceled operation stays canceled, also when it is dispatched again",
+			Fix:  "answer a dispatch of a canceled operation 200 with its end, at any attempt"},
+		{ID: "cancel.ended", Section: inCancel, Needs: []string{trial.Created}, Run: cancelEnded,
+			Rule: "a cancel of an operation that has succeeded is too late and changes nothing",
+			Fix:  "answer too_late for what has ended"},
+		{ID: "cancel.unknown", Section: inCancel, Needs: []string{trial.Created}, Run: cancelUnknown,
+			Rule: "a cancel of an operation that was never dispatched is unknown",
+			Fix:  "answer 200 {\"outcome\":\"unknown\"}, or 404"},
+		{ID: "cancel.stale", Section: inCancel, Needs: []string{"attempt.higher"}, Run: cancelStale,
+			Rule: "a cancel with a lower attempt than the highest seen is refused with 409 STALE_FENCE",
+			Fix:  "compare the attempt of a cancel like that of a dispatch"},
+		{ID: "cancel.race", Section: inCancel, Needs: []string{"cancel.running"}, Run: cancelRace,
+			Rule: "a cancel that races with the end agrees with how the operation ended",
+			Fix:  "decide cancel and end under one lock: whichever came first is true for both"},
 	}
 }
 
@@ -54,7 +62,8 @@ func cancelRunning(c *trial.Check) {
 	result := c.Resolve(d.OperationID, 1)
 	if result.Outcome == adapter.CancelDone {
 		status := c.Status(d.OperationID)
-		c.Require(status.State == adapter.StateCanceled, "the cancel was answered canceled, and the operation is %q", status.State)
+		c.Require(status.State == adapter.StateCanceled,
+			"the cancel was answered canceled, and the operation is %q", status.State)
 		return
 	}
 	rule.Lift()
@@ -74,11 +83,13 @@ func cancelStops(c *trial.Check) {
 func cancelRepeat(c *trial.Check) {
 	_, d, _ := cancelHeld(c)
 	again := c.Cancel(d.OperationID, 1)
-	c.Require(again.Outcome != adapter.CancelUnknown, "a repeat of a cancel that was answered canceled is answered unknown")
+	c.Require(again.Outcome != adapter.CancelUnknown,
+		"a repeat of a cancel that was answered canceled is answered unknown")
 	status := c.Status(d.OperationID)
 	c.Require(status.State == adapter.StateCanceled, "after a repeat of the cancel the operation is %q", status.State)
 }
 
+// cancelFinal dispatches a canceled operation again, at the same attempt and at a higher one.
 func cancelFinal(c *trial.Check) {
 	i, d, lift := cancelHeld(c)
 	lift()
@@ -87,7 +98,8 @@ func cancelFinal(c *trial.Check) {
 	for attempt := 1; attempt <= 2; attempt++ {
 		d.Attempt = attempt
 		status := c.Accept(d)
-		c.Require(status.State == adapter.StateCanceled, "a dispatch (attempt %d) of a canceled operation made it %q", attempt, status.State)
+		c.Require(status.State == adapter.StateCanceled,
+			"a dispatch (attempt %d) of a canceled operation made it %q", attempt, status.State)
 	}
 	c.StaysQuiet(i, before, "dispatches of a canceled operation")
 }
@@ -95,13 +107,19 @@ func cancelFinal(c *trial.Check) {
 func cancelEnded(c *trial.Check) {
 	_, d := c.Create()
 	result := c.Cancel(d.OperationID, 1)
-	c.Require(result.Outcome == adapter.CancelTooLate, "a cancel of an operation that had succeeded was answered %q", result.Outcome)
+	c.Require(result.Outcome == adapter.CancelTooLate,
+		"a cancel of an operation that had succeeded was answered %q", result.Outcome)
 	status := c.Status(d.OperationID)
-	c.Require(status.State == adapter.StateSucceeded, "the operation is %q after a cancel that came too late", status.State)
+	c.Require(status.State == adapter.StateSucceeded,
+		"the operation is %q after a cancel that came too late", status.State)
 }
 
+// cancelUnknown cancels an operation that was never dispatched.
 func cancelUnknown(c *trial.Check) {
-	answer := c.Call(trial.Letter{Method: http.MethodPost, Target: adapter.CancelPath(trial.NewID("op")), Body: c.Encode(adapter.CancelRequest{Attempt: 1})})
+	answer := c.Call(trial.Letter{
+		Method: http.MethodPost, Target: adapter.CancelPath(trial.NewID("op")),
+		Body: c.Encode(adapter.CancelRequest{Attempt: 1}),
+	})
 	if answer.Status == http.StatusNotFound {
 		c.Refused("a cancel of an unknown operation", answer, http.StatusNotFound)
 		return
@@ -109,14 +127,19 @@ func cancelUnknown(c *trial.Check) {
 	var result adapter.CancelResult
 	c.Require(answer.Status == http.StatusOK, "it was answered %s", answer.Say())
 	c.Decode(answer, "the cancel", &result)
-	c.Require(result.Outcome == adapter.CancelUnknown, "a cancel of an operation that was never dispatched was answered %q", result.Outcome)
+	c.Require(result.Outcome == adapter.CancelUnknown,
+		"a cancel of an operation that was never dispatched was answered %q", result.Outcome)
 }
 
+// cancelStale cancels with a lower attempt than the highest.
 func cancelStale(c *trial.Check) {
 	_, d, rule := c.Middle()
 	d.Attempt = 2
 	c.Accept(d)
-	answer := c.Call(trial.Letter{Method: http.MethodPost, Target: adapter.CancelPath(d.OperationID), Body: c.Encode(adapter.CancelRequest{Attempt: 1})})
+	answer := c.Call(trial.Letter{
+		Method: http.MethodPost, Target: adapter.CancelPath(d.OperationID),
+		Body: c.Encode(adapter.CancelRequest{Attempt: 1}),
+	})
 	body := c.Refused("a cancel with attempt 1 after attempt 2", answer, http.StatusConflict)
 	c.Require(body.Code == adapter.CodeStaleFence, "it was refused with %s, not %s", body.Code, adapter.CodeStaleFence)
 	rule.Lift()
@@ -158,6 +181,7 @@ func cancelRace(c *trial.Check) {
 		result := c.Resolve(d.OperationID, 1)
 		<-done
 		ended := c.Await(d.OperationID).State
-		c.Require((ended == adapter.StateCanceled) == (result.Outcome == adapter.CancelDone), "the cancel was answered %s, and the operation ended %q", result.Outcome, ended)
+		c.Require((ended == adapter.StateCanceled) == (result.Outcome == adapter.CancelDone),
+			"the cancel was answered %s, and the operation ended %q", result.Outcome, ended)
 	}
 }

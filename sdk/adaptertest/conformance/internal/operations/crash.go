@@ -12,16 +12,24 @@ const inCrash = "PUT /v1/operations/{id}: the operation is durable before it is 
 // Crash returns the clauses on an adapter that is killed.
 func Crash() []trial.Clause {
 	return []trial.Clause{
-		{ID: "crash.resumes", Section: inCrash, Rule: "after kill -9 in the middle the operation is known, goes on by itself and comes to its end once", Needs: []string{trial.Created},
-			Fix: "write the operation to disk before you answer, and resume what has not ended when you start", Run: crashResumes},
-		{ID: "crash.once", Section: inCrash, Rule: "after kill -9 in the middle nothing is done a second time", Needs: []string{"crash.resumes"},
-			Fix: "give each step an idempotency key made of operation, member and step, so that a resumed step is the same node task", Run: crashOnce},
-		{ID: "crash.remembers", Section: inCrash, Rule: "after kill -9 an operation that had ended is still known, and its repeat does nothing", Needs: []string{trial.Created},
-			Fix: "keep ended operations on disk", Run: crashRemembers},
-		{ID: "crash.feed", Section: inFeed, Rule: "who follows the feed from a cursor of before the crash sees the end", Needs: []string{"crash.resumes", "feed.continues", "decommission.unborn"},
-			Fix: "keep the epoch and go on above every version given out, or take a new epoch", Run: crashFeed},
-		{ID: "crash.instance", Section: trial.InObserve, Rule: "after kill -9 the instances are still known", Needs: []string{trial.Created, "observe.valid"},
-			Fix: "keep instances with their members on disk", Run: crashInstance},
+		{ID: "crash.resumes", Section: inCrash, Needs: []string{trial.Created}, Run: crashResumes,
+			Rule: "after kill -9 in the middle the operation is known, goes on by itself and comes to its end once",
+			Fix:  "write the operation to disk before you answer, and resume what has not ended when you start"},
+		{ID: "crash.once", Section: inCrash, Needs: []string{"crash.resumes"}, Run: crashOnce,
+			Rule: "after kill -9 in the middle nothing is done a second time",
+			Fix: "give each step an idempotency key made of operation, member and step, so that a resumed step is the same " +
+				"node task"},
+		{ID: "crash.remembers", Section: inCrash, Needs: []string{trial.Created}, Run: crashRemembers,
+			Rule: "after kill -9 an operation that had ended is still known, and its repeat does nothing",
+			Fix:  "keep ended operations on disk"},
+		{ID: "crash.feed", Section: inFeed,
+			Needs: []string{"crash.resumes", "feed.continues", "decommission.unborn"}, Run: crashFeed,
+			Rule: "who follows the feed from a cursor of before the crash sees the end",
+			Fix:  "keep the epoch and go on above every version given out, or take a new epoch"},
+		{ID: "crash.instance", Section: trial.InObserve,
+			Needs: []string{trial.Created, "observe.valid"}, Run: crashInstance,
+			Rule: "after kill -9 the instances are still known",
+			Fix:  "keep instances with their members on disk"},
 	}
 }
 
@@ -61,7 +69,8 @@ func killed(c *trial.Check) (*trial.Instance, adapter.Status) {
 
 func crashResumes(c *trial.Check) {
 	_, status := killed(c)
-	c.Require(status.State == adapter.StateSucceeded, "after kill -9 the operation ended %q: %s", status.State, trial.Explain(status))
+	c.Require(status.State == adapter.StateSucceeded,
+		"after kill -9 the operation ended %q: %s", status.State, trial.Explain(status))
 }
 
 func crashOnce(c *trial.Check) {
@@ -70,6 +79,7 @@ func crashOnce(c *trial.Check) {
 	c.ActsOnce(i)
 }
 
+// crashRemembers repeats a dispatch after a crash: the adapter knows how the operation ended.
 func crashRemembers(c *trial.Check) {
 	killable(c)
 	i, d := c.Create()
@@ -77,7 +87,8 @@ func crashRemembers(c *trial.Check) {
 	before := i.Begun()
 	var status adapter.Status
 	answer := c.Get(adapter.OperationPath(d.OperationID), &status)
-	c.Require(answer.Status == http.StatusOK && status.State == adapter.StateSucceeded, "after kill -9 the status of what had succeeded was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK && status.State == adapter.StateSucceeded,
+		"after kill -9 the status of what had succeeded was answered %s", answer.Say())
 	again := c.Put(d)
 	c.Require(again.Status == http.StatusOK, "after kill -9 the repeat of what had succeeded was answered %s", again.Say())
 	c.StaysQuiet(i, before, "kill -9 and a repeat of what had succeeded")
@@ -108,5 +119,6 @@ func crashInstance(c *trial.Check) {
 	i, _ := c.Create()
 	crash(c)
 	seen, answer := c.Observe(i)
-	c.Require(answer.Status == http.StatusOK && seen.InstanceID == i.Wire.ID, "after kill -9 the instance was observed as %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK && seen.InstanceID == i.Wire.ID,
+		"after kill -9 the instance was observed as %s", answer.Say())
 }

@@ -12,10 +12,13 @@ const inDeadline = "Dispatch.deadline"
 // Deadline returns the clauses on deadlines.
 func Deadline() []trial.Clause {
 	return []trial.Clause{
-		{ID: "deadline.near", Section: inDeadline, Rule: "an operation that is not done at its deadline ends failed soon after, and does nothing more", Needs: []string{trial.Created},
-			Fix: "stop at the deadline: cancel the node tasks you wait for, then end the operation failed with DEADLINE_EXCEEDED", Run: deadlineNear},
-		{ID: "deadline.past", Section: inDeadline, Rule: "an operation whose deadline has passed before it came is refused or fails, and does nothing", Needs: []string{trial.Created},
-			Fix: "look at the deadline before the first step", Run: deadlinePast},
+		{ID: "deadline.near", Section: inDeadline, Needs: []string{trial.Created}, Run: deadlineNear,
+			Rule: "an operation that is not done at its deadline ends failed soon after, and does nothing more",
+			Fix: "stop at the deadline: cancel the node tasks you wait for, then end the operation failed with " +
+				"DEADLINE_EXCEEDED"},
+		{ID: "deadline.past", Section: inDeadline, Needs: []string{trial.Created}, Run: deadlinePast,
+			Rule: "an operation whose deadline has passed before it came is refused or fails, and does nothing",
+			Fix:  "look at the deadline before the first step"},
 	}
 }
 
@@ -33,7 +36,8 @@ func deadlineNear(c *trial.Check) {
 	if rule.Count() == 0 {
 		c.Skip("a create of this app asks for no node task that could be held back")
 	}
-	c.Require(status.State == adapter.StateFailed, "its node tasks were held back beyond the deadline, and the operation ended %q", status.State)
+	c.Require(status.State == adapter.StateFailed,
+		"its node tasks were held back beyond the deadline, and the operation ended %q", status.State)
 	c.Require(status.Error != nil && status.Error.Code != "", "the failed operation has no error with a code")
 	before := i.Begun()
 	rule.Lift()
@@ -54,6 +58,7 @@ func deadlinePast(c *trial.Check) {
 	}
 	c.Taken(d, answer)
 	status := c.AwaitFor(d.OperationID, c.Bounds.Grace)
-	c.Require(status.State == adapter.StateFailed, "the deadline had passed a minute before, and the operation ended %q", status.State)
+	c.Require(status.State == adapter.StateFailed,
+		"the deadline had passed a minute before, and the operation ended %q", status.State)
 	c.StaysQuiet(i, map[string]bool{}, "a deadline a minute ago")
 }

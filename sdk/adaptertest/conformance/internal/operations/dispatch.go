@@ -21,24 +21,35 @@ const inIdempotency = "PUT /v1/operations/{id}, Idempotency"
 func Dispatch() []trial.Clause {
 	needs := []string{trial.Created}
 	return []trial.Clause{
-		{ID: trial.Created, Section: trial.InDispatch, Rule: "a create is accepted with 202 and comes to succeeded with every member active",
-			Fix: "the members' states in the status and the error, if there is one, say where it stopped; the adapter's log says more", Run: dispatchCompletes},
-		{ID: "dispatch.idempotent", Section: inIdempotency, Rule: "a repeat of an operation that has ended is answered 200 with how it ended, and nothing is done again", Needs: needs,
-			Fix: "keep ended operations by id and answer a repeat from what was kept", Run: dispatchIdempotent},
-		{ID: "dispatch.repeat", Section: inIdempotency, Rule: "a repeat of an operation under way is the same operation, and nothing is done twice", Needs: needs,
-			Fix: "look the id up before you begin; one operation has one run", Run: dispatchRepeat},
-		{ID: "dispatch.concurrent", Section: inIdempotency, Rule: "many dispatches of one operation at the same time are one operation", Needs: needs,
-			Fix: "make looking up and beginning one step, under a lock or a unique key", Run: dispatchConcurrent},
-		{ID: "dispatch.not_specification", Section: inIdempotency, Rule: "token, deadline, trace, force, and a member's status, cordon, labels and reachability are no part of the specification", Needs: needs,
-			Fix: "compare operationId, kind, instance, members (without what moves), targets and change, and nothing else", Run: dispatchNotSpecification},
-		{ID: "dispatch.canonical", Section: inIdempotency, Rule: "the order of keys and white space are no part of the specification", Needs: needs,
-			Fix: "compare parsed values, or hash them with sorted keys", Run: dispatchCanonical},
-		{ID: "dispatch.mismatch", Section: inIdempotency, Rule: "the same id with another specification is refused with 409 BODY_MISMATCH", Needs: needs,
-			Fix: "keep a hash of the specification beside the operation and compare it", Run: dispatchMismatch},
-		{ID: "dispatch.unknown_fields", Section: "Compatibility", Rule: "fields that the adapter does not know are ignored", Needs: needs,
-			Fix: "do not refuse unknown fields: a newer platform may send them", Run: dispatchUnknownFields},
-		{ID: "dispatch.lost_reply", Section: inIdempotency, Rule: "a dispatch whose reply was lost goes on, and its repeat is the same operation", Needs: needs,
-			Fix: "do not tie the operation to the request that began it: a broken connection is no cancel", Run: dispatchLostReply},
+		{ID: trial.Created, Section: trial.InDispatch, Run: dispatchCompletes,
+			Rule: "a create is accepted with 202 and comes to succeeded with every member active",
+			Fix: "the members' states in the status and the error, if there is one, say where it stopped; the adapter's " +
+				"log says more"},
+		{ID: "dispatch.idempotent", Section: inIdempotency, Needs: needs, Run: dispatchIdempotent,
+			Rule: "a repeat of an operation that has ended is answered 200 with how it ended, and nothing is done again",
+			Fix:  "keep ended operations by id and answer a repeat from what was kept"},
+		{ID: "dispatch.repeat", Section: inIdempotency, Needs: needs, Run: dispatchRepeat,
+			Rule: "a repeat of an operation under way is the same operation, and nothing is done twice",
+			Fix:  "look the id up before you begin; one operation has one run"},
+		{ID: "dispatch.concurrent", Section: inIdempotency, Needs: needs, Run: dispatchConcurrent,
+			Rule: "many dispatches of one operation at the same time are one operation",
+			Fix:  "make looking up and beginning one step, under a lock or a unique key"},
+		{ID: "dispatch.not_specification", Section: inIdempotency, Needs: needs, Run: dispatchNotSpecification,
+			Rule: "token, deadline, trace, force, and a member's status, cordon, labels and reachability are no part of " +
+				"the specification",
+			Fix: "compare operationId, kind, instance, members (without what moves), targets and change, and nothing else"},
+		{ID: "dispatch.canonical", Section: inIdempotency, Needs: needs, Run: dispatchCanonical,
+			Rule: "the order of keys and white space are no part of the specification",
+			Fix:  "compare parsed values, or hash them with sorted keys"},
+		{ID: "dispatch.mismatch", Section: inIdempotency, Needs: needs, Run: dispatchMismatch,
+			Rule: "the same id with another specification is refused with 409 BODY_MISMATCH",
+			Fix:  "keep a hash of the specification beside the operation and compare it"},
+		{ID: "dispatch.unknown_fields", Section: "Compatibility", Needs: needs, Run: dispatchUnknownFields,
+			Rule: "fields that the adapter does not know are ignored",
+			Fix:  "do not refuse unknown fields: a newer platform may send them"},
+		{ID: "dispatch.lost_reply", Section: inIdempotency, Needs: needs, Run: dispatchLostReply,
+			Rule: "a dispatch whose reply was lost goes on, and its repeat is the same operation",
+			Fix:  "do not tie the operation to the request that began it: a broken connection is no cancel"},
 	}
 }
 
@@ -50,26 +61,31 @@ func dispatchCompletes(c *trial.Check) {
 	d := c.Dispatch(i, adapter.InstanceCreate)
 	c.Opened = append(c.Opened, d.OperationID)
 	answer := c.Put(d)
-	c.Require(answer.Status == http.StatusAccepted, "a new operation ought to be answered 202, and was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusAccepted,
+		"a new operation ought to be answered 202, and was answered %s", answer.Say())
 	first := c.Taken(d, answer)
-	c.Require(first.State.Valid() && first.Attempt == d.Attempt, "the status says state %q and attempt %d", first.State, first.Attempt)
+	c.Require(first.State.Valid() && first.Attempt == d.Attempt,
+		"the status says state %q and attempt %d", first.State, first.Attempt)
 	status := c.Succeed(d.OperationID)
 	c.Require(status.Percent >= 0 && status.Percent <= 100, "percent is %d", status.Percent)
 	for _, member := range i.Members {
 		at := slices.IndexFunc(status.Members, func(u adapter.MemberUpdate) bool { return u.ID == member.ID })
 		c.Require(at >= 0, "the status says nothing of member %s (%s %d)", member.ID, member.ComponentKey, member.Index)
-		c.Require(status.Members[at].Status == adapter.MemberActive, "member %s is %q after a create that succeeded", member.ID, status.Members[at].Status)
+		c.Require(status.Members[at].Status == adapter.MemberActive,
+			"member %s is %q after a create that succeeded", member.ID, status.Members[at].Status)
 	}
 	i.Serving()
 	c.Suite.Standing, c.Suite.Baseline = i, i.EffectsOf(d.OperationID)
 }
 
+// dispatchIdempotent repeats the dispatch of an operation that has succeeded.
 func dispatchIdempotent(c *trial.Check) {
 	i, d := c.Create()
 	before := i.Begun()
 	answer := c.Put(d)
 	status := c.Taken(d, answer)
-	c.Require(answer.Status == http.StatusOK && status.State == adapter.StateSucceeded, "the repeat was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK && status.State == adapter.StateSucceeded,
+		"the repeat was answered %s", answer.Say())
 	c.StaysQuiet(i, before, "the repeat of an operation that had succeeded")
 	again := c.Status(d.OperationID)
 	c.Require(again.State == adapter.StateSucceeded, "the operation is %q after the repeat", again.State)
@@ -130,7 +146,8 @@ func dispatchNotSpecification(c *trial.Check) {
 		other := d
 		one.change(&other)
 		answer := c.Put(other)
-		c.Require(answer.Status == http.StatusOK || answer.Status == http.StatusAccepted, "a repeat with %s was answered %s", one.what, answer.Say())
+		c.Require(answer.Status == http.StatusOK || answer.Status == http.StatusAccepted,
+			"a repeat with %s was answered %s", one.what, answer.Say())
 	}
 	rule.Lift()
 	c.Succeed(d.OperationID)
@@ -160,7 +177,8 @@ func dispatchCanonical(c *trial.Check) {
 		c.NotRun("the suite could not encode a dispatch: %v", err)
 	}
 	answer := c.Call(trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: raw})
-	c.Require(answer.Status == http.StatusOK, "the same dispatch with its keys in another order was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK,
+		"the same dispatch with its keys in another order was answered %s", answer.Say())
 }
 
 // dispatchMismatch repeats an operation id with one changed field of the specification at a time.
@@ -177,7 +195,10 @@ func dispatchMismatch(c *trial.Check) {
 			d.Instance.Components = slices.Clone(d.Instance.Components)
 			d.Instance.Components[0].Count++
 		}},
-		{"members[0].node.id", func(d *adapter.Dispatch) { d.Members = slices.Clone(d.Members); d.Members[0].Node.ID = "nod_other" }},
+		{"members[0].node.id", func(d *adapter.Dispatch) {
+			d.Members = slices.Clone(d.Members)
+			d.Members[0].Node.ID = "nod_other"
+		}},
 		{"targets", func(d *adapter.Dispatch) { d.Targets = []string{d.Members[0].ID} }},
 		{"change", func(d *adapter.Dispatch) { d.Change = json.RawMessage(`{"conformance":true}`) }},
 		{"kind", func(d *adapter.Dispatch) { d.Kind = adapter.InstanceDecommission }},
@@ -185,7 +206,9 @@ func dispatchMismatch(c *trial.Check) {
 		other := d
 		one.change(&other)
 		body := c.Refused("the same operation id with another "+one.what, c.Put(other), http.StatusConflict)
-		c.Require(body.Code == adapter.CodeBodyMismatch, "the same operation id with another %s was refused with %s, not %s", one.what, body.Code, adapter.CodeBodyMismatch)
+		c.Require(body.Code == adapter.CodeBodyMismatch,
+			"the same operation id with another %s was refused with %s, not %s", one.what, body.Code,
+			adapter.CodeBodyMismatch)
 	}
 	c.StaysQuiet(i, before, "refused dispatches")
 	status := c.Status(d.OperationID)
@@ -207,16 +230,23 @@ func dispatchUnknownFields(c *trial.Check) {
 			object["conformanceFuture"] = "anything"
 		}
 	}
-	answer := c.Call(trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(loose)})
+	answer := c.Call(
+		trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(loose)},
+	)
 	c.Taken(d, answer)
 	c.Succeed(d.OperationID)
 }
 
+// dispatchLostReply drops the connection of a dispatch before its answer, and dispatches again.
 func dispatchLostReply(c *trial.Check) {
 	i := c.NewInstance()
 	d := c.Dispatch(i, adapter.InstanceCreate)
 	rule := c.Hold(i, d, 0)
-	cutOff(c, trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(d)}, rule.Caught())
+	cutOff(
+		c,
+		trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(d)},
+		rule.Caught(),
+	)
 	c.Pause(c.Bounds.Settle)
 	c.Accept(d)
 	rule.Lift()

@@ -21,20 +21,27 @@ const maxDrain = 200
 // Feed returns the clauses on the feed of changes.
 func Feed() []trial.Clause {
 	return []trial.Clause{
-		{ID: "feed.first", Section: inFeed, Rule: "without a cursor the answer comes at once, with everything that has not ended, an epoch and a cursor", Needs: []string{trial.Created},
-			Fix: "answer an empty cursor without waiting, from the operations under way", Run: feedFirst},
-		{ID: "feed.continues", Section: inFeed, Rule: "a cursor continues the feed: what has not changed since is not sent again", Needs: []string{"feed.first"},
-			Fix: "give every change a rising version and send what is above the cursor's", Run: feedContinues},
-		{ID: "feed.foreign", Section: inFeed, Rule: "a cursor of another epoch is answered like none, with a cursor of this epoch", Needs: []string{"feed.first"},
-			Fix: "keep the epoch in the cursor; when it is not yours, send everything that has not ended", Run: feedForeign},
-		{ID: "feed.waits", Section: inFeed, Rule: "with nothing new the answer waits as long as it was asked to, and no longer", Needs: []string{"feed.continues"},
-			Fix: "hold the request until something changes or the wait is over, then answer 200 with an empty page", Run: feedWaits},
-		{ID: "feed.wakes", Section: inFeed, Rule: "a change answers a waiting request at once", Needs: []string{"feed.continues"},
-			Fix: "wake the waiting requests when a status changes", Run: feedWakes},
-		{ID: "feed.lossless", Section: inFeed, Rule: "who follows the cursors sees the end of every operation", Needs: []string{"feed.continues"},
-			Fix: "publish the end of an operation like every other change, and never give a cursor beyond what was sent", Run: feedLossless},
-		{ID: "feed.page", Section: inFeed, Rule: "a page holds at most 500 operations, and the cursor of a full page loses none of the rest", Needs: []string{"feed.continues", "decommission.unborn"},
-			Fix: "cut the page at 500, and let its cursor stand at the last operation on it", Run: feedPage},
+		{ID: "feed.first", Section: inFeed, Needs: []string{trial.Created}, Run: feedFirst,
+			Rule: "without a cursor the answer comes at once, with everything that has not ended, an epoch and a cursor",
+			Fix:  "answer an empty cursor without waiting, from the operations under way"},
+		{ID: "feed.continues", Section: inFeed, Needs: []string{"feed.first"}, Run: feedContinues,
+			Rule: "a cursor continues the feed: what has not changed since is not sent again",
+			Fix:  "give every change a rising version and send what is above the cursor's"},
+		{ID: "feed.foreign", Section: inFeed, Needs: []string{"feed.first"}, Run: feedForeign,
+			Rule: "a cursor of another epoch is answered like none, with a cursor of this epoch",
+			Fix:  "keep the epoch in the cursor; when it is not yours, send everything that has not ended"},
+		{ID: "feed.waits", Section: inFeed, Needs: []string{"feed.continues"}, Run: feedWaits,
+			Rule: "with nothing new the answer waits as long as it was asked to, and no longer",
+			Fix:  "hold the request until something changes or the wait is over, then answer 200 with an empty page"},
+		{ID: "feed.wakes", Section: inFeed, Needs: []string{"feed.continues"}, Run: feedWakes,
+			Rule: "a change answers a waiting request at once",
+			Fix:  "wake the waiting requests when a status changes"},
+		{ID: "feed.lossless", Section: inFeed, Needs: []string{"feed.continues"}, Run: feedLossless,
+			Rule: "who follows the cursors sees the end of every operation",
+			Fix:  "publish the end of an operation like every other change, and never give a cursor beyond what was sent"},
+		{ID: "feed.page", Section: inFeed, Needs: []string{"feed.continues", "decommission.unborn"}, Run: feedPage,
+			Rule: "a page holds at most 500 operations, and the cursor of a full page loses none of the rest",
+			Fix:  "cut the page at 500, and let its cursor stand at the last operation on it"},
 	}
 }
 
@@ -55,11 +62,13 @@ func holds(page adapter.OperationsPage, id string) bool {
 	return slices.ContainsFunc(page.Operations, func(s adapter.Status) bool { return s.OperationID == id })
 }
 
+// feedFirst reads the feed without a cursor while an operation is under way.
 func feedFirst(c *trial.Check) {
 	_, d, rule := c.Middle()
 	began := time.Now()
 	page := c.ReadPage("", 5*time.Second)
-	c.Require(time.Since(began) < 4*time.Second, "an empty cursor was kept waiting %s", time.Since(began).Round(time.Millisecond))
+	c.Require(time.Since(began) < 4*time.Second,
+		"an empty cursor was kept waiting %s", time.Since(began).Round(time.Millisecond))
 	c.Require(page.Epoch != "" && page.Cursor != "", "epoch is %q and cursor %q", page.Epoch, page.Cursor)
 	c.Require(holds(page, d.OperationID), "the page does not hold the operation that is under way")
 	rule.Lift()
@@ -87,13 +96,15 @@ func feedForeign(c *trial.Check) {
 	}
 	began := time.Now()
 	page := c.ReadPage(foreign, 5*time.Second)
-	c.Require(time.Since(began) < 4*time.Second, "a foreign cursor was kept waiting %s", time.Since(began).Round(time.Millisecond))
+	c.Require(time.Since(began) < 4*time.Second,
+		"a foreign cursor was kept waiting %s", time.Since(began).Round(time.Millisecond))
 	c.Require(page.Epoch == first.Epoch, "the answer's epoch is %q instead of %q", page.Epoch, first.Epoch)
 	c.Require(holds(page, d.OperationID), "the page after a foreign cursor does not hold the operation that is under way")
 	rule.Lift()
 	c.Succeed(d.OperationID)
 }
 
+// feedWaits lets a request wait at the end of the feed while nothing changes.
 func feedWaits(c *trial.Check) {
 	cursor := drainFeed(c, "")
 	const asked = time.Second
@@ -102,7 +113,8 @@ func feedWaits(c *trial.Check) {
 	took := time.Since(began)
 	c.Require(len(page.Operations) == 0, "nothing had changed, and the page holds %d operations", len(page.Operations))
 	c.Require(took >= asked*8/10, "it was asked to wait %s, and answered after %s", asked, took.Round(time.Millisecond))
-	c.Require(took <= asked+c.Bounds.Grace, "it was asked to wait %s, and answered after %s", asked, took.Round(time.Millisecond))
+	c.Require(took <= asked+c.Bounds.Grace,
+		"it was asked to wait %s, and answered after %s", asked, took.Round(time.Millisecond))
 }
 
 // feedWakes lets a request wait at the end of the feed and dispatches meanwhile.
@@ -116,7 +128,9 @@ func feedWakes(c *trial.Check) {
 	var failed error
 	go func() {
 		defer close(pages)
-		answer, err := c.Try(trial.Letter{Method: http.MethodGet, Target: adapter.ChangesPath(cursor, asked), Patience: asked + c.Bounds.Request})
+		answer, err := c.Try(
+			trial.Letter{Method: http.MethodGet, Target: adapter.ChangesPath(cursor, asked), Patience: asked + c.Bounds.Request},
+		)
 		var page adapter.OperationsPage
 		if failed = err; err == nil {
 			failed = trial.DecodePage(answer, &page)
@@ -132,7 +146,8 @@ func feedWakes(c *trial.Check) {
 	took := time.Since(began)
 	rule.Lift()
 	c.Require(ok, "the waiting request was not answered: %v", failed)
-	c.Require(holds(page, d.OperationID), "the waiting request was answered after %s without the new operation", took.Round(time.Millisecond))
+	c.Require(holds(page, d.OperationID),
+		"the waiting request was answered after %s without the new operation", took.Round(time.Millisecond))
 	c.Require(took < asked/2, "a change answered the waiting request only after %s", took.Round(time.Millisecond))
 	c.Succeed(d.OperationID)
 }
@@ -155,7 +170,8 @@ func feedLossless(c *trial.Check) {
 	followFeed(c, cursor, left)
 	for _, d := range dispatches {
 		status := c.Status(d.OperationID)
-		c.Require(status.State == adapter.StateSucceeded, "the feed said that operation %s had ended; its status is %q", d.OperationID, status.State)
+		c.Require(status.State == adapter.StateSucceeded,
+			"the feed said that operation %s had ended; its status is %q", d.OperationID, status.State)
 	}
 }
 
@@ -184,7 +200,9 @@ func together(c *trial.Check, n int, work func(int) error) {
 }
 
 func putOne(c *trial.Check, d adapter.Dispatch) error {
-	answer, err := c.Try(trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(d)})
+	answer, err := c.Try(
+		trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(d)},
+	)
 	switch {
 	case err != nil:
 		return fmt.Errorf("a dispatch was not answered: %w", err)
@@ -199,14 +217,16 @@ func followFeed(c *trial.Check, cursor string, left map[string]bool) {
 	end := time.Now().Add(c.Bounds.Operation)
 	for len(left) > 0 {
 		page := c.ReadPage(cursor, time.Second)
-		c.Require(len(page.Operations) <= adapter.MaxPage, "a page holds %d operations, more than %d", len(page.Operations), adapter.MaxPage)
+		c.Require(len(page.Operations) <= adapter.MaxPage,
+			"a page holds %d operations, more than %d", len(page.Operations), adapter.MaxPage)
 		for _, status := range page.Operations {
 			if status.State.Terminal() {
 				delete(left, status.OperationID)
 			}
 		}
 		cursor = page.Cursor
-		c.Require(len(left) == 0 || time.Now().Before(end), "after %s the feed had not shown the end of %d operations", c.Bounds.Operation, len(left))
+		c.Require(len(left) == 0 || time.Now().Before(end),
+			"after %s the feed had not shown the end of %d operations", c.Bounds.Operation, len(left))
 	}
 }
 

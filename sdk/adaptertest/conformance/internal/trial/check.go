@@ -149,7 +149,8 @@ func (c *Check) Accept(d adapter.Dispatch) adapter.Status {
 // Taken requires that an answer to a dispatch accepts it, and returns the status.
 func (c *Check) Taken(d adapter.Dispatch, answer Reply) adapter.Status {
 	c.Require(answer.Status == http.StatusOK || answer.Status == http.StatusAccepted,
-		"the dispatch of %s (attempt %d) ought to be answered 202, or 200 when it has ended, and was answered %s", d.Kind, d.Attempt, answer.Say())
+		"the dispatch of %s (attempt %d) ought to be answered 202, or 200 when it has ended, and was answered %s", d.Kind,
+		d.Attempt, answer.Say())
 	var status adapter.Status
 	c.Decode(answer, "the dispatch", &status)
 	c.Require(status.OperationID == d.OperationID, "the status is of operation %q", status.OperationID)
@@ -175,7 +176,8 @@ func (c *Check) AwaitFor(id string, patience time.Duration) adapter.Status {
 		if status.State.Terminal() {
 			return status
 		}
-		c.Require(time.Now().Before(end), "the operation was still %q (%s %d%%) after %s", status.State, status.Phase, status.Percent, patience)
+		c.Require(time.Now().Before(end),
+			"the operation was still %q (%s %d%%) after %s", status.State, status.Phase, status.Percent, patience)
 		c.Pause(step)
 		step = min(2*step, 250*time.Millisecond)
 	}
@@ -183,7 +185,10 @@ func (c *Check) AwaitFor(id string, patience time.Duration) adapter.Status {
 
 // Cancel requests a cancel once and returns the result.
 func (c *Check) Cancel(id string, attempt int) adapter.CancelResult {
-	answer := c.Call(Letter{Method: http.MethodPost, Target: adapter.CancelPath(id), Body: c.Encode(adapter.CancelRequest{Attempt: attempt}), Patience: c.Bounds.Request + c.Bounds.Grace})
+	answer := c.Call(Letter{
+		Method: http.MethodPost, Target: adapter.CancelPath(id),
+		Body: c.Encode(adapter.CancelRequest{Attempt: attempt}), Patience: c.Bounds.Request + c.Bounds.Grace,
+	})
 	c.Require(answer.Status == http.StatusOK, "the cancel was answered %s", answer.Say())
 	var result adapter.CancelResult
 	c.Decode(answer, "the cancel", &result)

@@ -80,7 +80,10 @@ func (p Profile) repeated(found Profile) string {
 	for one, count := range found {
 		allowed := max(p[one], 1)
 		if count > allowed && !(one.kind == adapter.TaskRun && p[one] > 1) {
-			return fmt.Sprintf("node task %s %q on member %s was carried out %d times; a clean create does it %d times", one.kind, one.object, one.member, count, allowed)
+			return fmt.Sprintf(
+				"node task %s %q on member %s was carried out %d times; a clean create does it %d times", one.kind, one.object,
+				one.member, count, allowed,
+			)
 		}
 	}
 	return ""
@@ -119,7 +122,10 @@ func (i *Instance) Begun() map[string]bool {
 func (c *Check) StaysQuiet(i *Instance, before map[string]bool, after string) {
 	c.Pause(c.Bounds.Settle)
 	if begun := i.BegunAfter(before); len(begun) > 0 {
-		c.Fail("after %s the node task %s on member %s was still carried out (and %d more)", after, begun[0].Kind, begun[0].Member, len(begun)-1)
+		c.Fail(
+			"after %s the node task %s on member %s was still carried out (and %d more)", after, begun[0].Kind,
+			begun[0].Member, len(begun)-1,
+		)
 	}
 }
 
@@ -127,7 +133,8 @@ func (c *Check) StaysQuiet(i *Instance, before map[string]bool, after string) {
 func (c *Check) StaysUntouched(i *Instance, operation, after string) {
 	var status adapter.Status
 	answer := c.Get(adapter.OperationPath(operation), &status)
-	c.Require(answer.Status == 404, "after %s the operation ought to be unknown (404), and its status was answered %s", after, answer.Say())
+	c.Require(answer.Status == 404,
+		"after %s the operation ought to be unknown (404), and its status was answered %s", after, answer.Say())
 	if entries := i.Suite.Platform.Ledger(i.Wire.ID); len(entries) > 0 {
 		c.Fail("after %s the adapter asked for the node task %s", after, entries[0].Kind)
 	}

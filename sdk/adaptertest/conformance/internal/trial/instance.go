@@ -36,8 +36,10 @@ func NewID(prefix string) string { return prefix + "_" + strings.ToLower(rand.Te
 // one more than the least of each component in extra.
 func (c *Check) NewInstance(extra ...string) *Instance {
 	i := &Instance{Suite: c.Suite, Wire: adapter.Instance{
-		ID: NewID("ins"), Name: fmt.Sprintf("trial-%d", c.number()), TenantID: "ten_conformance", ProjectID: "prj_conformance",
-		App: c.App.Slug, Version: cmp.Or(c.Options.Version, "1.0.0"), Config: c.config, Components: []adapter.ComponentCount{},
+		ID: NewID("ins"), Name: fmt.Sprintf("trial-%d", c.number()),
+		TenantID: "ten_conformance", ProjectID: "prj_conformance",
+		App: c.App.Slug, Version: cmp.Or(c.Options.Version, "1.0.0"), Config: c.config,
+		Components:     []adapter.ComponentCount{},
 		RuntimeProfile: c.Options.RuntimeProfile, Artifacts: c.Options.Artifacts,
 	}}
 	for _, component := range c.App.Components {
@@ -117,16 +119,20 @@ func (i *Instance) recount() {
 func (s *Suite) node(n int) adapter.Node {
 	number := n%cmp.Or(s.Options.Nodes, 3) + 1
 	return adapter.Node{
-		ID: fmt.Sprintf("nod_%d", number), Name: fmt.Sprintf("node-%d", number), Address: cmp.Or(s.Options.Address, fmt.Sprintf("127.0.0.%d", number)),
-		SealingKey: s.Platform.SealingKey(), AllocationID: fmt.Sprintf("alc_%d", number), Shape: "baremetal", CPUs: 2, MemoryMiB: 2048,
+		ID: fmt.Sprintf("nod_%d", number), Name: fmt.Sprintf("node-%d", number),
+		Address:    cmp.Or(s.Options.Address, fmt.Sprintf("127.0.0.%d", number)),
+		SealingKey: s.Platform.SealingKey(), AllocationID: fmt.Sprintf("alc_%d", number),
+		Shape: "baremetal", CPUs: 2, MemoryMiB: 2048,
 	}
 }
 
 // Dispatch returns the first dispatch of a new operation, with a token of its own.
 func (c *Check) Dispatch(i *Instance, kind adapter.Kind, targets ...string) adapter.Dispatch {
 	d := adapter.Dispatch{
-		OperationID: NewID("op"), Kind: kind, Attempt: 1, Deadline: time.Now().Add(c.Bounds.Operation).UTC().Truncate(time.Millisecond),
-		CorrelationID: "conformance", Instance: i.Wire, Members: slices.Clone(i.Members), Targets: targets, Change: json.RawMessage(`{}`),
+		OperationID: NewID("op"), Kind: kind, Attempt: 1,
+		Deadline:      time.Now().Add(c.Bounds.Operation).UTC().Truncate(time.Millisecond),
+		CorrelationID: "conformance", Instance: i.Wire, Members: slices.Clone(i.Members),
+		Targets: targets, Change: json.RawMessage(`{}`),
 	}
 	d.Instance.Components = slices.Clone(i.Wire.Components)
 	d.Platform = c.Grant(i, d.OperationID).Access()
@@ -196,7 +202,9 @@ func (i *Instance) wipe() {
 
 // Observe requests an observation of the instance.
 func (c *Check) Observe(i *Instance) (adapter.Observation, Reply) {
-	answer := c.Call(Letter{Method: http.MethodGet, Target: adapter.InstancePath(i.Wire.ID), Access: c.Grant(i, NewID("call")).Token()})
+	answer := c.Call(
+		Letter{Method: http.MethodGet, Target: adapter.InstancePath(i.Wire.ID), Access: c.Grant(i, NewID("call")).Token()},
+	)
 	var seen adapter.Observation
 	if answer.Status == http.StatusOK {
 		c.Decode(answer, "the observation", &seen)

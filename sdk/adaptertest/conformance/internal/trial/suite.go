@@ -141,11 +141,17 @@ func (s *Suite) meet() error {
 	answer, err := s.AwaitAnswer()
 	switch {
 	case answer.Status == http.StatusUnauthorized:
-		return fmt.Errorf("%w: it must trust the issuer %s (key set %s/.well-known/jwks.json) and be named %q", run.ErrRefused, s.Platform.URL, s.Platform.URL, s.Options.Name)
+		return fmt.Errorf(
+			"%w: it must trust the issuer %s (key set %s/.well-known/jwks.json) and be named %q", run.ErrRefused,
+			s.Platform.URL, s.Platform.URL, s.Options.Name,
+		)
 	case err != nil:
 		return fmt.Errorf("%w at %s within %s: %w%s", run.ErrUnreachable, s.URL, s.Bounds.Start, err, s.lastWords())
 	case json.Unmarshal(answer.Body, &s.Description) != nil || answer.Status != http.StatusOK:
-		return fmt.Errorf("%w: GET %s was answered %d: %s", run.ErrNoApp, adapter.AdapterPath, answer.Status, text.Clip(string(answer.Body), 200))
+		return fmt.Errorf(
+			"%w: GET %s was answered %d: %s", run.ErrNoApp, adapter.AdapterPath, answer.Status,
+			text.Clip(string(answer.Body), 200),
+		)
 	}
 	return s.chooseApp()
 }

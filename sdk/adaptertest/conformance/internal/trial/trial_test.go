@@ -12,8 +12,10 @@ import (
 func TestSamplesFitAndSpoiledOnesDoNot(t *testing.T) {
 	t.Parallel()
 	for name, schema := range map[string]string{
-		"bounds":   `{"type":"object","required":["n","s"],"properties":{"n":{"type":"integer","minimum":3},"s":{"type":"string","minLength":4}}}`,
-		"nested":   `{"type":"object","required":["o"],"properties":{"o":{"type":"object","required":["l"],"properties":{"l":{"type":"array","minItems":2,"items":{"enum":["a","b"]}}}}}}`,
+		"bounds": `{"type":"object","required":["n","s"],` +
+			`"properties":{"n":{"type":"integer","minimum":3},"s":{"type":"string","minLength":4}}}`,
+		"nested": `{"type":"object","required":["o"],"properties":{"o":{"type":"object","required":["l"],` +
+			`"properties":{"l":{"type":"array","minItems":2,"items":{"enum":["a","b"]}}}}}}`,
 		"closed":   `{"type":"object","additionalProperties":false,"properties":{"x":{"type":"boolean"}}}`,
 		"nothing":  `null`,
 		"optional": `{"type":"object","properties":{"x":{"type":"string"}}}`,
@@ -24,7 +26,9 @@ func TestSamplesFitAndSpoiledOnesDoNot(t *testing.T) {
 		require.True(t, ok, name)
 		require.False(t, Fits(json.RawMessage(schema), bad), name)
 	}
-	_, ok := sample(json.RawMessage(`{"type":"object","required":["x"],"properties":{"x":{"type":"string","pattern":"^[0-9]{8}$"}}}`))
+	_, ok := sample(
+		json.RawMessage(`{"type":"object","required":["x"],"properties":{"x":{"type":"string","pattern":"^[0-9]{8}$"}}}`),
+	)
 	require.False(t, ok, "a pattern is not guessed")
 	_, ok = Spoil(json.RawMessage(`true`))
 	require.False(t, ok, "nothing breaks a schema that takes everything")
