@@ -14,7 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
 )
 
-var update = flag.Bool("update", false, "write conformance.json and tenancy.json anew")
+var update = flag.Bool("update", false, "write conformance.json and tenancy.json again")
 
 // slow are the clauses that are checked on real clusters: most bring up one of their own, so not all
 // hundred. What is left out rests on the adapter kit alone, and is checked on an app that is quick.

@@ -106,7 +106,7 @@ func chosen() (faults []string) {
 	return faults
 }
 
-// told is what a report says of what did not pass.
+// told returns what a report states about the clauses that did not pass.
 func told(report conformance.Report) string {
 	var lines []string
 	for _, result := range report.Results {

@@ -281,7 +281,7 @@ func (t *tiny) cancelRoute(req *http.Request, body []byte) reply {
 	return answer(adapter.CancelUnknown)
 }
 
-// nonceOr is a key's end: none, or a random one for a mutant that makes every key anew.
+// nonceOr returns a key's end: none, or a random one for a mutant whose keys never repeat.
 func nonceOr(broken bool) string {
 	if broken {
 		return rand.Text()

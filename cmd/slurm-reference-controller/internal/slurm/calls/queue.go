@@ -209,7 +209,7 @@ func batchWorker(call *adapter.Call, members map[string]string, nodeList string)
 	return adapter.Member{}, false
 }
 
-// cancel cancels a job. A job that has ended is no error: the answer states that it was not canceled.
+// cancel cancels a job. A job that has ended is not an error: the answer states that it was not canceled.
 func cancel(ctx context.Context, call *adapter.Call) (any, error) {
 	var input struct{ JobID string }
 	if err := json.Unmarshal(call.Input, &input); err != nil {

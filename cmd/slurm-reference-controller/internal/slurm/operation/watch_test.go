@@ -60,7 +60,7 @@ func TestNothingButSlurmsWordIsTakenForDrained(t *testing.T) {
 	require.False(t, failed.drained(), "a command that failed says nothing")
 }
 
-func TestWaitingIsToldInWords(t *testing.T) {
+func TestWaitingIsDescribed(t *testing.T) {
 	t.Parallel()
 	seen := parsePoll(
 		adapter.TaskResult{State: adapter.TaskSucceeded, Stdout: "d\ndraining|platform drain op_1\n=== jobs\n" +

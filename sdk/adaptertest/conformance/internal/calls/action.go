@@ -113,7 +113,7 @@ func actionInput(c *trial.Check) {
 	}
 }
 
-// actionIdempotent repeats every action with its key. An action that only reads may answer anew;
+// actionIdempotent repeats every action with its key. An action that only reads may answer again;
 // any other gives the same output and begins no task.
 func actionIdempotent(c *trial.Check) {
 	i := c.Shared()
