@@ -24,7 +24,7 @@ async function readSchema() {
   return parse(parts.join('\n'), { noLocation: true });
 }
 
-/** Reads the console's operations, each with the place it stands in. */
+/** Reads the console's operations, each with its file. */
 async function readDocuments() {
   return Promise.all((await graphqlFiles(sourceDir)).map(async (file) => {
     const rawSDL = await readFile(file, 'utf8');

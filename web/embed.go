@@ -1,8 +1,8 @@
-// Package web carries the built console and the GraphiQL page, and serves them: hashed assets for a year, pages
+// Package web embeds the built console and the GraphiQL page, and serves them: hashed assets for a year, pages
 // always revalidated, everything under a content security policy that allows no inline script and no other origin.
 //
 // The console is built by `npm ci && npm run build` into dist, which is embedded here. A checkout in which that
-// was not done still compiles; its handler then answers with a page that says what to run.
+// was not done still compiles; its handler then serves a page that names the command to run.
 package web
 
 import (

@@ -26,8 +26,8 @@ export default tseslint.config(
   {
     files: ['src/**/*.test.{ts,tsx}'],
     rules: {
-      '@typescript-eslint/require-await': 'off', // generators that stand for feeds
-      'react-hooks/rules-of-hooks': 'off', // a test's useServer is no hook
+      '@typescript-eslint/require-await': 'off', // generators that act as feeds
+      'react-hooks/rules-of-hooks': 'off', // a test's useServer is not a hook
     },
   },
   { files: ['e2e/**/*.mjs'], languageOptions: { globals: { document: 'readonly', window: 'readonly', getComputedStyle: 'readonly' } } },

@@ -17,12 +17,12 @@ import (
 )
 
 // consolePolicy allows the console what it needs and no more: scripts and connections of its own origin only. The
-// component library makes style elements, which bear the nonce of the page; nothing else inline is taken.
+// component library creates style elements with the nonce of the page; nothing else inline is allowed.
 const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + noncePlace + "'; img-src 'self' data:; " +
 	"font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; " +
 	"object-src 'none'"
 
-// noncePlace stands, in a policy and in a page, where the nonce of the answer goes.
+// noncePlace marks, in a policy and in a page, where the nonce of the response is inserted.
 const noncePlace = "CSP_NONCE"
 
 // graphiqlPolicy also allows what GraphiQL's editor needs: inline styles, workers of the same origin and a font in a
@@ -33,7 +33,7 @@ const graphiqlPolicy = "default-src 'none'; script-src 'self'; worker-src 'self'
 // minGzip is the size in bytes below which a file is not worth compressing.
 const minGzip = 1024
 
-// notBuilt is what is served when the console was not built into the binary.
+// notBuilt is the page that is served when the console was not built into the binary.
 const notBuilt = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Console not built</title>
 <body style="font-family:sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem;line-height:1.5">
 <h1>The console is not built</h1><p>This binary was compiled without it. Run
@@ -43,17 +43,17 @@ const notBuilt = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Co
 // page finds it. Only GET and HEAD are answered. A path below /assets/ that does not exist is 404, never the index.
 func Handler() http.Handler { return newSite(built(), "index.html", consolePolicy) }
 
-// GraphiQL serves the GraphiQL page at whatever path it is mounted on. Its assets are served by Handler.
+// GraphiQL serves the GraphiQL page at any path that it is mounted on. Its assets are served by Handler.
 func GraphiQL() http.Handler { return newPage(built(), "graphiql.html", graphiqlPolicy) }
 
-// site serves a tree of files with an index for what is not a file.
+// site serves a tree of files, and an index for every path that is not a file.
 type site struct {
 	files  map[string]*file
 	index  string
 	policy string
 }
 
-// file is one file ready to be sent; its compressed form is made when it is first asked for.
+// file is one file ready to be sent; its compressed form is created at the first request for it.
 type file struct {
 	name      string
 	body      []byte
@@ -63,7 +63,7 @@ type file struct {
 	gzipped   []byte
 }
 
-// newSite reads the tree once; what it holds is bounded by the binary that embeds it.
+// newSite reads the tree once; its size is bounded by the binary that embeds it.
 func newSite(tree fs.FS, index, policy string) *site {
 	files := map[string]*file{}
 	_ = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -78,7 +78,7 @@ func newSite(tree fs.FS, index, policy string) *site {
 	return &site{files: files, index: index, policy: policy}
 }
 
-// newPage is a site that answers every path with the one page.
+// newPage returns a site that serves one page at every path.
 func newPage(tree fs.FS, page, policy string) *site {
 	body, err := fs.ReadFile(tree, page)
 	if err != nil {
@@ -87,7 +87,7 @@ func newPage(tree fs.FS, page, policy string) *site {
 	return &site{files: map[string]*file{page: newFile(page, body)}, index: page, policy: policy}
 }
 
-// newFile names the file's media type and its strong tag.
+// newFile returns a file with its media type and its strong entity tag.
 func newFile(name string, body []byte) *file {
 	sum := sha256.Sum256(body)
 	return &file{
@@ -98,7 +98,7 @@ func newFile(name string, body []byte) *file {
 	}
 }
 
-// mediaType goes by the name alone and not by the machine's tables, so that every machine serves the same.
+// mediaType returns the media type by the name only, not by the tables of the machine: every machine serves the same.
 func mediaType(name string) string {
 	known := map[string]string{
 		".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
@@ -113,7 +113,7 @@ func mediaType(name string) string {
 	return "application/octet-stream"
 }
 
-// ServeHTTP answers with the file of the path, or with the index.
+// ServeHTTP serves the file of the path, or the index.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	nonce := rand.Text()
 	s.secure(w.Header(), nonce)
@@ -134,8 +134,8 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serveIndex(w, r, nonce)
 }
 
-// serveIndex answers with the index, or says that nothing was built. The index is small and holds the nonce of this
-// answer, so no client keeps it.
+// serveIndex serves the index, or the page that explains how to build the console. The index is small and contains the
+// nonce of this response, so no client may cache it.
 func (s *site) serveIndex(w http.ResponseWriter, r *http.Request, nonce string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
@@ -151,7 +151,7 @@ func (s *site) serveIndex(w http.ResponseWriter, r *http.Request, nonce string) 
 	_, _ = w.Write([]byte(notBuilt))
 }
 
-// secure sets the headers that every answer carries.
+// secure sets the headers of every response.
 func (s *site) secure(h http.Header, nonce string) {
 	h.Set("Content-Security-Policy", strings.ReplaceAll(s.policy, noncePlace, nonce))
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -162,13 +162,13 @@ func (s *site) secure(h http.Header, nonce string) {
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
 }
 
-// serve sends the file, compressed where the client takes it, or 304 when the client has it.
+// serve sends the file, compressed where the client accepts it, or 304 when the client has it.
 func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", f.mediaType)
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("Cache-Control", "no-cache")
-	if strings.HasPrefix(f.name, "assets/") { // its name holds a hash of its content
+	if strings.HasPrefix(f.name, "assets/") { // its name contains a hash of its content
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	body, etag := f.body, f.etag
@@ -180,7 +180,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, f.name, time.Time{}, bytes.NewReader(body))
 }
 
-// compressed is the file under gzip, or nil where that gains nothing; made once.
+// compressed returns the file in gzip, or nil where that saves nothing; it is computed once.
 func (f *file) compressed() []byte {
 	f.once.Do(func() {
 		if len(f.body) < minGzip || strings.HasPrefix(f.mediaType, "font/woff2") || strings.HasPrefix(f.mediaType, "image/png") {

@@ -16,7 +16,7 @@ import (
 // script is long enough to be worth compressing.
 var script = strings.Repeat("console.log('hello');\n", 200)
 
-// setup is a site with an index, a hashed asset, an unhashed file and the place-holder.
+// setup returns a site with an index, a hashed asset, an unhashed file and the place-holder.
 func setup(t *testing.T) *site {
 	t.Helper()
 	return newSite(fstest.MapFS{
@@ -27,7 +27,7 @@ func setup(t *testing.T) *site {
 	}, "index.html", consolePolicy)
 }
 
-// ask sends one request to the handler.
+// ask sends one request to the handler and returns its response.
 func ask(t *testing.T, h http.Handler, method, target string, header map[string]string) *http.Response {
 	t.Helper()
 	r := httptest.NewRequest(method, target, nil)
@@ -39,7 +39,7 @@ func ask(t *testing.T, h http.Handler, method, target string, header map[string]
 	return w.Result()
 }
 
-// text reads the answer's body.
+// text returns the body of the response.
 func text(t *testing.T, answer *http.Response) string {
 	t.Helper()
 	body, err := io.ReadAll(answer.Body)
@@ -81,7 +81,7 @@ func TestEveryPageHasANonceOfItsOwnThatThePolicyNames(t *testing.T) {
 	}
 }
 
-// TestTheBuiltPageBearsTheNonce is about the build that this binary holds, where there is one.
+// TestTheBuiltPageBearsTheNonce checks the build that this binary embeds, where there is one.
 func TestTheBuiltPageBearsTheNonce(t *testing.T) {
 	t.Parallel()
 	page, err := fs.ReadFile(built(), "index.html")

@@ -1,4 +1,4 @@
-// The stand-in's member and instance changes: plans, the verbs, and what they leave behind.
+// The stand-in's member and instance changes: plans, the changes themselves, and the orphans they leave.
 import { createHash } from 'node:crypto';
 import { connection, id, now, past } from './kit.mjs';
 

@@ -1,4 +1,4 @@
-// What the stand-in's world is built from: ids, instants, connections and logs that can be followed.
+// The parts of the stand-in's world: ids, instants, connections, and logs that can be followed.
 import { randomBytes } from 'node:crypto';
 
 /** A random typed id. */

@@ -1,4 +1,4 @@
-// The stand-in's sources, artifacts and versions on their way: enough to look at every page of publishing.
+// The stand-in's sources, artifacts and versions in every stage: enough to show every page of publishing.
 import { connection, id, past } from './kit.mjs';
 
 const digest = () => `sha256:${id('x').slice(2)}${id('x').slice(2)}`.padEnd(71, 'a').slice(0, 71);

@@ -1,12 +1,12 @@
-// The part of the walk through who may do what: roles, a service account with a key, a permission explained, a policy
-// previewed, written and lifted, a webhook, the audit searched, the viewer's sessions.
+// The part of the walk through access: roles, a service account with a key, the explanation of a permission, a policy
+// that is previewed, saved and removed, a webhook, a search of the audit log, the viewer's sessions.
 import { insist, say } from './harness.mjs';
 import { go } from './steps.mjs';
 
 /** Opens a tab of the page. */
 const tab = (page, name) => page.getByRole('tab', { name }).click();
 
-/** Waits until what a card shows has been read. */
+/** Waits until the content of a card is loaded. */
 const shown = (page) => page.locator('table, .empty').first().waitFor();
 
 /** The dialog that is open. */
@@ -26,7 +26,7 @@ async function people({ page, shoot }) {
   await shoot('access-entitlements');
 }
 
-/** Makes a service account with limits and a key, rotates the key, and deletes the account. */
+/** Creates a service account with limits and a key, rotates the key, and deletes the account. */
 async function automation({ page, shoot }) {
   const name = `walk-${Date.now().toString(36)}`;
   await tab(page, 'Service accounts');
@@ -60,7 +60,7 @@ async function automation({ page, shoot }) {
   say('service-account', { name });
 }
 
-/** Asks whether the viewer may do something that it may, and something that nobody in a project may. */
+/** Checks a permission that the viewer has. */
 async function explained({ page, shoot }) {
   await tab(page, 'Check a permission');
   await page.getByRole('button', { name: 'Check', exact: true }).click();
@@ -69,7 +69,7 @@ async function explained({ page, shoot }) {
   say('explained', { allowed: await page.locator('[data-why]').first().getAttribute('data-allowed') });
 }
 
-/** Narrows the project's policy to regions that are not there, and lifts it again. */
+/** Denies a region that does not exist in the project's policy, and removes the rule again. */
 async function policy({ page, shoot }) {
   await go(page, 'Policy');
   await page.getByRole('textbox', { name: 'Rules' }).waitFor();
@@ -117,7 +117,7 @@ async function sharing({ page, shoot }) {
   await shoot('sharing');
 }
 
-/** Finds what the walk itself did. */
+/** Finds in the audit log what the walk itself did. */
 async function search({ page, shoot }) {
   await go(page, 'Audit');
   await page.getByRole('textbox', { name: 'Permission key' }).fill('policy.manage');

@@ -1,12 +1,11 @@
-// The part of the walk in which a member comes and goes: add, look at it in the picture, drain, remove; each with its
-// plan read first.
+// The part of the walk that changes members: add, show the diagram, drain, remove; each after its plan.
 import { insist, say } from './harness.mjs';
 import { throughPlan } from './steps.mjs';
 
-/** The members on the page that stand in a state, of a component. */
+/** The members of a component on the page that are in a state. */
 const inState = (page, component, state) => page.locator(`[data-member][data-state="${state}"]`, { hasText: new RegExp(`^${component} \\d`) });
 
-/** Shows the members as a table, which is the picture's equal, and says how many of the component are at work. */
+/** Shows the members as a table, which equals the diagram, and returns how many of the component are active. */
 async function asTable(page, component) {
   await page.getByRole('region', { name: 'Members' }).first().waitFor();
   await page.getByRole('radiogroup', { name: 'How members are shown' }).getByText('Table').click();
@@ -14,7 +13,7 @@ async function asTable(page, component) {
   return inState(page, component, 'ACTIVE').count();
 }
 
-/** Waits until so many members of the component stand in a state; says what the page complains of when they do not. */
+/** Waits until so many members of the component are in a state; the error contains what the page reports. */
 async function until(page, component, state, count, wait) {
   const found = inState(page, component, state);
   await found.nth(count - 1).waitFor({ timeout: wait }).catch(async () => {
@@ -22,7 +21,7 @@ async function until(page, component, state, count, wait) {
   });
 }
 
-/** Waits until the newest operation on the page has ended, and insists that it ended well. */
+/** Waits until the newest operation on the page has ended, and fails unless it succeeded. */
 async function ended(page, kind, wait) {
   const card = page.locator(`.operation-card:has(h2:text-is("${kind}")) [data-operation]`);
   await card.and(page.locator('[data-state="SUCCEEDED"], [data-state="FAILED"], [data-state="CANCELED"]')).waitFor({ timeout: wait });
@@ -37,7 +36,7 @@ async function choose(page, component, state, act) {
   await page.getByRole('menuitem', { name: act, exact: true }).click();
 }
 
-/** Adds a member, drains it and takes it out. */
+/** Adds a member, drains it and removes it. */
 export async function changes({ page, shoot }, { component, wait }) {
   await page.locator('[data-member-tile]').first().waitFor();
   await shoot('topology');

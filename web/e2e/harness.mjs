@@ -1,4 +1,4 @@
-// What the walk stands on: arguments, a browser that reports its own faults, progress as JSON lines, screenshots.
+// What the walk needs: arguments, a browser that reports its own faults, progress as JSON lines, screenshots.
 import { mkdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ const options = {
   restart: { type: 'boolean', default: false }, chromium: { type: 'string', default: '/usr/bin/chromium' }, 'wait-seconds': { type: 'string', default: '240' },
 };
 
-/** Sizes and schemes that every moment is photographed in. */
+/** Sizes and schemes of every screenshot. */
 const variants = [
   { tag: 'desktop-light', width: 1440, height: 900, scheme: 'light' },
   { tag: 'desktop-dark', width: 1440, height: 900, scheme: 'dark' },
@@ -38,14 +38,14 @@ export function say(event, detail = {}) {
 
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
-/** Asks whoever runs the walk for something and waits for one line on stdin. */
+/** Prints a request to the caller of the walk and waits for one line on stdin. */
 export async function ask(event) {
   say(event);
   const { done } = await lines.next();
   if (done) throw new Error(`stdin ended while waiting for an answer to ${event}`);
 }
 
-/** Starts the browser; faults gathers what the page itself complained about. */
+/** Starts the browser; faults collects the errors that the page itself reports. */
 export async function open(args) {
   const browser = await chromium.launch({ executablePath: args.chromium, headless: true, args: ['--no-sandbox'] });
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: 'light', reducedMotion: 'reduce', locale: 'en-GB' });
@@ -61,14 +61,14 @@ export async function open(args) {
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Waits until the page has taken the scheme on and nothing but endless animations moves. */
+/** Waits until the page has applied the scheme and only endless animations move. */
 async function settled(page, scheme) {
   await page.locator(`html[data-mantine-color-scheme="${scheme}"]`).waitFor({ state: 'attached' });
   await page.evaluate(() => Promise.allSettled(document.getAnimations()
     .filter((each) => each.effect?.getTiming().iterations !== Infinity).map((each) => each.finished)));
 }
 
-/** What axe finds wrong with the page for those who use it without sight, mouse or full contrast. */
+/** Returns what axe finds inaccessible on the page without sight, mouse or full contrast. */
 async function inaccessible(page) {
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {
@@ -78,7 +78,7 @@ async function inaccessible(page) {
   return found.slice(0, 5);
 }
 
-/** A function that photographs the page in every variant, and notes where it is wider than its window or inaccessible. */
+/** Returns a function that takes screenshots in every variant and records where the page is too wide or inaccessible. */
 function shooter(page, dir, faults) {
   let count = 0;
   return async (name) => {

@@ -1,11 +1,12 @@
-// A walk through the console in a real browser: log in, launch an app from the catalog, watch it come up, ask it
-// something, add a member, drain it and take it out again, decommission all of it, log out; photographed on the way. Run against a running server:
+// A walk through the console in a real browser: log in, launch an app from the catalog, watch it start, run its
+// actions, add a member, drain and remove it, decommission the workload, log out; with screenshots. Run against a
+// running server:
 //
 //   node web/e2e/main.mjs --base http://127.0.0.1:8080 --login-code CODE --app slurm --shots DIR
 //
 // Progress is printed as JSON lines, the last one {"event":"done"}; the exit code is 0 only then. With --restart
-// the walk prints {"event":"restart"} while the launch is under way, and goes on after a line on stdin: whoever
-// runs it restarts the server in between, and the timeline must then be complete.
+// the walk prints {"event":"restart"} while the launch is in progress, and continues after a line on stdin: the caller
+// restarts the server in between, and the timeline must then be complete.
 import { ask, insist, open, readArgs, say } from './harness.mjs';
 import { scenarios } from './scenarios.mjs';
 import { access } from './access.mjs';
@@ -20,7 +21,7 @@ const session = await open(args);
 const { page, shoot, faults } = session;
 const name = `e2e-${Date.now().toString(36)}`;
 
-/** The way in, and what there is before anything is launched. */
+/** The login, and the pages before anything is launched. */
 async function arrive() {
   await page.goto(`${base}/login`);
   await page.getByRole('heading', { name: 'Log in' }).waitFor();
@@ -35,7 +36,7 @@ async function arrive() {
   await shoot('app');
 }
 
-/** The launch up to a running cluster, over a restart where that is asked for. */
+/** The launch up to a running cluster, with a restart of the server when --restart is given. */
 async function comeUp() {
   const id = await steps.launch(page, { slug: args.app, name, shoot });
   say('launched', { instance: id, name });
@@ -48,7 +49,7 @@ async function comeUp() {
   await shoot('running');
 }
 
-/** Has the server restarted; photographs the banner, which a quick restart may be over before. */
+/** Has the server restarted; takes a screenshot of the banner, unless the restart is faster. */
 async function overRestart() {
   const banner = page.locator('.banner');
   let answered = false;
@@ -59,7 +60,7 @@ async function overRestart() {
   await banner.waitFor({ state: 'detached', timeout: args.wait });
 }
 
-/** What the cluster can be asked. */
+/** The actions of the cluster. */
 async function act() {
   if (scenario.submit === undefined) return;
   const submitted = await steps.action(page, scenario.submit);
@@ -71,13 +72,13 @@ async function act() {
   await shoot('action-list');
 }
 
-/** A member that comes and goes, where the scenario has a component that can grow. */
+/** Adds and removes a member, where the scenario has a component that can grow. */
 async function change() {
   if (scenario.grow === undefined) return;
   await changes(session, { component: scenario.grow, wait: args.wait });
 }
 
-/** The end of the cluster, with proof. */
+/** The decommission of the cluster, with proof. */
 async function goDown() {
   await steps.decommission(page, shoot);
   say('decommissioning');
@@ -88,7 +89,7 @@ async function goDown() {
   await shoot('stopped');
 }
 
-/** Who may do what; once is enough of the walks there are. */
+/** The pages of access and publishing; one of the walks is enough. */
 async function govern() {
   if (scenario.govern !== true) return;
   const workload = page.url();
@@ -97,7 +98,7 @@ async function govern() {
   await page.goto(workload);
 }
 
-/** The other pages, and the way out. */
+/** The other pages, and the logout. */
 async function tour() {
   await page.getByRole('region', { name: 'Operations' }).or(page.locator('section', { hasText: 'Operations' })).first().getByRole('link').first().click();
   await page.getByRole('heading', { name: 'Steps' }).waitFor();

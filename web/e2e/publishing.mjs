@@ -1,12 +1,11 @@
-// The part of the walk through what can be launched at all: releases on their board, artifacts with what they are made of,
-// sources with their keys.
+// The part of the walk through publishing: releases on their board, artifacts with their parts, sources and their keys.
 import { insist, say } from './harness.mjs';
 import { go } from './steps.mjs';
 
 const shown = (page) => page.locator('table, .empty').first().waitFor();
 const dialog = (page) => page.getByRole('dialog');
 
-/** A public key for the walk; nobody has its private half. */
+/** A public key for the walk; no one has its private half. */
 const publicKey = `-----BEGIN PUBLIC KEY-----
 MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEeR0+5dYJ9XbKgFWKqHAfuiAhIPBO
 FC4NOyz7I6iDXnE2DE+R9FnvSz2j1rc/swxHWr3ncm4klGKtjPZsXsLYHQ==

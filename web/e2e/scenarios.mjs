@@ -1,6 +1,6 @@
-// What the walk asks of each app: the fields of an action's form by their path in its schema, a text that the
-// list must then show, the component that a member is added to and taken out of again, and whether the walk goes through
-// access as well, which the development stand-in does not have.
+// What the walk does with each app: the fields of an action's form by their path in its schema, a text that the list
+// must then show, the component to which a member is added and from which it is removed, and whether the walk includes
+// the pages of access, which the development stand-in does not have.
 const queue = {
   submit: { action: 'queue.submit', fields: { script: '#!/bin/sh\nhostname\n' }, optional: { name: 'console-e2e' } },
   list: { action: 'queue.list', shows: 'console-e2e' },

@@ -1,7 +1,7 @@
 // The steps of the walk, each as a person would do it.
 import { insist, say } from './harness.mjs';
 
-/** Opens the login link; the code must be gone from the address afterwards. */
+/** Opens the login link; the address must not contain the code afterwards. */
 export async function login({ page }, { base, 'login-code': code }) {
   await page.goto(`${base}/login#code=${encodeURIComponent(code)}`);
   await page.waitForURL('**/workloads');
@@ -27,7 +27,7 @@ export async function openApp(page, slug) {
   await page.getByRole('heading', { name: 'Versions' }).waitFor();
 }
 
-/** Fills the launch form, asking for capacity where none fits, and sends it; answers with the workload's id. */
+/** Fills the launch form, requesting capacity where none fits, and sends it; returns the workload's id. */
 export async function launch(page, { slug, name, shoot }) {
   await page.locator('.page-actions').getByRole('link', { name: 'Launch' }).click();
   await page.waitForURL(`**/launch/${slug}**`);
@@ -96,7 +96,7 @@ export async function decommission(page, shoot) {
   await throughPlan(page, { act: 'Decommission', reason: 'the walk through the console is over', shoot, shot: 'decommission-dialog' });
 }
 
-/** Sees the plan of the open dialog and goes through with it; answers with what the plan says. */
+/** Shows the plan of the open dialog and confirms it; returns the plan's text. */
 export async function throughPlan(page, { act, reason, shoot, shot }) {
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('button', { name: 'See the plan' }).click();

@@ -19,8 +19,8 @@ import { ProblemExtra } from './ui/Problem';
 
 const schemes = localStorageColorSchemeManager({ key: 'gpuaas-color-scheme' }); // the key that public/theme.js reads
 
-// The server's policy takes style elements only with the nonce of this answer. What locks the page's scrolling
-// behind a dialog finds it under webpack's name for it.
+// The server's content security policy accepts style elements only with the nonce of this response. The library that
+// locks scrolling behind a dialog reads the nonce from the name that webpack uses.
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 

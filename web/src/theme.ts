@@ -1,4 +1,4 @@
-// The console's look: neutral greens-greys for surfaces, one pine accent, five tones for what things are doing.
+// The console's look: neutral greens-greys for surfaces, one pine accent, five tones for states.
 import { createTheme } from '@mantine/core';
 import type { MantineColorsTuple } from '@mantine/core';
 
@@ -11,7 +11,7 @@ const gray: MantineColorsTuple = [
   '#f7f9f8', '#eff2f1', '#e3e8e6', '#d3dad8', '#b9c3c0', '#97a39f', '#74817d', '#55625e', '#38433f', '#1d2624',
 ];
 
-/** What takes something away. */
+/** Destructive actions. */
 const red: MantineColorsTuple = [
   '#fdecea', '#f9d2ce', '#f2a9a2', '#ea7d73', '#e0564a', '#d03c30', '#c22f24', '#b3261e', '#961d16', '#76140e',
 ];

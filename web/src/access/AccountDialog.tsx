@@ -1,4 +1,4 @@
-// Making a service account, or changing what one may do.
+// Creating a service account, or changing what one may do.
 import { MultiSelect, NumberInput, Select, TagsInput, TextInput } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { tell, useRead, useSender } from '../api/hooks';
@@ -9,7 +9,7 @@ import type { AccountBitsFragment, ActionRisk, ServiceAccountLimitsInput } from 
 
 const risks = [{ value: '', label: 'Any action' }, { value: 'READ', label: 'Actions that only read' }, { value: 'WRITE', label: 'Actions that do not lose work' }];
 
-/** The dialog; without an account it makes one. */
+/** The dialog; without an account it creates one. */
 export function AccountDialog({ account, onClose, onDone }: { account: AccountBitsFragment | undefined; onClose: () => void; onDone: () => void }) {
   const projectId = useProjectId();
   const { can } = useSession();

@@ -18,7 +18,7 @@ const pick = (data: ServiceAccountsQuery) => data.serviceAccounts;
 
 type Asked = { what: 'edit' | 'keys' | 'delete'; row: AccountBitsFragment } | { what: 'create' };
 
-/** The list; keys, limits and the end of an account in dialogs. */
+/** The list; keys, permissions and deletion of an account are dialogs. */
 export function AccountsTab() {
   const projectId = useProjectId();
   const { can } = useSession();

@@ -1,4 +1,4 @@
-// Asking whether somebody may do something here.
+// Checking whether a subject has a permission in this project.
 import { Button, Select, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { SyntheticEvent } from 'react';
@@ -11,7 +11,7 @@ import { usePeople } from './usePeople';
 
 interface Question { key: string; subjectId: string | null; objectId: string }
 
-/** The form, and below it the answer with the rows that give it. */
+/** The form, and below it the answer with its grounds. */
 export function CheckTab() {
   const projectId = useProjectId();
   const { viewer } = useSession();

@@ -1,4 +1,4 @@
-// Which apps the project may launch, and how far.
+// Which apps the project may launch, and within which limits.
 import { Button, NumberInput, SegmentedControl, Select, TagsInput } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { tell, useRead } from '../api/hooks';
@@ -17,7 +17,7 @@ import { endOf, lifetimes } from './lifetimes';
 
 const pick = (data: EntitlementsQuery) => data.entitlements;
 
-/** The list with giving, changing and taking away. */
+/** The list, with granting, changing and revoking. */
 export function EntitlementsTab() {
   const projectId = useProjectId();
   const { can } = useSession();

@@ -1,4 +1,4 @@
-// Giving a role.
+// Granting a role.
 import { SegmentedControl, Select, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { tell, useRead } from '../api/hooks';

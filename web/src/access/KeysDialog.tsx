@@ -1,4 +1,4 @@
-// The keys of a service account: making, rotating, revoking.
+// The keys of a service account: creating, rotating, revoking.
 import { Button, Modal, Select } from '@mantine/core';
 import { useState } from 'react';
 import type { Problem } from '../api/errors';

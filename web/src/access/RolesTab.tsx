@@ -1,4 +1,4 @@
-// Who holds which role in the project or its tenant.
+// Who has which role in the project or its tenant.
 import { Button, SegmentedControl } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { tell } from '../api/hooks';
@@ -17,7 +17,7 @@ import { usePeople } from './usePeople';
 
 const pick = (data: RoleBindingsQuery) => data.roleBindings;
 
-/** The list with granting and taking away. */
+/** The list, with granting and revoking. */
 export function RolesTab() {
   const projectId = useProjectId();
   const { can } = useSession();

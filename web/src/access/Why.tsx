@@ -1,4 +1,4 @@
-// "Why can't I?": what gives a permission, or comes nearest to giving it.
+// "Why can't I?": what grants a permission, or comes closest to granting it.
 import { Button, Modal } from '@mantine/core';
 import { useState } from 'react';
 import type { Problem } from '../api/errors';
@@ -13,7 +13,7 @@ import { Copy, Loading } from '../ui/parts';
 
 type Explanation = ExplainPermissionQuery['explainPermission'];
 
-/** A button beside a refusal for want of a permission; nothing beside other problems. */
+/** A button beside a refusal for a missing permission; nothing beside other problems. */
 export function WhyButton({ problem }: { problem: Problem }) {
   const [asked, setAsked] = useState(false);
   const keys = missingKeys(problem);
@@ -28,7 +28,7 @@ export function WhyButton({ problem }: { problem: Problem }) {
   );
 }
 
-/** Whether a subject may do something, with the rows that say so; the caller itself when no subject is named. */
+/** Whether a subject has a permission, with the grounds; the subject is the caller when none is named. */
 export function Why({ permissionKey, objectId, subjectId }: { permissionKey: string; objectId: string | null; subjectId: string | null }) {
   const { data, problem, refresh } = useRead(ExplainPermissionDocument, { input: { permissionKey, objectId, subjectId } });
   if (data === undefined) return problem === undefined ? <Loading lines={4} /> : <ProblemNotice problem={problem} onRetry={refresh} />;

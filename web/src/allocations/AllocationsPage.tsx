@@ -20,7 +20,7 @@ import { useWhile } from '../api/useWhile';
 const live: AllocationStatus[] = ['REQUESTED', 'READY', 'RELEASING'];
 const pick = (data: AllocationsQuery) => data.allocations;
 
-/** The list with requesting and releasing. */
+/** The list, with requesting and releasing. */
 export function AllocationsPage() {
   const projectId = useProjectId();
   const { can } = useSession();

@@ -1,11 +1,11 @@
-// Giving capacity back.
+// Releasing capacity.
 import { allocationName } from '../lib/capacity';
 import { useSubmission } from '../api/hooks';
 import { ReleaseAllocationDocument } from '../generated/graphql';
 import type { AllocationBitsFragment } from '../generated/graphql';
 import { ReasonDialog } from '../ui/ReasonDialog';
 
-/** The dialog for one allocation; closed while there is none. */
+/** The dialog for one allocation; closed while `allocation` is undefined. */
 export function ReleaseDialog({ allocation, onClose, onDone }: {
   allocation: AllocationBitsFragment | undefined; onClose: () => void; onDone: () => void;
 }) {

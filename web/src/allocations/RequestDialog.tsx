@@ -1,4 +1,4 @@
-// Asking for capacity.
+// Requesting capacity.
 import { Button, Modal, NumberInput, SegmentedControl, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { SyntheticEvent } from 'react';
@@ -9,13 +9,13 @@ import { RequestAllocationDocument } from '../generated/graphql';
 import type { CapacityShape } from '../generated/graphql';
 import { ProblemNotice } from '../ui/Problem';
 
-/** What the form holds; empty texts mean no wish. */
+/** What the form holds; an empty text means no preference. */
 interface Wish { shape: CapacityShape; count: number | string; gpuCount: number | string; name: string; sku: string; region: string }
 
 const start: Wish = { shape: 'BAREMETAL', count: 1, gpuCount: 1, name: '', sku: '', region: '' };
 const fields: ReadonlySet<string> = new Set(['shape', 'count', 'gpuCount', 'name', 'sku', 'region']);
 
-/** The dialog; `onDone` is called when the capacity was got. */
+/** The dialog; `onDone` is called when the capacity was allocated. */
 export function RequestDialog({ opened, onClose, onDone }: { opened: boolean; onClose: () => void; onDone: () => void }) {
   return <Modal opened={opened} onClose={onClose} title={<b>Request capacity</b>}><RequestForm onClose={onClose} onDone={onDone} /></Modal>;
 }

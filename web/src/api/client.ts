@@ -5,7 +5,7 @@ import { needsLogin, plain, problemOf, problemOfAnswer } from './errors';
 import type { Problem } from './errors';
 import { SessionDocument } from '../generated/graphql';
 
-/** Queries and mutations. The cookie is HttpOnly: no script, ours included, ever sees the credential. */
+/** Queries and mutations. The cookie is HttpOnly: no script, including the console's, ever sees the credential. */
 export const client = new Client({
   url: '/graphql',
   exchanges: [cacheExchange, fetchExchange],
@@ -22,7 +22,7 @@ export const live = new Live(`${location.protocol === 'https:' ? 'wss' : 'ws'}:/
 
 let probing = false;
 
-/** A handshake that is refused for want of a session looks like any other failure to a page: ask by HTTP. */
+/** A page cannot tell a handshake refused for a missing session from any other failure, so this finds out over HTTP. */
 async function probe(): Promise<void> {
   if (probing) return;
   probing = true;
@@ -31,14 +31,14 @@ async function probe(): Promise<void> {
   if (answer.error !== undefined && needsLogin(problemOf(answer.error))) toLogin('expired');
 }
 
-/** Leaves for the login page, which leads back here. A full load, so that nothing of the session stays in memory. */
+/** Opens the login page, which leads back here. A full page load, so that no part of the session stays in memory. */
 export function toLogin(reason: 'expired' | 'out' | 'unsure' | 'none'): void {
   if (location.pathname === '/login') return;
   const next = reason === 'out' || reason === 'unsure' ? '' : `&next=${encodeURIComponent(location.pathname + location.search)}`;
   location.assign(`/login?reason=${reason}${next}`);
 }
 
-/** Redeems a one-time code for the session cookie; answers what went wrong, or undefined. */
+/** Redeems a one-time code for the session cookie; returns the problem, or undefined on success. */
 export async function login(code: string): Promise<Problem | undefined> {
   try {
     const answer = await fetch('/auth/login', {
@@ -53,10 +53,10 @@ export async function login(code: string): Promise<Problem | undefined> {
   }
 }
 
-/** Milliseconds between looks at whether the session's secret is due to be turned over. */
+/** Milliseconds between checks whether the session's secret is due for rotation. */
 const refreshEvery = 15 * 60_000;
 
-/** Has the session's secret turned over when it is old, for as long as the page is open; returns how to stop. */
+/** Rotates the session's secret when it is due, as long as the page is open; returns a function that stops this. */
 export function keepFresh(): () => void {
   const timer = setInterval(() => void refreshSession(), refreshEvery);
   return () => clearInterval(timer);
@@ -64,12 +64,12 @@ export function keepFresh(): () => void {
 
 async function refreshSession(): Promise<void> {
   const answer = await fetch('/auth/refresh', { method: 'POST', credentials: 'same-origin' }).catch(() => undefined);
-  if (answer?.ok !== true) return; // the next look, or the next request, will tell
+  if (answer?.ok !== true) return; // the next check, or the next request, will show whether the session has ended
   const { rotated } = (await answer.json()) as { rotated?: boolean };
   if (rotated === true) live.reopen(); // a socket ends with the secret that it was opened with
 }
 
-/** Ends the session on the server and leaves for the login page, which says so if the server could not be reached. */
+/** Ends the session on the server and opens the login page, which reports when the server could not be reached. */
 export async function logout(): Promise<void> {
   live.close();
   const reached = await fetch('/auth/logout', { method: 'POST', credentials: 'same-origin' }).then(() => true, () => false);

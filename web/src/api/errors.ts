@@ -1,4 +1,4 @@
-// One language of failure: whatever went wrong, in the GraphQL envelope or on the way, becomes a Problem.
+// One form of failure: every error, in the GraphQL envelope or on the network, becomes a Problem.
 import type { CombinedError } from '@urql/core';
 
 /** A cause of a refusal, with the path of the input field where there is one. */
@@ -8,7 +8,7 @@ export interface Reason {
   readonly path: string;
 }
 
-/** What went wrong, ready to be shown. correlationId is empty when the request never reached the platform. */
+/** An error, ready to be shown. correlationId is empty when the request never reached the platform. */
 export interface Problem {
   readonly code: string;
   readonly message: string;
@@ -17,26 +17,26 @@ export interface Problem {
   readonly reasons: readonly Reason[];
 }
 
-/** A GraphQL error as it stands in an answer or in a subscription's error message. */
+/** A GraphQL error in a response or in a subscription's error message. */
 interface RawError {
   readonly message: string;
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Codes that mean: log in again. */
+/** Codes that require a new login. */
 const loginCodes: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'TOKEN_EXPIRED']);
 
-/** Whether only a new login helps. */
+/** Reports whether only a new login helps. */
 export function needsLogin(problem: Problem): boolean {
   return loginCodes.has(problem.code);
 }
 
-/** Whether the platform could not be reached at all, as during a restart. */
+/** Reports whether the platform could not be reached at all, as during a restart. */
 export function isUnreachable(problem: Problem): boolean {
   return problem.code === 'NETWORK';
 }
 
-/** The problem behind a failed query or mutation. */
+/** Returns the problem of a failed query or mutation. */
 export function problemOf(error: CombinedError): Problem {
   const first = error.graphQLErrors[0];
   if (first !== undefined) return problemOfGraphQL(first);
@@ -49,7 +49,7 @@ export function problemOf(error: CombinedError): Problem {
   return { ...plain('NETWORK', 'The platform cannot be reached right now.', correlationId), retryable: true };
 }
 
-/** The problem behind one error of the GraphQL envelope. */
+/** Returns the problem of one error of the GraphQL envelope. */
 export function problemOfGraphQL(error: RawError): Problem {
   const extensions = error.extensions ?? {};
   return {
@@ -61,7 +61,7 @@ export function problemOfGraphQL(error: RawError): Problem {
   };
 }
 
-/** The problem behind whatever a subscription ended with: a list of GraphQL errors, a close event or an Error. */
+/** Returns the problem that ended a subscription: from a list of GraphQL errors, a close event or an Error. */
 export function problemOfSubscription(cause: unknown): Problem {
   if (Array.isArray(cause) && cause.length > 0) return problemOfGraphQL(cause[0] as RawError);
   const code = (cause as { code?: unknown } | null)?.code;
@@ -69,7 +69,7 @@ export function problemOfSubscription(cause: unknown): Problem {
   return { ...plain('NETWORK', 'The live connection was lost.', ''), retryable: true };
 }
 
-/** The problem behind a refused login: the envelope where there is one, else words for the status. */
+/** Returns the problem of a refused login: from the envelope where there is one, else from the HTTP status. */
 export function problemOfAnswer(status: number, body: string): Problem {
   try {
     const first = (JSON.parse(body) as { errors?: RawError[] }).errors?.[0];
@@ -78,17 +78,17 @@ export function problemOfAnswer(status: number, body: string): Problem {
       return needsLogin(problem) ? { ...problem, message: 'This code is unknown, was already used, or has expired. Ask for a new login link.' } : problem;
     }
   } catch {
-    // no envelope: something between the page and the platform has answered
+    // no envelope: something between the page and the platform has responded
   }
   return { ...plain('UNAVAILABLE', `The platform could not log you in right now (HTTP ${status}).`, ''), retryable: true };
 }
 
-/** A problem without reasons that is not worth retrying unchanged. */
+/** Returns a problem without reasons that is not retryable. */
 export function plain(code: string, message: string, correlationId: string): Problem {
   return { code, message, correlationId, retryable: false, reasons: [] };
 }
 
-/** The segments of a path in any of its spellings: `input.config.a[0]`, `/config/a/0`. */
+/** Returns the segments of a path in either notation: `input.config.a[0]`, `/config/a/0`. */
 export function pathSegments(path: string): string[] {
   if (path.startsWith('/')) {
     return path.slice(1).split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
@@ -104,8 +104,8 @@ export interface PlacedReasons {
 
 /**
  * Places reasons on a form's fields. A path's leading `input` is dropped; `known` says whether the form has a
- * field of that dotted path, and the longest known prefix of a path gets the message, so that a complaint about
- * a list's element shows at the list when elements have no field of their own.
+ * field of that dotted path, and the longest known prefix of a path gets the message, so that an error of
+ * a list's element is shown at the list when elements have no field of their own.
  */
 export function placeReasons(reasons: readonly Reason[], known: (path: string) => boolean): PlacedReasons {
   const fields = new Map<string, string>();

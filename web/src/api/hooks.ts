@@ -1,4 +1,4 @@
-// Hooks over the client: queries that survive a restart of the server, submissions that can be repeated, live feeds.
+// Hooks over the client: queries that survive a restart of the server, and submissions that can be repeated.
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import type { CombinedError } from '@urql/core';
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
@@ -10,12 +10,12 @@ import type { Problem } from './errors';
 import { isUnreachable, needsLogin, plain, problemOf } from './errors';
 import type { LiveStatus } from './live';
 
-/** How the live connection is. */
+/** Returns the status of the live connection. */
 export function useLiveStatus(): LiveStatus {
   return useSyncExternalStore(live.subscribe, live.status);
 }
 
-/** What a query gave. `data` stays while it is read again, and also when reading again fails. */
+/** The result of a query. `data` stays while it is read again, and also when reading again fails. */
 export interface Read<Data> {
   readonly data: Data | undefined;
   readonly problem: Problem | undefined;
@@ -54,17 +54,17 @@ export function useRead<Data, Variables extends Record<string, unknown>>(
   return { data: last, problem, loading: result.fetching || lost, refresh };
 }
 
-/** The newest value that was not undefined, as long as the key is the same. */
+/** Returns the newest value that was not undefined, as long as the key is the same. */
 function useLast<Value>(value: Value | undefined, key: string): Value | undefined {
   const [kept, setKept] = useState<{ key: string; value: Value | undefined }>({ key, value });
   if (value !== undefined && (kept.value !== value || kept.key !== key)) setKept({ key, value });
   return value ?? (kept.key === key ? kept.value : undefined);
 }
 
-/** What came of a request: its data, or what went wrong. */
+/** The result of a request: its data, or the problem. */
 export type Answer<Data> = { readonly data: Data; readonly problem?: undefined } | { readonly problem: Problem; readonly data?: undefined };
 
-/** Reads once, past every cache: what a plan rests on must be as it is now. */
+/** Reads once and bypasses every cache: a plan must be based on the current state. */
 export async function ask<Data, Variables extends Record<string, unknown>>(document: TypedDocumentNode<Data, Variables>, variables: Variables): Promise<Answer<Data>> {
   return answerOf(await client.query(document, variables, { requestPolicy: 'network-only' }).toPromise());
 }
@@ -81,7 +81,10 @@ function answerOf<Data>(answer: { readonly data?: Data | undefined; readonly err
   return { problem };
 }
 
-/** Sends a mutation whose input takes an idempotency key; the same input again, until it was answered, uses the same key. */
+/**
+ * Returns a function that sends a mutation whose input takes an idempotency key. Until the mutation succeeds, the same
+ * input is sent with the same key.
+ */
 export function useSender<Data, Input extends { idempotencyKey: string }>(
   document: TypedDocumentNode<Data, { input: Input }>,
 ): (input: Omit<Input, 'idempotencyKey'>) => Promise<Answer<Data>> {
@@ -95,7 +98,7 @@ export function useSender<Data, Input extends { idempotencyKey: string }>(
   }, [document]);
 }
 
-/** A submission: at most one at a time; the same input again uses the same idempotency key. */
+/** A submission; a retry of the same input uses the same idempotency key. */
 export interface Submission<Input, Data> {
   readonly submit: (input: Input) => Promise<Data | undefined>;
   readonly problem: Problem | undefined;
@@ -121,7 +124,7 @@ export function useSubmission<Data, Input extends { idempotencyKey: string }>(
   return { submit, problem, busy, reset };
 }
 
-/** The value, following its changes only after it has been still for a while. */
+/** Returns the value, updated only after it has not changed for a while. */
 export function useSettled<Value>(value: Value, milliseconds = 250): Value {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
@@ -131,7 +134,7 @@ export function useSettled<Value>(value: Value, milliseconds = 250): Value {
   return settled;
 }
 
-/** A function that, however often it is called, runs at most once in so many milliseconds, and always after the last call. */
+/** Returns a function that runs at most once per interval however often it is called, and always after the last call. */
 export function useThrottled(run: () => void, milliseconds = 500): () => void {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const latest = useRef(run);

@@ -17,7 +17,7 @@ interface Data { feed: Item }
 const schema = buildSchema('type Query { a: Int } type Subscription { feed(after: String): Item! } type Item { seq: Int! cursor: String! }');
 const document = parse('subscription F($after: String) { feed(after: $after) { seq cursor } }') as TypedDocumentNode<Data, { after?: string }>;
 
-/** How the served feed behaves: which events it gives after which cursor, and how it ends. */
+/** How the served feed behaves: which events it sends after which cursor, and how it ends. */
 type Behaviour = (after: string | undefined, connection: number) => AsyncGenerator<Data>;
 
 interface Served { port: number; asked: (string | undefined)[]; drop: (code?: number) => void; stop: () => Promise<void> }

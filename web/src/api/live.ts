@@ -1,4 +1,4 @@
-// The one WebSocket of the page: reconnects for ever, says how it is, and carries every live feed.
+// The page's only WebSocket: it reconnects for ever, reports its status, and carries every live feed.
 import { stringifyDocument } from '@urql/core';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { createClient } from 'graphql-ws';
@@ -6,24 +6,24 @@ import type { Client } from 'graphql-ws';
 import { backoff, follow } from './resume';
 import type { Feed } from './resume';
 
-/** How the connection is. `epoch` grows with each time it was opened: data read before may be stale then. */
+/** The status of the connection. `epoch` grows each time it is opened: data read before may then be stale. */
 export interface LiveStatus {
   readonly state: 'idle' | 'open' | 'reconnecting';
   readonly epoch: number;
 }
 
-/** What the connection tells its owner. */
+/** What the connection reports to its owner. */
 export interface LiveHooks {
-  /** The server closed the socket because the session is no longer good. */
+  /** The server closed the socket because the session is no longer valid. */
   readonly onSessionLost: () => void;
-  /** Several attempts to reconnect have failed: worth asking by other means why. */
+  /** Several attempts to reconnect have failed: the owner should find out why by other means. */
   readonly onStruggling: () => void;
 }
 
-/** Close codes of graphql-transport-ws that mean: no (valid) session. */
+/** Close codes of graphql-transport-ws for a missing or invalid session. */
 const sessionCodes: ReadonlySet<number> = new Set([4401, 4403]);
 
-/** Milliseconds between pings, and how long a pong may take before the socket is given up. */
+/** Milliseconds between pings, and how long a pong may take before the socket is closed. */
 const pingEvery = 12_000;
 const pongWithin = 6_000;
 
@@ -70,7 +70,7 @@ export class Live {
 
   readonly status = (): LiveStatus => this.current;
 
-  /** Opens the connection anew, as after the session's secret was turned over; feeds go on from their cursors. */
+  /** Opens the connection again, as after a rotation of the session's secret; feeds continue from their cursors. */
   reopen(): void {
     this.client.terminate();
   }
@@ -98,7 +98,7 @@ export class Live {
     this.set({ ...this.current, state: wanted ? 'reconnecting' : 'idle' });
   }
 
-  /** A peer that does not answer a ping is gone, even if the network has not noticed. */
+  /** A peer that does not answer a ping is considered lost, even if the network has not noticed. */
   private expectPong(): void {
     clearTimeout(this.pongTimer);
     this.pongTimer = setTimeout(() => this.client.terminate(), pongWithin);

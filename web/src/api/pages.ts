@@ -1,4 +1,4 @@
-// Lists that are read page by page: the first page is live, the pages after it are kept as they were read.
+// Lists that are read page by page: the first page is live, the following pages are kept as read.
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { useState } from 'react';
 import { client } from './client';
@@ -6,13 +6,13 @@ import type { Problem } from './errors';
 import { problemOf } from './errors';
 import { useRead } from './hooks';
 
-/** A connection as every list of the schema has it. */
+/** A connection, the shape of every list in the schema. */
 export interface Connection<Row> {
   readonly edges: readonly { readonly node: Row }[];
   readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null };
 }
 
-/** A list with what is needed to read on. */
+/** A list with what is needed to read more of it. */
 export interface Rows<Row> {
   readonly rows: readonly Row[];
   readonly problem: Problem | undefined;
@@ -25,7 +25,7 @@ export interface Rows<Row> {
 
 interface Later<Row> { key: string; rows: readonly Row[]; pageInfo: Connection<Row>['pageInfo'] }
 
-/** Reads a list; `pick` finds the connection in the answer. Rows that come twice because the list moved are shown once. */
+/** Reads a list; `pick` finds the connection. A row that is read twice because the list moved is shown once. */
 export function useRows<Data, Variables extends Record<string, unknown>, Row extends { readonly id: string }>(
   document: TypedDocumentNode<Data, Variables>, variables: Variables, pick: (data: Data) => Connection<Row>,
 ): Rows<Row> {

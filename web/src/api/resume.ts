@@ -1,5 +1,5 @@
-// Live feeds that survive: a subscription that reads on from its last cursor whenever the connection, the server
-// or the subscription itself ends, and that starts over when its cursor has become too old.
+// Live feeds that survive: a subscription that resumes from its last cursor whenever the connection, the server
+// or the subscription itself ends, and that starts from the beginning when its cursor has expired.
 import type { Sink } from 'graphql-ws';
 import type { Problem } from './errors';
 import { needsLogin, problemOfSubscription } from './errors';
@@ -9,16 +9,16 @@ export interface Transport {
   subscribe(payload: { query: string; variables: Record<string, unknown> }, sink: Sink<{ data?: unknown; errors?: unknown }>): () => void;
 }
 
-/** What to read and whom to tell. */
+/** What to read, and the callbacks. */
 export interface Feed<Data> {
   readonly query: string;
   readonly variables: Readonly<Record<string, unknown>>;
-  /** The cursor of an item; undefined for feeds without one, which then begin again each time. */
+  /** Returns the cursor of an item; undefined for feeds without cursors, which start from the beginning each time. */
   readonly cursorOf?: (data: Data) => string | undefined;
   readonly onData: (data: Data) => void;
-  /** The feed starts over: what was shown is to be thrown away. */
+  /** The feed starts from the beginning: what was shown must be discarded. */
   readonly onRestart?: () => void;
-  /** The feed is over for good, such as for want of the right. */
+  /** The feed has ended for good, such as for a missing permission. */
   readonly onEnd: (problem: Problem) => void;
   /** Whether an orderly completion is the end (an operation that has ended), or to be resumed (a timeline). */
   readonly completes?: boolean;
@@ -26,22 +26,22 @@ export interface Feed<Data> {
   readonly onComplete?: () => void;
 }
 
-/** Codes after which asking again is of no use. */
+/** Codes after which a retry is useless. */
 const finalCodes: ReadonlySet<string> = new Set([
   'FORBIDDEN', 'NOT_FOUND', 'PERMISSION_REVOKED', 'INVALID_ARGUMENT', 'DOCUMENT_INVALID', 'DOCUMENT_TOO_LARGE',
 ]);
 
-/** Codes after which the feed starts from its beginning. */
+/** Codes after which the feed starts from the beginning. */
 const startOverCodes: ReadonlySet<string> = new Set(['CURSOR_EXPIRED', 'CURSOR_INVALID']);
 
-/** Milliseconds before attempt n, from 0: doubling from 300 to at most 10,000, each lengthened by up to a half. */
+/** Milliseconds before attempt n, from 0: doubling from 300 to at most 10,000, each plus up to a half. */
 export function backoff(attempt: number, random: () => number = Math.random): number {
   return Math.min(10_000, 300 * 2 ** Math.min(attempt, 10)) * (1 + random() / 2);
 }
 
 /**
  * Follows a feed until the returned function is called. The client re-sends a subscription after a reconnect; the
- * variables are read anew each time it does, so that it asks for what came after the newest item seen.
+ * variables are read again each time, so that it requests what came after the newest item received.
  */
 export function follow<Data>(transport: Transport, feed: Feed<Data>): () => void {
   let stopped = false;
@@ -76,7 +76,7 @@ export function follow<Data>(transport: Transport, feed: Feed<Data>): () => void
   };
 
   const start = () => {
-    let ended = false; // an error inside an item ends this attempt; what follows of it is not ours any more
+    let ended = false; // an error inside an item ends this attempt; later messages of it are ignored
     const end = (act: () => void) => {
       if (ended || stopped) return;
       ended = true;
@@ -90,7 +90,7 @@ export function follow<Data>(transport: Transport, feed: Feed<Data>): () => void
           release();
         } else if (item.data !== null && item.data !== undefined) {
           failures = 0;
-          const data = item.data as Data; // the document is typed, and the server keeps to its schema
+          const data = item.data as Data; // the document is typed, and the server follows its schema
           after = feed.cursorOf?.(data) ?? after;
           feed.onData(data);
         }

@@ -1,4 +1,4 @@
-// Who is looking, at which project, with which permission keys; and what just happened in that project.
+// The session: the viewer, the chosen project, the permission keys there, and the events of that project.
 import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react';
 import type { ReactNode } from 'react';
 import { PermissionsDocument, ProjectActivityDocument, SessionDocument } from '../generated/graphql';
@@ -20,29 +20,29 @@ export interface Session {
   readonly projects: readonly Project[];
   readonly project: Project | undefined;
   readonly choose: (projectId: string) => void;
-  /** Whether the viewer holds the permission key in the project. The server decides; this only hides what it would refuse. */
+  /** Reports whether the viewer has the key in the project. The server decides; this only hides what it would refuse. */
   readonly can: (key: string) => boolean;
-  /** Whether the viewer holds a role on the platform itself. */
+  /** Whether the viewer has a role on the platform itself. */
   readonly staff: boolean;
-  /** Calls back for each event of the project; returns how to stop. */
+  /** Calls the listener for each event of the project; returns a function that stops it. */
   readonly onActivity: (listener: (event: Activity) => void) => () => void;
 }
 
 const SessionContext = createContext<Session | undefined>(undefined);
 
-/** The session; only below SessionGate. */
+/** Returns the session; only below SessionGate. */
 export function useSession(): Session {
   const session = useContext(SessionContext);
   if (session === undefined) throw new Error('useSession outside of SessionGate');
   return session;
 }
 
-/** The chosen project's id, or the empty string while there is none; only below SessionGate. */
+/** Returns the chosen project's id, or the empty string when there is none; only below SessionGate. */
 export function useProjectId(): string {
   return useSession().project?.id ?? '';
 }
 
-/** Calls back at most once in half a second while things happen in the project. */
+/** Calls the listener for each event of the project while the component is mounted. */
 export function useActivity(listener: (event: Activity) => void): void {
   const { onActivity } = useSession();
   const latest = useRef(listener);
@@ -83,7 +83,7 @@ function useProjectActivity(projectId: string | undefined): Session['onActivity'
     return live.follow(ProjectActivityDocument, { projectId }, {
       cursorOf: (data) => data.projectActivity.cursor,
       onData: (data) => { for (const listener of listeners.current) listener(data.projectActivity); },
-      onEnd: () => undefined, // without the right to watch, pages still read on load and on demand
+      onEnd: () => undefined, // without the permission to watch, pages still read on load and on demand
     });
   }, [projectId]);
   return useCallback((listener) => {

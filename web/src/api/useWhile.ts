@@ -1,9 +1,9 @@
 import { useEffect, useRef } from 'react';
 
-/** Milliseconds between reads of what changes without an event of the project. */
+/** Milliseconds between reads of data that changes without an event of the project. */
 const every = 2_500;
 
-/** Calls back regularly as long as the condition holds. */
+/** Calls `run` regularly as long as the condition is true. */
 export function useWhile(condition: boolean, run: () => void): void {
   const latest = useRef(run);
   useEffect(() => { latest.current = run; });

@@ -1,4 +1,4 @@
-// One artifact: where it comes from, what it is made of, who pins it, and what can be done with it.
+// One artifact: its source, its parts, the versions that pin it, and its actions.
 import { Button, Drawer } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';

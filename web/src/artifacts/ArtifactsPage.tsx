@@ -1,4 +1,4 @@
-// What was published: each by digest, with its signature, its stage, and whether it is in quarantine.
+// The published artifacts: each by digest, with its signature, its stage, and whether it is in quarantine.
 import { Button, SegmentedControl, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';

@@ -6,7 +6,7 @@ import { useSession } from '../api/session';
 import { ChangeDialog } from '../changes/ChangeDialog';
 import { PublishArtifactDocument } from '../generated/graphql';
 
-/** The dialog; `onDone` gets the artifact's id. */
+/** The dialog; `onDone` receives the artifact's id. */
 export function PublishArtifactDialog({ onClose, onDone }: { onClose: () => void; onDone: (id: string | undefined) => void }) {
   const { project, staff } = useSession();
   const publish = useSender(PublishArtifactDocument);

@@ -1,16 +1,16 @@
-// How an artifact's kind and its signature's state are told.
+// How an artifact's kind and the state of its signature are shown.
 import type { ArtifactKind, SignatureState } from '../generated/graphql';
 
 const states: Readonly<Record<SignatureState, string>> = { VERIFIED: 'ACTIVE', UNSIGNED: 'DRAINING', UNTRUSTED: 'FAILED', NOT_CHECKED: 'UNKNOWN' };
 
-/** A state of the console's palette that has the tone of the signature's. */
+/** Returns a state of ui/Status that has the tone of the signature's state. */
 export function signatureState(signature: SignatureState): string {
   return states[signature];
 }
 
 const kinds: Readonly<Record<ArtifactKind, string>> = { IMAGE: 'Image', OCI_ARTIFACT: 'OCI artifact', BLOB: 'File' };
 
-/** A kind's name for people. */
+/** Returns a kind's display name. */
 export function kindName(kind: ArtifactKind): string {
   return kinds[kind];
 }

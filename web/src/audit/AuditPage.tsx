@@ -1,4 +1,4 @@
-// Who tried what, allowed or refused.
+// The audit log: who tried what, allowed or refused.
 import { Button, Modal, SegmentedControl, TextInput } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import type { SyntheticEvent } from 'react';
@@ -16,7 +16,7 @@ import type { Search } from './filter';
 type Row = AuditQuery['searchAudit']['edges'][number]['node'];
 const pick = (data: AuditQuery) => data.searchAudit;
 
-/** The list, what is looked for, and one entry in full. */
+/** The list, its filter, and one entry in full. */
 export function AuditPage() {
   const projectId = useProjectId();
   const [shown, setShown] = useState<Row>();

@@ -1,7 +1,7 @@
-// What is looked for in the audit, as a form holds it and as the platform takes it.
+// The filter of the audit log, as the form holds it and as the platform expects it.
 import type { AuditFilterInput } from '../generated/graphql';
 
-/** The form; empty texts look for nothing. */
+/** The form; an empty text does not filter. */
 export interface Search {
   readonly who: string;
   readonly outcome: string;
@@ -13,16 +13,16 @@ export interface Search {
   readonly to: string;
 }
 
-/** What people and service accounts did. */
+/** The filter that the page starts with: attempts of people and service accounts. */
 export const noSearch: Search = { who: 'people', outcome: 'any', actor: '', object: '', key: '', correlation: '', from: '', to: '' };
 
-/** The actors that act on their own account; operations and nodes act for somebody. */
+/** The actors that act for themselves; operations and nodes act for others. */
 const people = ['USER', 'SERVICE_ACCOUNT', 'ANONYMOUS'];
 
 const given = (text: string) => text.trim() === '' ? null : text.trim();
 const instant = (text: string) => text === '' || Number.isNaN(Date.parse(text)) ? null : new Date(text).toISOString();
 
-/** The filter of a project's audit. */
+/** Returns the filter of a project's audit log. */
 export function filterOf(search: Search, projectId: string): AuditFilterInput {
   return {
     projectId, actorKinds: search.who === 'all' ? null : people, actorId: given(search.actor), objectId: given(search.object),

@@ -1,4 +1,4 @@
-// What can be launched.
+// The apps that can be launched.
 import { Button, TextInput } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import type { Answer } from '../api/hooks';
 import { ChangeDialog } from './ChangeDialog';
 
-/** Asks for a reason and does one thing; open as long as it is mounted. */
+/** The dialog of a change that needs only a reason; open as long as it is mounted. */
 export function AskDialog({ title, act, danger = false, reasonNeeded = false, children, send, onClose, onDone }: {
   title: string; act: string; danger?: boolean; reasonNeeded?: boolean; children: ReactNode;
   send: (reason: string | null) => Promise<Answer<unknown>>; onClose: () => void; onDone: () => void;

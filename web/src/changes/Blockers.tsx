@@ -1,4 +1,4 @@
-// What something waits for, the thing to mend first on top.
+// The blockers of an operation or a workload, the one to clear first on top.
 import { useSession } from '../api/session';
 import type { BlockerBitsFragment } from '../generated/graphql';
 import { Icon } from '../ui/Icons';
@@ -8,7 +8,7 @@ import { isUnderWay, ownerWord, untilWord } from './words';
 
 const icons: Readonly<Record<string, IconName>> = { adapter: 'operations', platform: 'workloads', user: 'info', node: 'nodes' };
 
-/** The card; nothing when nothing is in the way. */
+/** The card; nothing when there are no blockers. */
 export function BlockersCard({ blockers, title }: { blockers: readonly BlockerBitsFragment[]; title: string }) {
   const { can } = useSession();
   const now = useNow(1_000);

@@ -36,7 +36,7 @@ function problem(code: string, ...reasons: Problem['reasons']): Answer<never> {
   return { problem: { ...plain(code, 'No.', 'c-1'), reasons } };
 }
 
-/** A change whose answers the test gives; it keeps what was sent. */
+/** Returns a change with the given plans and answers, and the list of what it sends. */
 function change(given: Partial<Change> = {}, plans: Answer<PlanBitsFragment>[] = [{ data: plan }], answers: Answer<unknown>[] = [{ data: {} }]) {
   const sent: unknown[] = [];
   const made: Change = {

@@ -1,4 +1,4 @@
-// The dialog of every change: a form, then what it would do, then a reason and the word that it shall be done.
+// The dialog of every change: a form, then the plan of what it would do, then a reason and the confirmation.
 import { Button, Checkbox, Modal, Textarea } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { useReducer, useState } from 'react';
@@ -12,26 +12,26 @@ import { Loading } from '../ui/parts';
 import { PlanPreview } from './PlanPreview';
 import { needsSure, opening, planWantsReason, proceed, staleCode } from './flow';
 
-/** What a dialog asks, plans and sends. */
+/** The form, plan and mutation of a dialog. */
 export interface Change {
   readonly title: string;
-  /** The word on the button that does it. */
+  /** The label of the button that sends the change. */
   readonly act: string;
   readonly danger?: boolean;
   readonly intro: ReactNode;
-  /** The form's fields by the names of the input, for which refusals are shown at the field; `config` stands for all below it. */
+  /** The input's fields whose errors are shown at the form's field; `config` includes everything below it. */
   readonly fields: readonly string[];
-  /** What the form itself finds wrong; nothing is planned before it is empty. */
+  /** The errors that the form itself finds; nothing is planned while there are any. */
   readonly wrong?: ReadonlyMap<string, string>;
-  /** Asks for the plan; left out for changes that have none. */
+  /** Reads the plan; undefined for changes without a plan. */
   readonly plan?: () => Promise<Answer<PlanBitsFragment>>;
   readonly send: (given: { planHash: string | null; reason: string | null }) => Promise<Answer<unknown>>;
   readonly reasonNeeded: boolean;
-  /** The fields, with what is wrong at each. */
+  /** Draws the fields with their errors. */
   readonly form: (errors: ReadonlyMap<string, string>) => ReactNode;
 }
 
-/** Longest reason that is sent, characters. */
+/** The longest reason, in characters. */
 const maxReason = 500;
 
 /** The dialog, open as long as it is mounted. */
@@ -44,7 +44,7 @@ export function ChangeDialog({ change, onClose, onDone }: { change: Change; onCl
   );
 }
 
-/** The dialog's content: shows the form or the plan, by where the change stands. */
+/** The dialog's content: the form or the plan, depending on the step. */
 export function ChangeForm({ change, onClose, onDone }: { change: Change; onClose: () => void; onDone: () => void }) {
   const way = useChange(change, onDone);
   const { flow } = way;
@@ -92,7 +92,7 @@ function StaleNotice({ messages, ready }: { messages: readonly string[]; ready: 
   );
 }
 
-/** The dialog's state: where it stands, the reason, and what goes wrong where. */
+/** The dialog's state: its step, the reason, and the errors by field. */
 function useChange(change: Change, onDone: () => void) {
   const [flow, dispatch] = useReducer(proceed, opening);
   const [reason, setReason] = useState('');

@@ -4,7 +4,7 @@ import { Ago, DataTable } from '../ui/parts';
 
 type Row = ImpactBitsFragment['projects'][number];
 
-/** The projects that are touched; the owner's first. */
+/** The affected projects; the owner's first. */
 export function ImpactTable({ impact }: { impact: ImpactBitsFragment }) {
   return (
     <section className="stack-s" data-attached={impact.attachedTotal}>

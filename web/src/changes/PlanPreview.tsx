@@ -1,4 +1,4 @@
-// What a change would do, before anybody has asked for it.
+// What a change would do, shown before it is requested.
 import { Link } from '@tanstack/react-router';
 import { allocationName } from '../lib/capacity';
 import type { PlanBitsFragment, WorkBitsFragment } from '../generated/graphql';
@@ -15,7 +15,7 @@ import { lostWord, planWord } from './flow';
 type Planned = PlanBitsFragment['members'][number];
 type Verdict = PlanBitsFragment['verdicts'][number];
 
-/** The plan: its verdict first, then what it touches, what is lost, and who says what. */
+/** The plan: its verdict first, then the affected members, the work that would be lost, and the checks. */
 export function PlanPreview({ plan }: { plan: PlanBitsFragment }) {
   const word = planWord(plan);
   return (
@@ -56,7 +56,7 @@ const actionWords: Readonly<Record<Planned['action'], string>> = {
   ADD: 'is added', DRAIN: 'is drained and stays', REMOVE: 'is removed', REPLACE: 'is replaced', RECOVER: 'is recovered', CHANGE: 'is changed in place',
 };
 
-/** Work that runs, as the app calls it; at most 100 rows come, and how many there are is said. */
+/** Running work, as the app names it; at most 100 rows are sent, and the number of the others is shown. */
 export function WorkTable({ work, total }: { work: readonly WorkBitsFragment[]; total?: number | null }) {
   return (
     <div className="framed">

@@ -1,22 +1,22 @@
-// The way of a change through its dialog: what is asked for, what it would do, and the word that it shall be done.
+// The steps of a change through its dialog: the form, the plan, and the confirmation.
 import type { Problem } from '../api/errors';
 import type { PlanBitsFragment } from '../generated/graphql';
 
-/** Where the dialog stands. */
+/** The step of the dialog. */
 export type Step = 'form' | 'planning' | 'preview' | 'sending';
 
 /** The dialog's state. */
 export interface Flow {
   readonly step: Step;
-  /** The plan on the page; it stays while it is sent. */
+  /** The plan that is shown; it stays while the change is sent. */
   readonly plan: PlanBitsFragment | undefined;
-  /** What went wrong last. */
+  /** The last error. */
   readonly problem: Problem | undefined;
-  /** What had moved when the plan before this one was sent; undefined when none was refused. */
+  /** Why the previous plan was refused as stale; undefined when none was. */
   readonly stale: Problem | undefined;
 }
 
-/** What can happen to it. */
+/** What can happen to the dialog. */
 export type Happening =
   | { readonly kind: 'plan' }
   | { readonly kind: 'planned'; readonly plan: PlanBitsFragment }
@@ -27,10 +27,10 @@ export type Happening =
 /** The dialog as it opens. */
 export const opening: Flow = { step: 'form', plan: undefined, problem: undefined, stale: undefined };
 
-/** The code of a change whose plan no longer holds. */
+/** The error code of a change whose plan is stale. */
 export const staleCode = 'PLAN_STALE';
 
-/** The next state. A plan that no longer holds is made anew at once; every other refusal leads back to where it can be mended. */
+/** Returns the next state. A stale plan is made again immediately; other refusals lead back to where to fix them. */
 export function proceed(flow: Flow, happening: Happening): Flow {
   switch (happening.kind) {
     case 'plan':
@@ -54,7 +54,7 @@ function failed(flow: Flow, problem: Problem): Flow {
   return { ...flow, step, problem };
 }
 
-/** Choices that bear on whether a reason must be given. */
+/** The choices that decide whether a reason is required. */
 export interface Terms {
   readonly force?: boolean;
   readonly onDeadline?: 'FAIL' | 'FORCE';
@@ -62,17 +62,17 @@ export interface Terms {
   readonly always?: boolean;
 }
 
-/** Whether the platform asks for a reason. */
+/** Reports whether the platform requires a reason. */
 export function needsReason({ force = false, onDeadline = 'FAIL', always = false }: Terms): boolean {
   return force || onDeadline === 'FORCE' || always;
 }
 
-/** Whether a plan says that the change needs a reason. */
+/** Reports whether a plan states that the change requires a reason. */
 export function planWantsReason(plan: Pick<PlanBitsFragment, 'verdicts'> | undefined): boolean {
   return plan?.verdicts.some((verdict) => verdict.reasons.some((reason) => reason.code === 'REQUIRED' && reason.path.endsWith('reason'))) ?? false;
 }
 
-/** The words of a plan's verdict on the whole. */
+/** Returns the text of a plan's overall verdict. */
 export function planWord(plan: Pick<PlanBitsFragment, 'allowed' | 'verdicts' | 'workLostTotal'>): { text: string; tone: 'good' | 'warn' | 'bad' } {
   if (!plan.allowed) return { text: 'This would be refused', tone: 'bad' };
   if (plan.workLostTotal !== null && plan.workLostTotal > 0) return { text: 'This can be done, and work would be lost', tone: 'warn' };
@@ -81,14 +81,14 @@ export function planWord(plan: Pick<PlanBitsFragment, 'allowed' | 'verdicts' | '
   return { text: 'This can be done', tone: 'good' };
 }
 
-/** What would be lost, in words. */
+/** Returns a text for the work that would be lost. */
 export function lostWord(plan: Pick<PlanBitsFragment, 'workLost' | 'workLostTotal'>): string {
   if (plan.workLostTotal === null) return 'It is unknown what work would be lost';
   if (plan.workLostTotal === 0) return 'No work would be lost';
   return plan.workLostTotal === 1 ? '1 piece of work would be lost' : `${plan.workLostTotal} pieces of work would be lost`;
 }
 
-/** Whether a person has to say once more that they know what they lose. */
+/** Reports whether the person must confirm that work may be lost or that the change cannot be undone. */
 export function needsSure(plan: Pick<PlanBitsFragment, 'reversible' | 'workLostTotal'>): boolean {
   return !plan.reversible || plan.workLostTotal !== 0;
 }

@@ -1,7 +1,7 @@
-// Words for what waits and for how an operation ended.
+// Texts for blockers, orphans and outcomes of operations.
 import { duration } from '../lib/format';
 
-/** Whose it is to clear a blocker or to mend an orphan. */
+/** Returns who has to clear a blocker or clean up an orphan. */
 export function ownerWord(owner: string): string {
   switch (owner) {
     case 'adapter':
@@ -17,22 +17,22 @@ export function ownerWord(owner: string): string {
   }
 }
 
-/** Blockers that an operation has while it merely goes on; the documentation of blockers lists them so. */
+/** The blockers of an operation that is simply in progress; docs/blockers.md lists them as such. */
 const underWay: ReadonlySet<string> = new Set(['TASK_FAILED', 'TASK_RUNNING', 'COMPENSATING', 'ADAPTER_WORKING', 'STEP_RUNNING', 'DEADLINE_NEAR', 'FEED_SILENT']);
 
-/** Whether a blocker says only that work is going on. A code that is new to the console is taken for a real one. */
+/** Reports whether a blocker only means that work is in progress. A code unknown to the console counts as real. */
 export function isUnderWay(code: string): boolean {
   return underWay.has(code);
 }
 
-/** When something comes, such as `in 12 s`; what is due already comes now. */
+/** Returns when an instant comes, such as `in 12 s`; `now` for an instant that has passed. */
 export function untilWord(instant: string, now: number): string {
   const left = Date.parse(instant) - now;
   if (Number.isNaN(left)) return '';
   return left < 1_000 ? 'now' : `in ${duration(left)}`;
 }
 
-/** What an outcome other than the normal one means; undefined for a normal one. */
+/** Returns what an outcome means; undefined for the normal outcome. */
 export function outcomeWord(outcome: string | null): { title: string; text: string } | undefined {
   switch (outcome) {
     case 'FORCED':
@@ -47,13 +47,13 @@ export function outcomeWord(outcome: string | null): { title: string; text: stri
   }
 }
 
-/** An age in seconds in its two largest units. */
+/** Returns an age, given in seconds, in its two largest units. */
 export function ageWord(seconds: number): string {
   const days = Math.floor(seconds / 86_400);
   return days > 0 ? `${days} d ${Math.floor((seconds % 86_400) / 3_600)} h` : duration(seconds * 1_000);
 }
 
-/** An amount of money as it came, exact, with its currency; a dash for what has no price. */
+/** Returns an amount of money, exactly as received, with its currency; a dash when there is no price. */
 export function moneyWord(money: { readonly amount: string; readonly currency: string } | null): string {
   return money === null ? '—' : `${money.amount} ${money.currency}`;
 }

@@ -1,5 +1,5 @@
 // The GraphiQL page that the server shows at /graphql in development. Everything comes from the console's own
-// build: no other origin is asked for anything.
+// build: nothing is loaded from another origin.
 import { createGraphiQLFetcher } from '@graphiql/toolkit';
 import { GraphiQL } from 'graphiql';
 import 'graphiql/setup-workers/vite';

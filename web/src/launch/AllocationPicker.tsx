@@ -1,4 +1,4 @@
-// Where a launch goes: the project's free allocations, each with the verdict on it.
+// The allocations for a launch: the project's free allocations, each with its verdict.
 import { Button, Checkbox, Switch } from '@mantine/core';
 import { useState } from 'react';
 import { RequestDialog } from '../allocations/RequestDialog';
@@ -11,7 +11,7 @@ import { Status } from '../ui/Status';
 
 type Verdict = LaunchOptionsQuery['launchOptions']['allocations'][number];
 
-/** Checkboxes over the allocations; those that do not fit say why. */
+/** Checkboxes for the allocations; those that do not fit show the reasons. */
 export function AllocationPicker({ verdicts, chosen, onChange, error, onRequested }: {
   verdicts: readonly Verdict[]; chosen: readonly string[]; onChange: (chosen: readonly string[]) => void; error: string | undefined; onRequested: () => void;
 }) {

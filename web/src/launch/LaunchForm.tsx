@@ -1,4 +1,4 @@
-// The launch form: everything it asks, what is wrong with it before it is sent, and what the platform said after.
+// The launch form: its fields, its own errors before it is sent, and the platform's errors after.
 import { Button, NumberInput, Select, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
@@ -70,7 +70,7 @@ function Section({ title, text, children }: { title: string; text: string; child
   return <section className="form-section" aria-label={title}><header><h2>{title}</h2><p>{text}</p></header><div className="stack" style={{ minWidth: 0 }}>{children}</div></section>;
 }
 
-/** The form's state, its complaints, and sending it. */
+/** The form's state, its errors, and sending it. */
 function useLaunch(options: Options, projectId: string) {
   const { manifest } = options;
   const navigate = useNavigate();
@@ -109,7 +109,7 @@ function useLaunch(options: Options, projectId: string) {
   return { name, setName, chosen, setChosen, counts, setCount, config, setConfig, deadline, setDeadline, reason, setReason, plane, setPlane, mode, setMode, schema, errors, configErrors, rest: placed.rest, problem, busy, tried, send };
 }
 
-/** What the form itself finds wrong, outside of the config. */
+/** Returns the errors that the form itself finds, except those of the config. */
 function complaints(name: string, chosen: readonly string[], counts: Readonly<Record<string, number | string>>, options: Options): Map<string, string> {
   const found = new Map<string, string>();
   const bad = nameProblem(name);
@@ -122,14 +122,14 @@ function complaints(name: string, chosen: readonly string[], counts: Readonly<Re
   return found;
 }
 
-/** Whether the form has a place for a reason of this path. */
+/** Reports whether the form has a field for a reason of this path. */
 function knows(path: string, options: Options, schema: ReturnType<typeof asSchema>): boolean {
   if (['name', 'allocationIds', 'deadlineSeconds', 'controlPlaneScope', 'operatingMode'].includes(path)) return true;
   if (path.startsWith('config.')) return hasField(schema, path.slice('config.'.length));
   return options.manifest.components.some((each, at) => [`components.${each.key}`, `components.${at}`].includes(path));
 }
 
-/** The form's own complaints and the server's, those of a prefix with it taken off; the form's own come first. */
+/** Returns the form's own errors and the server's of a prefix, without the prefix; the form's own win. */
 function merged(own: ReadonlyMap<string, string>, server: ReadonlyMap<string, string>, prefix: string): Map<string, string> {
   const all = new Map([...server].filter(([path]) => path.startsWith(prefix)).map(([path, message]) => [path.slice(prefix.length), message] as const));
   for (const [path, message] of own) all.set(path, message);

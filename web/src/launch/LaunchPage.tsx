@@ -1,4 +1,4 @@
-// Launching an app: where, how many, how configured, until when.
+// Launching an app: its capacity, size, configuration and deadline.
 import { Select } from '@mantine/core';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useRead } from '../api/hooks';
@@ -10,7 +10,7 @@ import { Glyph, Loading, PageHead } from '../ui/parts';
 import { LaunchForm } from './LaunchForm';
 import { versionChoices } from './launch';
 
-/** The launch page of an app; without a version, of its active one. */
+/** The launch page of an app; without a version, of its active version. */
 export function LaunchPage({ slug, version }: { slug: string; version: string | undefined }) {
   const projectId = useProjectId();
   const read = useRead(LaunchOptionsDocument, { projectId, appSlug: slug, version: version ?? null });

@@ -1,7 +1,7 @@
-// Rules of the launch form that need no page.
+// Rules of the launch form that do not draw anything.
 import { words } from '../lib/format';
 
-/** Deadlines to choose from; seconds by name. */
+/** The deadlines to choose from, in seconds. */
 export const deadlines = [
   { value: '300', label: '5 minutes' },
   { value: '900', label: '15 minutes' },
@@ -16,7 +16,7 @@ export const planeScopes = [{ value: 'PROJECT', label: 'This project' }, { value
 /** Who can run a control plane. */
 export const modes = [{ value: 'TENANT_DEDICATED', label: 'The tenant itself' }, { value: 'PLATFORM_MANAGED', label: 'The platform, where policy allows it' }];
 
-/** What is wrong with a workload's name, or undefined. */
+/** Returns the error of a workload's name, or undefined. */
 export function nameProblem(name: string): string | undefined {
   if (name.length < 2 || name.length > 40) return 'Must have 2 to 40 characters.';
   if (!/^[a-z0-9-]+$/.test(name)) return 'Only lower-case letters, digits and hyphens.';
@@ -24,21 +24,21 @@ export function nameProblem(name: string): string | undefined {
   return undefined;
 }
 
-/** A name to start with: the app's, and a few letters that make it unique enough. */
+/** Returns a suggested name: the app's slug, and a few random letters that make it unique enough. */
 export function suggestName(slug: string, random: () => number = Math.random): string {
   const letters = 'bcdfghjkmnpqrstvwxz23456789';
   const tail = Array.from({ length: 4 }, () => letters.charAt(Math.floor(random() * letters.length))).join('');
   return `${slug.slice(0, 34)}-${tail}`;
 }
 
-/** A version that could be launched, and why not. */
+/** A version, and the reasons why it cannot be launched. */
 export interface VersionOption {
   readonly version: string;
   readonly stage: string;
   readonly reasons: readonly { readonly message: string }[];
 }
 
-/** The versions to choose from; one that this project may not launch says why and cannot be chosen. */
+/** Returns the versions to choose from; one that this project may not launch shows why and cannot be chosen. */
 export function versionChoices(versions: readonly VersionOption[]): { value: string; label: string; disabled: boolean }[] {
   return versions.map(({ version, stage, reasons }) => {
     const [first] = reasons;

@@ -1,8 +1,8 @@
-// What capacity an app needs, in words, from its manifest's compatibility block.
+// Texts for capacity: what an app needs, from its manifest's compatibility block, and what an allocation is called.
 import { words } from './format';
 import { atKey } from './schema';
 
-/** Short phrases such as `Bare metal` or `4 GPUs or more`; nothing for what the block does not say. */
+/** Returns short phrases such as `Bare metal` or `4 GPUs or more`; nothing for what the block does not state. */
 export function needsOf(compatibility: unknown): string[] {
   const needs: string[] = [];
   const shape = atKey(compatibility, 'requires_capacity_shape');
@@ -22,7 +22,7 @@ const spans: Readonly<Record<string, string>> = {
   cross_network: 'Across networks',
 };
 
-/** What an allocation is called: its name, or what it is with the end of its id, as names are optional. */
+/** Returns an allocation's display name: its name or, because names are optional, its shape with the end of its id. */
 export function allocationName(allocation: { readonly id: string; readonly name: string; readonly shape: string }): string {
   return allocation.name === '' ? `${shapeName(allocation.shape)} …${allocation.id.slice(-5)}` : allocation.name;
 }
@@ -31,7 +31,7 @@ function lowerFirst(text: string): string {
   return /^[A-Z][a-z]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;
 }
 
-/** A capacity shape's name for people. */
+/** Returns the display name of a capacity shape. */
 export function shapeName(shape: string): string {
   switch (shape.toUpperCase()) {
     case 'BAREMETAL':

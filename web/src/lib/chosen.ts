@@ -1,9 +1,9 @@
-// Which project the person has chosen, over pages and visits.
+// The project that the person has chosen, remembered across pages and visits.
 
-/** Where it is remembered. */
+/** The key in the browser's local storage. */
 const storageKey = 'gpuaas-project';
 
-/** The chosen project's id; the empty string when none was, or storage is off. */
+/** Returns the chosen project's id; the empty string when none was chosen, or storage is off. */
 export function recallProject(): string {
   try {
     return localStorage.getItem(storageKey) ?? '';

@@ -1,9 +1,9 @@
 // The text of a policy document.
 
-/** What an editor begins with: a document without rules. */
+/** The editor's initial content: a document without rules. */
 export const startingDocument = {};
 
-/** A document read from text, or why it is none; the platform judges the rules themselves. */
+/** Parses a document, or returns why it is not one; the platform checks the rules themselves. */
 export function parseDocument(text: string): { readonly document: unknown; readonly wrong: string | undefined } {
   try {
     const document: unknown = JSON.parse(text === '' ? '{}' : text);

@@ -1,10 +1,10 @@
-// Words and numbers for people.
+// Texts for numbers, times and enum values.
 
 const minute = 60_000;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-/** How long ago an instant was, in one unit, such as `3 min ago`. */
+/** Returns how long ago an instant was, in one unit, such as `3 min ago`. */
 export function ago(instant: string, now: number): string {
   const passed = now - Date.parse(instant);
   if (Number.isNaN(passed)) return '';
@@ -15,7 +15,7 @@ export function ago(instant: string, now: number): string {
   return `${Math.floor(passed / day)} d ago`;
 }
 
-/** A length of time in its two largest units, such as `2 min 5 s`; milliseconds in. */
+/** Returns a duration, given in milliseconds, in its two largest units, such as `2 min 5 s`. */
 export function duration(milliseconds: number): string {
   if (!Number.isFinite(milliseconds) || milliseconds < 0) return '';
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
@@ -25,25 +25,25 @@ export function duration(milliseconds: number): string {
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 }
 
-/** The time between two instants; the second left out means now. */
+/** Returns the time between two instants; the second is now when null. */
 export function between(from: string | null, to: string | null, now: number): string {
   if (from === null) return '';
   return duration((to === null ? now : Date.parse(to)) - Date.parse(from));
 }
 
-/** An instant in the reader's own time zone and manner. */
+/** Returns an instant in the reader's time zone and locale. */
 export function fullTime(instant: string): string {
   const date = new Date(instant);
   return Number.isNaN(date.getTime()) ? instant : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 }
 
-/** The clock time of an instant, with seconds. */
+/** Returns the clock time of an instant, with seconds. */
 export function clockTime(instant: string): string {
   const date = new Date(instant);
   return Number.isNaN(date.getTime()) ? instant : date.toLocaleTimeString(undefined, { hour12: false });
 }
 
-/** A count of bytes in binary units. */
+/** Returns a number of bytes in binary units. */
 export function bytes(count: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let value = count;
@@ -55,13 +55,13 @@ export function bytes(count: number): string {
   return `${value >= 10 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit] ?? ''}`;
 }
 
-/** An enum's value as words: `INSTANCE_CREATE` becomes `Instance create`. */
+/** Returns an enum's value as words: `INSTANCE_CREATE` becomes `Instance create`. */
 export function words(value: string): string {
   const lower = value.replaceAll(/[_-]+/g, ' ').replaceAll('.', ' ').trim().toLowerCase();
   return lower.charAt(0).toUpperCase() + lower.slice(1);
 }
 
-/** What an operation does, as a person would say it; kinds that are new to the console are shown by their name. */
+/** Returns the display name of an operation's kind; a kind that the console does not know is shown by its name. */
 export function operationName(kind: string): string {
   switch (kind) {
     case 'INSTANCE_CREATE':
@@ -95,17 +95,17 @@ export function operationName(kind: string): string {
   }
 }
 
-/** A key such as `partitionName` or `node_count` as a label. */
+/** Returns a key such as `partitionName` or `node_count` as a label. */
 export function labelOf(key: string): string {
   return words(key.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2'));
 }
 
-/** A digest or id shortened in the middle. */
+/** Returns a digest or id, shortened in the middle. */
 export function shorten(value: string, head = 14, tail = 6): string {
   return value.length <= head + tail + 1 ? value : `${value.slice(0, head)}…${value.slice(-tail)}`;
 }
 
-/** `1 member`, `2 members`. */
+/** Returns a count with its noun: `1 member`, `2 members`. */
 export function plural(count: number, singular: string, many = `${singular}s`): string {
   return `${count} ${count === 1 ? singular : many}`;
 }

@@ -1,4 +1,4 @@
-// Keys that make a repeat of a submission harmless.
+// Idempotency keys, which make a retry of a submission harmless.
 
 /** The key of the last attempt, and what was submitted with it. */
 export interface Attempt {
@@ -7,15 +7,15 @@ export interface Attempt {
 }
 
 /**
- * The attempt for this input: the last one's key when the input is the same, so that a retry after a lost answer
- * does nothing twice; a new key when the input changed, as one key never goes with two inputs.
+ * Returns the attempt for this input: with the last key when the input is the same, so that a retry after a lost answer
+ * does nothing twice; with a new key when the input changed, because one key must never be used with two inputs.
  */
 export function attemptFor(previous: Attempt | undefined, input: unknown, mint: () => string = newKey): Attempt {
   const fingerprint = JSON.stringify(input);
   return previous?.fingerprint === fingerprint ? previous : { key: mint(), fingerprint };
 }
 
-/** A random key. randomUUID exists in secure contexts only; a console reached by plain HTTP has to do without. */
+/** Returns a random key. randomUUID exists in secure contexts only, so a console over plain HTTP cannot use it. */
 export function newKey(): string {
   const source = globalThis.crypto as Partial<Crypto> & Pick<Crypto, 'getRandomValues'>;
   if (source.randomUUID !== undefined) return source.randomUUID();

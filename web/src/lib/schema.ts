@@ -1,9 +1,9 @@
-// Forms from JSON Schema: what fields there are, what stands in them at first, and what is wrong with them.
+// Forms from JSON Schema: the fields, their initial values, and their errors.
 import { Validator } from '@cfworker/json-schema';
 import type { OutputUnit, Schema as ValidatorSchema } from '@cfworker/json-schema';
 import { labelOf } from './format';
 
-/** The keywords that forms read; whatever else a schema says is still checked by the validator. */
+/** The keywords that forms read; the validator also checks every other keyword of a schema. */
 export interface Schema {
   readonly type?: string | readonly string[];
   readonly title?: string;
@@ -32,7 +32,7 @@ export interface Schema {
   readonly oneOf?: readonly Schema[];
 }
 
-/** How a value is asked for. `json` is the way out for what no field fits, such as oneOf. */
+/** The kind of input for a value. `json` is the fallback where no field fits, such as for oneOf. */
 export type Widget = 'text' | 'multiline' | 'secret' | 'select' | 'number' | 'integer' | 'switch' | 'group' | 'list' | 'choices' | 'json' | 'fixed';
 
 /** One field of a form. */
@@ -48,15 +48,15 @@ export interface Field {
   readonly schema: Schema;
 }
 
-/** Longest text that fits one line; a schema that allows more gets an area. */
+/** The longest text for one line, in characters; a schema that allows more gets a text area. */
 const oneLine = 300;
 
-/** The value as a schema; anything but an object asks for nothing. */
+/** Returns the value as a schema; a value that is not an object becomes an empty schema. */
 export function asSchema(value: unknown): Schema {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value) : {};
 }
 
-/** The fields of an object schema in its own order, those that must be given first. */
+/** Returns the fields of an object schema: the required ones first, each group in the schema's order. */
 export function fieldsOf(schema: Schema, parent = ''): Field[] {
   const required = new Set(schema.required ?? []);
   const fields = Object.entries(schema.properties ?? {}).map(([key, property]) => ({
@@ -71,7 +71,7 @@ export function fieldsOf(schema: Schema, parent = ''): Field[] {
   return [...fields.filter((field) => field.required), ...fields.filter((field) => !field.required)];
 }
 
-/** Which widget asks for a value of the schema. */
+/** Returns the widget for a value of the schema. */
 export function widgetOf(schema: Schema): Widget {
   if (schema.const !== undefined) return 'fixed';
   if (schema.enum !== undefined) return 'select';
@@ -100,7 +100,7 @@ function textWidget(schema: Schema): Widget {
   return schema.format === 'textarea' || schema.contentMediaType !== undefined || (long && !shaped) ? 'multiline' : 'text';
 }
 
-/** A list of texts or numbers is asked for one a line, a list of given texts by choosing. */
+/** Returns the widget of a list: texts or numbers are typed one per line, given texts are chosen. */
 function listWidget(schema: Schema): Widget {
   const items = schema.items;
   if (typeof items !== 'object') return 'json';
@@ -108,14 +108,17 @@ function listWidget(schema: Schema): Widget {
   return ['text', 'integer', 'number'].includes(widgetOf(items)) ? 'list' : 'json';
 }
 
-/** The one type of a schema, null aside; undefined when it has none or several. */
+/** Returns the only type of a schema, apart from null; undefined when it has none or several. */
 export function typeOf(schema: Schema): string | undefined {
   const types = (typeof schema.type === 'string' ? [schema.type] : (schema.type ?? [])).filter((type) => type !== 'null');
   if (types.length > 1) return undefined;
   return types[0] ?? (schema.properties === undefined ? undefined : 'object');
 }
 
-/** What stands in the form at first: the schema's defaults, and nothing where it names none; a group that may be left out is, so that what it asks for is not missed. */
+/**
+ * Returns the initial value of a form: the schema's defaults, and nothing where it has none. An optional group is left
+ * out, so that its required fields are not reported as missing.
+ */
 export function initialValue(schema: Schema): unknown {
   if (schema.const !== undefined) return schema.const;
   if (schema.default !== undefined) return structuredClone(schema.default);
@@ -124,12 +127,12 @@ export function initialValue(schema: Schema): unknown {
   return Object.fromEntries(entries.filter(([key, value]) => value !== undefined && (schema.required?.includes(key) === true || !isEmpty(value))));
 }
 
-/** Whether a value is an object without members. */
+/** Reports whether a value is an object without members. */
 export function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every((each) => each === undefined);
 }
 
-/** Whether a form of this schema has a field of the dotted path. */
+/** Reports whether a form of this schema has a field of the dotted path. */
 export function hasField(schema: Schema, path: string): boolean {
   const [first, ...rest] = path.split('.');
   const field = fieldsOf(schema).find((each) => each.key === first);
@@ -137,14 +140,14 @@ export function hasField(schema: Schema, path: string): boolean {
   return rest.length === 0 || (field.widget === 'group' && hasField(field.schema, rest.join('.')));
 }
 
-/** What is wrong with a value, by the dotted path of the field; the root's complaints have the path ''. */
+/** Returns the errors of a value, by the dotted path of the field; the root's errors have the path ''. */
 export function validate(schema: Schema, value: unknown): ReadonlyMap<string, string> {
   const errors = new Map<string, string>();
   let outcome: { valid: boolean; errors: OutputUnit[] };
   try {
     outcome = new Validator(schema as ValidatorSchema, '2020-12', false).validate(value ?? {});
   } catch {
-    return errors; // a schema that this validator cannot read is the server's to check
+    return errors; // a schema that this validator cannot read is left to the server
   }
   for (const error of outcome.errors) {
     const place = complaint(error);
@@ -153,7 +156,7 @@ export function validate(schema: Schema, value: unknown): ReadonlyMap<string, st
   return errors;
 }
 
-/** Keywords whose error only says that something below is wrong. */
+/** Keywords whose error only means that a value below is wrong. */
 const containers: ReadonlySet<string> = new Set(['properties', 'items', 'prefixItems', 'additionalProperties', 'allOf', '$ref', 'patternProperties']);
 
 function complaint(error: OutputUnit): { path: string; message: string } | undefined {
@@ -194,7 +197,7 @@ function unescapePointer(part: string): string {
   return decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-/** The object with the value at the key; undefined takes the key out, so that an emptied field is not sent. */
+/** Returns the object with the value at the key; undefined removes the key, so that an emptied field is not sent. */
 export function withKey(object: unknown, key: string, value: unknown): Record<string, unknown> {
   const copy: Record<string, unknown> = { ...(typeof object === 'object' && object !== null ? (object as Record<string, unknown>) : {}) };
   if (value === undefined) Reflect.deleteProperty(copy, key);
@@ -202,12 +205,12 @@ export function withKey(object: unknown, key: string, value: unknown): Record<st
   return copy;
 }
 
-/** The value at the key of something that may be no object. */
+/** Returns the value at the key; undefined when `object` is not an object. */
 export function atKey(object: unknown, key: string): unknown {
   return typeof object === 'object' && object !== null ? (object as Record<string, unknown>)[key] : undefined;
 }
 
-/** One line of what a schema bounds, such as `1 to 64` or `at most 40 characters`. */
+/** Returns a schema's bounds in one line, such as `1 to 64` or `at most 40`. */
 export function boundsOf(schema: Schema): string {
   const { minimum: min, maximum: max, minLength, maxLength } = schema;
   if (min !== undefined && max !== undefined) return `${min} to ${max}`;

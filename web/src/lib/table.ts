@@ -1,4 +1,4 @@
-// Results as tables: an action's answer is JSON; a list of like objects in it reads better in columns.
+// Results as tables: an action's answer is JSON; a list of similar objects in it is easier to read in columns.
 
 import { fullTime } from './format';
 
@@ -10,11 +10,14 @@ export interface Table {
   readonly rows: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** Most rows and columns shown as a table. */
+/** The most rows and columns of a table. */
 export const maxRows = 500;
 const maxColumns = 24;
 
-/** The tables in an answer, without columns that are empty in every row: the answer itself, or each of its properties, where it is a list of objects. */
+/**
+ * Returns the tables in an answer: the answer itself, or each of its properties, where it is a list of objects. Columns
+ * that are empty in every row are left out.
+ */
 export function tablesOf(output: unknown): Table[] {
   const direct = tableOf('', output);
   if (direct !== undefined) return [direct];
@@ -22,13 +25,16 @@ export function tablesOf(output: unknown): Table[] {
   return Object.entries(output).map(([name, value]) => tableOf(name, value)).filter((table) => table !== undefined);
 }
 
-/** The properties of an answer that are plain values, for a list of terms. */
+/** Returns the properties of an answer that are plain values, for a list of terms. */
 export function factsOf(output: unknown): [string, string][] {
   if (!isRecord(output)) return [];
   return Object.entries(output).filter(([, value]) => !isNested(value)).map(([key, value]) => [key, cellText(value)]);
 }
 
-/** A cell's text: plain values as they are, instants in the reader's time, lists of texts one a line, other nested values as JSON. */
+/**
+ * Returns a cell's text: plain values as they are, instants in the reader's time zone, lists of texts one per line,
+ * other nested values as JSON.
+ */
 export function cellText(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (typeof value !== 'string') return Array.isArray(value) && value.every((each) => typeof each === 'string') ? value.join('\n') : JSON.stringify(value);

@@ -1,33 +1,33 @@
-// The order of a timeline: numbered events come in, each is shown once, and a hole is noticed.
+// The order of a timeline: numbered events arrive, each is shown once, and gaps are counted.
 
-/** The least that the order needs to know of an event: its number, from 1 without gaps, and its place in the feed. */
+/** What the order needs of an event: its number, from 1 without gaps, and its cursor in the feed. */
 export interface Numbered {
   readonly seq: number;
   readonly cursor: string;
 }
 
-/** Most events kept on a page; older ones fall out and are counted. */
+/** The most events kept on a page; older ones are dropped and counted. */
 export const maxKept = 5000;
 
-/** Events in order without repeats, and where to read on. */
+/** Events in order without repeats, and the cursor to resume from. */
 export interface Timeline<E extends Numbered> {
   readonly events: readonly E[];
   /** The number of the newest event; 0 before the first. */
   readonly lastSeq: number;
-  /** Where to read on; undefined before the first event. */
+  /** The cursor to resume from; undefined before the first event. */
   readonly cursor: string | undefined;
-  /** How many old events fell out because of maxKept. */
+  /** How many old events were dropped because of maxKept. */
   readonly dropped: number;
-  /** How many numbers were passed over; anything but 0 is a fault of the feed, and is shown. */
+  /** How many numbers were skipped; any other value than 0 is an error of the feed, and is shown. */
   readonly missing: number;
 }
 
-/** A timeline before its first event. */
+/** Returns a timeline before its first event. */
 export function emptyTimeline<E extends Numbered>(): Timeline<E> {
   return { events: [], lastSeq: 0, cursor: undefined, dropped: 0, missing: 0 };
 }
 
-/** The timeline with the arrivals added: repeats are left out, the rest is put in order by number. */
+/** Returns the timeline with the arrivals added: repeats are left out, the rest is ordered by number. */
 export function append<E extends Numbered>(timeline: Timeline<E>, arrivals: readonly E[]): Timeline<E> {
   const fresh = arrivals.filter((event) => event.seq > timeline.lastSeq).sort((a, b) => a.seq - b.seq);
   let { lastSeq, cursor, missing } = timeline;

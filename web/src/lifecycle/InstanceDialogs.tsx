@@ -1,4 +1,4 @@
-// What can be asked of a whole workload, each as a dialog.
+// The changes of a whole workload, each as a dialog.
 import { Checkbox, NumberInput, Select } from '@mantine/core';
 import { useState } from 'react';
 import { ask, useSender } from '../api/hooks';
@@ -13,7 +13,7 @@ import type { Ending } from './fields';
 import { needsReason } from '../changes/flow';
 import type { Workload } from './workload';
 
-/** What every dialog of a workload gets. */
+/** The properties of every dialog of a workload. */
 export interface InstanceDialogProps {
   readonly workload: Workload;
   readonly onClose: () => void;
@@ -57,7 +57,7 @@ export function AddDialog({ workload, onClose, onDone }: InstanceDialogProps) {
   );
 }
 
-/** What the form finds wrong with an addition. */
+/** Returns the errors that the form finds in an addition. */
 export function addProblems(count: number | string, most: number, place: string | undefined): Map<string, string> {
   const found = new Map<string, string>();
   const number = Number(count);
@@ -69,7 +69,7 @@ export function addProblems(count: number | string, most: number, place: string 
 
 type Generation = GenerationsQuery['instance']['generations'][number];
 
-/** Going back to an earlier version and config. */
+/** Rolling back to an earlier version and config. */
 export function RollbackDialog({ workload, generations, onClose, onDone }: InstanceDialogProps & { generations: readonly Generation[] }) {
   const [number, setNumber] = useState<number | undefined>(() => generations.find((each) => each.number < workload.generation)?.number);
   const [deadline, setDeadline] = useState('1800');
@@ -112,7 +112,7 @@ function GenerationChoice({ generation, present, chosen, choose }: { generation:
   );
 }
 
-/** Tearing a workload down. */
+/** Decommissioning a workload. */
 export function DecommissionDialog({ workload, onClose, onDone }: InstanceDialogProps) {
   const [value, setValue] = useState<Ending>({ force: false, onDeadline: 'FAIL', deadline: '900' });
   const send = useSender(DecommissionInstanceDocument);

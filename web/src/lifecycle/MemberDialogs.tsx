@@ -1,4 +1,4 @@
-// What can be asked of a member, each as a dialog.
+// The changes of a member, each as a dialog.
 import { Textarea } from '@mantine/core';
 import { useState } from 'react';
 import { ask, useSender } from '../api/hooks';
@@ -15,7 +15,7 @@ import { needsReason } from '../changes/flow';
 import { labelText, labelsOf, readLabels } from './labels';
 import type { MemberAct } from './rules';
 
-/** What every dialog of a member gets. */
+/** The properties of every dialog of a member. */
 export interface MemberDialogProps {
   readonly member: MemberBitsFragment;
   readonly instanceId: string;
@@ -25,7 +25,7 @@ export interface MemberDialogProps {
 
 const ending: Ending = { force: false, onDeadline: 'FAIL', deadline: '3600' };
 
-/** A member's name for people. */
+/** Returns a member's display name. */
 export function memberName(member: Pick<MemberBitsFragment, 'componentKey' | 'index'>): string {
   return `${member.componentKey} ${member.index}`;
 }

@@ -16,14 +16,14 @@ import type { InstanceDialogProps } from './InstanceDialogs';
 
 type Choice = UpgradeChoicesQuery['app']['manifests']['edges'][number]['node'];
 
-/** Reads what there is to go to, then shows the dialog. */
+/** Reads the versions to choose from, then shows the dialog. */
 export function UpgradeDialog(props: InstanceDialogProps) {
   const { data, problem, refresh } = useRead(UpgradeChoicesDocument, { slug: props.workload.appSlug });
   if (data === undefined) return <Reading title={`Upgrade ${props.workload.name}`} problem={problem} refresh={refresh} onClose={props.onClose} />;
   return <UpgradeForm {...props} choices={data.app.manifests.edges.map((edge) => edge.node)} />;
 }
 
-/** Reads what it has run, then shows the dialog. */
+/** Reads the workload's generations, then shows the dialog. */
 export function GenerationsDialog(props: InstanceDialogProps) {
   const { data, problem, refresh } = useRead(GenerationsDocument, { id: props.workload.id });
   if (data === undefined) return <Reading title={`Roll back ${props.workload.name}`} problem={problem} refresh={refresh} onClose={props.onClose} />;
@@ -68,21 +68,21 @@ function UpgradeForm({ workload, choices, onClose, onDone }: InstanceDialogProps
   );
 }
 
-/** Versions to choose from: those that may be launched, and the present one. */
+/** Returns the versions to choose from: those that may be launched, and the current one. */
 export function versions(choices: readonly Pick<Choice, 'version' | 'stage'>[], present: string): { value: string; label: string }[] {
   const rows = choices.filter((each) => each.stage === 'ACTIVE' || each.stage === 'CANARY' || each.version === present);
   const listed = rows.map((each) => ({ value: each.version, label: each.version === present ? `${each.version}, current` : `${each.version}, ${words(each.stage).toLowerCase()}` }));
   return listed.some((each) => each.value === present) ? listed : [...listed, { value: present, label: `${present}, current` }];
 }
 
-/** What the form finds wrong: nothing to change, or a config that does not fit its schema. */
+/** Returns the errors that the form finds: nothing to change, or a config that does not fit its schema. */
 export function upgradeProblems(changes: boolean, config: ReadonlyMap<string, string>): Map<string, string> {
   const found = new Map([...config].map(([path, message]) => [path === '' ? 'config' : `config.${path}`, message] as const));
   if (!changes) found.set('version', 'Choose another version, or change the configuration.');
   return found;
 }
 
-/** The messages of a prefix, with it taken off. */
+/** Returns the messages of a prefix, without the prefix. */
 function below(errors: ReadonlyMap<string, string>, prefix: string): Map<string, string> {
   return new Map([...errors].filter(([path]) => path.startsWith(prefix)).map(([path, message]) => [path.slice(prefix.length), message] as const));
 }

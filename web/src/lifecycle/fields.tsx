@@ -1,4 +1,4 @@
-// Fields that several changes ask for: time, force, and where new members live.
+// Fields that several changes share: the deadline, force, and the place of new members.
 import { Checkbox, NumberInput, Radio, SegmentedControl, Select, TextInput } from '@mantine/core';
 import { useRead } from '../api/hooks';
 import { useProjectId, useSession } from '../api/session';
@@ -11,7 +11,7 @@ import { Loading } from '../ui/parts';
 
 type Errors = ReadonlyMap<string, string>;
 
-/** Deadlines of changes; seconds by name. */
+/** The deadlines to choose from, in seconds. */
 const deadlines = [
   { value: '300', label: '5 minutes' }, { value: '900', label: '15 minutes' }, { value: '1800', label: '30 minutes' },
   { value: '3600', label: '1 hour' }, { value: '14400', label: '4 hours' }, { value: '86400', label: '1 day' },
@@ -22,7 +22,7 @@ export function DeadlineField({ value, onChange, errors, help = 'After this it c
   return <Select label="Deadline" description={help} data={deadlines} value={value} onChange={(next) => onChange(next ?? value)} allowDeselect={false} error={errors.get('deadlineSeconds')} />;
 }
 
-/** How a change may end that can lose work. */
+/** How a change that can lose work may end. */
 export interface Ending {
   readonly force: boolean;
   readonly onDeadline: 'FAIL' | 'FORCE';
@@ -45,7 +45,7 @@ export function EndingFields({ value, onChange, errors, forceHelp }: { value: En
   );
 }
 
-/** Where new members live: chosen allocations, the same as before, or capacity that is asked for. */
+/** The place of new members: chosen allocations, the same as before, or capacity that is requested. */
 export interface Place {
   readonly mode: 'same' | 'existing' | 'new';
   readonly allocationIds: readonly string[];
@@ -55,17 +55,17 @@ export interface Place {
   readonly region: string;
 }
 
-/** A place to start with. */
+/** The initial place. */
 export const firstPlace: Place = { mode: 'existing', allocationIds: [], shape: 'GPU_SLICE', gpuCount: 1, sku: '', region: '' };
 
-/** The capacity that a place asks for; null when it is there already. */
+/** Returns the capacity that a place requests; null when it exists already. */
 export function intentOf(place: Place): CapacityIntentInput | null {
   if (place.mode !== 'new') return null;
   const text = (value: string) => (value.trim() === '' ? null : value.trim());
   return { shape: place.shape, gpuCount: place.shape === 'GPU_SLICE' ? Number(place.gpuCount) : null, sku: text(place.sku), region: text(place.region) };
 }
 
-/** What the form itself finds wrong with a place. */
+/** Returns the error that the form itself finds in a place. */
 export function placeProblem(place: Place): string | undefined {
   if (place.mode === 'existing' && place.allocationIds.length === 0) return 'Choose at least one allocation.';
   if (place.mode === 'new' && place.shape === 'GPU_SLICE' && !(Number(place.gpuCount) >= 1 && Number(place.gpuCount) <= 64)) return 'A slice has 1 to 64 GPUs.';

@@ -1,22 +1,22 @@
-// Labels as a person edits them: one `name=value` a line.
+// Labels as a person edits them: one `name=value` per line.
 
-/** Most labels of a member. */
+/** The most labels of a member. */
 export const maxLabels = 32;
 
 const word = /^[A-Za-z0-9._-]{1,63}$/;
 
-/** The labels of a member; anything but texts is left out. */
+/** Returns the labels of a member; values other than texts are left out. */
 export function labelsOf(value: unknown): Record<string, string> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return {};
   return Object.fromEntries(Object.entries(value).filter((pair): pair is [string, string] => typeof pair[1] === 'string'));
 }
 
-/** The labels as text, in the order of their names. */
+/** Returns the labels as text, in the order of their names. */
 export function labelText(labels: Readonly<Record<string, string>>): string {
   return Object.keys(labels).sort().map((name) => `${name}=${labels[name] ?? ''}`).join('\n');
 }
 
-/** The labels in the text, or what is wrong with it. */
+/** Returns the labels in the text, or the error. */
 export function readLabels(text: string): { labels: Record<string, string> } | { wrong: string } {
   const labels: Record<string, string> = {};
   for (const line of text.split('\n').map((each) => each.trim()).filter(Boolean)) {

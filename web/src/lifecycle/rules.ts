@@ -1,14 +1,14 @@
-// What can be done with a member and an instance as they are, and with which key. The platform decides; this only
-// keeps the console from offering what would be refused.
+// Which changes a member and an instance allow in their state, and with which key. The platform decides; this only
+// prevents the console from offering what would be refused.
 import type { MemberBitsFragment } from '../generated/graphql';
 
-/** What a person can ask of a member. */
+/** The changes of a member. */
 export type MemberAct = 'drain' | 'cordon' | 'uncordon' | 'label' | 'remove' | 'replace' | 'recover';
 
-/** What a person can ask of an instance. */
+/** The changes of an instance. */
 export type InstanceAct = 'add' | 'upgrade' | 'rollback' | 'decommission';
 
-/** The permission key of an act on a member, in a family. */
+/** Returns the permission key of a change of a member, in a family of keys. */
 export function memberKey(family: string, act: MemberAct): string {
   switch (act) {
     case 'drain':
@@ -21,7 +21,7 @@ export function memberKey(family: string, act: MemberAct): string {
   }
 }
 
-/** The permission key of an act on an instance, in a family. */
+/** Returns the permission key of a change of an instance, in a family of keys. */
 export function instanceKey(family: string, act: InstanceAct): string {
   switch (act) {
     case 'add':
@@ -35,7 +35,7 @@ export function instanceKey(family: string, act: InstanceAct): string {
 
 type Standing = Pick<MemberBitsFragment, 'status' | 'cordoned'>;
 
-/** Whether a member's state lets it be asked. */
+/** Reports whether a member's state allows the change. */
 export function memberCan(member: Standing, act: MemberAct): boolean {
   const { status, cordoned } = member;
   if (status === 'REMOVED') return false;
@@ -56,15 +56,15 @@ export function memberCan(member: Standing, act: MemberAct): boolean {
   }
 }
 
-/** The acts in the order a menu shows them. */
+/** The changes in the order of the menu. */
 export const memberActs: readonly MemberAct[] = ['drain', 'cordon', 'uncordon', 'label', 'recover', 'replace', 'remove'];
 
-/** The acts that are offered for a member of a running instance. */
+/** Returns the changes that are offered for a member of a running instance. */
 export function offered(member: Standing, family: string, can: (key: string) => boolean): MemberAct[] {
   return memberActs.filter((act) => memberCan(member, act) && can(memberKey(family, act)));
 }
 
-/** An act as a person would say it. */
+/** The display names of the changes. */
 export const actNames: Readonly<Record<MemberAct | InstanceAct, string>> = {
   drain: 'Drain', cordon: 'Cordon', uncordon: 'Return to service', label: 'Edit labels', remove: 'Remove', replace: 'Replace', recover: 'Recover',
   add: 'Add members', upgrade: 'Upgrade', rollback: 'Roll back', decommission: 'Decommission',

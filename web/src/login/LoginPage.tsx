@@ -1,4 +1,4 @@
-// The way in: a login link brings its one-time code in the fragment, which browsers do not send; or it is pasted.
+// The login: a login link carries its one-time code in the fragment, which browsers do not send; or it is pasted.
 import { Button, TextInput } from '@mantine/core';
 import { useCallback, useEffect, useState } from 'react';
 import type { SyntheticEvent } from 'react';
@@ -9,7 +9,7 @@ import { codeFrom, providerAddress, safeNext } from './codes';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { useMethods } from './useMethods';
 
-/** Why the page is shown. */
+/** The texts for why the page is shown. */
 const words: Readonly<Record<string, string>> = {
   expired: 'Your session has ended. Log in again to continue where you were.',
   out: 'You are logged out.',
@@ -72,7 +72,10 @@ export function LoginPage({ reason, next, refused }: { reason: string | undefine
   );
 }
 
-/** Takes the code out of the address at once, so that it stays in no history, and redeems it once. A link that is opened while this page is shown only changes the fragment. */
+/**
+ * Removes the code from the address immediately, so that it does not stay in the history, and redeems it once. A link
+ * that is opened while this page is shown only changes the fragment.
+ */
 function useCodeOfFragment(redeem: (code: string) => Promise<void>): void {
   useEffect(() => {
     const take = () => {

@@ -1,11 +1,11 @@
-// One-time login codes: where they stand in what a person pastes or opens; and logins at an identity provider.
+// One-time login codes: finding them in what a person pastes or opens; and logins at an identity provider.
 import { plain } from '../api/errors';
 import type { Problem } from '../api/errors';
 
-/** Longest code that is sent; what is longer is no code. */
+/** The longest code, in characters; a longer text is not a code. */
 const maxCode = 512;
 
-/** The code in a fragment such as `#code=abc`, a whole login link, or the bare code; empty when there is none. */
+/** Returns the code in a fragment such as `#code=abc`, in a login link, or the bare code; empty when there is none. */
 export function codeFrom(pasted: string): string {
   const trimmed = pasted.trim();
   const named = /[#&?]code=([^&\s]+)/.exec(trimmed)?.[1];
@@ -21,18 +21,18 @@ function decode(text: string): string {
   }
 }
 
-/** Where to go after the login: a path of the console itself, never another place. */
+/** Returns where to go after the login: a path of the console itself, never another site. */
 export function safeNext(next: unknown): string {
   if (typeof next !== 'string' || !next.startsWith('/') || next.startsWith('//') || next.includes('\\')) return '/workloads';
   return next.startsWith('/login') ? '/workloads' : next;
 }
 
-/** Where a login at the identity provider begins, and where it leads back to. */
+/** Returns the address that starts a login at the identity provider and leads back to `next`. */
 export function providerAddress(next: unknown): string {
   return `/auth/oidc/start?returnTo=${encodeURIComponent(safeNext(next))}`;
 }
 
-/** Words for why a login at the identity provider came to nothing, by the code that it came back with. */
+/** Why a login at the identity provider failed, by the code that it returned with. */
 const refusals: Readonly<Record<string, string>> = {
   LOGIN_REFUSED: 'Your identity provider knows you, but you have no account here. Ask an administrator of your tenant to add you with the email address of that account.',
   UNAUTHENTICATED: 'The login could not be verified. Start again.',
@@ -40,7 +40,10 @@ const refusals: Readonly<Record<string, string>> = {
   UNAVAILABLE: 'The identity provider cannot be reached right now. Try again soon.',
 };
 
-/** The problem that a login at the identity provider came back with; undefined when there was none. `message` is the platform's own word, where it has one. */
+/**
+ * Returns the problem that a login at the identity provider returned with; undefined when there was none. `message` is
+ * the platform's own message, where it has one.
+ */
 export function refusalOf(code: string | undefined, message: string | undefined, correlationId: string | undefined): Problem | undefined {
   if (code === undefined || !/^[A-Z][A-Z_]{2,40}$/.test(code)) return undefined;
   const words = refusals[code] ?? 'The login failed. Start again.';

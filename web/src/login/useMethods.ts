@@ -1,13 +1,13 @@
-// How one can log in here.
+// The login methods of this platform.
 import { useEffect, useState } from 'react';
 
 /** Whether login links work, and the identity provider's name when there is one. */
 export interface Methods { readonly link: boolean; readonly oidc: string | undefined }
 
-/** Until the platform has answered, and when it cannot: by link, which needs nothing else. */
+/** The methods until the platform has answered, and when it cannot: by link, which needs nothing else. */
 const unknown: Methods = { link: true, oidc: undefined };
 
-/** Asks once how one can log in. */
+/** Reads the login methods once. */
 export function useMethods(): Methods {
   const [methods, setMethods] = useState(unknown);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// The machines behind the capacity, for operators.
+// The machines that provide the capacity, for operators.
 import { useMemo } from 'react';
 import { useThrottled } from '../api/hooks';
 import { useRows } from '../api/pages';
@@ -13,7 +13,7 @@ import { Ago, Empty, PageHead } from '../ui/parts';
 type Row = NodesQuery['nodes']['edges'][number]['node'];
 const pick = (data: NodesQuery) => data.nodes;
 
-/** The list of nodes, read again every few seconds: nodes have no events. */
+/** The list of nodes, read again every few seconds because nodes have no events. */
 export function NodesPage() {
   const list = useRows(NodesDocument, useMemo(() => ({}), []), pick);
   useWhile(true, useThrottled(list.refresh));

@@ -1,4 +1,4 @@
-// Stopping an operation while it is safe, and asking again for one that came to nothing.
+// Canceling an operation while it is safe, and retrying one that failed or was canceled.
 import { Button } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -11,20 +11,20 @@ import { operationName } from '../lib/format';
 import { Icon } from '../ui/Icons';
 import type { Detail } from './detail';
 
-/** Kinds that have gone too far to be stopped as soon as they are asked for. */
+/** The kinds that cannot be canceled from the moment they are requested. */
 const unstoppable: ReadonlySet<string> = new Set(['INSTANCE_DECOMMISSION', 'ALLOCATION_RELEASE']);
 
-/** Whether a person may still ask to stop it. */
+/** Reports whether its cancellation can still be requested. */
 export function cancelable(kind: string, state: OperationState): boolean {
   return !unstoppable.has(kind) && (state === 'PENDING' || state === 'RUNNING');
 }
 
-/** Whether it can be asked for again. */
+/** Reports whether it can be retried. */
 export function retryable(state: OperationState): boolean {
   return state === 'FAILED' || state === 'CANCELED';
 }
 
-/** The two buttons, each where it makes sense and is allowed. */
+/** The two buttons, each where it applies and is allowed. */
 export function CancelRetry({ detail, state, refresh }: { detail: Detail; state: OperationState; refresh: () => void }) {
   const { can } = useSession();
   const [asked, setAsked] = useState<'cancel' | 'retry'>();

@@ -1,4 +1,4 @@
-// One operation: who asked for what, how it goes, what it waits for, and what proves its end.
+// One operation: who requested what, its progress, what it waits for, and the evidence of its end.
 import { Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { useWhile } from '../api/useWhile';
@@ -16,7 +16,7 @@ import { OperationProgress, Steps } from './OperationParts';
 import type { Detail } from './detail';
 import { hasEnded, useOperation } from './useOperation';
 
-/** The page of an operation: followed live, and read again while it goes on, for what it waits for. */
+/** The page of an operation: followed live, and read again while it is in progress, for its blockers. */
 export function OperationPage({ id }: { id: string }) {
   const { data, problem, refresh } = useRead(OperationDetailDocument, { id });
   useWhile(data !== undefined && !hasEnded(data.operation.state), refresh);
@@ -80,14 +80,14 @@ function Facts({ detail, now }: { detail: Detail; now: Pick<Detail, 'startedAt' 
   );
 }
 
-/** Most targets that are written out. */
+/** The most targets that are listed. */
 const maxTargets = 12;
 
 function Targets({ ids }: { ids: readonly string[] }) {
   return <>{ids.slice(0, maxTargets).map((id) => <div key={id}><Copy value={id} what="member id" /></div>)}{ids.length > maxTargets && <div className="small faint">and {ids.length - maxTargets} more</div>}</>;
 }
 
-/** What became of a request to cancel. */
+/** The state of a request to cancel. */
 function CancelNotice({ detail, open }: { detail: Detail; open: boolean }) {
   if (detail.cancelRequestedAt === null) return null;
   return (
@@ -104,18 +104,18 @@ function Outcome({ outcome }: { outcome: string | null }) {
   return <Notice tone="warn" icon="warn" role="status"><b data-outcome={outcome}>{word.title}.</b> {word.text}</Notice>;
 }
 
-/** The evidence of each step that has any, by the step's id. */
+/** Returns the evidence of each step that has any, by the step's id. */
 function evidenceOf(detail: Detail): ReadonlyMap<string, unknown> {
   return new Map(detail.steps.flatMap((step) => (hasContent(step.evidence) ? [[step.id, step.evidence] as const] : [])));
 }
 
-/** The change as it was asked for, without the platform's own notes in it. */
+/** Returns the change as requested, without the platform's own notes in it. */
 function askedFor(change: unknown): unknown {
   if (typeof change !== 'object' || change === null || Array.isArray(change)) return change;
   return Object.fromEntries(Object.entries(change).filter(([key]) => key !== 'platform'));
 }
 
-/** Whether there is anything to show of a JSON value. */
+/** Reports whether a JSON value has anything to show. */
 function hasContent(value: unknown): boolean {
   return typeof value === 'object' ? value !== null && Object.keys(value).length > 0 : value !== undefined;
 }

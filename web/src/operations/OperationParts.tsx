@@ -1,4 +1,4 @@
-// Parts that show an operation: its bar, its steps, its failure.
+// Parts of an operation's view: its progress bar, its steps, its failure.
 import type { OperationState, StepBitsFragment } from '../generated/graphql';
 import { outcomeWord } from '../changes/words';
 import { between, operationName, words } from '../lib/format';
@@ -10,7 +10,7 @@ import { Json, useNow } from '../ui/parts';
 import type { OperationView } from './useOperation';
 import { hasEnded } from './useOperation';
 
-/** State, message and bar. `told` is what the page says of a failure already. */
+/** State, message and bar. `told` is the failure message that the page already shows elsewhere. */
 export function OperationProgress({ operation, told }: { operation: OperationView; told?: string | undefined }) {
   const now = useNow(1_000);
   return (
@@ -28,7 +28,7 @@ export function OperationProgress({ operation, told }: { operation: OperationVie
   );
 }
 
-/** Why an operation failed and whose it is; nothing while it did not. */
+/** Why an operation failed and who has to fix it; nothing for one that did not fail. */
 export function FailureNotice({ operation }: { operation: Pick<OperationView, 'error'> }) {
   const { error } = operation;
   if (error === null) return null;
@@ -42,7 +42,7 @@ export function FailureNotice({ operation }: { operation: Pick<OperationView, 'e
 
 const stepIcons: Readonly<Record<string, IconName>> = { SUCCEEDED: 'check', FAILED: 'cross', RUNNING: 'clock', SKIPPED: 'minus', PENDING: 'circle', UNDOING: 'clock', UNDONE: 'back' };
 
-/** The steps in order, each with how long it took and, where it is given, its evidence. */
+/** The steps in order, each with its duration and, where given, its evidence. */
 export function Steps({ steps, over, evidence }: { steps: readonly StepBitsFragment[]; over: OperationState; evidence?: ReadonlyMap<string, unknown> }) {
   const now = useNow(1_000);
   if (steps.length === 0) return <p className="small faint">{hasEnded(over) ? 'It had no steps.' : 'No worker has claimed it yet.'}</p>;

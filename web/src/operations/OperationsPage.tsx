@@ -1,4 +1,4 @@
-// What was asked for in the project, and how it went.
+// The operations of the project and their outcomes.
 import { SegmentedControl } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';

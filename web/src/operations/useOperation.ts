@@ -8,12 +8,12 @@ export type OperationView = OperationBitsFragment & { readonly steps: readonly S
 
 const ended: ReadonlySet<OperationState> = new Set<OperationState>(['SUCCEEDED', 'FAILED', 'CANCELED']);
 
-/** Whether an operation has come to its end. */
+/** Reports whether an operation has ended. */
 export function hasEnded(state: OperationState): boolean {
   return ended.has(state);
 }
 
-/** The operation as it is now: what was read, or what the live feed said since, whichever is further. */
+/** Returns the current operation: what was read, or what the live feed sent since, whichever is further. */
 export function useOperation(read: OperationView | null): OperationView | null {
   const [followed, setFollowed] = useState<OperationView>();
   const watched = read !== null && !hasEnded(read.state) ? read.id : undefined;
@@ -21,7 +21,7 @@ export function useOperation(read: OperationView | null): OperationView | null {
     if (watched === undefined) return undefined;
     return live.follow(OperationProgressDocument, { operationId: watched }, {
       onData: (data) => setFollowed(data.operationProgress),
-      onEnd: () => undefined, // what was read stays; the page reads again with each event of the workload
+      onEnd: () => undefined, // what was read stays on the page; the page reads again with each event of the workload
       completes: true,
     });
   }, [watched]);
@@ -29,7 +29,7 @@ export function useOperation(read: OperationView | null): OperationView | null {
   return isFurther(followed, read) ? followed : read;
 }
 
-/** Whether a is at least as far as b. An operation's percent never goes back and its end is final. */
+/** Reports whether a is at least as far as b. An operation's percent never decreases, and its end is final. */
 function isFurther(a: OperationView, b: OperationView): boolean {
   if (hasEnded(b.state)) return hasEnded(a.state);
   return hasEnded(a.state) || a.percent >= b.percent;

@@ -1,4 +1,4 @@
-// What operations of the project left behind and could not take back yet.
+// What operations of the project left behind and could not clean up yet.
 import { SegmentedControl } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { useWhile } from '../api/useWhile';
@@ -13,7 +13,7 @@ import { orphanColumns } from './OrphanTable';
 
 const pick = (data: OrphansQuery) => data.orphans;
 
-/** The list, those that are gone only on demand. */
+/** The list; resolved orphans are shown only on demand. */
 export function OrphansPage() {
   const projectId = useProjectId();
   const [resolved, setResolved] = useState(false);

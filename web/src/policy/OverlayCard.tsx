@@ -17,7 +17,7 @@ type Overlay = PolicyOverlaysQuery['policyOverlays']['edges'][number]['node'];
 
 interface Place { scope: PolicyScope; tenantId: string | null; projectId: string | null; onWritten: () => void }
 
-/** The card; those who may not write see the rules alone. */
+/** The card; a viewer without the permission to write sees only the rules. */
 export function OverlayCard(place: Place) {
   const { data, problem, refresh } = useRead(PolicyOverlaysDocument, { tenantId: place.tenantId, projectId: place.projectId });
   if (data === undefined) return <Card title="Overlay">{problem === undefined ? <Loading /> : <ProblemNotice problem={problem} onRetry={refresh} />}</Card>;

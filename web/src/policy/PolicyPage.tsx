@@ -1,4 +1,4 @@
-// What policy leaves of this project's choices, and the overlays it comes from.
+// The effective policy of this project, and the overlays that it is made of.
 import { SegmentedControl } from '@mantine/core';
 import { useState } from 'react';
 import { useRead } from '../api/hooks';

@@ -1,4 +1,4 @@
-// How a canary goes beside the active version, and what can be done about it.
+// How a canary compares with the active version, and the button that changes its share.
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { tell, useRead } from '../api/hooks';
@@ -22,7 +22,7 @@ const verdicts: Readonly<Record<Report['verdict'], { state: string; text: string
   WORSE: { state: 'FAILED', text: 'Clearly more failures' },
 };
 
-/** The card; `running` while the version is in stage CANARY, and then its share can be changed. */
+/** The card; `running` while the version is in stage CANARY: only then its share can be changed. */
 export function CanaryCard({ manifestId, running, onChanged }: { manifestId: string; running: boolean; onChanged: () => void }) {
   const { can } = useSession();
   const [asking, setAsking] = useState(false);

@@ -1,4 +1,4 @@
-// Bringing a report for a version: its digest is made here over the very bytes of the file.
+// Submitting a report for a version: its digest is computed here over the exact bytes of the file.
 import { FileInput, Select } from '@mantine/core';
 import { useState } from 'react';
 import { plain } from '../api/errors';
@@ -8,7 +8,7 @@ import { SubmitEvidenceDocument } from '../generated/graphql';
 import type { EvidenceKind } from '../generated/graphql';
 import { digestOf } from './digest';
 
-/** The largest report that is taken, bytes. */
+/** The largest report, in bytes. */
 const maxReport = 512 * 1024;
 
 /** The dialog, open as long as it is mounted. */

@@ -1,4 +1,4 @@
-// What a version's publisher promises of its upgrade, rollback and deletion.
+// What a version's publisher promises about its upgrade, rollback and deletion.
 import { words } from '../lib/format';
 import { atKey } from '../lib/schema';
 import { Card, Fact } from '../ui/parts';

@@ -1,4 +1,4 @@
-// A step of trust for a manifest, with what it still lacks.
+// The step of a manifest to another stage, with what it still lacks.
 import { TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { tell } from '../api/hooks';

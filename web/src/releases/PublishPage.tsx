@@ -1,4 +1,4 @@
-// Publishing a version: the document, what lint says of it, and the word that it shall be stored as a draft.
+// Publishing a version: the document, its lint, and the button that stores it as a draft.
 import { Button, FileButton, JsonInput } from '@mantine/core';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -11,7 +11,7 @@ import { Icon } from '../ui/Icons';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { Card, PageHead } from '../ui/parts';
 
-/** The largest document that is taken, bytes. */
+/** The largest document, in bytes. */
 const maxDocument = 256 * 1024;
 
 /** The page: a document is written or loaded, linted, and published. */

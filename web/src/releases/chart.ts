@@ -1,6 +1,6 @@
-// A canary's chart: the share of failed launches of both versions as the launches came in.
+// A canary's chart: the share of failed launches of both versions, over the launches.
 
-/** A point as the platform tells it. */
+/** A point as the platform reports it. */
 export interface Point {
   readonly canaryLaunches: number;
   readonly canaryFailed: number;
@@ -9,7 +9,7 @@ export interface Point {
   readonly evidence: number;
 }
 
-/** Lines in a box of width and height, as the points of an SVG polyline; empty before the first launch of a version. */
+/** Lines in a box, as the points of an SVG polyline; empty before the first launch of a version. */
 export interface Lines {
   readonly canary: string;
   readonly active: string;

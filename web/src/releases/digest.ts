@@ -1,6 +1,9 @@
-// SHA-256 as the platform writes it.
+// SHA-256 digests in the platform's notation.
 
-/** The digest of a text's UTF-8 bytes, `sha256:…`; undefined where the browser has no cryptography: outside of a secure context. */
+/**
+ * Returns the digest of a text's UTF-8 bytes, `sha256:…`; undefined outside of a secure context, where the browser has
+ * no cryptography.
+ */
 export async function digestOf(text: string): Promise<string | undefined> {
   const subtle = (crypto as { subtle?: SubtleCrypto }).subtle;
   if (subtle === undefined) return undefined;

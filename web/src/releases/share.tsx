@@ -1,7 +1,7 @@
-// How many of the projects a canary takes in, as both dialogs ask for it.
+// The share of the projects that a canary includes, as both dialogs request it.
 import { NumberInput } from '@mantine/core';
 
-/** What is wrong with a share as it was typed, or undefined. */
+/** Returns the error of a share as typed, or undefined. */
 export function shareProblem(typed: number | string): string | undefined {
   const share = Number(typed);
   return typed === '' || !Number.isInteger(share) || share < 1 || share > 100 ? 'Must be 1 to 100.' : undefined;

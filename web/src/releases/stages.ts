@@ -1,15 +1,15 @@
-// The stages of trust and the steps between them, as the platform's table has them.
+// The stages of trust and the steps between them, as in the platform's table.
 import type { Stage } from '../generated/graphql';
 
-/** The stages in the order of the way through them. */
+/** The stages in the order in which a version passes them. */
 export const stages: readonly Stage[] = ['DRAFT', 'STAGED', 'CANARY', 'ACTIVE', 'DEPRECATED', 'RETIRED'];
 
 /** A step to another stage. */
 export interface Step {
   readonly to: Stage;
-  /** The word on its button. */
+  /** The label of its button. */
   readonly act: string;
-  /** Whether it takes something away. */
+  /** Whether the step makes the version less available. */
   readonly danger: boolean;
   /** What it means, in a sentence. */
   readonly means: string;

@@ -1,4 +1,4 @@
-// A workload's runtime secrets: which there are, never what they hold.
+// A workload's runtime secrets: their list, never their values.
 import { Button } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { tell } from '../api/hooks';
@@ -15,7 +15,7 @@ import { Ago, Card, DataTable } from '../ui/parts';
 type Row = RuntimeSecretsQuery['runtimeSecrets']['edges'][number]['node'];
 const pick = (data: RuntimeSecretsQuery) => data.runtimeSecrets;
 
-/** The card; nothing for those who may not see it, and while there is none. */
+/** The card; nothing without the permission to see it, and while there are no secrets. */
 export function SecretsCard({ instanceId }: { instanceId: string }) {
   const { can } = useSession();
   return can('secret.read') ? <Secrets instanceId={instanceId} /> : null;

@@ -1,4 +1,4 @@
-// Who a change of a control plane would touch.
+// The projects that a change of a control plane would affect.
 import { useRead } from '../api/hooks';
 import { ImpactTable } from '../changes/ImpactTable';
 import { ImpactOfDocument } from '../generated/graphql';

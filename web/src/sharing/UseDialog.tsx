@@ -1,4 +1,4 @@
-// Asking the app of a shared control plane, in the name of this project.
+// Using the app of a shared control plane on behalf of this project.
 import { Modal } from '@mantine/core';
 import { useState } from 'react';
 import { useProjectId } from '../api/session';

@@ -1,12 +1,12 @@
-// What can be done with a share, by the end one stands at.
+// What can be done with a share, on either side of it.
 
-/** What is done with a share. */
+/** A change of a share. */
 export type Move = 'accept' | 'decline' | 'withdraw' | 'detach';
 
-/** A share as far as it matters here. */
+/** The part of a share that decides. */
 export interface Standing { readonly status: string; readonly ownerProjectId: string; readonly projectId: string }
 
-/** What the viewer may do with the share from this project. */
+/** Returns what the viewer may do with the share from this project. */
 export function movesOf(share: Standing, projectId: string, can: (key: string) => boolean): Move[] {
   const moves: Move[] = [];
   const ours = share.projectId === projectId;

@@ -1,12 +1,12 @@
-// A small word when the live connection is down; pages stay as they are and go on by themselves.
+// A small banner while the live connection is down; pages stay as they are and resume by themselves.
 import { Loader } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { useLiveStatus } from '../api/hooks';
 
-/** Milliseconds that the connection may be down before anything is said. */
+/** Milliseconds that the connection may be down before the banner is shown. */
 const patience = 700;
 
-/** The banner; empty while all is well. */
+/** The banner; empty while the connection is up. */
 export function ConnectionBanner() {
   const { state } = useLiveStatus();
   const down = state === 'reconnecting';

@@ -1,4 +1,4 @@
-// What is shown where there is no page, or where a page broke.
+// What is shown where there is no page, or where a page failed.
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { Empty } from '../ui/parts';
@@ -16,7 +16,7 @@ export function MissingPage() {
   );
 }
 
-/** A page that threw: a fault of the console itself. */
+/** A page that threw an error: a bug of the console itself. */
 export function BrokenPage({ error }: { error: unknown }) {
   return (
     <main className="main">

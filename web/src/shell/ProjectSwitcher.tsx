@@ -1,4 +1,4 @@
-// Which project everything on the page belongs to.
+// The project that everything on the page belongs to.
 import { Menu } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useSession } from '../api/session';

@@ -1,4 +1,4 @@
-// The frame round every page: navigation, project, viewer, and how the live connection is.
+// The frame around every page: navigation, project, viewer, and the status of the live connection.
 import { ActionIcon, Drawer } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { Link, Outlet, useLocation } from '@tanstack/react-router';
@@ -49,7 +49,7 @@ function Frame() {
   );
 }
 
-/** The page of the route, or a word to those who can see no project at all. */
+/** The page of the route, or a notice for viewers without access to any project. */
 function Page() {
   const { project } = useSession();
   if (project === undefined) {

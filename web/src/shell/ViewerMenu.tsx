@@ -1,4 +1,4 @@
-// Who is logged in, the colour scheme, and the way out.
+// Who is logged in, the colour scheme, and the logout.
 import { ActionIcon, Menu, useMantineColorScheme, useComputedColorScheme } from '@mantine/core';
 import { useState } from 'react';
 import { logout } from '../api/client';

@@ -1,4 +1,4 @@
-// Setting a source's credential, or taking it away.
+// Setting or removing a source's credential.
 import { PasswordInput, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { tell } from '../api/hooks';
@@ -6,7 +6,7 @@ import { ChangeDialog } from '../changes/ChangeDialog';
 import { SetCredentialDocument } from '../generated/graphql';
 import type { SourceBitsFragment } from '../generated/graphql';
 
-/** The dialog, open as long as it is mounted; both fields empty take the credential away. */
+/** The dialog, open as long as it is mounted; the credential is removed when both fields are empty. */
 export function CredentialDialog({ source, onClose, onDone }: { source: SourceBitsFragment; onClose: () => void; onDone: () => void }) {
   const [user, setUser] = useState(source.credentialUser);
   const [secret, setSecret] = useState('');

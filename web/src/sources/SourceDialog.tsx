@@ -17,7 +17,7 @@ const policies: readonly { readonly value: SignaturePolicy; readonly label: stri
   { value: 'REQUIRED', label: 'Refuse' }, { value: 'QUARANTINE', label: 'Quarantine' }, { value: 'OPTIONAL', label: 'Accept artifacts without a signature' },
 ];
 
-/** The dialog; `platform` offers to add the source for everybody. */
+/** The dialog; `platform` offers to add the source for the whole platform. */
 export function SourceDialog({ source, platform, onClose, onDone }: { source: SourceBitsFragment | undefined; platform: boolean; onClose: () => void; onDone: () => void }) {
   const { project } = useSession();
   const create = useSender(CreateSourceDocument);

@@ -1,4 +1,4 @@
-// The picture of a workload. Loaded only when a workload is looked at; the table beside it says the same.
+// The diagram of a workload. It is loaded only when it is shown; the table shows the same.
 import { Background, BackgroundVariant, Controls, Handle, Position, ReactFlow } from '@xyflow/react';
 import type { Edge, Node, NodeChange, NodeProps } from '@xyflow/react';
 import '@xyflow/react/dist/style.css';
@@ -12,11 +12,11 @@ import { toneOf } from '../ui/Status';
 import { groupId, layout } from './layout';
 import type { Component, Group, Host, Link, Picture } from './layout';
 
-/** What the picture shows. */
+/** What the diagram shows. */
 export interface TopologyProps {
   readonly components: readonly Component[];
   readonly members: readonly MemberBitsFragment[];
-  /** Members of which the adapter sees something else than is meant, with what. */
+  /** The members whose observed state differs from the desired one, with a description. */
   readonly drift: ReadonlyMap<string, string>;
   readonly onOpen: (memberId: string) => void;
 }
@@ -28,7 +28,7 @@ type PictureNode = GroupNode | TileNode | HostNode;
 
 const nodeTypes = { 'group-box': GroupBox, tile: Tile, host: HostBox };
 
-/** The picture: it can be moved and zoomed, and every member in it can be reached by keyboard and opened. */
+/** The diagram: it can be moved and zoomed, and every member in it can be reached with the keyboard and opened. */
 export default function Topology({ components, members, drift, onOpen }: TopologyProps) {
   const { colorScheme } = useMantineColorScheme();
   const picture = useMemo(() => layout(components, members), [components, members]);
@@ -66,7 +66,7 @@ function nodesOf(picture: Picture<MemberBitsFragment>, members: readonly MemberB
   }))];
 }
 
-/** Sizes and handles are known before anything is drawn, so that nothing has to be measured. */
+/** Sizes and handles are known before anything is drawn, so that nothing must be measured. */
 function sized({ width, height }: { width: number; height: number }) {
   return { width, height, measured: { width, height } };
 }
@@ -101,7 +101,7 @@ function edgesOf(picture: Picture<MemberBitsFragment>, members: readonly MemberB
   });
 }
 
-/** A member as a screen reader says it. */
+/** Returns a member as a screen reader reads it. */
 function spoken(member: MemberBitsFragment, drift: string | undefined): string {
   return [
     `${member.componentKey} ${member.index}`, words(member.status), member.cordoned ? 'cordoned' : '', member.health === 'UNKNOWN' ? 'health not reported' : words(member.health),

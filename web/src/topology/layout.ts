@@ -1,13 +1,13 @@
-// Where everything stands in the picture of a workload: components on the left with their members in rows, nodes on
-// the right, and lines from each member to its node. Pure: the same workload gives the same picture.
+// The layout of a workload's diagram: components on the left with their members in rows, nodes on
+// the right, and lines from each member to its node. It is pure: the same workload gives the same diagram.
 
-/** A component as the picture needs it. */
+/** A component as the diagram needs it. */
 export interface Component {
   readonly componentKey: string;
   readonly displayName: string;
 }
 
-/** A member as the picture needs it. */
+/** A member as the diagram needs it. */
 export interface Placed {
   readonly id: string;
   readonly componentKey: string;
@@ -17,7 +17,7 @@ export interface Placed {
   readonly allocation: { readonly id: string } | null;
 }
 
-/** A box of the picture, in its own units. */
+/** A box of the diagram, in the diagram's units. */
 export interface Box {
   readonly x: number;
   readonly y: number;
@@ -39,7 +39,7 @@ export interface Host extends Box {
   readonly allocationIds: readonly string[];
 }
 
-/** A line from a member, or from a component with so many members, to a node. */
+/** A line to a node, from one member or from a component with `count` members there. */
 export interface Link {
   readonly id: string;
   readonly source: string;
@@ -49,7 +49,7 @@ export interface Link {
   readonly allocationId: string | undefined;
 }
 
-/** The whole picture. `dense` says that members are drawn small and lines are drawn by component. */
+/** The whole diagram. `dense` means that members are drawn small and lines are drawn per component. */
 export interface Picture<Member extends Placed> {
   readonly groups: readonly Group<Member>[];
   readonly hosts: readonly Host[];
@@ -57,7 +57,7 @@ export interface Picture<Member extends Placed> {
   readonly dense: boolean;
 }
 
-/** From this many members on, a line for each would be a web that nobody reads. */
+/** From this number of members on, one line each would be an unreadable web. */
 export const denseFrom = 33;
 
 const gap = 10;
@@ -71,19 +71,19 @@ const aisle = 130;
 const large = { width: 178, height: 54 };
 const small = { width: 60, height: 34 };
 
-/** The picture of the members that are there; those that are gone are left out. */
+/** Returns the diagram of the members; removed members are left out. */
 export function layout<Member extends Placed>(components: readonly Component[], all: readonly Member[]): Picture<Member> {
   const members = all.filter((member) => member.status !== 'REMOVED');
   const dense = members.length >= denseFrom;
   const stacked = stackGroups(components, members, dense ? small : large);
   const width = Math.max(0, ...stacked.map((group) => group.width));
-  const groups = stacked.map((group) => ({ ...group, width })); // all as wide, so that no line runs behind another group
+  const groups = stacked.map((group) => ({ ...group, width })); // equal widths, so that no line runs behind another group
   const right = width + aisle;
   const height = Math.max(0, ...groups.map((group) => group.y + group.height));
   return { groups, hosts: stackHosts(members, right, height), links: dense ? linksByGroup(members) : linksByMember(members), dense };
 }
 
-/** How many members stand in a row, so that a group is a little wider than high. */
+/** Returns how many members are in a row, so that a group is a little wider than high. */
 export function columnsOf(count: number, tile: { readonly width: number; readonly height: number }): number {
   if (count <= 6) return 1;
   return Math.min(16, Math.max(2, Math.round(Math.sqrt((count * tile.height * 1.5) / tile.width))));
@@ -155,7 +155,7 @@ function linksByGroup(members: readonly Placed[]): Link[] {
   return [...found.values()];
 }
 
-/** The picture's id of a component, which no member or node can have. */
+/** Returns the diagram's id of a component, which no member or node can have. */
 export function groupId(componentKey: string): string {
   return `component:${componentKey}`;
 }

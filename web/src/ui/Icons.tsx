@@ -1,4 +1,4 @@
-// The console's icons: 24-unit outlines drawn with the text's colour. Decorative: the text beside them speaks.
+// The console's icons: 24-unit outlines in the text's colour. They are decorative: the text beside them is read out.
 import type { ReactNode } from 'react';
 
 const shapes = {
@@ -34,7 +34,7 @@ const shapes = {
   minus: <path d="M6 12h12" />,
 } satisfies Record<string, ReactNode>;
 
-/** The names of the icons there are. */
+/** The names of the icons. */
 export type IconName = keyof typeof shapes;
 
 /** One icon; size in pixels. */

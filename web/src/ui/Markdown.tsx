@@ -1,4 +1,4 @@
-// Documentation of an app's publisher: Markdown without raw HTML, with links that open elsewhere and no images of
+// Documentation of an app's publisher: Markdown without raw HTML, with links that open in a new tab and no images of
 // other origins (the content security policy would refuse them).
 import ReactMarkdown from 'react-markdown';
 import remarkGfm from 'remark-gfm';
@@ -12,7 +12,7 @@ export function Markdown({ text }: { text: string }) {
         components={{
           a: ({ href, children }) => <a href={href} target="_blank" rel="noreferrer noopener">{children}</a>,
           img: ({ alt }) => <em>[{alt}]</em>,
-          // A box that scrolls must be reachable by keyboard.
+          // A box that scrolls must be reachable with the keyboard.
           // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
           pre: ({ children }) => <pre tabIndex={0}>{children}</pre>,
           h1: ({ children }) => <h2>{children}</h2>,

@@ -1,4 +1,4 @@
-// Failures as people see them: what went wrong, where, whether trying again may help, and the id to quote.
+// Failures as users see them: what went wrong, where, whether a retry may help, and the correlation id.
 import { Button } from '@mantine/core';
 import { createContext, useContext } from 'react';
 import type { ReactNode } from 'react';
@@ -24,7 +24,10 @@ export function Notice({ tone, icon, children, role }: { tone: Tone; icon: IconN
   );
 }
 
-/** A problem in the place where it happened. `reasons` overrides which reasons are listed, where a form shows the others at its fields. */
+/**
+ * A problem in the place where it happened. `reasons` overrides which reasons are listed, for a form that shows the
+ * others at its fields.
+ */
 export function ProblemNotice({ problem, reasons = problem.reasons, onRetry }: {
   problem: Problem; reasons?: readonly Reason[]; onRetry?: () => void;
 }) {
@@ -52,7 +55,7 @@ function ProblemTail({ problem, onRetry }: { problem: Problem; onRetry?: (() => 
   );
 }
 
-/** What a page shows when what it is about cannot be shown. */
+/** The content of a page whose object cannot be shown. */
 export function ProblemPage({ problem, onRetry }: { problem: Problem; onRetry?: () => void }) {
   const gone = problem.code === 'NOT_FOUND';
   const forbidden = problem.code === 'FORBIDDEN';

@@ -1,16 +1,16 @@
-// Asking once more before something is taken away, with a reason for the audit.
+// The confirmation of a destructive action, with a reason for the audit log.
 import { Button, Checkbox, Modal, Textarea } from '@mantine/core';
 import { useState } from 'react';
 import type { ReactNode, SyntheticEvent } from 'react';
 import type { Problem } from '../api/errors';
 import { ProblemNotice } from './Problem';
 
-/** What the dialog says and does. */
+/** The texts and callbacks of the dialog. */
 export interface ReasonDialogProps {
   readonly opened: boolean;
   readonly title: string;
   readonly children: ReactNode;
-  /** What the person confirms having understood. */
+  /** The label of the checkbox that confirms the consequences. */
   readonly confirm: string;
   readonly act: string;
   readonly busy: boolean;
@@ -19,10 +19,10 @@ export interface ReasonDialogProps {
   readonly onAct: (reason: string) => void;
 }
 
-/** Longest reason that is sent, characters. */
+/** The longest reason, in characters. */
 const maxReason = 500;
 
-/** The dialog; the reason goes into the audit. */
+/** The dialog; the reason is stored in the audit log. */
 export function ReasonDialog(props: ReasonDialogProps) {
   return <Modal opened={props.opened} onClose={props.onClose} title={<b>{props.title}</b>}><ReasonForm {...props} /></Modal>;
 }

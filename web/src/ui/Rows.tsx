@@ -1,4 +1,4 @@
-// A list's card with every state it can be in: being read, broken, empty, and more to read.
+// The card of a list in each of its states: loading, failed, empty, and with more rows to read.
 import { Button } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { Rows } from '../api/pages';
@@ -23,7 +23,7 @@ export function RowsCard<Row extends { readonly id: string }>({ list, columns, l
   );
 }
 
-/** The way to the next page. */
+/** The button that reads the next page. */
 export function More<Row>({ list }: { list: Rows<Row> }) {
   if (list.more === undefined) return null;
   return <div className="form-foot" style={{ justifyContent: 'center' }}><Button variant="default" loading={list.loadingMore} onClick={list.more}>Show more</Button></div>;

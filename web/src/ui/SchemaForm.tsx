@@ -4,16 +4,16 @@ import { useState } from 'react';
 import { atKey, boundsOf, fieldsOf, isEmpty, withKey } from '../lib/schema';
 import type { Field, Schema } from '../lib/schema';
 
-/** What a form needs of its owner. */
+/** The properties of a form. */
 export interface SchemaFormProps {
   readonly schema: Schema;
   readonly value: unknown;
   readonly onChange: (value: unknown) => void;
-  /** What is wrong, by dotted path from the form's root. */
+  /** The error messages, by dotted path from the form's root. */
   readonly errors: ReadonlyMap<string, string>;
-  /** The dotted path of this part of the form; left out for the root. */
+  /** The dotted path of this part of the form; undefined for the root. */
   readonly path?: string;
-  /** Whether this part is left out as it stands, so that none of its fields is needed. */
+  /** Whether this part is currently omitted, so that none of its fields is required. */
   readonly idle?: boolean;
 }
 
@@ -77,7 +77,7 @@ function SchemaField({ field, value, onChange, errors }: FieldProps) {
 interface Common { label: string; description: string | undefined; required: boolean; withAsterisk: boolean; error: string | undefined; 'data-path': string }
 type PartProps = Pick<FieldProps, 'field' | 'value' | 'onChange'> & { common: Common };
 
-/** Text on one line, on several, or hidden. An emptied text is taken out, not sent as empty. */
+/** Text on one line, on several, or hidden. An emptied text is removed from the value, not sent as an empty string. */
 function Words({ field, value, onChange, common }: PartProps) {
   const props = {
     ...common,
@@ -116,7 +116,7 @@ function Choices({ field, value, onChange, common }: PartProps) {
   );
 }
 
-/** A list of texts or numbers, one a line. */
+/** A list of texts or numbers, one per line. */
 function LineList({ field, value, onChange, common }: PartProps) {
   const items = typeof field.schema.items === 'object' ? field.schema.items : {};
   const numeric = items.type === 'integer' || items.type === 'number';
@@ -129,7 +129,10 @@ function LineList({ field, value, onChange, common }: PartProps) {
   return <Textarea {...common} description={[common.description, 'One per line'].filter(Boolean).join('. ')} autosize minRows={2} maxRows={10} value={text} onChange={(event) => change(event.currentTarget.value)} />;
 }
 
-/** Any JSON. What does not parse yet is kept as text and refused by the schema or the server, never sent silently changed. */
+/**
+ * Any JSON. Text that does not parse is kept as text, so that the schema or the server refuses it: the input is never
+ * changed silently.
+ */
 function Raw({ value, onChange, common }: Pick<PartProps, 'value' | 'onChange' | 'common'>) {
   const [text, setText] = useState(value === undefined ? '' : JSON.stringify(value, null, 2));
   const [broken, setBroken] = useState(false);
@@ -151,7 +154,7 @@ function Raw({ value, onChange, common }: Pick<PartProps, 'value' | 'onChange' |
   return <JsonInput {...common} className="wide" description={[common.description, 'JSON'].filter(Boolean).join('. ')} error={broken ? 'This is not valid JSON.' : common.error} formatOnBlur autosize minRows={3} maxRows={16} value={text} onChange={change} />;
 }
 
-/** The complaint about a field, or about something below it that has no field of its own. */
+/** Returns the error of a field, or of a value below it that has no field of its own. */
 function errorOf(errors: ReadonlyMap<string, string>, field: Field): string | undefined {
   const own = errors.get(field.path);
   if (own !== undefined || field.widget === 'group') return own;

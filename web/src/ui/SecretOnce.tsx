@@ -3,7 +3,7 @@ import { Button, Modal } from '@mantine/core';
 import { Notice } from './Problem';
 import { Copy } from './parts';
 
-/** The dialog with a new secret; closed while there is none. */
+/** The dialog with a new secret; closed while `secret` is undefined. */
 export function SecretOnce({ title, secret, onClose }: { title: string; secret: string | undefined; onClose: () => void }) {
   return (
     <Modal opened={secret !== undefined} onClose={onClose} title={<b>{title}</b>} size="lg" closeOnClickOutside={false}>

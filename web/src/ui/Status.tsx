@@ -1,12 +1,12 @@
-// What things are doing, in five tones. The tone is never alone: a shape and a word go with it.
+// States in five tones. A tone is never the only sign: each state also has a shape and a label.
 import { Tooltip } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { words } from '../lib/format';
 
-/** good: as wanted. busy: on its way. warn: on its way out or with losses. bad: lost. idle: over, or unknown. */
+/** good: as desired. busy: in progress. warn: ending, or degraded. bad: failed. idle: ended, or unknown. */
 export type Tone = 'good' | 'busy' | 'warn' | 'bad' | 'idle';
 
-/** The tone of every state that the console shows; the same word means the same on every object. */
+/** The tone of every state that the console shows; a state means the same on every object. */
 const tones: Readonly<Record<string, Tone>> = {
   CREATED: 'busy', STARTING: 'busy', RUNNING: 'good', STOPPING: 'warn', STOPPED: 'idle', FAILED: 'bad',
   REQUESTED: 'busy', READY: 'good', RELEASING: 'warn', RELEASED: 'idle',
@@ -16,13 +16,13 @@ const tones: Readonly<Record<string, Tone>> = {
   SUCCEEDED: 'good', CANCELING: 'warn', COMPENSATING: 'warn', CANCELED: 'idle', SKIPPED: 'idle', UNDOING: 'warn', UNDONE: 'idle', TIMED_OUT: 'bad',
 };
 
-/** The tone of a state; `operation` because a running operation is under way while a running workload is well. */
+/** Returns the tone of a state; `operation` because a running operation is busy but a running workload is good. */
 export function toneOf(state: string, operation = false): Tone {
   if (operation && state === 'RUNNING') return 'busy';
   return tones[state] ?? 'idle';
 }
 
-/** A tone's shape: ring when idle, disc when good, half when busy, square when on its way out, cross when lost. */
+/** A tone's shape: idle is a ring, good a disc, busy a half disc, warn a square, bad a cross. */
 function Shape({ tone }: { tone: Tone }) {
   return (
     <svg width="9" height="9" viewBox="0 0 10 10" aria-hidden="true" focusable="false" className={tone === 'busy' ? 'pulse' : undefined}>
@@ -35,7 +35,7 @@ function Shape({ tone }: { tone: Tone }) {
   );
 }
 
-/** A state as a chip. `bare` leaves the ground out, for health beside a status. */
+/** A state as a chip. `bare` omits the background, for health beside a status. */
 export function Status({ state, operation = false, bare = false, title, label }: {
   state: string; operation?: boolean; bare?: boolean; title?: string; label?: ReactNode;
 }) {
@@ -48,7 +48,7 @@ export function Status({ state, operation = false, bare = false, title, label }:
   return title === undefined || title === '' ? chip : <Tooltip label={title}>{chip}</Tooltip>;
 }
 
-/** Health by the adapter's word, beside a status. Of something that is over, nothing is said. */
+/** The health that the adapter reports, beside a status; a dash for an object that has ended. */
 export function HealthMark({ health, message, over = false }: { health: string; message: string; over?: boolean }) {
   if (over) return <span className="faint">—</span>;
   const label = health === 'UNKNOWN' ? 'Not reported' : words(health);

@@ -6,7 +6,7 @@ import { ago, fullTime } from '../lib/format';
 import { Icon } from './Icons';
 import type { IconName } from './Icons';
 
-/** A page's head: where it is, what it is, and what can be done there. Also names the browser's tab. */
+/** A page's head: breadcrumb, title and actions. It also sets the title of the browser's tab. */
 export function PageHead({ title, lede, crumbs, actions, mark }: {
   title: string; lede?: ReactNode; crumbs?: ReactNode; actions?: ReactNode; mark?: ReactNode;
 }) {
@@ -38,7 +38,7 @@ export function Card({ title, aside, children, pad = true, label, className = ''
   );
 }
 
-/** What stands where nothing is yet. */
+/** The placeholder of a list or card without content. */
 export function Empty({ icon, title, children, action }: { icon: IconName; title: string; children?: ReactNode; action?: ReactNode }) {
   return (
     <div className="empty">
@@ -50,7 +50,7 @@ export function Empty({ icon, title, children, action }: { icon: IconName; title
   );
 }
 
-/** Grey lines while something is read. */
+/** Grey lines while data is loading. */
 export function Loading({ lines = 4 }: { lines?: number }) {
   return (
     <div className="card-body stack-s" role="status" aria-label="Loading">
@@ -59,7 +59,7 @@ export function Loading({ lines = 4 }: { lines?: number }) {
   );
 }
 
-/** The time now, renewed every so many milliseconds. */
+/** Returns the current time, updated every `every` milliseconds. */
 export function useNow(every = 5_000): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
@@ -69,14 +69,14 @@ export function useNow(every = 5_000): number {
   return now;
 }
 
-/** How long ago something was; the exact time on pointing at it. */
+/** How long ago an instant was; a tooltip shows the exact time. */
 export function Ago({ at }: { at: string | null }) {
   const now = useNow();
   if (at === null) return <span className="faint">—</span>;
   return <Tooltip label={fullTime(at)}><time dateTime={at} className="num">{ago(at, now)}</time></Tooltip>;
 }
 
-/** Text that a click copies, such as an id. */
+/** A text that a click copies, such as an id. */
 export function Copy({ value, shown, what }: { value: string; shown?: string; what: string }) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
@@ -94,7 +94,7 @@ export function Copy({ value, shown, what }: { value: string; shown?: string; wh
   );
 }
 
-/** Copies text and says whether it could. The clipboard's own API exists in secure contexts only. */
+/** Copies text and reports whether it succeeded. The clipboard API exists in secure contexts only. */
 async function copyText(value: string): Promise<boolean> {
   const clipboard = (navigator as { clipboard?: Clipboard }).clipboard;
   if (clipboard !== undefined) {
@@ -112,7 +112,7 @@ async function copyText(value: string): Promise<boolean> {
 
 /** A value as indented JSON. */
 export function Json({ value, label }: { value: unknown; label: string }) {
-  // A box that scrolls must be reachable by keyboard.
+  // A box that scrolls must be reachable with the keyboard.
   // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
   return <pre className="json" role="region" tabIndex={0} aria-label={label}>{JSON.stringify(value, null, 2)}</pre>;
 }
@@ -122,7 +122,7 @@ export function Fact({ term, children }: { term: string; children: ReactNode }) 
   return <><dt>{term}</dt><dd>{children}</dd></>;
 }
 
-/** An app's tile: its initials on a colour that follows from its name. */
+/** An app's tile: its initials on a colour derived from its slug. */
 export function Glyph({ slug, size = 40 }: { slug: string; size?: number }) {
   const parts = slug.split('-').filter(Boolean);
   const initials = parts.length > 1 ? parts.slice(0, 2).map((part) => part.charAt(0)).join('') : slug.slice(0, 2);
@@ -131,13 +131,13 @@ export function Glyph({ slug, size = 40 }: { slug: string; size?: number }) {
   return <span className="glyph" style={style} aria-hidden="true">{initials.charAt(0).toUpperCase() + initials.slice(1)}</span>;
 }
 
-/** An app's own picture, or its tile when it has none. Its publisher's picture is shown as an image, never as markup. */
+/** An app's icon, or its tile when it has none. A publisher's icon is shown as an image, never as markup. */
 export function AppIcon({ slug, icon, size = 40 }: { slug: string; icon: string; size?: number }) {
   if (!icon.startsWith('data:image/')) return <Glyph slug={slug} size={size} />;
   return <img src={icon} alt="" width={size} height={size} style={{ borderRadius: size * 0.24, flex: 'none', objectFit: 'cover' }} />;
 }
 
-/** A row of a table's head and how its cells are drawn. */
+/** A column of a table: its head and how its cells are drawn. */
 export interface Column<Row> {
   readonly head: string;
   readonly cell: (row: Row) => ReactNode;
@@ -149,7 +149,7 @@ export function DataTable<Row>({ label, columns, rows, keyOf }: {
   label: string; columns: readonly Column<Row>[]; rows: readonly Row[]; keyOf: (row: Row) => string;
 }) {
   return (
-    // A box that scrolls must be reachable by keyboard.
+    // A box that scrolls must be reachable with the keyboard.
     // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
     <div className="table-box" role="region" tabIndex={0} aria-label={label}>
       <table className="table cards" aria-label={label}>

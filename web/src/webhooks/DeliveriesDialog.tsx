@@ -17,7 +17,7 @@ type Row = WebhookDeliveriesQuery['webhookDeliveries']['edges'][number]['node'];
 const pick = (data: WebhookDeliveriesQuery) => data.webhookDeliveries;
 const tones: Readonly<Record<DeliveryState, string>> = { PENDING: 'STARTING', DELIVERED: 'SUCCEEDED', DEAD: 'FAILED' };
 
-/** The dialog; what was given up can be sent again. */
+/** The dialog; a dead letter can be sent again. */
 export function DeliveriesDialog({ webhook, onClose }: { webhook: WebhookBitsFragment; onClose: () => void }) {
   const { can } = useSession();
   const [which, setWhich] = useState('all');

@@ -1,4 +1,4 @@
-// Making or changing a webhook.
+// Creating or changing a webhook.
 import { TagsInput, TextInput } from '@mantine/core';
 import { useRef, useState } from 'react';
 import { tell, useSender } from '../api/hooks';
@@ -9,7 +9,7 @@ import type { WebhookBitsFragment } from '../generated/graphql';
 
 const types = ['apps.instance.*', 'apps.instance.requested', 'apps.instance.running', 'apps.instance.failed', 'apps.instance.deleting', 'apps.instance.deleted'];
 
-/** The dialog; `onDone` gets the new secret when one was made. */
+/** The dialog; `onDone` receives the new secret when one was created. */
 export function WebhookDialog({ webhook, onClose, onDone }: { webhook: WebhookBitsFragment | undefined; onClose: () => void; onDone: (secret: string | undefined) => void }) {
   const projectId = useProjectId();
   const create = useSender(CreateWebhookDocument);

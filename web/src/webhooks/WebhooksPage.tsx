@@ -1,4 +1,4 @@
-// The project's webhooks: where its events are sent, and how that goes.
+// The project's webhooks: where its events are sent, and the state of delivery.
 import { Button, Menu } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import type { Problem } from '../api/errors';

@@ -1,4 +1,4 @@
-// What a workload's app can be asked to do: a form from each action's input schema, and the answer.
+// The actions of a workload's app: a form from each action's input schema, and the result.
 import { Button, Checkbox, SegmentedControl } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import type { SyntheticEvent } from 'react';
@@ -19,7 +19,7 @@ import type { Workload } from '../lifecycle/workload';
 
 type Action = Workload['actions'][number];
 
-/** The card with the actions; nothing for apps without any, and once nothing is left to ask. */
+/** The card with the actions; nothing for apps without actions, and once the workload is released. */
 export function ActionsCard({ workload }: { workload: Workload }) {
   const [open, setOpen] = useState<string>();
   if (workload.actions.length === 0 || workload.releasedAt !== null) return null;
@@ -37,7 +37,7 @@ export function ActionsCard({ workload }: { workload: Workload }) {
 
 interface ItemProps { instanceId: string; projectId: string | null; action: Action; running: boolean; open: boolean; onToggle: () => void }
 
-/** One action; `projectId` names the project that asks when it is attached to a shared control plane. */
+/** One action; `projectId` names the requesting project when it is attached to a shared control plane. */
 export function ActionItem({ instanceId, projectId, action, running, open, onToggle }: ItemProps) {
   const { can } = useSession();
   const allowed = can(action.permissionKey);
@@ -86,7 +86,7 @@ function ActionForm({ instanceId, projectId, action, runnable, why }: { instance
   );
 }
 
-/** An answer as facts and tables where it has such shape, or as the JSON it is. */
+/** An answer as facts and tables where it has that shape, otherwise as JSON. */
 export function ActionResult({ answer }: { answer: InvokeActionMutation['invokeAction'] }) {
   const tables = tablesOf(answer.output);
   const facts = factsOf(answer.output);
@@ -111,7 +111,7 @@ export function ActionResult({ answer }: { answer: InvokeActionMutation['invokeA
 
 function ResultTable({ table }: { table: Table }) {
   return (
-    // A box that scrolls must be reachable by keyboard.
+    // A box that scrolls must be reachable with the keyboard.
     // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
     <div className="table-box card" style={{ boxShadow: 'none' }} role="region" tabIndex={0} aria-label={table.name === '' ? 'Result' : labelOf(table.name)}>
       <table className="table dense" aria-label={table.name === '' ? 'Result' : labelOf(table.name)}>
@@ -122,7 +122,7 @@ function ResultTable({ table }: { table: Table }) {
   );
 }
 
-/** Short values stay on one line; long ones and those of several lines wrap. */
+/** A cell: short values stay on one line; long values and values of several lines wrap. */
 function Cell({ text }: { text: string }) {
   return <td className={text.length <= 40 && !text.includes('\n') ? 'short' : undefined}>{text}</td>;
 }

@@ -1,4 +1,4 @@
-// One member: how it is, where it lives, and what can be asked of it.
+// One member: its state, its place, and the changes it allows.
 import { Button, Drawer } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useSession } from '../api/session';

@@ -1,4 +1,4 @@
-// What can be asked of a member, as a menu.
+// The changes that a member allows, as a menu.
 import { ActionIcon, Menu } from '@mantine/core';
 import { useSession } from '../api/session';
 import { actNames, offered } from '../lifecycle/rules';
@@ -7,12 +7,12 @@ import type { MemberBitsFragment } from '../generated/graphql';
 import { Icon } from '../ui/Icons';
 import type { Workload } from '../lifecycle/workload';
 
-/** Whether members of the workload can be changed at all. */
+/** Reports whether members of the workload can be changed at all. */
 export function changeable(workload: Pick<Workload, 'status' | 'releasedAt'>): boolean {
   return workload.status === 'RUNNING' && workload.releasedAt === null;
 }
 
-/** The menu; nothing where nothing can be asked. */
+/** The menu; nothing when the member allows no change. */
 export function MemberMenu({ member, workload, onAct }: { member: MemberBitsFragment; workload: Workload; onAct: (member: MemberBitsFragment, act: MemberAct) => void }) {
   const { can } = useSession();
   const acts = changeable(workload) ? offered(member, workload.permissionFamily, can) : [];

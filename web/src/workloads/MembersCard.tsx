@@ -1,4 +1,4 @@
-// Who makes up a workload: a picture of members on their nodes, and the same as a table.
+// The members of a workload: a diagram of members on their nodes, and the same as a table.
 import { Loader, SegmentedControl, Switch } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { Suspense, lazy, useMemo, useState } from 'react';
@@ -18,7 +18,7 @@ import { useMembers } from './useMembers';
 
 const Topology = lazy(() => import('../topology/Topology'));
 
-/** Components with their counts, and the members as a picture or a table. */
+/** The components with their counts, and the members as a diagram or a table. */
 export function MembersCard({ workload, refresh }: { workload: Workload; refresh: () => void }) {
   const { members: all, more } = useMembers(workload);
   const [past, setPast] = useState(false);
@@ -62,7 +62,7 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
   );
 }
 
-/** One mark a member: healthy, there, or still missing; at most 32 are drawn. */
+/** One mark per member: healthy, present, or missing; at most 32 are drawn. */
 function Pips({ desired, current, healthy }: { desired: number; current: number; healthy: number }) {
   const total = Math.min(32, Math.max(desired, current));
   return <div className="pips" aria-hidden="true">{Array.from({ length: total }, (_, at) => <i key={at} className={at < healthy ? 'healthy' : at < current ? 'there' : ''} />)}</div>;

@@ -1,4 +1,4 @@
-// The live timeline, oldest first, kept at its end while the reader is there.
+// The live timeline, oldest first, scrolled to its end as long as the reader is at the end.
 import { Button, Switch } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 import { useLiveStatus } from '../api/hooks';
@@ -11,7 +11,7 @@ import { Card, Empty, Loading } from '../ui/parts';
 import { eventName, eventTone, isMinor } from './events';
 import type { Followed } from './useTimeline';
 
-/** Most events drawn at once; older ones are drawn on request. */
+/** The most events drawn at once; older ones are drawn on request. */
 const drawn = 200;
 
 /** The card with the timeline. */
@@ -37,7 +37,7 @@ export function TimelineCard({ followed }: { followed: Followed }) {
       {timeline.missing > 0 && <div className="card-body"><Notice tone="warn" icon="warn" role="alert">{plural(timeline.missing, 'event')} did not arrive. Load the page again to read the timeline from its beginning.</Notice></div>}
       {timeline.events.length === 0 && problem === undefined && <TimelineStart />}
       {hiddenCount > 0 && events.length > visible.length && <div className="card-body tight"><Button size="compact-xs" variant="default" onClick={() => setOlder(older + drawn)}>Show {Math.min(drawn, events.length - visible.length)} earlier</Button></div>}
-      {/* A box that scrolls must be reachable by keyboard. */}
+      {/* A box that scrolls must be reachable with the keyboard. */}
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <ol className="tl" ref={box} onScroll={onScroll} tabIndex={0} aria-label="Events, oldest first" data-last-seq={timeline.lastSeq} data-missing={timeline.missing}>
         {visible.map((event) => <TimelineRow key={event.seq} event={event} />)}

@@ -1,4 +1,4 @@
-// Where a workload is not as it is meant to be: what stands in its way, where it has drifted, and what is left behind.
+// Where a workload differs from its desired state: blockers, drift, and orphans.
 import { useMemo } from 'react';
 import { BlockersCard } from '../changes/Blockers';
 import { isUnderWay } from '../changes/words';
@@ -6,7 +6,7 @@ import { orphanColumns } from '../orphans/OrphanTable';
 import { Ago, Card, DataTable } from '../ui/parts';
 import type { Workload } from '../lifecycle/workload';
 
-/** The cards; nothing while all is well. */
+/** The cards; nothing while there are no blockers, drift or orphans. */
 export function Troubles({ workload, refresh }: { workload: Workload; refresh: () => void }) {
   const columns = useMemo(() => orphanColumns(refresh, false), [refresh]);
   const stuck = workload.blockers.filter((each) => !isUnderWay(each.code)); // progress has its own card

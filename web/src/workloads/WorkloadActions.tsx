@@ -1,4 +1,4 @@
-// What can be asked of the whole workload, in the page's head.
+// The changes that the whole workload allows, in the page's head.
 import { Button, Menu } from '@mantine/core';
 import { useState } from 'react';
 import { useSession } from '../api/session';
@@ -10,7 +10,7 @@ import { Icon } from '../ui/Icons';
 import { changeable } from './MemberMenu';
 import type { Workload } from '../lifecycle/workload';
 
-/** The buttons and the dialog that is open; nothing once the workload is gone. */
+/** The buttons and the open dialog; nothing once the workload is stopping or has ended. */
 export function WorkloadActions({ workload, refresh }: { workload: Workload; refresh: () => void }) {
   const { can } = useSession();
   const [asked, setAsked] = useState<InstanceAct>();

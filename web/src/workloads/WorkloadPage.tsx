@@ -1,4 +1,4 @@
-// One workload: how it is, what is being done to it, what happened, and what it can be asked.
+// One workload: its state, its current operation, its timeline, and its actions.
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
@@ -24,7 +24,7 @@ import { useTimeline } from './useTimeline';
 import type { Followed } from './useTimeline';
 import { isOver } from './WorkloadsPage';
 
-/** The page of a workload: read once, then again whenever its timeline knows more than what was read. */
+/** The page of a workload: read once, then again whenever its timeline is ahead of what was read. */
 export function WorkloadPage({ id }: { id: string }) {
   const { data, problem, refresh } = useRead(WorkloadDocument, { id });
   const followed = useTimeline(id);

@@ -25,12 +25,12 @@ const shows: Readonly<Record<string, InstanceStatus[] | null>> = {
   all: null,
 };
 
-/** Whether nothing of a workload is left or wanted any more. */
+/** Reports whether a workload has ended: stopped or failed. */
 export function isOver(status: InstanceStatus): boolean {
   return status === 'STOPPED' || status === 'FAILED';
 }
 
-/** The list with its filter, which lives in the address. */
+/** The list with its filter, which is part of the address. */
 export function WorkloadsPage({ show = 'live', search = '' }: { show: string | undefined; search: string | undefined }) {
   const projectId = useProjectId();
   const navigate = useNavigate();

@@ -1,18 +1,21 @@
-// How events look: their name for people, their tone, and which are only progress.
+// How events are shown: their name, their tone, and which of them are only progress.
 import { labelOf } from '../lib/format';
 import type { Tone } from '../ui/Status';
 
-/** The last word of an event's type, as words: `apps.instance.member_added` becomes `Member added`. */
+/** Returns the last part of an event's type as words: `apps.instance.member_added` becomes `Member added`. */
 export function eventName(type: string): string {
   return labelOf(type.slice(type.lastIndexOf('.') + 1));
 }
 
-/** Whether the event only tells how something goes on that other events begin and end: operations, and members' changes. A failure is never minor. */
+/**
+ * Reports whether an event only shows the progress of something that other events start and end: operations, and
+ * changes of members. A failure is never minor.
+ */
 export function isMinor(type: string): boolean {
   return !type.endsWith('failed') && /(^apps\.operation\.|progress|_changed$)/.test(type);
 }
 
-/** The tone of an event, by the words of its type; the platform's types are open to growth, so words, not a list. */
+/** Returns the tone of an event from the words of its type; not from a list, because the platform may add types. */
 export function eventTone(type: string): Tone {
   const word = type.slice(type.lastIndexOf('.') + 1);
   if (/(failed|unhealthy|lost|rejected)/.test(word)) return 'bad';

@@ -6,10 +6,10 @@ import { MoreMembersDocument } from '../generated/graphql';
 import type { MemberBitsFragment, MemberPageBitsFragment, MoreMembersQuery } from '../generated/graphql';
 import type { Workload } from '../lifecycle/workload';
 
-/** Most members that a page shows. */
+/** The most members that a page shows. */
 export const maxShown = 256;
 
-/** The members as they were read, at most maxShown; `more` says that there are others. */
+/** Returns the members as read, at most maxShown; `more` reports whether there are others. */
 export function useMembers(workload: Workload): { members: readonly MemberBitsFragment[]; more: boolean } {
   const { id, revision } = workload;
   const { pageInfo, edges } = workload.members;
@@ -30,7 +30,7 @@ export function useMembers(workload: Workload): { members: readonly MemberBitsFr
   return { members, more: further?.more ?? false };
 }
 
-/** Reads page after page; what cannot be read is left out, and is read again with the next change. */
+/** Reads page after page. A page that cannot be read is skipped; it is read again after the next change. */
 async function readOn(id: string, from: string, wanted: number): Promise<{ members: MemberBitsFragment[]; more: boolean }> {
   const members: MemberBitsFragment[] = [];
   let after: string | null = from;

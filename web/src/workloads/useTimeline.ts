@@ -1,4 +1,4 @@
-// A workload's timeline as a page follows it.
+// A workload's timeline, followed live.
 import { useEffect, useReducer, useRef } from 'react';
 import { live } from '../api/client';
 import type { Problem } from '../api/errors';
@@ -7,7 +7,7 @@ import type { EventBitsFragment } from '../generated/graphql';
 import { append, emptyTimeline } from '../lib/timeline';
 import type { Timeline } from '../lib/timeline';
 
-/** The timeline so far; `problem` when it ended for good; `started` once anything came. */
+/** The timeline so far; `problem` is set when the feed has ended for good. */
 export interface Followed {
   readonly timeline: Timeline<EventBitsFragment>;
   readonly problem: Problem | undefined;
@@ -15,7 +15,7 @@ export interface Followed {
 
 type Change = { kind: 'events'; events: readonly EventBitsFragment[] } | { kind: 'restart' } | { kind: 'end'; problem: Problem };
 
-/** Milliseconds that arrivals are gathered before the page is drawn: a replay then draws a few times, not a thousand. */
+/** Milliseconds for which events are collected before the page is drawn: a replay draws a few times, not a thousand. */
 const gather = 60;
 
 function reduce(state: Followed, change: Change): Followed {
