@@ -122,9 +122,21 @@ func (f *finder) errors(node *ast.ReturnStmt) {
 	}
 }
 
-// number changes a literal; from and to show it in what is closest around it, where that is short.
+// fails reports whether a node returns an error.
+func (f *finder) fails(node ast.Node) bool {
+	returned, ok := node.(*ast.ReturnStmt)
+	if !ok || len(returned.Results) == 0 || len(returned.Results) != len(f.results) {
+		return false
+	}
+	last := len(f.results) - 1
+	named, ok := f.results[last].(*ast.Ident)
+	return ok && named.Name == "error" && !f.info.Types[returned.Results[last]].IsNil()
+}
+
+// number changes a literal; from and to show it in what is closest around it, where that is short. What is returned
+// beside an error is left alone: no caller reads it.
 func (f *finder) number(node *ast.BasicLit, around []ast.Node) {
-	if node.Kind != token.INT {
+	if node.Kind != token.INT || len(around) > 0 && f.fails(around[len(around)-1]) {
 		return
 	}
 	var shown ast.Node = node

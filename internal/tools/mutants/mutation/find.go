@@ -26,8 +26,11 @@ func find(s *source) []*Mutant {
 	}
 	found := slices.DeleteFunc(f.found, func(m *Mutant) bool { return len(m.edits) == 0 }) // constants that are not used
 	slices.SortStableFunc(found, func(a, b *Mutant) int { return cmp.Or(cmp.Compare(a.File, b.File), a.Line-b.Line) })
+	alike := map[string]int{}
 	for i, mutant := range found {
-		mutant.Number = i + 1
+		name := mutant.Name()
+		mutant.Number, mutant.Again = i+1, alike[name]
+		alike[name]++
 	}
 	return found
 }

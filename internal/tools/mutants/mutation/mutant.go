@@ -4,7 +4,8 @@
 // All mutants of a sample are compiled at once, with go's -overlay, so the files of the checkout stay as they are. The
 // environment variable MUTANT chooses the one that is in force. A first run without one records which mutants the
 // tests reach; only those are run. Bounds: test files, generated files and files for other platforms are not mutated,
-// a constant counts where its own package uses it, and a mutant that does not compile is left out and counted.
+// a constant counts where its own package uses it, a number beside an error that is returned stays, and a mutant that
+// does not compile is left out and counted.
 package mutation
 
 import (
@@ -36,19 +37,27 @@ type Mutant struct {
 	Line int
 	// Func is the function or method around it; the name of a constant or variable outside of functions.
 	Func string
-	// From and To are the code before and after, on one line and cut when it is long.
+	// From and To are the code before and after, on one line and cut when it is long; Again numbers those of a function
+	// that read alike, from 0.
 	From, To string
+	Again    int
 
 	edits []edit
 }
 
 // String returns the mutant as one line.
 func (m *Mutant) String() string {
-	return fmt.Sprintf("%s:%d: %s: %s → %s (%s)", m.File, m.Line, m.Func, m.From, m.To, m.Kind)
+	return fmt.Sprintf("%s:%d: %s (%s)", m.File, m.Line, m.Name(), m.Kind)
 }
 
 // Name returns what the list of equivalents calls the mutant: it stays when lines move.
-func (m *Mutant) Name() string { return fmt.Sprintf("%s: %s → %s", m.Func, m.From, m.To) }
+func (m *Mutant) Name() string {
+	name := fmt.Sprintf("%s: %s → %s", m.Func, m.From, m.To)
+	if m.Again > 0 {
+		name += fmt.Sprintf(" #%d", m.Again+1)
+	}
+	return name
+}
 
 // edit replaces the bytes from at to end of a file. Edits of one place nest: see apply.
 type edit struct {

@@ -40,28 +40,30 @@ func TestAMutantIsKilledWhereATestLooksAndSurvivesWhereNoneDoes(t *testing.T) {
 		`26: Named: first == "" && last == "" → first == "" || last == "" (logical)`,
 		`26: Named: first == "" → first != "" (equality)`, `26: Named: last == "" → last != "" (equality)`,
 		`27: Named: return "", errEmpty → left out (return)`, "27: Named: return errEmpty → return nil (error)",
-		"35: Size: if n > 100 || n < -100 → if !(n > 100 || n < -100) (branch)",
-		"35: Size: n > 100 || n < -100 → n > 100 && n < -100 (logical)",
-		"43: Count: n > 0 → n >= 0 (boundary)", "43: Count: n > 0 → n > (0 + 1) (constant)",
-		"43: Count: n > 0 → n > (0 - 1) (constant)", "44: Count: n -= 1 → n -= (1 + 1) (constant)",
-		"44: Count: n -= 1 → n -= (1 - 1) (constant)", "47: Count: table[1] → table[(1 + 1)] (constant)",
-		"47: Count: table[1] → table[(1 - 1)] (constant)",
-		"47: Count: steps + table[1] - 7 → steps + table[1] - (7 + 1) (constant)",
-		"47: Count: steps + table[1] - 7 → steps + table[1] - (7 - 1) (constant)",
+		`34: Parsed: text == "" → text != "" (equality)`, "35: Parsed: return 0, errEmpty → left out (return)",
+		"35: Parsed: return errEmpty → return nil (error)",
+		"43: Size: if n > 100 || n < -100 → if !(n > 100 || n < -100) (branch)",
+		"43: Size: n > 100 || n < -100 → n > 100 && n < -100 (logical)",
+		"51: Count: n > 0 → n >= 0 (boundary)", "51: Count: n > 0 → n > (0 + 1) (constant)",
+		"51: Count: n > 0 → n > (0 - 1) (constant)", "52: Count: n -= 1 → n -= (1 + 1) (constant)",
+		"52: Count: n -= 1 → n -= (1 - 1) (constant)", "55: Count: table[1] → table[(1 + 1)] (constant)",
+		"55: Count: table[1] → table[(1 - 1)] (constant)",
+		"55: Count: steps + table[1] - 7 → steps + table[1] - (7 + 1) (constant)",
+		"55: Count: steps + table[1] - 7 → steps + table[1] - (7 - 1) (constant)",
 	}, spelled(r.Killed))
 	require.Equal(t, []string{
 		"22: Large: n > 10 → n > (10 + 1) (constant)", "22: Large: n > 10 → n > (10 - 1) (constant)",
-		"35: Size: n > 100 → n >= 100 (boundary)", "35: Size: n > 100 → n > (100 + 1) (constant)",
-		"35: Size: n > 100 → n > (100 - 1) (constant)",
+		"43: Size: n > 100 → n >= 100 (boundary)", "43: Size: n > 100 → n > (100 + 1) (constant)",
+		"43: Size: n > 100 → n > (100 - 1) (constant)",
 	}, spelled(r.Survived))
 	require.Equal(t, []string{
-		"35: Size: n < -100 → n <= -100 (boundary)", "35: Size: -100 → -(100 + 1) (constant)",
-		"35: Size: -100 → -(100 - 1) (constant)", "51: Alone: n == 4 → n != 4 (equality)",
-		"51: Alone: n == 4 → n == (4 + 1) (constant)", "51: Alone: n == 4 → n == (4 - 1) (constant)",
+		"43: Size: n < -100 → n <= -100 (boundary)", "43: Size: -100 → -(100 + 1) (constant)",
+		"43: Size: -100 → -(100 - 1) (constant)", "59: Alone: n == 4 → n != 4 (equality)",
+		"59: Alone: n == 4 → n == (4 + 1) (constant)", "59: Alone: n == 4 → n == (4 - 1) (constant)",
 	}, spelled(r.Unreached))
 	require.Equal(t, []string{"22: Large: n > 10 → n >= 10 (boundary)"}, spelled(r.Equivalent))
 	require.Equal(t, []string{"testdata/fixture Gone: a < b → a <= b"}, r.Stale)
-	require.Equal(t, []int{34, 0, 81, 66}, []int{r.Mutants, r.NotCompiled, r.OfReached(), r.OfAll()})
+	require.Equal(t, []int{37, 0, 83, 69}, []int{r.Mutants, r.NotCompiled, r.OfReached(), r.OfAll()})
 }
 
 func TestTestsThatFailWithoutAMutantAreAnError(t *testing.T) {
