@@ -1,0 +1,108 @@
+package blocker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+)
+
+func TestAnInstanceAtRestIsJudgedByItsState(t *testing.T) {
+	t.Parallel()
+	none := change{"no instance", func(f *Facts) { f.Instance = nil }, false}
+	open := change{"an operation is open", func(f *Facts) { f.Instance.Open = true }, false}
+	nothing := func(*Facts) {}
+	with := func(apply func(f *Facts)) func() *Facts {
+		return func() *Facts {
+			f := alone()
+			apply(f)
+			return f
+		}
+	}
+	stands := func(status lifecycle.InstanceStatus) func(*Facts) {
+		return func(f *Facts) { f.Instance.Status = status }
+	}
+
+	judged(t, instanceFailed, with(stands(lifecycle.InstanceFailed)), change{"failed", nothing, true}, none, open,
+		change{"running", stands(lifecycle.InstanceRunning), false})
+	judged(t, memberFailed, with(func(f *Facts) {
+		f.Members = []Member{{ID: "mem_1", Status: lifecycle.MemberActive}, {ID: "mem_2", Status: lifecycle.MemberFailed}}
+	}), change{"a member failed", nothing, true}, none, open,
+		change{"the instance stops", stands(lifecycle.InstanceStopping), false},
+		change{"none failed", func(f *Facts) { f.Members = f.Members[:1] }, false})
+	judged(t, unhealthy, with(func(f *Facts) { f.Instance.Health, f.Instance.Observed = lifecycle.HealthUnhealthy, true }),
+		change{"unhealthy", nothing, true}, none,
+		change{"it stops", stands(lifecycle.InstanceStopping), false},
+		change{"healthy", func(f *Facts) { f.Instance.Health = lifecycle.HealthHealthy }, false},
+		change{"nobody has asked yet", func(f *Facts) { f.Instance.Observed = false }, false})
+	judged(t, entitlementEnded, with(func(f *Facts) { f.Instance.EntitlementEnded = &now }),
+		change{"ended", nothing, true}, none,
+		change{"it stops", stands(lifecycle.InstanceStopping), false},
+		change{"it has stopped", stands(lifecycle.InstanceStopped), false},
+		change{"not ended", func(f *Facts) { f.Instance.EntitlementEnded = nil }, false})
+	judged(t, manifestRetired, with(func(f *Facts) { f.Instance.ManifestStage = lifecycle.StageRetired }),
+		change{"retired", nothing, true}, none,
+		change{"it stops", stands(lifecycle.InstanceStopping), false},
+		change{"active", func(f *Facts) { f.Instance.ManifestStage = lifecycle.StageActive }, false})
+	judged(t, drifted, with(func(f *Facts) { f.Instance.Drift = []Drift{{Message: "x"}} }),
+		change{"drift", nothing, true}, none)
+}
+
+func TestTheHealthOfAnInstanceHasItsReason(t *testing.T) {
+	t.Parallel()
+	f := alone()
+	f.Instance.Health, f.Instance.Observed, f.Instance.HealthSince = lifecycle.HealthUnhealthy, true, ago(time.Minute)
+	require.Equal(t, finding{subject: "ins_1", since: ago(time.Minute),
+		words: []string{"health", "unhealthy", "reason", ""}},
+		only(t, unhealthy(f)))
+	f.Instance.HealthMessage = "no quorum"
+	require.Equal(t, ": no quorum", only(t, unhealthy(f)).words[3])
+}
+
+func TestDriftIsOfItsMemberOrOfTheInstance(t *testing.T) {
+	t.Parallel()
+	f := alone()
+	f.Instance.Drift = []Drift{{Message: "one", MemberID: "mem_1", Since: ago(1)}, {Message: "two", Since: ago(2)}}
+	require.Equal(t, []finding{
+		{subject: "mem_1", since: ago(1), words: []string{"what", "one"}}, {subject: "ins_1", since: ago(2),
+			words: []string{"what", "two"}},
+	}, drifted(f))
+}
+
+func TestAFailedOperationIsToldUnlessTheInstanceSaysSoItself(t *testing.T) {
+	t.Parallel()
+	failed := func() *Facts {
+		f := alone()
+		f.Instance.Last = &Last{ID: "op_9", Kind: lifecycle.MembersAdd, State: lifecycle.OperationFailed, Code: "TIMEOUT",
+			Message: "too late", Owner: OwnerUser, Ended: ago(time.Minute)}
+		return f
+	}
+	judged(t, operationFailed, failed,
+		change{"failed", func(*Facts) {}, true},
+		change{"no instance", func(f *Facts) { f.Instance = nil }, false},
+		change{"another is open", func(f *Facts) { f.Instance.Open = true }, false},
+		change{"it had none", func(f *Facts) { f.Instance.Last = nil }, false},
+		change{"it succeeded", func(f *Facts) { f.Instance.Last.State = lifecycle.OperationSucceeded }, false},
+		change{"it was the launch", func(f *Facts) { f.Instance.Last.Kind = lifecycle.InstanceCreate }, false})
+	require.Equal(t, finding{subject: "op_9", since: ago(time.Minute), owner: OwnerUser,
+		words: []string{"operation", "op_9", "kind", "members add", "reason",
+			"TIMEOUT: too late"}}, only(t, operationFailed(failed())))
+}
+
+func TestAnOrphanSaysWhatItIsAndWhoOwnsIt(t *testing.T) {
+	t.Parallel()
+	f := alone()
+	f.Orphans = []Orphan{
+		{ID: "orp_1", Kind: lifecycle.OrphanAllocation, Message: "not released", Created: ago(2), Next: now.Add(1)},
+		{ID: "orp_2", Kind: lifecycle.OrphanNodeResidue, Owner: OwnerNode, Message: "not torn down", LastError: "silent",
+			Created: ago(1), Next: now},
+	}
+	require.Equal(t, []finding{
+		{subject: "orp_1", since: ago(2), next: pointer(now.Add(1)), owner: OwnerPlatform,
+			words: []string{"what", "an allocation is held that nobody asked to keep", "reason", "not released"}},
+		{subject: "orp_2", since: ago(1), next: pointer(now), owner: OwnerNode,
+			words: []string{"what", "something may be left on a node", "reason", "not torn down (silent)"}},
+	}, orphanLeft(f))
+}
