@@ -97,7 +97,8 @@ func TestRulesAreSaidForAPerson(t *testing.T) {
 	level := Level{Scope: lifecycle.PolicyPlatform, Document: at(t, lifecycle.PolicyPlatform,
 		`{"regions":{"allow":["a1"],"deny":["x","y"]},
 		"skus":{"allow":[]},"apps":{"allow":["one-app","two-app"],"deny":["z-app"]},"versions":{"allow":["hello@1"]},
-		"maxGpus":8,"maxHourlyCost":{"amountMicros":1500000,"currency":"EUR"},"final":{"regions":["u"],"skus":["v","w"]}}`).Document}
+		"maxGpus":8,"maxHourlyCost":{"amountMicros":1500000,"currency":"EUR"},
+		"final":{"regions":["u"],"skus":["v","w"]}}`).Document}
 	var said []string
 	for _, rule := range Merge(level).Rules() {
 		said = append(said, rule.Message)
@@ -152,8 +153,10 @@ func TestAnOverlayWidensWhatIsHigherOrNotLetThrough(t *testing.T) {
 		`{"maxGpus":0,"maxMembers":5,"regions":{"allow":["a1"]},"versions":{"allow":["hello@>=1 <2"],"deny":["other@1"]},
 		"maxHourlyCost":{"amountMicros":5,"currency":"EUR"},"final":{"versions":["gone@<1"]}}`)
 	for text, want := range map[string][]string{
-		`{}`: nil, `{"maxGpus":0}`: nil, `{"maxGpus":1}`: {"maxGpus"}, `{"maxMembers":5}`: nil, `{"maxMembers":6,"maxGpus":1}`: {"maxMembers", "maxGpus"},
-		`{"maxInstances":1000}`: nil, `{"skus":{"allow":["any"]}}`: nil, `{"regions":{"allow":["a1","b1"]}}`: {"regions.allow.1"},
+		`{}`: nil, `{"maxGpus":0}`: nil, `{"maxGpus":1}`: {"maxGpus"},
+		`{"maxMembers":5}`: nil, `{"maxMembers":6,"maxGpus":1}`: {"maxMembers", "maxGpus"},
+		`{"maxInstances":1000}`: nil, `{"skus":{"allow":["any"]}}`: nil,
+		`{"regions":{"allow":["a1","b1"]}}`:                                      {"regions.allow.1"},
 		`{"versions":{"allow":["hello@1.2","hello@>=1","hello@2","unruled@*"]}}`: {"versions.allow.1", "versions.allow.2"},
 		`{"versions":{"allow":["other@1.2","other@*","other@2"]}}`:               {"versions.allow.0"},
 		`{"versions":{"allow":["gone@0.5","gone@*","gone@1"]}}`:                  {"versions.allow.0"},
@@ -163,8 +166,8 @@ func TestAnOverlayWidensWhatIsHigherOrNotLetThrough(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Equal(t, want, named(Widens(above, document)), text)
 	}
-	require.Empty(t, Widens(Merge(), at(t, lifecycle.PolicyTenant, `{"maxGpus":0,"maxMembers":9}`).Document),
-		"nothing is above it")
+	below := at(t, lifecycle.PolicyTenant, `{"maxGpus":0,"maxMembers":9,"versions":{"allow":["hello@>2 <1"]}}`).Document
+	require.Empty(t, Widens(Merge(), below), "nothing is above it, and no version is in no rule")
 	for code, text := range map[fault.Code]string{
 		fault.PlatformFinal: `{"versions":{"allow":["gone@0.5"]}}`, fault.VersionDenied: `{"versions":{"allow":["hello@3"]}}`,
 	} {

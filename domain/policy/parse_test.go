@@ -28,7 +28,8 @@ func wrong(t *testing.T, scope lifecycle.PolicyScope, text string) (found []stri
 }
 
 // whole uses every member of a document.
-const whole = `{"regions":{"allow":["a1","b1"],"deny":["c1"]},"skus":{"deny":[]},"artifactSources":{"allow":["r.example/a"]},
+const whole = `{"regions":{"allow":["a1","b1"],"deny":["c1"]},"skus":{"deny":[]},
+	"artifactSources":{"allow":["r.example/a"]},
 	"apps":{"allow":["hello"]},"versions":{"allow":["hello@>=1 <2"]},"operatingModes":{"allow":["TENANT_DEDICATED"]},
 	"controlPlaneScopes":{"deny":["TENANT"]},"secretPurposes":{"allow":["push"]},"maxMembersPerInstance":0,"maxMembers":1,
 	"maxGpus":1000000000,"maxInstances":2,"maxHourlyCost":{"amountMicros":1000000000000000000,"currency":"EUR"},
@@ -61,10 +62,12 @@ func TestEveryFaultOfADocumentIsNamedAndNothingElse(t *testing.T) {
 			"BAD_VALUE skus", "BAD_VALUE maxGpus", "BAD_VALUE maxMembers", "BAD_VALUE maxInstances",
 		},
 		`{"maxHourlyCost":{"per":{"x":1},"amountMicros":[1],"currency":{"a":"EUR"}},"maxGpus":-1}`: {
-			"UNKNOWN_FIELD maxHourlyCost.per", "BAD_VALUE maxHourlyCost.amountMicros", "BAD_VALUE maxHourlyCost.currency", "BAD_VALUE maxGpus",
+			"UNKNOWN_FIELD maxHourlyCost.per", "BAD_VALUE maxHourlyCost.amountMicros", "BAD_VALUE maxHourlyCost.currency",
+			"BAD_VALUE maxGpus",
 		},
 		`{"maxHourlyCost":[{}],"maxGpus":-1}`: {
-			"BAD_VALUE maxHourlyCost", "REQUIRED maxHourlyCost.amountMicros", "BAD_VALUE maxHourlyCost.currency", "BAD_VALUE maxGpus",
+			"BAD_VALUE maxHourlyCost", "REQUIRED maxHourlyCost.amountMicros", "BAD_VALUE maxHourlyCost.currency",
+			"BAD_VALUE maxGpus",
 		},
 		`{"final":{"maxGpus":{"x":1},"regions":{"deny":[]}},"maxGpus":-1}`: {
 			"UNKNOWN_FIELD final.maxGpus", "BAD_VALUE final.regions", "BAD_VALUE maxGpus",
@@ -76,9 +79,10 @@ func TestEveryFaultOfADocumentIsNamedAndNothingElse(t *testing.T) {
 	require.Equal(t, []string{"UNKNOWN_FIELD final", "BAD_VALUE maxGpus"},
 		wrong(t, lifecycle.PolicyTenant, `{"final":{"regions":["a1"]},"maxGpus":-1}`))
 	for text, message := range map[string]string{
-		`{"x":1}`:                   "there is no such member in a policy document",
-		`{"final":{"x":1}}`:         "there is no such member in a policy document",
-		`{"regions":{"allow":[7]}}`: "must be a text of 1 to 200 bytes", `{"regions":{"allow":[""]}}`: "must be a text of 1 to 200 bytes",
+		`{"x":1}`:                     "there is no such member in a policy document",
+		`{"final":{"x":1}}`:           "there is no such member in a policy document",
+		`{"regions":{"allow":[7]}}`:   "must be a text of 1 to 200 bytes",
+		`{"regions":{"allow":[""]}}`:  "must be a text of 1 to 200 bytes",
 		`{"regions":{"allow":[" "]}}`: "must be letters, digits, dot, dash and underscore, at most 64",
 	} {
 		_, err := Parse(lifecycle.PolicyPlatform, []byte(text))
@@ -111,8 +115,9 @@ func TestADocumentMayReachEachBound(t *testing.T) {
 		spaces(named(most), 2*most): {"UNKNOWN_FIELD x"}, spaces(named(most+1), 2*most): {"TOO_LONG "},
 		words(500): nil, words(501): {"TOO_LONG regions.allow"}, words(510): {"TOO_LONG regions.allow"},
 		versions(200): nil, versions(201): {"BAD_VALUE versions.allow.0"},
-		`{"maxMembersPerInstance":1000000000}`: nil, `{"maxMembersPerInstance":1000000001}`: {"BAD_VALUE maxMembersPerInstance"},
-		`{"maxInstances":0}`: nil,
+		`{"maxMembersPerInstance":1000000000}`:                                    nil,
+		`{"maxMembersPerInstance":1000000001}`:                                    {"BAD_VALUE maxMembersPerInstance"},
+		`{"maxInstances":0}`:                                                      nil,
 		`{"maxHourlyCost":{"amountMicros":1000000000000000000,"currency":"EUR"}}`: nil,
 		`{"maxHourlyCost":{"amountMicros":1000000000000000001,"currency":"EUR"}}`: {"BAD_VALUE maxHourlyCost.amountMicros"},
 		`{"` + strings.Repeat("n",
