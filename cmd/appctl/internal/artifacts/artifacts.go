@@ -195,46 +195,44 @@ var pinTable = command.Table[gql.Manifest]{
 	},
 }
 
-// verb returns a command on one artifact, given by id or digest.
-func verb(
-	t *command.Tool, use, short string, act func(ctx context.Context, id string) (gql.Artifact, error),
-) *cobra.Command {
-	return command.Verb(t, use+" ARTIFACT", short, view, func(ctx context.Context, args []string) (none gql.Artifact, err error) {
-		id, err := idOf(ctx, t, args[0])
-		if err != nil {
-			return none, err
-		}
-		return act(ctx, id)
-	})
-}
-
 func verify(t *command.Tool) *cobra.Command {
-	return verb(t, "verify", "Look at an artifact's bytes and signatures again; it leaves or enters quarantine by what is found",
-		func(ctx context.Context, id string) (gql.Artifact, error) {
+	return command.Verb(t, "verify ARTIFACT",
+		"Look at an artifact's bytes and signatures again; it leaves or enters quarantine by what is found", view,
+		func(ctx context.Context, args []string) (none gql.Artifact, err error) {
+			id, err := idOf(ctx, t, args[0])
+			if err != nil {
+				return none, err
+			}
 			answer, err := gql.VerifyArtifact(ctx, t, id)
 			return answer.VerifyArtifact, err
 		})
 }
 
 func quarantine(t *command.Tool) *cobra.Command {
-	var reason string
-	cmd := verb(t, "quarantine", "Put an artifact where nobody gets it",
-		func(ctx context.Context, id string) (gql.Artifact, error) {
+	cmd := command.Reasoned(t, "quarantine ARTIFACT", "Put an artifact where nobody gets it", view,
+		func(ctx context.Context, args []string, reason string) (none gql.Artifact, err error) {
+			id, err := idOf(ctx, t, args[0])
+			if err != nil {
+				return none, err
+			}
 			answer, err := gql.QuarantineArtifact(ctx, t, id, reason)
 			return answer.QuarantineArtifact, err
 		})
-	command.NeededReasonFlag(cmd, &reason)
+	command.Need(cmd, "reason")
 	return cmd
 }
 
 func release(t *command.Tool) *cobra.Command {
-	var reason string
-	cmd := verb(t, "release", "Let an artifact out of quarantine, whatever put it there",
-		func(ctx context.Context, id string) (gql.Artifact, error) {
+	cmd := command.Reasoned(t, "release ARTIFACT", "Let an artifact out of quarantine, whatever put it there", view,
+		func(ctx context.Context, args []string, reason string) (none gql.Artifact, err error) {
+			id, err := idOf(ctx, t, args[0])
+			if err != nil {
+				return none, err
+			}
 			answer, err := gql.ReleaseArtifact(ctx, t, id, reason)
 			return answer.ReleaseArtifact, err
 		})
-	command.NeededReasonFlag(cmd, &reason)
+	command.Need(cmd, "reason")
 	return cmd
 }
 

@@ -14,12 +14,10 @@ import (
 )
 
 func nodes(t *command.Tool) *cobra.Command {
-	return command.List(t, "nodes", "List the enrolled nodes (platform staff)", nodeTable,
-		func(ctx context.Context, _ []string, limit int) ([]gql.ComputeNode, error) {
-			return command.All[gql.ComputeNode](limit, func(first int, after string) (*gql.ComputeNodePage, error) {
-				answer, err := gql.ListNodes(ctx, t, first, after)
-				return &answer.Nodes, err
-			})
+	return command.Pages(t, "nodes", "List the enrolled nodes (platform staff)", nodeTable, nil,
+		func(ctx context.Context, _ string, first int, after string) (*gql.ComputeNodePage, error) {
+			answer, err := gql.ListNodes(ctx, t, first, after)
+			return &answer.Nodes, err
 		})
 }
 

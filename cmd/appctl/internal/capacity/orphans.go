@@ -15,16 +15,10 @@ import (
 
 func listOrphans(t *command.Tool) *cobra.Command {
 	var resolved bool
-	cmd := command.List(t, "list", "List the project's orphans, newest first", orphanTable,
-		func(ctx context.Context, _ []string, limit int) ([]gql.Orphan, error) {
-			project, err := t.ProjectID(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return command.All[gql.Orphan](limit, func(first int, after string) (*gql.OrphanPage, error) {
-				answer, err := gql.ListOrphans(ctx, t, project, resolved, first, after)
-				return &answer.Orphans, err
-			})
+	cmd := command.Pages(t, "list", "List the project's orphans, newest first", orphanTable, t.InProject,
+		func(ctx context.Context, project string, first int, after string) (*gql.OrphanPage, error) {
+			answer, err := gql.ListOrphans(ctx, t, project, resolved, first, after)
+			return &answer.Orphans, err
 		})
 	cmd.Flags().BoolVar(&resolved, "resolved", false, "those that are gone as well")
 	return cmd

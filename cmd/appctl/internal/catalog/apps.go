@@ -181,12 +181,10 @@ func createApp(t *command.Tool) *cobra.Command {
 }
 
 func listAdapters(t *command.Tool) *cobra.Command {
-	return command.List(t, "list", "List the registered adapters", adapterTable,
-		func(ctx context.Context, _ []string, limit int) ([]gql.Adapter, error) {
-			return command.All[gql.Adapter](limit, func(first int, after string) (*gql.AdapterPage, error) {
-				answer, err := gql.ListAdapters(ctx, t, first, after)
-				return &answer.Adapters, err
-			})
+	return command.Pages(t, "list", "List the registered adapters", adapterTable, nil,
+		func(ctx context.Context, _ string, first int, after string) (*gql.AdapterPage, error) {
+			answer, err := gql.ListAdapters(ctx, t, first, after)
+			return &answer.Adapters, err
 		})
 }
 

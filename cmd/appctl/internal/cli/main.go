@@ -15,9 +15,11 @@ import (
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/capacity"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/catalog"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/identity"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/instances"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/members"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/operations"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/policy"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/secrets"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/webhooks"
 )
@@ -68,18 +70,29 @@ func root(run *command.Tool) *cobra.Command {
 		Use: "appctl", Short: "Launch, watch and end instances of apps on the platform",
 		SilenceErrors: true, SilenceUsage: true,
 	}
-	root.AddCommand(instances.Commands(run)...)
-	root.AddCommand(capacity.Commands(run)...)
-	root.AddCommand(catalog.Commands(run)...)
-	root.AddCommand(artifacts.Commands(run)...)
+	for _, commands := range [][]*cobra.Command{
+		instances.Commands(run), capacity.Commands(run), catalog.Commands(run), artifacts.Commands(run),
+		identity.Commands(run), policy.Commands(run),
+	} {
+		root.AddCommand(commands...)
+	}
 	root.AddCommand(
-		t.loginCommand(), t.logoutCommand(), t.whoamiCommand(), t.sessionsCommand(), t.tokenCommand(), t.contextCommand(), t.projectsCommand(),
-		operations.Command(run), t.auditCommand(), t.breakGlassCommand(), members.Command(run), secrets.Command(run),
-		webhooks.Command(run), t.policyCommand(), t.entitlementsCommand(), promote(run),
-		t.adminCommand(), t.adapterCommand(), t.whyCommand(), t.versionCommand(),
+		t.loginCommand(), t.logoutCommand(), t.whoamiCommand(), t.tokenCommand(), t.contextCommand(),
+		operations.Command(run), members.Command(run), secrets.Command(run), webhooks.Command(run), t.auditCommand(),
+		admin(run), promote(run), t.adapterCommand(), t.versionCommand(),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: command.ExitCodesHelp},
 	)
 	return root
+}
+
+// admin returns the verbs that keep the platform, a tenant or a catalog in order.
+func admin(t *command.Tool) *cobra.Command {
+	group := command.Group("admin", "Verbs of operators, tenant admins, publishers and their automation",
+		artifacts.Admin(t), command.Group("node", "Nodes", capacity.Enrol(t)))
+	group.AddCommand(identity.Admin(t)...)
+	group.AddCommand(policy.Admin(t)...)
+	group.AddCommand(catalog.Admin(t)...)
+	return group
 }
 
 // promote returns the steps of trust in one place; the nouns have the same ones.

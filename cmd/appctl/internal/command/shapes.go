@@ -87,6 +87,42 @@ func List[T any](
 	return list
 }
 
+// Pages returns a command that lists what belongs to one object: of returns the object's id, such as that of the
+// project, and page reads a page of what belongs to it. A nil of lists what belongs to no object.
+func Pages[N, E any, PE interface {
+	*E
+	GetNode() N
+}, P interface {
+	GetEdges() []E
+	GetPageInfo() gql.PageInfo
+}](
+	t *Tool, use, short string, table Table[N], of func(ctx context.Context, args []string) (string, error),
+	page func(ctx context.Context, of string, first int, after string) (P, error),
+) *cobra.Command {
+	return List(t, use, short, table, func(ctx context.Context, args []string, limit int) (_ []N, err error) {
+		id := ""
+		if of != nil {
+			if id, err = of(ctx, args); err != nil {
+				return nil, err
+			}
+		}
+		return All[N, E, PE](limit, func(first int, after string) (P, error) { return page(ctx, id, first, after) })
+	})
+}
+
+// InProject is the project of the run, as what a list or a verb is about.
+func (t *Tool) InProject(ctx context.Context, _ []string) (string, error) { return t.ProjectID(ctx) }
+
+// Reasoned returns a verb that takes --reason.
+func Reasoned[T any](
+	t *Tool, use, short string, view func(T) View, call func(ctx context.Context, args []string, reason string) (T, error),
+) *cobra.Command {
+	var reason string
+	cmd := Verb(t, use, short, view, func(ctx context.Context, args []string) (T, error) { return call(ctx, args, reason) })
+	ReasonFlag(cmd, &reason)
+	return cmd
+}
+
 // All reads at most limit nodes of a connection, page by page; fetch gets how many to read and the cursor to read on
 // after. The list is never nil, so that it is [] as JSON.
 func All[N, E any, PE interface {

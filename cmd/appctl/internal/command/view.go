@@ -73,6 +73,8 @@ type Table[T any] struct {
 	Row func(*T) []string
 	// ID returns what --quiet writes of a row; its first cell if nil.
 	ID func(*T) string
+	// Below writes what follows the rows of an answer, if there are any; nil for nothing.
+	Below func(*render.Page, []T)
 }
 
 // View is the view of rows.
@@ -88,7 +90,12 @@ func (t Table[T]) As(answer any, found []T) View {
 			ids = append(ids, t.Row(&found[i])[0])
 		}
 	}
-	return View{JSON: answer, IDs: ids, Page: func(p *render.Page) { t.On(p, found) }}
+	return View{JSON: answer, IDs: ids, Page: func(p *render.Page) {
+		t.On(p, found)
+		if t.Below != nil && len(found) > 0 {
+			t.Below(p, found)
+		}
+	}}
 }
 
 // On writes rows on a page.

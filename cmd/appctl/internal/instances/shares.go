@@ -47,13 +47,10 @@ func shares(t *command.Tool) *cobra.Command {
 func move(
 	t *command.Tool, verb, short string, send func(ctx context.Context, id, reason string) (*gql.ControlPlaneShare, error),
 ) *cobra.Command {
-	var reason string
-	cmd := command.Verb(t, verb+" SHARE", short, viewShare,
-		func(ctx context.Context, args []string) (*gql.ControlPlaneShare, error) {
+	return command.Reasoned(t, verb+" SHARE", short, viewShare,
+		func(ctx context.Context, args []string, reason string) (*gql.ControlPlaneShare, error) {
 			return send(ctx, args[0], reason)
 		})
-	command.ReasonFlag(cmd, &reason)
-	return cmd
 }
 
 // sharesOf reads at most limit shares that a project offers or is offered, newest first.

@@ -81,6 +81,11 @@ func Instance(ctx context.Context, t *command.Tool, given string) (string, error
 	return newest, nil
 }
 
+// OfInstance returns what finds the instance that the first argument names.
+func OfInstance(t *command.Tool) func(context.Context, []string) (string, error) {
+	return func(ctx context.Context, args []string) (string, error) { return Instance(ctx, t, args[0]) }
+}
+
 // InstanceDetail reads an instance given by id or name.
 func InstanceDetail(ctx context.Context, t *command.Tool, given string) (*gql.InstanceDetail, error) {
 	id, err := Instance(ctx, t, given)

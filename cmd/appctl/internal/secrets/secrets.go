@@ -22,16 +22,10 @@ func Command(t *command.Tool) *cobra.Command {
 
 func list(t *command.Tool) *cobra.Command {
 	var ended bool
-	cmd := command.List(t, "list INSTANCE", "List an instance's secrets, newest first", table,
-		func(ctx context.Context, args []string, limit int) ([]gql.RuntimeSecret, error) {
-			instance, err := lookup.Instance(ctx, t, args[0])
-			if err != nil {
-				return nil, err
-			}
-			return command.All[gql.RuntimeSecret](limit, func(first int, after string) (*gql.RuntimeSecretPage, error) {
-				answer, err := gql.ListRuntimeSecrets(ctx, t, instance, ended, first, after)
-				return &answer.RuntimeSecrets, err
-			})
+	cmd := command.Pages(t, "list INSTANCE", "List an instance's secrets, newest first", table, lookup.OfInstance(t),
+		func(ctx context.Context, instance string, first int, after string) (*gql.RuntimeSecretPage, error) {
+			answer, err := gql.ListRuntimeSecrets(ctx, t, instance, ended, first, after)
+			return &answer.RuntimeSecrets, err
 		})
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
 	cmd.Flags().BoolVar(&ended, "ended", false, "spent, expired and revoked ones as well")
@@ -73,26 +67,21 @@ func issue(t *command.Tool) *cobra.Command {
 
 func rotate(t *command.Tool) *cobra.Command {
 	var overlap time.Duration
-	var reason string
-	cmd := command.Verb(t, "rotate SECRET", "Make a new value of a secret", view,
-		func(ctx context.Context, args []string) (*gql.RuntimeSecret, error) {
+	cmd := command.Reasoned(t, "rotate SECRET", "Make a new value of a secret", view,
+		func(ctx context.Context, args []string, reason string) (*gql.RuntimeSecret, error) {
 			answer, err := gql.RotateRuntimeSecret(ctx, t, args[0], int(overlap/time.Second), reason)
 			return &answer.RotateRuntimeSecret, err
 		})
 	cmd.Flags().DurationVar(&overlap, "overlap", 5*time.Minute, "how long the value before still counts, up to 24h")
-	command.ReasonFlag(cmd, &reason)
 	return cmd
 }
 
 func revoke(t *command.Tool) *cobra.Command {
-	var reason string
-	cmd := command.Verb(t, "revoke SECRET", "Revoke a secret and wipe its value", view,
-		func(ctx context.Context, args []string) (*gql.RuntimeSecret, error) {
+	return command.Reasoned(t, "revoke SECRET", "Revoke a secret and wipe its value", view,
+		func(ctx context.Context, args []string, reason string) (*gql.RuntimeSecret, error) {
 			answer, err := gql.RevokeRuntimeSecret(ctx, t, args[0], reason)
 			return &answer.RevokeRuntimeSecret, err
 		})
-	command.ReasonFlag(cmd, &reason)
-	return cmd
 }
 
 var table = command.Table[gql.RuntimeSecret]{

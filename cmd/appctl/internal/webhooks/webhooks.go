@@ -21,16 +21,10 @@ func Command(t *command.Tool) *cobra.Command {
 }
 
 func list(t *command.Tool) *cobra.Command {
-	return command.List(t, "list", "List the project's webhooks, newest first", table,
-		func(ctx context.Context, _ []string, limit int) ([]gql.Webhook, error) {
-			project, err := t.ProjectID(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return command.All[gql.Webhook](limit, func(first int, after string) (*gql.WebhookPage, error) {
-				answer, err := gql.ListWebhooks(ctx, t, project, first, after)
-				return &answer.Webhooks, err
-			})
+	return command.Pages(t, "list", "List the project's webhooks, newest first", table, t.InProject,
+		func(ctx context.Context, project string, first int, after string) (*gql.WebhookPage, error) {
+			answer, err := gql.ListWebhooks(ctx, t, project, first, after)
+			return &answer.Webhooks, err
 		})
 }
 
@@ -100,14 +94,11 @@ func update(t *command.Tool) *cobra.Command {
 }
 
 func remove(t *command.Tool) *cobra.Command {
-	var reason string
-	cmd := command.Verb(t, "delete WEBHOOK", "Delete a webhook; what waits to be sent is dropped", view,
-		func(ctx context.Context, args []string) (*gql.Webhook, error) {
+	return command.Reasoned(t, "delete WEBHOOK", "Delete a webhook; what waits to be sent is dropped", view,
+		func(ctx context.Context, args []string, reason string) (*gql.Webhook, error) {
 			answer, err := gql.DeleteWebhook(ctx, t, args[0], reason)
 			return &answer.DeleteWebhook, err
 		})
-	command.ReasonFlag(cmd, &reason)
-	return cmd
 }
 
 func rotate(t *command.Tool) *cobra.Command {
@@ -122,15 +113,14 @@ func rotate(t *command.Tool) *cobra.Command {
 }
 
 func replay(t *command.Tool) *cobra.Command {
-	var after, reason string
-	cmd := command.Verb(t, "replay WEBHOOK", "Send again what happened after a cursor", view,
-		func(ctx context.Context, args []string) (*gql.Webhook, error) {
+	var after string
+	cmd := command.Reasoned(t, "replay WEBHOOK", "Send again what happened after a cursor", view,
+		func(ctx context.Context, args []string, reason string) (*gql.Webhook, error) {
 			answer, err := gql.ReplayWebhook(ctx, t, args[0], after, reason)
 			return &answer.ReplayWebhook, err
 		})
 	cmd.Flags().StringVar(&after, "after", "", "cursor of the project's feed, as deliveries and the feed itself carry it")
 	command.Need(cmd, "after")
-	command.ReasonFlag(cmd, &reason)
 	return cmd
 }
 

@@ -1,0 +1,208 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// limitFlags are the limits of a service account, as flags.
+type limitFlags struct {
+	objects  []string
+	risk     string
+	hourly   int
+	unlimit  bool
+	updating bool
+}
+
+func (l *limitFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&l.objects, "object", nil, "instance or allocation that it may touch, by id, and no other; repeat or separate by commas")
+	flags.StringVar(&l.risk, "max-risk", "", "highest risk of an app action that it may ask for: read, write or destructive")
+	flags.IntVar(&l.hourly, "operations-per-hour", 0, "how many operations it may begin in an hour")
+	if l.updating {
+		flags.BoolVar(&l.unlimit, "no-limits", false, "lift every limit")
+	}
+}
+
+// input returns the limits that were given; nil when none were.
+func (l *limitFlags) input() (*gql.ServiceAccountLimitsInput, error) {
+	if len(l.objects) == 0 && l.risk == "" && l.hourly == 0 {
+		if l.unlimit {
+			return &gql.ServiceAccountLimitsInput{}, nil
+		}
+		return nil, nil
+	}
+	if l.unlimit {
+		return nil, command.Usagef("--no-limits goes without other limits")
+	}
+	risk := gql.ActionRisk(strings.ToUpper(l.risk))
+	if l.risk != "" && !slices.Contains(gql.AllActionRisk, risk) {
+		return nil, command.Usagef("--max-risk %q: must be read, write or destructive", l.risk)
+	}
+	return &gql.ServiceAccountLimitsInput{
+		ObjectIds: l.objects, MaxRisk: command.Given(risk), OperationsPerHour: command.Given(l.hourly),
+	}, nil
+}
+
+// limitsText returns what an account is bound to beyond its keys.
+func limitsText(limits *gql.ServiceAccountLimits) string {
+	if limits == nil {
+		return ""
+	}
+	objects, risk := "", ""
+	if len(limits.ObjectIds) > 0 {
+		objects = "only " + strings.Join(limits.ObjectIds, ", ")
+	}
+	if limits.MaxRisk != nil {
+		risk = "risk up to " + strings.ToLower(string(*limits.MaxRisk))
+	}
+	return render.Joined("; ", objects, risk, render.Number(limits.OperationsPerHour, "%d operations an hour"))
+}
+
+func listAccounts(t *command.Tool) *cobra.Command {
+	return command.Pages(t, "list", "List the project's service accounts", accountTable, t.InProject,
+		func(ctx context.Context, project string, first int, after string) (*gql.ServiceAccountPage, error) {
+			answer, err := gql.ListServiceAccounts(ctx, t, project, first, after)
+			return &answer.ServiceAccounts, err
+		})
+}
+
+var accountTable = command.Table[gql.ServiceAccount]{
+	Heading: []string{"ID", "NAME", "NOT REVOKED", "PERMISSION KEYS"},
+	Row: func(account *gql.ServiceAccount) []string {
+		working := 0
+		for _, key := range account.Keys {
+			if key.RevokedAt == nil {
+				working++
+			}
+		}
+		return []string{account.Id, account.Name, render.Plural(working, "key"), strings.Join(account.PermissionKeys, " ")}
+	},
+}
+
+func createAccount(t *command.Tool) *cobra.Command {
+	var input gql.CreateServiceAccountInput
+	var limits limitFlags
+	cmd := command.Verb(t, "create NAME", "Make a service account in the project",
+		func(made gql.ServiceAccount) command.View {
+			return command.One(made, made.Id, "Name", made.Name, "Project", made.ProjectId,
+				"Permission keys", strings.Join(made.PermissionKeys, " "), "Limits", limitsText(made.Limits))
+		},
+		func(ctx context.Context, args []string) (none gql.ServiceAccount, err error) {
+			if input.ProjectId, err = t.ProjectID(ctx); err != nil {
+				return none, err
+			}
+			input.Name, input.IdempotencyKey = args[0], command.Key(input.IdempotencyKey)
+			if input.Limits, err = limits.input(); err != nil {
+				return none, err
+			}
+			answer, err := gql.CreateServiceAccount(ctx, t, input)
+			return answer.CreateServiceAccount, err
+		})
+	cmd.Flags().StringSliceVar(&input.PermissionKeys, "permission", nil, "permission key it may use; repeat or separate by commas")
+	limits.register(cmd)
+	command.KeyFlag(cmd, &input.IdempotencyKey)
+	command.Need(cmd, "permission")
+	return cmd
+}
+
+func updateAccount(t *command.Tool) *cobra.Command {
+	var input gql.UpdateServiceAccountInput
+	limits := limitFlags{updating: true}
+	cmd := command.Verb(t, "update SERVICE-ACCOUNT", "Change what a service account, by id, may do from now on",
+		func(made gql.ServiceAccount) command.View {
+			return command.One(made, made.Id, "Name", made.Name, "Permission keys", strings.Join(made.PermissionKeys, " "),
+				"Limits", limitsText(made.Limits))
+		},
+		func(ctx context.Context, args []string) (none gql.ServiceAccount, err error) {
+			if input.Limits, err = limits.input(); err != nil {
+				return none, err
+			}
+			if input.Limits == nil && len(input.PermissionKeys) == 0 {
+				return none, command.Usagef("what changes? give --permission, limits or --no-limits")
+			}
+			input.ServiceAccountId = args[0]
+			answer, err := gql.UpdateServiceAccount(ctx, t, input)
+			return answer.UpdateServiceAccount, err
+		})
+	cmd.Flags().StringSliceVar(&input.PermissionKeys, "permission", nil, "permission key it may use, in the place of those it has; repeat or separate by commas")
+	limits.register(cmd)
+	command.ReasonFlag(cmd, &input.Reason)
+	return cmd
+}
+
+func deleteAccount(t *command.Tool) *cobra.Command {
+	return command.Reasoned(t, "delete SERVICE-ACCOUNT", "Delete a service account, by id; its keys end at once",
+		func(deleted gql.ServiceAccount) command.View {
+			return command.One(deleted, deleted.Id, "Name", deleted.Name, "Deleted", render.Time(deleted.DeletedAt))
+		},
+		func(ctx context.Context, args []string, reason string) (gql.ServiceAccount, error) {
+			answer, err := gql.DeleteServiceAccount(ctx, t, args[0], reason)
+			return answer.DeleteServiceAccount, err
+		})
+}
+
+// viewKey shows a key with its secret and what more is to be known of it.
+func viewKey(answer any, key *gql.ServiceAccountKey, secret string, more ...string) command.View {
+	until := cmp.Or(render.Time(key.ExpiresAt), "revoked")
+	pairs := append([]string{"Key", key.Id, "Secret", secret, "Works until", until}, more...)
+	return command.Secret(answer, secret, pairs...)
+}
+
+func createKey(t *command.Tool) *cobra.Command {
+	var expires string
+	cmd := command.Verb(t, "create SERVICE-ACCOUNT", "Make a key for a service account, given by id; its secret is shown once",
+		func(made gql.NewServiceAccountKey) command.View { return viewKey(made, &made.Key, made.Secret) },
+		func(ctx context.Context, args []string) (none gql.NewServiceAccountKey, err error) {
+			input := gql.CreateServiceAccountKeyInput{ServiceAccountId: args[0]}
+			if input.ExpiresAt, err = command.Instant("expires", expires); err != nil {
+				return none, err
+			}
+			answer, err := gql.CreateServiceAccountKey(ctx, t, input)
+			return answer.CreateServiceAccountKey, err
+		})
+	cmd.Flags().StringVar(&expires, "expires", "", "when it stops working: a time or a duration; never if not given")
+	return cmd
+}
+
+func rotateKey(t *command.Tool) *cobra.Command {
+	var input gql.RotateServiceAccountKeyInput
+	var expires string
+	var overlap time.Duration
+	cmd := command.Verb(t, "rotate KEY", "Make a key in the place of another, which works on for the overlap; the secret is shown once",
+		func(made gql.RotatedServiceAccountKey) command.View {
+			return viewKey(made, &made.Key, made.Secret, "The old one works for", overlap.String())
+		},
+		func(ctx context.Context, args []string) (none gql.RotatedServiceAccountKey, err error) {
+			if input.ExpiresAt, err = command.Instant("expires", expires); err != nil {
+				return none, err
+			}
+			input.KeyId, input.OverlapSeconds = args[0], int(overlap.Seconds())
+			answer, err := gql.RotateServiceAccountKey(ctx, t, input)
+			return answer.RotateServiceAccountKey, err
+		})
+	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old key works on, at most 168h")
+	cmd.Flags().StringVar(&expires, "expires", "", "when the new one stops working: a time or a duration; for as long as the old one had if not given")
+	command.ReasonFlag(cmd, &input.Reason)
+	return cmd
+}
+
+func revokeKey(t *command.Tool) *cobra.Command {
+	return command.Reasoned(t, "revoke KEY", "Revoke a key at once",
+		func(made gql.ServiceAccountKey) command.View {
+			return command.One(made, made.Id, "Service account", made.ServiceAccountId, "Revoked", render.Time(made.RevokedAt))
+		},
+		func(ctx context.Context, args []string, reason string) (gql.ServiceAccountKey, error) {
+			answer, err := gql.RevokeServiceAccountKey(ctx, t, args[0], reason)
+			return answer.RevokeServiceAccountKey, err
+		})
+}

@@ -1,0 +1,89 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/lookup"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+func viewTenant(made gql.Tenant) command.View {
+	return command.One(made, made.Id, "Slug", made.Slug, "Name", made.DisplayName)
+}
+
+func createTenant(t *command.Tool) *cobra.Command {
+	var input gql.CreateTenantInput
+	cmd := command.Verb(t, "create SLUG", "Make a tenant", viewTenant,
+		func(ctx context.Context, args []string) (gql.Tenant, error) {
+			input.Slug, input.DisplayName = args[0], cmp.Or(input.DisplayName, args[0])
+			input.IdempotencyKey = command.Key(input.IdempotencyKey)
+			answer, err := gql.CreateTenant(ctx, t, input)
+			return answer.CreateTenant, err
+		})
+	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "name for people; the slug if not given")
+	command.KeyFlag(cmd, &input.IdempotencyKey)
+	return cmd
+}
+
+func renameTenant(t *command.Tool) *cobra.Command {
+	return command.Reasoned(t, "rename TENANT NAME", "Give a tenant, by id, another name for people", viewTenant,
+		func(ctx context.Context, args []string, reason string) (gql.Tenant, error) {
+			answer, err := gql.UpdateTenant(ctx, t, gql.UpdateTenantInput{TenantId: args[0], DisplayName: args[1], Reason: reason})
+			return answer.UpdateTenant, err
+		})
+}
+
+func viewProject(made gql.Project) command.View {
+	return command.One(made, made.Id, "Slug", made.Slug, "Name", made.DisplayName)
+}
+
+func createProject(t *command.Tool) *cobra.Command {
+	var input gql.CreateProjectInput
+	cmd := command.Verb(t, "create SLUG", "Make a project",
+		func(made gql.Project) command.View {
+			return command.One(made, made.Id, "Slug", made.Slug, "Name", made.DisplayName, "Tenant", made.TenantId)
+		},
+		func(ctx context.Context, args []string) (none gql.Project, err error) {
+			if input.TenantId, err = lookup.Tenant(ctx, t, input.TenantId); err != nil {
+				return none, err
+			}
+			input.Slug, input.DisplayName = args[0], cmp.Or(input.DisplayName, args[0])
+			input.IdempotencyKey = command.Key(input.IdempotencyKey)
+			answer, err := gql.CreateProject(ctx, t, input)
+			return answer.CreateProject, err
+		})
+	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "name for people; the slug if not given")
+	cmd.Flags().StringVar(&input.TenantId, "tenant", "", "tenant's id; your own if not given")
+	command.KeyFlag(cmd, &input.IdempotencyKey)
+	return cmd
+}
+
+func renameProject(t *command.Tool) *cobra.Command {
+	return command.Reasoned(t, "rename NAME", "Give the project another name for people", viewProject,
+		func(ctx context.Context, args []string, reason string) (none gql.Project, err error) {
+			project, err := t.ProjectID(ctx)
+			if err != nil {
+				return none, err
+			}
+			answer, err := gql.UpdateProject(ctx, t, gql.UpdateProjectInput{ProjectId: project, DisplayName: args[0], Reason: reason})
+			return answer.UpdateProject, err
+		})
+}
+
+func deleteProject(t *command.Tool) *cobra.Command {
+	cmd := command.Reasoned(t, "delete", "Delete the project, which must be empty; whatever speaks for it ends at once", viewProject,
+		func(ctx context.Context, _ []string, reason string) (none gql.Project, err error) {
+			project, err := t.ProjectID(ctx)
+			if err != nil {
+				return none, err
+			}
+			answer, err := gql.DeleteProject(ctx, t, project, reason)
+			return answer.DeleteProject, err
+		})
+	command.Need(cmd, "reason")
+	return cmd
+}
