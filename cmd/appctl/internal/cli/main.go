@@ -11,12 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/adapter"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/artifacts"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/audit"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/capacity"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/catalog"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/identity"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/instances"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/login"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/members"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/operations"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/policy"
@@ -32,7 +35,7 @@ func Process() Environment {
 	return Environment{
 		Getenv: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		StdinTerminal: isTerminal(os.Stdin), StderrTerminal: isTerminal(os.Stderr) && os.Getenv("TERM") != "dumb",
-		Browse:     openBrowser,
+		Browse:     login.OpenBrowser,
 		ConfigPath: configPath(os.Getenv),
 	}
 }
@@ -64,22 +67,20 @@ func Main(ctx context.Context, env Environment, args []string) int {
 }
 
 // root returns the tree of all commands.
-func root(run *command.Tool) *cobra.Command {
-	t := &tool{run}
+func root(t *command.Tool) *cobra.Command {
 	root := &cobra.Command{
 		Use: "appctl", Short: "Launch, watch and end instances of apps on the platform",
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	for _, commands := range [][]*cobra.Command{
-		instances.Commands(run), capacity.Commands(run), catalog.Commands(run), artifacts.Commands(run),
-		identity.Commands(run), policy.Commands(run),
+		instances.Commands(t), capacity.Commands(t), catalog.Commands(t), artifacts.Commands(t),
+		identity.Commands(t), policy.Commands(t), login.Commands(t),
 	} {
 		root.AddCommand(commands...)
 	}
 	root.AddCommand(
-		t.loginCommand(), t.logoutCommand(), t.whoamiCommand(), t.tokenCommand(), t.contextCommand(),
-		operations.Command(run), members.Command(run), secrets.Command(run), webhooks.Command(run), t.auditCommand(),
-		admin(run), promote(run), t.adapterCommand(), t.versionCommand(),
+		operations.Command(t), members.Command(t), secrets.Command(t), webhooks.Command(t), audit.Command(t),
+		adapter.Command(t), admin(t), promote(t), version(t),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: command.ExitCodesHelp},
 	)
 	return root

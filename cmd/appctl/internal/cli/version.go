@@ -7,11 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 )
 
-func (t *tool) versionCommand() *cobra.Command {
-	return t.command("version", "Show what this appctl was built from", cobra.NoArgs, func(context.Context, []string) error {
+// version returns the command that shows what this program was built from.
+func version(t *command.Tool) *cobra.Command {
+	return t.Command("version", "Show what this appctl was built from", func(context.Context, []string) error {
 		revision, at := "unknown", ""
 		if info, ok := debug.ReadBuildInfo(); ok {
 			for _, setting := range info.Settings {
@@ -23,12 +24,8 @@ func (t *tool) versionCommand() *cobra.Command {
 				}
 			}
 		}
-		return t.show(view{
-			JSON: map[string]string{"revision": revision, "time": at, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH},
-			IDs:  []string{revision},
-			Page: func(p *render.Page) {
-				p.Fields("Revision", revision, "Time", at, "Go", runtime.Version(), "Platform", runtime.GOOS+"/"+runtime.GOARCH)
-			},
-		})
+		platform := runtime.GOOS + "/" + runtime.GOARCH
+		answer := map[string]string{"revision": revision, "time": at, "go": runtime.Version(), "platform": platform}
+		return t.Show(command.Fields(answer, revision, "Revision", revision, "Time", at, "Go", runtime.Version(), "Platform", platform))
 	})
 }

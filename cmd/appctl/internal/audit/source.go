@@ -1,4 +1,4 @@
-package cli
+package audit
 
 import (
 	"bufio"
@@ -12,8 +12,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/sdk/auditchain"
-	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -26,28 +26,31 @@ const (
 	keysWithin = 30 * time.Second
 )
 
-// source is a chain to be verified: over the API, or in a file that was exported.
+// A source is a chain to be verified: over the API, or in a file that was exported.
 type source interface {
 	// links yields the links after a place, in pages.
 	links(ctx context.Context, after int) iter.Seq2[[]auditchain.Link, error]
-	// checkpoints are all of them.
+	// checkpoints returns all of them.
 	checkpoints(ctx context.Context) ([]auditchain.Checkpoint, error)
 }
 
 // online is the chain as the platform shows it.
-type online struct{ *client.Client }
+type online struct{ t *command.Tool }
 
 func (o online) links(ctx context.Context, after int) iter.Seq2[[]auditchain.Link, error] {
 	return func(yield func([]auditchain.Link, error) bool) {
 		for {
-			answer, err := gql.AuditChain(ctx, o.Client, after, chainPage)
+			answer, err := gql.AuditChain(ctx, o.t, after, chainPage)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			page := make([]auditchain.Link, len(answer.AuditChain))
 			for i, link := range answer.AuditChain {
-				page[i] = auditchain.Link{Seq: link.Seq, Entry: entryOf(link.Entry), Canonical: link.Canonical, Leaf: link.Leaf, Link: link.Link, SealedAt: link.SealedAt}
+				page[i] = auditchain.Link{
+					Seq: link.Seq, Entry: entryOf(link.Entry), Canonical: link.Canonical, Leaf: link.Leaf, Link: link.Link,
+					SealedAt: link.SealedAt,
+				}
 				after = max(after, link.Seq)
 			}
 			if len(page) == 0 || !yield(page, nil) {
@@ -57,12 +60,13 @@ func (o online) links(ctx context.Context, after int) iter.Seq2[[]auditchain.Lin
 	}
 }
 
-// entryOf is an entry as it is hashed, from the fields that the API shows.
+// entryOf returns an entry as it is hashed, from the fields that the API shows.
 func entryOf(e gql.AuditEntry) auditchain.Entry {
 	return auditchain.Entry{
-		ID: e.Id, TenantID: e.TenantId, ProjectID: e.ProjectId, ActorKind: e.Actor.Kind, ActorID: e.Actor.Id, ActorName: e.Actor.Name,
-		PermissionKey: e.PermissionKey, Action: e.Action, Allowed: e.Allowed, ObjectID: e.ObjectId, Before: e.Before, After: e.After,
-		Reason: e.Reason, Code: e.Code, Repeats: e.Repeats, CorrelationID: e.CorrelationId, Origin: e.Origin, BreakGlass: e.BreakGlass, CreatedAt: e.CreatedAt,
+		ID: e.Id, TenantID: e.TenantId, ProjectID: e.ProjectId, ActorKind: e.Actor.Kind, ActorID: e.Actor.Id,
+		ActorName: e.Actor.Name, PermissionKey: e.PermissionKey, Action: e.Action, Allowed: e.Allowed, ObjectID: e.ObjectId,
+		Before: e.Before, After: e.After, Reason: e.Reason, Code: e.Code, Repeats: e.Repeats, CorrelationID: e.CorrelationId,
+		Origin: e.Origin, BreakGlass: e.BreakGlass, CreatedAt: e.CreatedAt,
 	}
 }
 
@@ -70,9 +74,11 @@ func (o online) checkpoints(ctx context.Context) ([]auditchain.Checkpoint, error
 	return o.checkpointsAfter(ctx, 0)
 }
 
+// checkpointsAfter reads the checkpoints of the links after a place. Checkpoints that do not advance are an error, as
+// reading them would not end.
 func (o online) checkpointsAfter(ctx context.Context, after int) (all []auditchain.Checkpoint, err error) {
 	for {
-		answer, err := gql.AuditCheckpoints(ctx, o.Client, after)
+		answer, err := gql.AuditCheckpoints(ctx, o.t, after)
 		if err != nil || len(answer.AuditCheckpoints) == 0 {
 			return all, err
 		}
@@ -80,13 +86,15 @@ func (o online) checkpointsAfter(ctx context.Context, after int) (all []auditcha
 			if one.Seq <= after {
 				return nil, fmt.Errorf("checkpoints are not in order at %d", one.Seq)
 			}
-			all = append(all, auditchain.Checkpoint{ID: one.Id, Seq: one.Seq, Link: one.Link, Signature: one.Signature, CreatedAt: one.CreatedAt})
+			all = append(all, auditchain.Checkpoint{
+				ID: one.Id, Seq: one.Seq, Link: one.Link, Signature: one.Signature, CreatedAt: one.CreatedAt,
+			})
 			after = one.Seq
 		}
 	}
 }
 
-// line is a line of an export: a link or a checkpoint.
+// A line is a line of an export: a link or a checkpoint.
 type line struct {
 	Link       *auditchain.Link       `json:"link,omitempty"`
 	Checkpoint *auditchain.Checkpoint `json:"checkpoint,omitempty"`
@@ -100,7 +108,7 @@ func (e exported) lines() iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		file, err := os.Open(string(e))
 		if err != nil {
-			yield(line{}, usageError(err))
+			yield(line{}, command.Usage(err))
 			return
 		}
 		defer func() { _ = file.Close() }()
@@ -112,7 +120,7 @@ func (e exported) lines() iter.Seq2[line, error] {
 			}
 			var one line
 			if err := json.Unmarshal(scanner.Bytes(), &one); err != nil || (one.Link == nil) == (one.Checkpoint == nil) {
-				yield(line{}, usagef("%s: line %d is neither a link nor a checkpoint", string(e), number))
+				yield(line{}, command.Usagef("%s: line %d is neither a link nor a checkpoint", string(e), number))
 				return
 			}
 			if !yield(one, nil) {
@@ -120,7 +128,7 @@ func (e exported) lines() iter.Seq2[line, error] {
 			}
 		}
 		if err := scanner.Err(); err != nil {
-			yield(line{}, usagef("%s: %w", string(e), err))
+			yield(line{}, command.Usagef("%s: %w", string(e), err))
 		}
 	}
 }
@@ -165,10 +173,10 @@ func (e exported) checkpoints(context.Context) (all []auditchain.Checkpoint, err
 func readKeys(path string) (set jose.JSONWebKeySet, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return set, usageError(err)
+		return set, command.Usage(err)
 	}
 	if err := json.Unmarshal(text, &set); err != nil || len(set.Keys) == 0 {
-		return set, usagef("%s holds no key set (RFC 7517)", path)
+		return set, command.Usagef("%s holds no key set (RFC 7517)", path)
 	}
 	return set, nil
 }
@@ -177,12 +185,12 @@ func readKeys(path string) (set jose.JSONWebKeySet, err error) {
 func fetchKeys(ctx context.Context, server string) (set jose.JSONWebKeySet, err error) {
 	ctx, cancel := context.WithTimeout(ctx, keysWithin)
 	defer cancel()
-	text, err := published(ctx, server, "/.well-known/jwks.json", maxKeys)
+	text, err := command.Published(ctx, server, "/.well-known/jwks.json", maxKeys)
 	if err == nil {
 		err = json.Unmarshal(text, &set)
 	}
 	if err != nil {
-		return set, away("the published keys", err)
+		return set, command.Unavailable("the published keys", err)
 	}
 	return set, nil
 }

@@ -1,4 +1,4 @@
-package cli
+package audit
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/auditchain"
 )
@@ -19,40 +20,47 @@ const exportHelp = `Write the audit's hash chain with its entries, and the signe
 {"checkpoint": …}. A file that is there already is gone on with where it ends, so that an export that was cut short, or one of
 yesterday, is only completed. Keep it where the platform's operators cannot change it.`
 
-func (t *tool) auditExport() *cobra.Command {
+func export(t *command.Tool) *cobra.Command {
 	var only bool
-	export := t.command("export FILE", "Write the audit's chain to a file, or go on with one", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
-		c, err := t.connect()
-		if err != nil {
-			return err
-		}
-		return t.exportAudit(ctx, online{c}, args[0], only)
-	})
-	export.Long = exportHelp
-	export.Flags().BoolVar(&only, "checkpoints", false, "only the checkpoints")
-	return export
+	cmd := command.Verb(t, "export FILE", "Write the audit's chain to a file, or go on with one", written.view,
+		func(ctx context.Context, args []string) (none written, err error) {
+			if _, err := t.Connect(); err != nil {
+				return none, err
+			}
+			return goOn(ctx, online{t}, args[0], only)
+		})
+	cmd.Long = exportHelp
+	cmd.Flags().BoolVar(&only, "checkpoints", false, "only the checkpoints")
+	return cmd
 }
 
-// exportAudit goes on with a file and says how much it holds.
-func (t *tool) exportAudit(ctx context.Context, from online, path string, only bool) error {
+// written is how much was added to a file.
+type written struct {
+	path               string
+	links, checkpoints int
+}
+
+func (w written) view() command.View {
+	text := fmt.Sprintf("%s: %s and %s more", w.path, render.Plural(w.links, "link"), render.Plural(w.checkpoints, "checkpoint"))
+	return command.Line(map[string]any{"file": w.path, "links": w.links, "checkpoints": w.checkpoints}, text)
+}
+
+// goOn writes what follows a file's last link and checkpoint. A line that was cut short is written again.
+func goOn(ctx context.Context, from online, path string, only bool) (out written, err error) {
 	link, checkpoint, size, err := standing(path)
 	if err != nil {
-		return err
+		return out, err
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
-		return usageError(err)
+		return out, command.Usage(err)
 	}
-	if err := errors.Join(file.Truncate(size), seek(file, size)); err != nil { // a line that was cut short is written anew
-		return errors.Join(err, file.Close())
+	if err := errors.Join(file.Truncate(size), seek(file, size)); err != nil {
+		return out, errors.Join(err, file.Close())
 	}
-	links, checkpoints, err := writeChain(ctx, from, file, link, checkpoint, only)
-	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return t.show(view{JSON: map[string]any{"file": path, "links": links, "checkpoints": checkpoints}, Page: func(p *render.Page) {
-		p.Line(fmt.Sprintf("%s: %s and %s more", path, plural(links, "link"), plural(checkpoints, "checkpoint")))
-	}})
+	out.path = path
+	out.links, out.checkpoints, err = writeChain(ctx, from, file, link, checkpoint, only)
+	return out, errors.Join(err, file.Sync(), file.Close())
 }
 
 func seek(file *os.File, at int64) error {
@@ -60,22 +68,22 @@ func seek(file *os.File, at int64) error {
 	return err
 }
 
-// standing is how far a file goes: its last link and checkpoint, and where its last whole line ends.
+// standing returns how far a file goes: its last link and checkpoint, and where its last whole line ends.
 func standing(path string) (link, checkpoint int, size int64, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, 0, 0, nil
 	}
 	if err != nil {
-		return 0, 0, 0, usageError(err)
+		return 0, 0, 0, command.Usage(err)
 	}
 	tail, err := wholeLines(file)
 	if err = errors.Join(err, file.Close()); err != nil {
-		return 0, 0, 0, usageError(err)
+		return 0, 0, 0, command.Usage(err)
 	}
 	for one, err := range exported(path).lines() {
 		if err != nil {
-			if tail.cut { // the last line, which is written anew
+			if tail.cut { // the last line, which is written again
 				return link, checkpoint, tail.size, nil
 			}
 			return 0, 0, 0, err
@@ -87,17 +95,18 @@ func standing(path string) (link, checkpoint int, size int64, err error) {
 		}
 	}
 	if tail.cut { // it happens to be whole, but for its end
-		return 0, 0, 0, usagef("%s does not end with a line's end: it is no export", path)
+		return 0, 0, 0, command.Usagef("%s does not end with a line's end: it is no export", path)
 	}
 	return link, checkpoint, tail.size, nil
 }
 
-// ending is where a file's last whole line ends, and whether something follows it.
+// An ending is where a file's last whole line ends, and whether something follows it.
 type ending struct {
 	size int64
 	cut  bool
 }
 
+// wholeLines finds where a file's last whole line ends, without reading the file into memory.
 func wholeLines(file *os.File) (out ending, err error) {
 	block, at := make([]byte, 64<<10), int64(0)
 	for {

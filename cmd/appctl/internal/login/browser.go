@@ -1,11 +1,10 @@
-package cli
+package login
 
 import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -16,14 +15,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/sdk/client"
 )
 
 // browserPatience bounds a login in the browser; the server's own bound is as long.
 const browserPatience = 10 * time.Minute
 
-// openBrowser shows an address to the person at this machine; it does not wait until they have looked.
-func openBrowser(address string) error {
+// OpenBrowser shows an address to the person at this machine; it does not wait for the browser.
+func OpenBrowser(address string) error {
 	program := "xdg-open"
 	if runtime.GOOS == "darwin" {
 		program = "open"
@@ -31,12 +31,12 @@ func openBrowser(address string) error {
 	return exec.Command(program, address).Start()
 }
 
-// returned is what the browser brought back.
+// A returned login is what the browser brought back.
 type returned struct{ code, problem string }
 
 // browserLogin logs in at the platform's identity provider in a browser of this machine. The code that comes back to
 // a port of ours is good only with the verifier, which never leaves this process before it is redeemed (RFC 8252).
-func (t *tool) browserLogin(ctx context.Context, server string) (*client.Session, error) {
+func browserLogin(ctx context.Context, t *command.Tool, server string) (*client.Session, error) {
 	c, err := t.NewClient(server, "")
 	if err != nil {
 		return nil, err
@@ -56,7 +56,10 @@ func (t *tool) browserLogin(ctx context.Context, server string) (*client.Session
 	_, _ = rand.Read(raw[:]) // never fails: crypto/rand ends the program instead
 	verifier := base64.RawURLEncoding.EncodeToString(raw[:])
 	sum := sha256.Sum256([]byte(verifier))
-	query := url.Values{"cli": {strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)}, "challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}}
+	query := url.Values{
+		"cli":       {strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)},
+		"challenge": {base64.RawURLEncoding.EncodeToString(sum[:])},
+	}
 	address := strings.TrimRight(server, "/") + "/auth/oidc/start?" + query.Encode()
 	fmt.Fprintf(t.Env.Stderr, "log in at this address, on this machine:\n%s\n", address)
 	if t.Env.Browse != nil {
@@ -73,7 +76,7 @@ func (t *tool) browserLogin(ctx context.Context, server string) (*client.Session
 	}
 }
 
-// awaitBrowser takes the first answer that a browser brings, and tells the person so.
+// awaitBrowser returns a handler that takes the first answer that a browser brings, and shows the person that it did.
 func awaitBrowser(back chan<- returned) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
@@ -88,7 +91,7 @@ func awaitBrowser(back chan<- returned) http.Handler {
 		case back <- got:
 			_, _ = w.Write([]byte("You can close this page and go back to the command line.\n"))
 		default:
-			http.Error(w, errors.New("the login is over").Error(), http.StatusGone)
+			http.Error(w, "the login is over", http.StatusGone)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package cli
+package audit
 
 import (
 	"context"
@@ -27,15 +27,15 @@ off; an earlier export (--against) also shows which field was changed. Signature
 publishes, and those of --keys: give it for keys that are not published any more. With --file nothing is asked of the platform
 but its keys, and with --keys not even that.`
 
-// Bounds of looking for entries that no link names: ids held in memory, how long sealing may take, and how
-// many suspects are looked at again.
+// Bounds of looking for entries that no link names: ids kept in memory, how long sealing may take, and how many
+// suspects are checked again.
 const (
 	maxNamed    = 5_000_000
 	sealsWithin = 5 * time.Minute
 	maxSuspects = 100
 )
 
-// verification is a walk along a chain.
+// A verification is a walk along a chain.
 type verification struct {
 	file, keys, against string
 	kept                []string
@@ -49,24 +49,25 @@ type verification struct {
 	published jose.JSONWebKeySet
 }
 
-func (t *tool) auditVerify() *cobra.Command {
+func verify(t *command.Tool) *cobra.Command {
 	var v verification
-	verify := t.command("verify", "Verify the audit's hash chain and name the first row that was tampered with; exit code 1 if there is one", cobra.NoArgs,
-		func(ctx context.Context, _ []string) error { return t.verifyAudit(ctx, &v) })
-	verify.Long = verifyHelp
-	verify.Example = `  appctl audit export audit.jsonl && appctl audit verify --file audit.jsonl --keys keys.json
+	cmd := t.Command("verify", "Verify the audit's hash chain and name the first row that was tampered with; exit code 1 if there is one",
+		func(ctx context.Context, _ []string) error { return v.show(ctx, t) })
+	cmd.Long = verifyHelp
+	cmd.Example = `  appctl audit export audit.jsonl && appctl audit verify --file audit.jsonl --keys keys.json
   appctl audit verify --checkpoint kept.jsonl`
-	set := verify.Flags()
-	set.StringVar(&v.file, "file", "", "verify this export, and not the platform")
-	set.StringVar(&v.keys, "keys", "", "file with a key set (RFC 7517) of keys that signed checkpoints")
-	set.StringArrayVar(&v.kept, "checkpoint", nil, "file with checkpoints that were exported earlier; repeat for more")
-	set.StringVar(&v.against, "against", "", "an earlier export that the chain must still agree with")
-	set.BoolVar(&v.chainOnly, "chain-only", false, "do not look for entries that no link names")
-	return verify
+	flags := cmd.Flags()
+	flags.StringVar(&v.file, "file", "", "verify this export, and not the platform")
+	flags.StringVar(&v.keys, "keys", "", "file with a key set (RFC 7517) of keys that signed checkpoints")
+	flags.StringArrayVar(&v.kept, "checkpoint", nil, "file with checkpoints that were exported earlier; repeat for more")
+	flags.StringVar(&v.against, "against", "", "an earlier export that the chain must still agree with")
+	flags.BoolVar(&v.chainOnly, "chain-only", false, "do not look for entries that no link names")
+	return cmd
 }
 
-func (t *tool) verifyAudit(ctx context.Context, v *verification) error {
-	from, err := t.prepareVerify(ctx, v)
+// show verifies and shows the result. A chain that does not hold fails the command.
+func (v *verification) show(ctx context.Context, t *command.Tool) error {
+	from, err := v.prepare(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -75,22 +76,26 @@ func (t *tool) verifyAudit(ctx context.Context, v *verification) error {
 		return err
 	}
 	seq, link := v.verifier.Head()
-	answer := map[string]any{"holds": found == nil, "links": seq, "lastLink": link.String(), "checkpoints": v.signed, "everyEntry": v.unsealed, "finding": found}
+	answer := map[string]any{
+		"holds": found == nil, "links": seq, "lastLink": link.String(), "checkpoints": v.signed, "everyEntry": v.unsealed,
+		"finding": found,
+	}
 	if found == nil {
-		return t.show(view{JSON: answer, Page: func(p *render.Page) {
-			p.Line(fmt.Sprintf("the chain holds: %s, %s; the last link is %d %s", plural(seq, "link"), plural(v.signed, "signed checkpoint"), seq, link))
-		}})
+		return t.Show(command.Line(answer, fmt.Sprintf("the chain holds: %s, %s; the last link is %d %s",
+			render.Plural(seq, "link"), render.Plural(v.signed, "signed checkpoint"), seq, link)))
 	}
 	if t.AsJSON() {
-		if err := t.show(view{JSON: answer}); err != nil {
+		if err := t.Show(command.View{JSON: answer}); err != nil {
 			return err
 		}
 	}
-	return command.Failed(&client.Error{Code: client.CodeFailedPrecondition, Message: "the audit was tampered with: " + found.Text})
+	return command.Failed(&client.Error{
+		Code: client.CodeFailedPrecondition, Message: "the audit was tampered with: " + found.Text,
+	})
 }
 
-// prepareVerify reads the keys and answers the chain that is verified.
-func (t *tool) prepareVerify(ctx context.Context, v *verification) (from source, err error) {
+// prepare reads the keys and returns the chain that is verified.
+func (v *verification) prepare(ctx context.Context, t *command.Tool) (from source, err error) {
 	if v.keys != "" {
 		if v.published, err = readKeys(v.keys); err != nil {
 			return nil, err
@@ -111,15 +116,12 @@ func (t *tool) prepareVerify(ctx context.Context, v *verification) (from source,
 		v.chainOnly = true
 		return exported(v.file), nil
 	}
-	c, err := t.connect()
-	if err != nil {
-		return nil, err
-	}
 	v.named = make(map[string]struct{})
-	return online{c}, nil
+	_, err = t.Connect()
+	return online{t}, err
 }
 
-// run verifies; what it finds is the first thing that is wrong.
+// run verifies and returns the first finding; nil when the chain holds.
 func (v *verification) run(ctx context.Context, from source) (*auditchain.Finding, error) {
 	checkpoints, err := from.checkpoints(ctx)
 	if err != nil {
@@ -131,7 +133,7 @@ func (v *verification) run(ctx context.Context, from source) (*auditchain.Findin
 			return nil, err
 		}
 		if len(kept) == 0 {
-			return nil, usagef("%s holds no checkpoint", path)
+			return nil, command.Usagef("%s holds no checkpoint", path)
 		}
 		checkpoints = append(checkpoints, kept...)
 	}
@@ -155,7 +157,8 @@ func (v *verification) run(ctx context.Context, from source) (*auditchain.Findin
 func (v *verification) expect(checkpoints []auditchain.Checkpoint) *auditchain.Finding {
 	for _, one := range checkpoints {
 		if _, err := one.Read(v.published); err != nil {
-			return &auditchain.Finding{Problem: auditchain.Unsigned, Seq: one.Seq, Text: fmt.Sprintf("checkpoint %s of link %d: %v", one.ID, one.Seq, err)}
+			text := fmt.Sprintf("checkpoint %s of link %d: %v", one.ID, one.Seq, err)
+			return &auditchain.Finding{Problem: auditchain.Unsigned, Seq: one.Seq, Text: text}
 		}
 		if found := v.verifier.Expect(one); found != nil {
 			return found
@@ -165,7 +168,7 @@ func (v *verification) expect(checkpoints []auditchain.Checkpoint) *auditchain.F
 	return nil
 }
 
-// walk reads the chain on from where it was verified.
+// walk reads the chain on from where it was verified, and checks it against an earlier export if there is one.
 func (v *verification) walk(ctx context.Context, from source) (*auditchain.Finding, error) {
 	earlier, stop := iter.Pull2(exported(v.against).lines())
 	defer stop()
@@ -189,6 +192,11 @@ func (v *verification) walk(ctx context.Context, from source) (*auditchain.Findi
 	if v.against == "" {
 		return nil, nil
 	}
+	return cutOff(earlier)
+}
+
+// cutOff returns the next link of an earlier export as a finding: the chain has ended before it.
+func cutOff(earlier func() (line, error, bool)) (*auditchain.Finding, error) {
 	for {
 		one, err, more := earlier()
 		if err != nil || !more {
@@ -201,7 +209,7 @@ func (v *verification) walk(ctx context.Context, from source) (*auditchain.Findi
 	}
 }
 
-// compare holds a link against the next one of an earlier export.
+// compare checks a link against the next one of an earlier export.
 func (v *verification) compare(link auditchain.Link, earlier func() (line, error, bool)) (*auditchain.Finding, error) {
 	for v.against != "" {
 		one, err, more := earlier()
@@ -221,14 +229,14 @@ func (v *verification) compare(link auditchain.Link, earlier func() (line, error
 	return nil, nil
 }
 
-// everyEntry looks for entries that no link names though they are old enough to be sealed. One that was
-// sealed in the meantime is none of them.
+// everyEntry looks for entries that no link names though they are old enough to be sealed. An entry that was sealed in
+// the meantime is not one of them.
 func (v *verification) everyEntry(ctx context.Context, from online) (*auditchain.Finding, error) {
 	to := v.sealed.Add(-sealsWithin)
 	var suspects []gql.AuditEntry
 	after := ""
 	for len(suspects) < maxSuspects {
-		answer, err := gql.SearchAudit(ctx, from.Client, gql.AuditFilterInput{To: &to}, 100, after)
+		answer, err := gql.SearchAudit(ctx, from.t, gql.AuditFilterInput{To: &to}, 100, after)
 		if err != nil {
 			return nil, err
 		}
