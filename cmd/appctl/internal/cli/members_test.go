@@ -106,6 +106,7 @@ func TestVerbsSendWhatWasAsked(t *testing.T) {
 			`{"memberId":"mem_1","onDeadline":"FORCE","reason":"slow","idempotencyKey":"k"}`},
 		"members replace mem_1 --allocation slot-1 --force --reason dead --idempotency-key k --no-plan": {"replaceMember",
 			`{"memberId":"mem_1","allocationId":"alc_1","force":true,"onDeadline":"FAIL","reason":"dead","idempotencyKey":"k"}`},
+		"members label mem_1 zone=b --idempotency-key k":              {"labelMember", `{"memberId":"mem_1","labels":{"zone":"b","rack":"7"},"idempotencyKey":"k"}`},
 		"members label mem_1 zone=b new=1 rack- --idempotency-key k":  {"labelMember", `{"memberId":"mem_1","labels":{"zone":"b","new":"1"},"idempotencyKey":"k"}`},
 		"members label mem_1 only=1 --only --idempotency-key k":       {"labelMember", `{"memberId":"mem_1","labels":{"only":"1"},"idempotencyKey":"k"}`},
 		"instances upgrade one --set a.b=1 --idempotency-key k --yes": {"upgradeInstance", `{"instanceId":"ins_1","config":{"greeting":"hi","a":{"b":1}},"planHash":"abc123","idempotencyKey":"k"}`},
