@@ -21,7 +21,8 @@ import (
 
 // Command returns the commands about adapters.
 func Command(t *command.Tool) *cobra.Command {
-	return command.Group("adapter", "Adapters: programs that know how an app boots, drains and leaves", check(t), clauses(t))
+	return command.Group("adapter", "Adapters: programs that know how an app boots, drains and leaves", check(t),
+		clauses(t))
 }
 
 // checkFlags are the flags of adapter check.
@@ -45,19 +46,28 @@ func check(t *command.Tool) *cobra.Command {
   appctl adapter check http://127.0.0.1:9100 --name pulse --issuer-listen 127.0.0.1:9000 --json report.json`
 	flags, o := cmd.Flags(), &f.options
 	flags.StringVar(&o.Name, "name", "", "the adapter's registered name: the audience of every request")
-	flags.StringVar(&o.Listen, "issuer-listen", "", "host:port on which the check is the platform; http://host:port is the issuer the adapter must trust")
-	flags.StringVar(&f.start, "start", "", "command line that starts the adapter; without it the crash clauses are not run")
+	flags.StringVar(&o.Listen, "issuer-listen", "",
+		"host:port on which the check is the platform; http://host:port is the issuer the adapter must trust")
+	flags.StringVar(&f.start, "start", "",
+		"command line that starts the adapter; without it the crash clauses are not run")
 	flags.StringVar(&f.state, "state-dir", "", "directory for the started adapter's state; a temporary one if not given")
 	flags.StringVar(&o.App, "app", "", "app to exercise, where the adapter describes several")
 	flags.StringVar(&o.Version, "app-version", "", "manifest version sent with each instance (1.0.0)")
-	flags.StringVar(&f.config, "config", "", `JSON file with the instance config; "-" reads standard input; made from the schema if not given`)
-	flags.StringVar(&f.profile, "runtime-profile", "", `JSON or YAML file with the manifest's runtimeProfile; "-" reads standard input`)
-	flags.StringArrayVar(&f.artifacts, "artifact", nil, "artifact that the manifest pins, name=PATH of an OCI image layout or a file; repeat for more")
-	flags.StringToIntVar(&f.members, "members", nil, "members of an instance, key=count, separated by commas; the described defaults if not given")
+	flags.StringVar(&f.config, "config", "",
+		`JSON file with the instance config; "-" reads standard input; made from the schema if not given`)
+	flags.StringVar(&f.profile, "runtime-profile", "",
+		`JSON or YAML file with the manifest's runtimeProfile; "-" reads standard input`)
+	flags.StringArrayVar(&f.artifacts, "artifact", nil,
+		"artifact that the manifest pins, name=PATH of an OCI image layout or a file; repeat for more")
+	flags.StringToIntVar(&f.members, "members", nil,
+		"members of an instance, key=count, separated by commas; the described defaults if not given")
 	flags.IntVar(&o.Nodes, "nodes", 3, "how many nodes the members are spread over, 1 to 16")
-	flags.StringVar(&o.Address, "node-address", "", "address of every node, for apps that will not do with 127.0.0.1, 127.0.0.2 and so on")
-	flags.StringArrayVar(&f.inputs, "input", nil, "input of an action, name=JSON; repeat for more; made from the schema if not given")
-	flags.StringSliceVar(&o.Only, "only", nil, "only these clauses or groups, such as cancel or feed.waits, with those they need")
+	flags.StringVar(&o.Address, "node-address", "",
+		"address of every node, for apps that will not do with 127.0.0.1, 127.0.0.2 and so on")
+	flags.StringArrayVar(&f.inputs, "input", nil,
+		"input of an action, name=JSON; repeat for more; made from the schema if not given")
+	flags.StringSliceVar(&o.Only, "only", nil,
+		"only these clauses or groups, such as cancel or feed.waits, with those they need")
 	flags.StringVar(&f.report, "json", "", `file for the machine-readable report; "-" writes it to standard output`)
 	flags.BoolVar(&f.digest, "digest", false, "write only the digest of the report")
 	flags.DurationVar(&o.Bounds.Overall, "timeout", 20*time.Minute, "bound of the whole run")

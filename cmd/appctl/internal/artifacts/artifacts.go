@@ -60,7 +60,8 @@ var table = command.Table[gql.Artifact]{
 	Row: func(artifact *gql.Artifact) []string {
 		state := string(artifact.Signature) + render.If(artifact.QuarantinedAt != nil, ", in quarantine")
 		return []string{
-			artifact.Id, artifact.Name, string(artifact.Kind), parts.Stage(artifact.Stage, artifact.Evidence), state, artifact.Digest,
+			artifact.Id, artifact.Name, string(artifact.Kind), parts.Stage(artifact.Stage, artifact.Evidence), state,
+			artifact.Digest,
 		}
 	},
 }
@@ -69,7 +70,8 @@ var table = command.Table[gql.Artifact]{
 func publishArtifact(t *command.Tool, platform bool) *cobra.Command {
 	var input gql.PublishArtifactInput
 	cmd := command.Verb(t, "publish REF",
-		"Publish an artifact: HOST/REPOSITORY@sha256:…, HOST/REPOSITORY:TAG, which is pinned, or a file's https address", view,
+		"Publish an artifact: HOST/REPOSITORY@sha256:…, HOST/REPOSITORY:TAG, which is pinned, or a file's https address",
+		view,
 		func(ctx context.Context, args []string) (none gql.Artifact, err error) {
 			if !platform {
 				if input.ProjectId, err = t.ProjectID(ctx); err != nil {
@@ -77,14 +79,14 @@ func publishArtifact(t *command.Tool, platform bool) *cobra.Command {
 				}
 			}
 			input.Ref, input.Name = args[0], cmp.Or(input.Name, nameOf(args[0]))
-			input.IdempotencyKey = command.Key(input.IdempotencyKey)
 			answer, err := gql.PublishArtifact(ctx, t, input)
 			return answer.PublishArtifact, err
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&input.Name, "name", "", "name for people; the last part of the reference if not given")
 	flags.StringVar(&input.MediaType, "media-type", "", "media type of what it holds; what its manifest says if not given")
-	flags.StringVar(&input.Digest, "digest", "", "the digest that is wanted, sha256:…; needed for a file, and held against the registry's for everything else")
+	flags.StringVar(&input.Digest, "digest", "",
+		"the digest that is wanted, sha256:…; needed for a file, and held against the registry's for everything else")
 	flags.BoolVar(&platform, "platform", platform, "for the platform, not for the project")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
@@ -122,6 +124,11 @@ func page(p *render.Page, made gql.Artifact, more ...string) {
 	}, more...)...)
 }
 
+// ofArtifact returns what finds the artifact that the first argument names.
+func ofArtifact(t *command.Tool) func(context.Context, []string) (string, error) {
+	return func(ctx context.Context, args []string) (string, error) { return idOf(ctx, t, args[0]) }
+}
+
 // idOf turns a digest into the id of its artifact: the tenant's own, or else the platform's. An id stays one.
 func idOf(ctx context.Context, t *command.Tool, given string) (string, error) {
 	if !strings.HasPrefix(given, "sha256:") {
@@ -143,16 +150,12 @@ func idOf(ctx context.Context, t *command.Tool, given string) (string, error) {
 }
 
 func show(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "show ARTIFACT",
-		"Show an artifact by its id or digest: what it is made of, who signed it, who pins it",
+	return command.Of(t, "show ARTIFACT",
+		"Show an artifact by its id or digest: what it is made of, who signed it, who pins it", ofArtifact(t),
 		func(found *gql.GetArtifactDetailNodeArtifact) command.View {
 			return command.View{JSON: found, IDs: []string{found.Id}, Page: func(p *render.Page) { pageDetail(p, found) }}
 		},
-		func(ctx context.Context, args []string) (*gql.GetArtifactDetailNodeArtifact, error) {
-			id, err := idOf(ctx, t, args[0])
-			if err != nil {
-				return nil, err
-			}
+		func(ctx context.Context, id string, _ []string) (*gql.GetArtifactDetailNodeArtifact, error) {
 			answer, err := gql.GetArtifactDetail(ctx, t, id)
 			if err != nil {
 				return nil, err
@@ -196,43 +199,35 @@ var pinTable = command.Table[gql.Manifest]{
 }
 
 func verify(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "verify ARTIFACT",
-		"Look at an artifact's bytes and signatures again; it leaves or enters quarantine by what is found", view,
-		func(ctx context.Context, args []string) (none gql.Artifact, err error) {
-			id, err := idOf(ctx, t, args[0])
-			if err != nil {
-				return none, err
-			}
+	return command.Of(t, "verify ARTIFACT",
+		"Look at an artifact's bytes and signatures again; it leaves or enters quarantine by what is found",
+		ofArtifact(t), view,
+		func(ctx context.Context, id string, _ []string) (gql.Artifact, error) {
 			answer, err := gql.VerifyArtifact(ctx, t, id)
 			return answer.VerifyArtifact, err
 		})
 }
 
 func quarantine(t *command.Tool) *cobra.Command {
-	cmd := command.Reasoned(t, "quarantine ARTIFACT", "Put an artifact where nobody gets it", view,
-		func(ctx context.Context, args []string, reason string) (none gql.Artifact, err error) {
-			id, err := idOf(ctx, t, args[0])
-			if err != nil {
-				return none, err
-			}
+	var reason string
+	cmd := command.Of(t, "quarantine ARTIFACT", "Put an artifact where nobody gets it", ofArtifact(t), view,
+		func(ctx context.Context, id string, _ []string) (gql.Artifact, error) {
 			answer, err := gql.QuarantineArtifact(ctx, t, id, reason)
 			return answer.QuarantineArtifact, err
 		})
-	command.Need(cmd, "reason")
+	command.NeededReasonFlag(cmd, &reason)
 	return cmd
 }
 
 func release(t *command.Tool) *cobra.Command {
-	cmd := command.Reasoned(t, "release ARTIFACT", "Let an artifact out of quarantine, whatever put it there", view,
-		func(ctx context.Context, args []string, reason string) (none gql.Artifact, err error) {
-			id, err := idOf(ctx, t, args[0])
-			if err != nil {
-				return none, err
-			}
+	var reason string
+	cmd := command.Of(t, "release ARTIFACT", "Let an artifact out of quarantine, whatever put it there",
+		ofArtifact(t), view,
+		func(ctx context.Context, id string, _ []string) (gql.Artifact, error) {
 			answer, err := gql.ReleaseArtifact(ctx, t, id, reason)
 			return answer.ReleaseArtifact, err
 		})
-	command.Need(cmd, "reason")
+	command.NeededReasonFlag(cmd, &reason)
 	return cmd
 }
 

@@ -33,7 +33,8 @@ func build(t *command.Tool) *cobra.Command {
 	cmd.Example = `  appctl artifact build out --file bin/server --env PORT=8080 --user 65532:65532
   appctl artifact push out registry.example.com/team/server:1.2.0`
 	flags := cmd.Flags()
-	flags.StringArrayVar(&files, "file", nil, "file that goes in, PATH or PATH:PATH-IN-IMAGE; the first is run; repeat for more")
+	flags.StringArrayVar(&files, "file", nil,
+		"file that goes in, PATH or PATH:PATH-IN-IMAGE; the first is run; repeat for more")
 	flags.StringArrayVar(&image.Entrypoint, "entrypoint", nil, "what is run, a word each; the first file if not given")
 	flags.StringArrayVar(&image.Env, "env", nil, "variable, NAME=value; repeat for more")
 	flags.StringVar(&image.User, "user", "", "who runs it, such as 65532:65532")
@@ -52,8 +53,10 @@ type registryFlags struct {
 
 func (f *registryFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.user, "registry-user", "", "user at the registry (env APPCTL_REGISTRY_USER); what the container tools are logged in as if not given")
-	flags.StringVar(&f.passwordFile, "registry-password-file", "", `file with the user's password (env APPCTL_REGISTRY_PASSWORD); "-" reads standard input`)
+	flags.StringVar(&f.user, "registry-user", "",
+		"user at the registry (env APPCTL_REGISTRY_USER); what the container tools are logged in as if not given")
+	flags.StringVar(&f.passwordFile, "registry-password-file", "",
+		`file with the user's password (env APPCTL_REGISTRY_PASSWORD); "-" reads standard input`)
 	flags.BoolVar(&f.plain, "plain-http", false, "ask the registry without TLS")
 }
 
@@ -71,7 +74,8 @@ func (f *registryFlags) registry(env command.Environment) (publish.Registry, err
 		out.Password = strings.TrimRight(string(text), "\r\n")
 	}
 	if out.User != "" && out.Password == "" {
-		return out, command.Usagef("the registry's user needs a password: --registry-password-file or APPCTL_REGISTRY_PASSWORD")
+		return out,
+			command.Usagef("the registry's user needs a password: --registry-password-file or APPCTL_REGISTRY_PASSWORD")
 	}
 	return out, nil
 }
@@ -80,7 +84,8 @@ func push(t *command.Tool) *cobra.Command {
 	var where registryFlags
 	var files []string
 	var artifactType string
-	cmd := command.Verb(t, "push [LAYOUT] HOST/REPOSITORY:TAG", "Push an image layout, or files as an OCI artifact, to a registry",
+	cmd := command.Verb(t, "push [LAYOUT] HOST/REPOSITORY:TAG",
+		"Push an image layout, or files as an OCI artifact, to a registry",
 		func(made *publish.Pushed) command.View {
 			return command.Fields(made, made.Ref, "Ref", made.Ref, "Digest", made.Digest, "Media type", made.MediaType,
 				"Platforms", strings.Join(made.Platforms, ", "))

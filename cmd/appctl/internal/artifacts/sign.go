@@ -15,7 +15,8 @@ import (
 
 func keygen(t *command.Tool) *cobra.Command {
 	var algorithm string
-	cmd := t.Command("keygen NAME", "Make a key pair for signing: NAME.key, a secret, and NAME.pub, which a source is told to trust",
+	cmd := t.Command("keygen NAME",
+		"Make a key pair for signing: NAME.key, a secret, and NAME.pub, which a source is told to trust",
 		func(_ context.Context, args []string) error {
 			private, err := signing.NewKey(algorithm)
 			if err != nil {
@@ -99,7 +100,8 @@ func sign(t *command.Tool) *cobra.Command {
 --classic a signature under the tag sha256-….sig: what cosign sign makes with a key. A file's signature is written beside it, as FILE.sigstore.json, or
 with --classic as FILE.sig; put it where the file goes.`
 	flags := cmd.Flags()
-	flags.StringVar(&keyFile, "key", "", `file with the private key (env APPCTL_SIGNING_KEY, the key itself); "-" reads standard input`)
+	flags.StringVar(&keyFile, "key", "",
+		`file with the private key (env APPCTL_SIGNING_KEY, the key itself); "-" reads standard input`)
 	flags.StringVar(&file, "file", "", "a file that is not in a registry")
 	flags.BoolVar(&classic, "classic", false, "the older form")
 	where.register(cmd)

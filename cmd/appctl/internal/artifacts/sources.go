@@ -115,9 +115,10 @@ func addSource(t *command.Tool) *cobra.Command {
 	var input gql.CreateArtifactSourceInput
 	var kind, signatures string
 	var platform bool
-	cmd := command.Verb(t, "add NAME LOCATION", "Add a source of your tenant's, or with --platform the platform's", viewSource,
+	cmd := command.Verb(t, "add NAME LOCATION", "Add a source of your tenant's, or with --platform the platform's",
+		viewSource,
 		func(ctx context.Context, args []string) (_ *gql.ArtifactSource, err error) {
-			input.Name, input.Location, input.IdempotencyKey = args[0], args[1], command.Key(input.IdempotencyKey)
+			input.Name, input.Location = args[0], args[1]
 			if input.Kind, err = command.Enum("kind", kind, gql.AllSourceKind); err != nil {
 				return nil, err
 			}
@@ -136,7 +137,9 @@ func addSource(t *command.Tool) *cobra.Command {
   appctl source add weights https://s3.example.com/weights/ --kind s3 --region eu-central-1 --signatures quarantine`
 	flags := cmd.Flags()
 	flags.StringVar(&kind, "kind", "oci", "oci, https or s3")
-	flags.StringVar(&signatures, "signatures", "required", "what becomes of what no trusted key has signed: required refuses it, quarantine keeps it from everybody, optional takes it")
+	flags.StringVar(&signatures, "signatures", "required",
+		"what becomes of what no trusted key has signed: required refuses it, "+
+			"quarantine keeps it from everybody, optional takes it")
 	flags.StringVar(&input.Region, "region", "", "an object store's region")
 	flags.StringVar(&input.TenantId, "tenant", "", "tenant's id; your own if not given")
 	flags.BoolVar(&platform, "platform", false, "a source for all, as the platform's staff may add")
@@ -149,7 +152,8 @@ func updateSource(t *command.Tool) *cobra.Command {
 	var input gql.UpdateArtifactSourceInput
 	var name, signatures string
 	var off, back bool
-	cmd := command.Verb(t, "update SOURCE", "Rename a source, change its signature policy, or switch it off or on", viewSource,
+	cmd := command.Verb(t, "update SOURCE", "Rename a source, change its signature policy, or switch it off or on",
+		viewSource,
 		func(ctx context.Context, args []string) (*gql.ArtifactSource, error) {
 			if signatures != "" {
 				policy, err := command.Enum("signatures", signatures, gql.AllSignaturePolicy)
@@ -208,7 +212,8 @@ func setCredential(t *command.Tool) *cobra.Command {
 	cmd.Example = `  appctl source credential team --user robot --secret-file - < password
   appctl source credential team --none --reason "the registry is open by now"`
 	cmd.Flags().StringVar(&input.User, "user", "", "user name or access key id")
-	cmd.Flags().StringVar(&file, "secret-file", "", `file with the password, token or secret key; "-" reads the standard input`)
+	cmd.Flags().StringVar(&file, "secret-file", "",
+		`file with the password, token or secret key; "-" reads the standard input`)
 	cmd.Flags().BoolVar(&none, "none", false, "take the credential away")
 	command.ReasonFlag(cmd, &input.Reason)
 	cmd.MarkFlagsRequiredTogether("user", "secret-file")
@@ -220,7 +225,8 @@ func setCredential(t *command.Tool) *cobra.Command {
 func addKey(t *command.Tool) *cobra.Command {
 	var input gql.AddSignerKeyInput
 	var from, until string
-	cmd := command.Verb(t, "add SOURCE FILE", `Trust the public key in a PEM file ("-" for the standard input) at a source`, viewKey,
+	cmd := command.Verb(t, "add SOURCE FILE",
+		`Trust the public key in a PEM file ("-" for the standard input) at a source`, viewKey,
 		func(ctx context.Context, args []string) (*gql.SignerKey, error) {
 			text, err := values.ReadFile(args[1], t.Env.Stdin)
 			if err != nil {
@@ -242,7 +248,8 @@ func addKey(t *command.Tool) *cobra.Command {
 		})
 	cmd.Example = "  appctl source key add team release.pub --name release-2026 --until 8760h"
 	cmd.Flags().StringVar(&input.Name, "name", "", "name for people")
-	cmd.Flags().StringVar(&from, "from", "", "from when signatures by it count: a time, or a duration from now; at once if not given")
+	cmd.Flags().StringVar(&from, "from", "",
+		"from when signatures by it count: a time, or a duration from now; at once if not given")
 	cmd.Flags().StringVar(&until, "until", "", "until when they count: a time, or a duration from now")
 	command.Need(cmd, "name")
 	command.ReasonFlag(cmd, &input.Reason)

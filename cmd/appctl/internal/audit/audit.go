@@ -19,7 +19,8 @@ func Command(t *command.Tool) *cobra.Command {
 }
 
 func list(t *command.Tool) *cobra.Command {
-	return command.Pages(t, "list", "List privileged attempts in the project, allowed and denied, newest first", table, t.InProject,
+	return command.Pages(t, "list", "List privileged attempts in the project, allowed and denied, newest first",
+		table, t.InProject,
 		func(ctx context.Context, project string, first int, after string) (*gql.AuditEntryPage, error) {
 			answer, err := gql.ListAuditEntries(ctx, t, project, first, after)
 			return &answer.AuditEntries, err
@@ -70,7 +71,8 @@ func search(t *command.Tool) *cobra.Command {
 				return &answer.SearchAudit, err
 			})
 		})
-	cmd.Long = "Search the audit, newest first: in the project, in a tenant with --tenant, or everywhere with --platform. Every flag narrows."
+	cmd.Long = "Search the audit, newest first: in the project, in a tenant with --tenant, or everywhere with --platform. " +
+		"Every flag narrows."
 	flags, filter := cmd.Flags(), &s.filter
 	flags.StringVar(&filter.TenantId, "tenant", "", "in this whole tenant, by id")
 	flags.BoolVar(&s.platform, "platform", false, "on the whole platform")

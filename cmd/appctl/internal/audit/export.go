@@ -41,7 +41,8 @@ type written struct {
 }
 
 func (w written) view() command.View {
-	text := fmt.Sprintf("%s: %s and %s more", w.path, render.Plural(w.links, "link"), render.Plural(w.checkpoints, "checkpoint"))
+	text := fmt.Sprintf("%s: %s and %s more", w.path, render.Plural(w.links, "link"),
+		render.Plural(w.checkpoints, "checkpoint"))
 	return command.Line(map[string]any{"file": w.path, "links": w.links, "checkpoints": w.checkpoints}, text)
 }
 
@@ -126,7 +127,9 @@ func wholeLines(file *os.File) (out ending, err error) {
 }
 
 // writeChain writes what follows the last link and checkpoint of the file.
-func writeChain(ctx context.Context, from online, to io.Writer, link, checkpoint int, only bool) (links, checkpoints int, err error) {
+func writeChain(
+	ctx context.Context, from online, to io.Writer, link, checkpoint int, only bool,
+) (links, checkpoints int, err error) {
 	encoder := json.NewEncoder(to)
 	if !only {
 		for page, err := range from.links(ctx, link) {

@@ -51,7 +51,8 @@ type verification struct {
 
 func verify(t *command.Tool) *cobra.Command {
 	var v verification
-	cmd := t.Command("verify", "Verify the audit's hash chain and name the first row that was tampered with; exit code 1 if there is one",
+	cmd := t.Command("verify",
+		"Verify the audit's hash chain and name the first row that was tampered with; exit code 1 if there is one",
 		func(ctx context.Context, _ []string) error { return v.show(ctx, t) })
 	cmd.Long = verifyHelp
 	cmd.Example = `  appctl audit export audit.jsonl && appctl audit verify --file audit.jsonl --keys keys.json

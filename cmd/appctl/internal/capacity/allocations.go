@@ -67,7 +67,6 @@ func request(t *command.Tool) *cobra.Command {
 			if input.ProjectId, err = t.ProjectID(ctx); err != nil {
 				return nil, err
 			}
-			input.IdempotencyKey = command.Key(input.IdempotencyKey)
 			answer, err := gql.RequestAllocation(ctx, t, input)
 			return answer.RequestAllocation.Allocations, err
 		})
@@ -91,7 +90,7 @@ func release(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			input.AllocationId, input.IdempotencyKey = ids[0], command.Key(input.IdempotencyKey)
+			input.AllocationId = ids[0]
 			answer, err := gql.ReleaseAllocation(ctx, t, input)
 			if err != nil {
 				return err

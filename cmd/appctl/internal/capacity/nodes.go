@@ -3,7 +3,6 @@ package capacity
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +23,7 @@ func nodes(t *command.Tool) *cobra.Command {
 var nodeTable = command.Table[gql.ComputeNode]{
 	Heading: []string{"ID", "NAME", "STATUS", "ADDRESS", "CPUS", "MEMORY MIB", "GPUS", "ISOLATION", "LAST SEEN"},
 	Row: func(node *gql.ComputeNode) []string {
-		gpus := strings.TrimSpace(fmt.Sprintf("%d %s", node.Gpus, node.GpuModel)) + render.If(node.GpusSimulated, " (simulated)")
+		gpus := render.Joined(" ", fmt.Sprint(node.Gpus), node.GpuModel, render.If(node.GpusSimulated, "(simulated)"))
 		return []string{
 			node.Id, node.Name, string(node.Status), node.Address, fmt.Sprint(node.Cpus), fmt.Sprint(node.MemoryMiB), gpus,
 			string(node.Isolation), render.Time(node.LastSeenAt),

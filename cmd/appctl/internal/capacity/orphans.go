@@ -52,7 +52,8 @@ func viewOrphan(orphan *gql.Orphan) command.View {
 	if orphan.Member != nil {
 		member = fmt.Sprintf("%s (%s)", parts.MemberName(orphan.Member.ComponentKey, orphan.Member.Index), orphan.Member.Id)
 	}
-	return command.Fields(orphan, orphan.Id, "Orphan", orphan.Id, "Kind", string(orphan.Kind), "State", orphanState(orphan),
+	return command.Fields(orphan, orphan.Id, "Orphan", orphan.Id, "Kind", string(orphan.Kind),
+		"State", orphanState(orphan),
 		"Owner", orphan.Owner, "Message", orphan.Message, "Last error", orphan.LastError, "Node", parts.NodeName(orphan.Node),
 		"Allocation", parts.AllocationName(orphan.Allocation), "Member", member, "Instance", orphan.InstanceId,
 		"Left by", operation, "Age", parts.Age(orphan.AgeSeconds), "Cost of an hour", parts.Money(orphan.HourlyCost),

@@ -75,7 +75,8 @@ func viewApp(app *gql.AppDetail) command.View {
 		versions = append(versions, app.Manifests.Edges[i].Node)
 	}
 	return command.View{JSON: app, IDs: []string{app.Id}, Page: func(p *render.Page) {
-		p.Fields("Slug", app.Slug, "Name", app.DisplayName, "Id", app.Id, "Summary", app.Summary, "Family", app.PermissionFamily)
+		p.Fields("Slug", app.Slug, "Name", app.DisplayName, "Id", app.Id, "Summary", app.Summary,
+			"Family", app.PermissionFamily)
 		if active := app.ActiveManifest; active != nil {
 			p.Section("Components of " + active.Version)
 			components.On(p, active.Components)
@@ -104,13 +105,10 @@ var published = command.Table[gql.Manifest]{
 
 func fit(t *command.Tool) *cobra.Command {
 	var version string
-	cmd := command.Verb(t, "fit SLUG",
-		"Show which versions of an app the project may launch, which of its free allocations fit, and why not", viewFit,
-		func(ctx context.Context, args []string) (fitting, error) {
-			project, err := t.ProjectID(ctx)
-			if err != nil {
-				return fitting{}, err
-			}
+	cmd := command.Of(t, "fit SLUG",
+		"Show which versions of an app the project may launch, which of its free allocations fit, and why not",
+		t.InProject, viewFit,
+		func(ctx context.Context, project string, args []string) (fitting, error) {
 			answer, err := gql.GetLaunchOptions(ctx, t, project, args[0], version)
 			return fitting{args[0], &answer.LaunchOptions}, err
 		})
@@ -168,13 +166,13 @@ func createApp(t *command.Tool) *cobra.Command {
 		},
 		func(ctx context.Context, args []string) (gql.App, error) {
 			input.Slug, input.DisplayName = args[0], cmp.Or(input.DisplayName, args[0])
-			input.IdempotencyKey = command.Key(input.IdempotencyKey)
 			answer, err := gql.CreateApp(ctx, t, input)
 			return answer.CreateApp, err
 		})
 	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "name for people; the slug if not given")
 	cmd.Flags().StringVar(&input.Summary, "summary", "", "one line on what it is")
-	cmd.Flags().StringVar(&input.PublisherProjectId, "publisher", "", "id of the project that publishes it; the platform's staff alone if not given")
+	cmd.Flags().StringVar(&input.PublisherProjectId, "publisher", "",
+		"id of the project that publishes it; the platform's staff alone if not given")
 	cmd.Flags().StringVar(&input.PermissionFamily, "family", "apps", "family of its permission keys: apps or scheduler")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd

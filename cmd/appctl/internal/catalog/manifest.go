@@ -56,7 +56,7 @@ func publish(t *command.Tool) *cobra.Command {
 				return gql.Manifest{}, err
 			}
 			answer, err := gql.PublishManifest(ctx, t, gql.PublishManifestInput{
-				Document: document, IdempotencyKey: command.Key(idempotencyKey),
+				Document: document, IdempotencyKey: idempotencyKey,
 			})
 			return answer.PublishManifest, err
 		})
@@ -65,7 +65,8 @@ func publish(t *command.Tool) *cobra.Command {
 }
 
 func view(made gql.Manifest) command.View {
-	return command.One(made, made.Id, "App", made.AppSlug, "Version", made.Version, "Digest", made.Digest, "Stage", stageOf(made))
+	return command.One(made, made.Id, "App", made.AppSlug, "Version", made.Version, "Digest", made.Digest,
+		"Stage", stageOf(made))
 }
 
 // stageOf returns a manifest's stage, with its canary's share.

@@ -42,8 +42,10 @@ func Promote(t *command.Tool) *cobra.Command {
 			return answer.PromoteManifest, err
 		})
 	step.Register(cmd)
-	cmd.Flags().StringVar(&smoke, "smoke-instance", "", "for staged: the instance that ran this digest and was torn down with proof")
-	cmd.Flags().IntVar(&percent, "percent", 0, "for canary: percent of the projects that it takes in, 1 to 100; 10 if not given")
+	cmd.Flags().StringVar(&smoke, "smoke-instance", "",
+		"for staged: the instance that ran this digest and was torn down with proof")
+	cmd.Flags().IntVar(&percent, "percent", 0,
+		"for canary: percent of the projects that it takes in, 1 to 100; 10 if not given")
 	return cmd
 }
 
@@ -72,7 +74,8 @@ func submit(t *command.Tool) *cobra.Command {
 			return answer.SubmitEvidence, err
 		})
 	cmd.Flags().StringVar(&kind, "kind", "conformance", "what it shows: conformance or tenancy")
-	cmd.Flags().StringVar(&digest, "digest", "", "the digest that the report must have, sha256:…; what it has if not given")
+	cmd.Flags().StringVar(&digest, "digest", "",
+		"the digest that the report must have, sha256:…; what it has if not given")
 	return cmd
 }
 
@@ -82,13 +85,10 @@ func viewEvidence(made gql.PromotionEvidence) command.View {
 }
 
 func report(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "report MANIFEST",
-		"Show how the canary of a version, by its id or APP@VERSION, goes against the active one", viewCanary,
-		func(ctx context.Context, args []string) (*gql.CanaryReport, error) {
-			id, err := idOf(ctx, t, args[0])
-			if err != nil {
-				return nil, err
-			}
+	of := func(ctx context.Context, args []string) (string, error) { return idOf(ctx, t, args[0]) }
+	return command.Of(t, "report MANIFEST",
+		"Show how the canary of a version, by its id or APP@VERSION, goes against the active one", of, viewCanary,
+		func(ctx context.Context, id string, _ []string) (*gql.CanaryReport, error) {
 			answer, err := gql.GetCanaryReport(ctx, t, id)
 			return &answer.CanaryReport, err
 		})

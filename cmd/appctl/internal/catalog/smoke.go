@@ -36,7 +36,8 @@ func smoke(t *command.Tool) *cobra.Command {
 	cmd := command.Verb(t, "smoke MANIFEST",
 		"Launch a version that is not active yet and tear it down again: the proof that its promotion to staged asks for",
 		func(ran *gql.InstanceDetail) command.View {
-			text := fmt.Sprintf("%s %s ran as %s (%s) and was torn down with proof", ran.AppSlug, ran.AppVersion, ran.Name, ran.Id)
+			text := fmt.Sprintf("%s %s ran as %s (%s) and was torn down with proof", ran.AppSlug, ran.AppVersion, ran.Name,
+				ran.Id)
 			return command.Line(ran, text, ran.Id)
 		},
 		func(ctx context.Context, args []string) (*gql.InstanceDetail, error) { return s.run(ctx, args[0]) })
@@ -46,15 +47,18 @@ it down with proof, and gives back what was rented, whatever happens. With --qui
   instance=$(appctl manifest smoke hello@1.2.0 --quiet)
   appctl promote manifest hello@1.2.0 --to staged --smoke-instance "$instance" --reason "smoke test passed"`
 	flags := cmd.Flags()
-	flags.StringSliceVar(&s.allocations, "allocation", nil, "allocation by id or name instead of renting; repeat or separate by commas")
-	flags.StringVar(&s.shape, "shape", "gpu_slice", "what is rented: baremetal (whole nodes) or gpu_slice (some GPUs of a node)")
+	flags.StringSliceVar(&s.allocations, "allocation", nil,
+		"allocation by id or name instead of renting; repeat or separate by commas")
+	flags.StringVar(&s.shape, "shape", "gpu_slice",
+		"what is rented: baremetal (whole nodes) or gpu_slice (some GPUs of a node)")
 	flags.IntVar(&s.rent.Count, "count", 1, "how many allocations are rented")
 	flags.IntVar(&s.rent.GpuCount, "gpus", 1, "GPUs of each, for gpu_slice")
 	flags.StringVar(&s.rent.Sku, "sku", "", "rent only this SKU")
 	flags.StringVar(&s.rent.Region, "region", "", "rent only in this region")
 	flags.StringVar(&s.name, "name", "", "name of the instance; a fresh one if not given")
 	s.launch.Register(cmd)
-	flags.DurationVar(&s.timeout, "timeout", 30*time.Minute, "stop waiting for the launch after this time (exit code 7); it is torn down all the same")
+	flags.DurationVar(&s.timeout, "timeout", 30*time.Minute,
+		"stop waiting for the launch after this time (exit code 7); it is torn down all the same")
 	return cmd
 }
 

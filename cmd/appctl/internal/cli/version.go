@@ -26,6 +26,7 @@ func version(t *command.Tool) *cobra.Command {
 		}
 		platform := runtime.GOOS + "/" + runtime.GOARCH
 		answer := map[string]string{"revision": revision, "time": at, "go": runtime.Version(), "platform": platform}
-		return t.Show(command.Fields(answer, revision, "Revision", revision, "Time", at, "Go", runtime.Version(), "Platform", platform))
+		return t.Show(command.Fields(answer, revision, "Revision", revision, "Time", at, "Go", runtime.Version(),
+			"Platform", platform))
 	})
 }

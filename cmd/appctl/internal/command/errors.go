@@ -40,34 +40,47 @@ With -o json an error is one JSON document on standard error:
 
   {"error":{"code":"…","message":"…","correlationId":"…","retryable":false,"reasons":[{"code","message","path"}]},"exitCode":6}`
 
-// exitOf holds the exit code of each code of the platform's catalogue; a code that is not listed is a failure.
-var exitOf = map[string]int{
-	client.CodeUnauthenticated: exitDenied, client.CodeTokenExpired: exitDenied, client.CodePermissionRevoked: exitDenied,
-	client.CodeForbidden: exitDenied, client.CodeNotEntitled: exitDenied, client.CodeLoginRefused: exitDenied,
-	client.CodePolicyDenied: exitDenied,
-	client.CodeNotFound:     exitNotFound,
+// codesOf holds the platform's catalogue of codes by exit code.
+var codesOf = map[int][]string{
+	exitDenied: {
+		client.CodeUnauthenticated, client.CodeTokenExpired, client.CodePermissionRevoked, client.CodeForbidden,
+		client.CodeNotEntitled, client.CodeLoginRefused, client.CodePolicyDenied,
+	},
+	exitNotFound: {client.CodeNotFound},
+	exitConflict: {
+		client.CodeConflict, client.CodeFailedPrecondition, client.CodeIdempotencyKeyReused, client.CodeStaleFence,
+		client.CodeEvidenceMissing, client.CodeReadinessFailed, client.CodeResidueLeft, client.CodePlanStale,
+		client.CodeControlPlaneInUse, client.CodeAdapterRejected, client.CodeCanceled, client.CodeSecretSpent,
+		client.CodeArtifactQuarantined,
+	},
+	exitInvalid: {
+		client.CodeInvalidArgument, client.CodeConfigInvalid, client.CodeManifestInvalid, client.CodeIncompatible,
+		client.CodeLimitExceeded, client.CodeCursorInvalid, client.CodeCursorExpired, client.CodeDocumentInvalid,
+		client.CodeDocumentTooLarge, client.CodeMessageTooLarge, client.CodeRequestInvalid, client.CodeDialRefused,
+		client.CodeArtifactUnavailable, client.CodePolicyWidens, client.CodeDigestMismatch, client.CodeSourceUnknown,
+		client.CodeSignatureMissing, client.CodeSignatureUntrusted,
+	},
+	exitUnavailable: {
+		client.CodeSlowConsumer, client.CodeRateLimited, client.CodeCapacityUnavailable, client.CodeUnavailable,
+		client.CodeDeadlineExceeded, client.CodeAdapterUnavailable, client.CodeNodeUnreachable,
+	},
+	exitFailed: {
+		client.CodeMethodNotAllowed, client.CodeNotAcceptable, client.CodeUnsupportedMediaType, client.CodeAdapterFailed,
+		client.CodeAdapterInvalid, client.CodeTaskFailed, client.CodeInternal,
+	},
+}
 
-	client.CodeConflict: exitConflict, client.CodeFailedPrecondition: exitConflict, client.CodeIdempotencyKeyReused: exitConflict,
-	client.CodeStaleFence: exitConflict, client.CodeEvidenceMissing: exitConflict, client.CodeReadinessFailed: exitConflict,
-	client.CodeResidueLeft: exitConflict, client.CodePlanStale: exitConflict, client.CodeControlPlaneInUse: exitConflict,
-	client.CodeAdapterRejected: exitConflict, client.CodeCanceled: exitConflict,
-	client.CodeSecretSpent: exitConflict, client.CodeArtifactQuarantined: exitConflict,
+// exitOf holds the exit code of each code of the catalogue; a code that is not listed is a failure.
+var exitOf = invert(codesOf)
 
-	client.CodeInvalidArgument: exitInvalid, client.CodeConfigInvalid: exitInvalid, client.CodeManifestInvalid: exitInvalid,
-	client.CodeIncompatible: exitInvalid, client.CodeLimitExceeded: exitInvalid, client.CodeCursorInvalid: exitInvalid,
-	client.CodeCursorExpired: exitInvalid, client.CodeDocumentInvalid: exitInvalid, client.CodeDocumentTooLarge: exitInvalid,
-	client.CodeMessageTooLarge: exitInvalid, client.CodeRequestInvalid: exitInvalid, client.CodeDialRefused: exitInvalid,
-	client.CodeArtifactUnavailable: exitInvalid, client.CodePolicyWidens: exitInvalid,
-	client.CodeDigestMismatch: exitInvalid, client.CodeSourceUnknown: exitInvalid, client.CodeSignatureMissing: exitInvalid,
-	client.CodeSignatureUntrusted: exitInvalid,
-
-	client.CodeSlowConsumer: exitUnavailable, client.CodeRateLimited: exitUnavailable, client.CodeCapacityUnavailable: exitUnavailable,
-	client.CodeUnavailable: exitUnavailable, client.CodeDeadlineExceeded: exitUnavailable,
-	client.CodeAdapterUnavailable: exitUnavailable, client.CodeNodeUnreachable: exitUnavailable,
-
-	client.CodeMethodNotAllowed: exitFailed, client.CodeNotAcceptable: exitFailed, client.CodeUnsupportedMediaType: exitFailed,
-	client.CodeAdapterFailed: exitFailed, client.CodeAdapterInvalid: exitFailed, client.CodeTaskFailed: exitFailed,
-	client.CodeInternal: exitFailed,
+func invert(codesOf map[int][]string) map[string]int {
+	exitOf := map[string]int{}
+	for exit, codes := range codesOf {
+		for _, code := range codes {
+			exitOf[code] = exit
+		}
+	}
+	return exitOf
 }
 
 // A usageError is a command line that cannot be run.

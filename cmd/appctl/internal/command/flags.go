@@ -11,14 +11,13 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client"
 )
 
-// KeyFlag lets a script repeat a command without repeating its effect; Key reads it.
+// KeyFlag lets a script repeat a command without repeating its effect. When the command runs there is a key: the one
+// that was given, or a fresh one.
 func KeyFlag(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVar(into, "idempotency-key", "",
 		"send this key, so that the same command again has no further effect; a fresh one if not given")
+	cmd.PreRun = func(*cobra.Command, []string) { *into = cmp.Or(*into, client.NewKey()) }
 }
-
-// Key returns the idempotency key that was given, or a fresh one.
-func Key(given string) string { return cmp.Or(given, client.NewKey()) }
 
 // ReasonFlag takes why something is done.
 func ReasonFlag(cmd *cobra.Command, into *string) {

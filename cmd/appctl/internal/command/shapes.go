@@ -113,12 +113,29 @@ func Pages[N, E any, PE interface {
 // InProject is the project of the run, as what a list or a verb is about.
 func (t *Tool) InProject(ctx context.Context, _ []string) (string, error) { return t.ProjectID(ctx) }
 
+// Of returns a verb about one object: find returns the object's id, and call gets it.
+func Of[T any](
+	t *Tool, use, short string, find func(ctx context.Context, args []string) (string, error), view func(T) View,
+	call func(ctx context.Context, id string, args []string) (T, error),
+) *cobra.Command {
+	return Verb(t, use, short, view, func(ctx context.Context, args []string) (none T, err error) {
+		id, err := find(ctx, args)
+		if err != nil {
+			return none, err
+		}
+		return call(ctx, id, args)
+	})
+}
+
 // Reasoned returns a verb that takes --reason.
 func Reasoned[T any](
 	t *Tool, use, short string, view func(T) View, call func(ctx context.Context, args []string, reason string) (T, error),
 ) *cobra.Command {
 	var reason string
-	cmd := Verb(t, use, short, view, func(ctx context.Context, args []string) (T, error) { return call(ctx, args, reason) })
+	cmd := Verb(t, use, short, view, func(ctx context.Context, args []string) (T, error) {
+		return call(ctx, args,
+			reason)
+	})
 	ReasonFlag(cmd, &reason)
 	return cmd
 }

@@ -25,8 +25,10 @@ type limitFlags struct {
 
 func (l *limitFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&l.objects, "object", nil, "instance or allocation that it may touch, by id, and no other; repeat or separate by commas")
-	flags.StringVar(&l.risk, "max-risk", "", "highest risk of an app action that it may ask for: read, write or destructive")
+	flags.StringSliceVar(&l.objects, "object", nil,
+		"instance or allocation that it may touch, by id, and no other; repeat or separate by commas")
+	flags.StringVar(&l.risk, "max-risk", "",
+		"highest risk of an app action that it may ask for: read, write or destructive")
 	flags.IntVar(&l.hourly, "operations-per-hour", 0, "how many operations it may begin in an hour")
 	if l.updating {
 		flags.BoolVar(&l.unlimit, "no-limits", false, "lift every limit")
@@ -101,14 +103,15 @@ func createAccount(t *command.Tool) *cobra.Command {
 			if input.ProjectId, err = t.ProjectID(ctx); err != nil {
 				return none, err
 			}
-			input.Name, input.IdempotencyKey = args[0], command.Key(input.IdempotencyKey)
+			input.Name = args[0]
 			if input.Limits, err = limits.input(); err != nil {
 				return none, err
 			}
 			answer, err := gql.CreateServiceAccount(ctx, t, input)
 			return answer.CreateServiceAccount, err
 		})
-	cmd.Flags().StringSliceVar(&input.PermissionKeys, "permission", nil, "permission key it may use; repeat or separate by commas")
+	cmd.Flags().StringSliceVar(&input.PermissionKeys, "permission", nil,
+		"permission key it may use; repeat or separate by commas")
 	limits.register(cmd)
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	command.Need(cmd, "permission")
@@ -134,7 +137,8 @@ func updateAccount(t *command.Tool) *cobra.Command {
 			answer, err := gql.UpdateServiceAccount(ctx, t, input)
 			return answer.UpdateServiceAccount, err
 		})
-	cmd.Flags().StringSliceVar(&input.PermissionKeys, "permission", nil, "permission key it may use, in the place of those it has; repeat or separate by commas")
+	cmd.Flags().StringSliceVar(&input.PermissionKeys, "permission", nil,
+		"permission key it may use, in the place of those it has; repeat or separate by commas")
 	limits.register(cmd)
 	command.ReasonFlag(cmd, &input.Reason)
 	return cmd
@@ -160,7 +164,8 @@ func viewKey(answer any, key *gql.ServiceAccountKey, secret string, more ...stri
 
 func createKey(t *command.Tool) *cobra.Command {
 	var expires string
-	cmd := command.Verb(t, "create SERVICE-ACCOUNT", "Make a key for a service account, given by id; its secret is shown once",
+	cmd := command.Verb(t, "create SERVICE-ACCOUNT",
+		"Make a key for a service account, given by id; its secret is shown once",
 		func(made gql.NewServiceAccountKey) command.View { return viewKey(made, &made.Key, made.Secret) },
 		func(ctx context.Context, args []string) (none gql.NewServiceAccountKey, err error) {
 			input := gql.CreateServiceAccountKeyInput{ServiceAccountId: args[0]}
@@ -178,7 +183,8 @@ func rotateKey(t *command.Tool) *cobra.Command {
 	var input gql.RotateServiceAccountKeyInput
 	var expires string
 	var overlap time.Duration
-	cmd := command.Verb(t, "rotate KEY", "Make a key in the place of another, which works on for the overlap; the secret is shown once",
+	cmd := command.Verb(t, "rotate KEY",
+		"Make a key in the place of another, which works on for the overlap; the secret is shown once",
 		func(made gql.RotatedServiceAccountKey) command.View {
 			return viewKey(made, &made.Key, made.Secret, "The old one works for", overlap.String())
 		},
@@ -191,7 +197,8 @@ func rotateKey(t *command.Tool) *cobra.Command {
 			return answer.RotateServiceAccountKey, err
 		})
 	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old key works on, at most 168h")
-	cmd.Flags().StringVar(&expires, "expires", "", "when the new one stops working: a time or a duration; for as long as the old one had if not given")
+	cmd.Flags().StringVar(&expires, "expires", "",
+		"when the new one stops working: a time or a duration; for as long as the old one had if not given")
 	command.ReasonFlag(cmd, &input.Reason)
 	return cmd
 }

@@ -12,7 +12,8 @@ import (
 func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
 		projects(t), why(t),
-		command.Group("sessions", "Your logins, at browsers and command lines", listSessions(t), endSession(t), endSessions(t)),
+		command.Group("sessions", "Your logins, at browsers and command lines", listSessions(t), endSession(t),
+			endSessions(t)),
 		command.Group("break-glass", "Set the rules aside in an emergency; flagged everywhere, and never without a reason",
 			breakEnd(t), breakGrant(t)),
 	}

@@ -34,11 +34,11 @@ func createUser(t *command.Tool) *cobra.Command {
 	var input gql.CreateUserInput
 	cmd := command.Verb(t, "create EMAIL", "Add a person",
 		func(made gql.User) command.View {
-			return command.One(made, made.Id, "Email", made.Email, "Name", made.DisplayName, "Tenant", render.Text(made.TenantId))
+			return command.One(made, made.Id, "Email", made.Email, "Name", made.DisplayName,
+				"Tenant", render.Text(made.TenantId))
 		},
 		func(ctx context.Context, args []string) (gql.User, error) {
 			input.Email, input.DisplayName = args[0], cmp.Or(input.DisplayName, args[0])
-			input.IdempotencyKey = command.Key(input.IdempotencyKey)
 			answer, err := gql.CreateUser(ctx, t, input)
 			return answer.CreateUser, err
 		})
@@ -54,7 +54,8 @@ func updateUser(t *command.Tool) *cobra.Command {
 	var disable, enable bool
 	cmd := command.Verb(t, "update USER", "Rename, disable or enable a person, by id; disabling ends every session",
 		func(made gql.User) command.View {
-			return command.One(made, made.Id, "Email", made.Email, "Name", made.DisplayName, "Disabled", render.Time(made.DisabledAt))
+			return command.One(made, made.Id, "Email", made.Email, "Name", made.DisplayName,
+				"Disabled", render.Time(made.DisabledAt))
 		},
 		func(ctx context.Context, args []string) (none gql.User, err error) {
 			if _, err := t.Connect(); err != nil {
@@ -81,7 +82,8 @@ func updateUser(t *command.Tool) *cobra.Command {
 func loginLink(t *command.Tool) *cobra.Command {
 	return command.Verb(t, "login-link USER", "Mint a one-time login for a person",
 		func(made gql.LoginLink) command.View {
-			return command.Secret(made, made.Code, "Code", made.Code, "Link", made.Url, "Works until", render.Time(&made.ExpiresAt))
+			return command.Secret(made, made.Code, "Code", made.Code, "Link", made.Url,
+				"Works until", render.Time(&made.ExpiresAt))
 		},
 		func(ctx context.Context, args []string) (gql.LoginLink, error) {
 			answer, err := gql.CreateLoginLink(ctx, t, args[0])

@@ -37,12 +37,8 @@ func listPermissions(t *command.Tool) *cobra.Command {
 			}
 		}}
 	}
-	return command.Verb(t, "permissions", "List the permission keys that you hold in the project", view,
-		func(ctx context.Context, _ []string) ([]string, error) {
-			project, err := t.ProjectID(ctx)
-			if err != nil {
-				return nil, err
-			}
+	return command.Of(t, "permissions", "List the permission keys that you hold in the project", t.InProject, view,
+		func(ctx context.Context, project string, _ []string) ([]string, error) {
 			answer, err := gql.ListPermissions(ctx, t, project)
 			return answer.Viewer.Permissions, err
 		})
@@ -51,12 +47,8 @@ func listPermissions(t *command.Tool) *cobra.Command {
 // quota shows a project's bounds, or sets those that are given.
 func quota(t *command.Tool) *cobra.Command {
 	var members, gpus, reason string
-	cmd := command.Verb(t, "quota", "Show or set how much the project may have", viewQuota,
-		func(ctx context.Context, _ []string) (*gql.Project, error) {
-			id, err := t.ProjectID(ctx)
-			if err != nil {
-				return nil, err
-			}
+	cmd := command.Of(t, "quota", "Show or set how much the project may have", t.InProject, viewQuota,
+		func(ctx context.Context, id string, _ []string) (*gql.Project, error) {
 			project, err := projectByID(ctx, t, id)
 			if err != nil || members == "" && gpus == "" {
 				return project, err
@@ -74,8 +66,10 @@ func quota(t *command.Tool) *cobra.Command {
 	cmd.Example = `  appctl projects quota
   appctl projects quota --max-members 64 --max-gpus none --reason "agreed for the quarter"`
 	flags := cmd.Flags()
-	flags.StringVar(&members, "max-members", "", `most members that its instances may have together, or "none"; as it is if not given`)
-	flags.StringVar(&gpus, "max-gpus", "", `most GPUs that its allocations may hold together, or "none"; as it is if not given`)
+	flags.StringVar(&members, "max-members", "",
+		`most members that its instances may have together, or "none"; as it is if not given`)
+	flags.StringVar(&gpus, "max-gpus", "",
+		`most GPUs that its allocations may hold together, or "none"; as it is if not given`)
 	flags.StringVar(&reason, "reason", "", "why, kept in the audit; needed to set")
 	return cmd
 }

@@ -85,7 +85,8 @@ func grant(t *command.Tool) *cobra.Command {
 	var input gql.GrantRoleInput
 	var platform bool
 	var expires string
-	cmd := command.Verb(t, "grant USER ROLE", "Give a role to a person, by id, in the project, a tenant or on the platform", viewBinding,
+	cmd := command.Verb(t, "grant USER ROLE",
+		"Give a role to a person, by id, in the project, a tenant or on the platform", viewBinding,
 		func(ctx context.Context, args []string) (none gql.RoleBinding, err error) {
 			input.SubjectId, input.Role = args[0], args[1]
 			if input.ExpiresAt, err = command.Instant("expires", expires); err != nil {
@@ -127,7 +128,8 @@ func why(t *command.Tool) *cobra.Command {
 			answer, err := gql.ExplainPermission(ctx, t, input)
 			return &answer.ExplainPermission, err
 		})
-	cmd.Flags().StringVar(&subject, "subject", "", "a person, service account, operation or node by id, instead of yourself")
+	cmd.Flags().StringVar(&subject, "subject", "",
+		"a person, service account, operation or node by id, instead of yourself")
 	return cmd
 }
 
@@ -167,7 +169,8 @@ var askTable = command.Table[gql.Actor]{
 
 func breakEnd(t *command.Tool) *cobra.Command {
 	var input gql.BreakGlassEndOperationInput
-	cmd := command.Verb(t, "end-operation OPERATION", "End an operation that cannot end by itself, as FAILED and unverified",
+	cmd := command.Verb(t, "end-operation OPERATION",
+		"End an operation that cannot end by itself, as FAILED and unverified",
 		func(op gql.Operation) command.View {
 			return command.One(op, op.Id, "Kind", string(op.Kind), "State", string(op.State), "Message", op.Message)
 		},

@@ -20,7 +20,6 @@ func createTenant(t *command.Tool) *cobra.Command {
 	cmd := command.Verb(t, "create SLUG", "Make a tenant", viewTenant,
 		func(ctx context.Context, args []string) (gql.Tenant, error) {
 			input.Slug, input.DisplayName = args[0], cmp.Or(input.DisplayName, args[0])
-			input.IdempotencyKey = command.Key(input.IdempotencyKey)
 			answer, err := gql.CreateTenant(ctx, t, input)
 			return answer.CreateTenant, err
 		})
@@ -32,7 +31,8 @@ func createTenant(t *command.Tool) *cobra.Command {
 func renameTenant(t *command.Tool) *cobra.Command {
 	return command.Reasoned(t, "rename TENANT NAME", "Give a tenant, by id, another name for people", viewTenant,
 		func(ctx context.Context, args []string, reason string) (gql.Tenant, error) {
-			answer, err := gql.UpdateTenant(ctx, t, gql.UpdateTenantInput{TenantId: args[0], DisplayName: args[1], Reason: reason})
+			input := gql.UpdateTenantInput{TenantId: args[0], DisplayName: args[1], Reason: reason}
+			answer, err := gql.UpdateTenant(ctx, t, input)
 			return answer.UpdateTenant, err
 		})
 }
@@ -52,7 +52,6 @@ func createProject(t *command.Tool) *cobra.Command {
 				return none, err
 			}
 			input.Slug, input.DisplayName = args[0], cmp.Or(input.DisplayName, args[0])
-			input.IdempotencyKey = command.Key(input.IdempotencyKey)
 			answer, err := gql.CreateProject(ctx, t, input)
 			return answer.CreateProject, err
 		})
@@ -63,27 +62,24 @@ func createProject(t *command.Tool) *cobra.Command {
 }
 
 func renameProject(t *command.Tool) *cobra.Command {
-	return command.Reasoned(t, "rename NAME", "Give the project another name for people", viewProject,
-		func(ctx context.Context, args []string, reason string) (none gql.Project, err error) {
-			project, err := t.ProjectID(ctx)
-			if err != nil {
-				return none, err
-			}
-			answer, err := gql.UpdateProject(ctx, t, gql.UpdateProjectInput{ProjectId: project, DisplayName: args[0], Reason: reason})
+	var input gql.UpdateProjectInput
+	cmd := command.Of(t, "rename NAME", "Give the project another name for people", t.InProject, viewProject,
+		func(ctx context.Context, project string, args []string) (gql.Project, error) {
+			input.ProjectId, input.DisplayName = project, args[0]
+			answer, err := gql.UpdateProject(ctx, t, input)
 			return answer.UpdateProject, err
 		})
+	command.ReasonFlag(cmd, &input.Reason)
+	return cmd
 }
 
 func deleteProject(t *command.Tool) *cobra.Command {
-	cmd := command.Reasoned(t, "delete", "Delete the project, which must be empty; whatever speaks for it ends at once", viewProject,
-		func(ctx context.Context, _ []string, reason string) (none gql.Project, err error) {
-			project, err := t.ProjectID(ctx)
-			if err != nil {
-				return none, err
-			}
+	var reason string
+	cmd := command.Of(t, "delete", "Delete the project, which must be empty; whatever speaks for it ends at once",
+		t.InProject, viewProject, func(ctx context.Context, project string, _ []string) (gql.Project, error) {
 			answer, err := gql.DeleteProject(ctx, t, project, reason)
 			return answer.DeleteProject, err
 		})
-	command.Need(cmd, "reason")
+	command.NeededReasonFlag(cmd, &reason)
 	return cmd
 }

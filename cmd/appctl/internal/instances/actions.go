@@ -42,7 +42,7 @@ func runAction(t *command.Tool) *cobra.Command {
 				return err
 			}
 			answer, err := gql.InvokeAction(ctx, t, gql.InvokeActionInput{
-				InstanceId: id, Action: args[1], Input: body, ProjectId: project, IdempotencyKey: command.Key(idempotencyKey),
+				InstanceId: id, Action: args[1], Input: body, ProjectId: project, IdempotencyKey: idempotencyKey,
 			})
 			if err != nil {
 				return err

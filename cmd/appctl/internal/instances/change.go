@@ -45,7 +45,8 @@ func upgrade(t *command.Tool) *cobra.Command {
   appctl instances upgrade demo --set greeting=hello --yes --wait`
 	flags := cmd.Flags()
 	flags.StringVar(&input.Version, "version", "", "version; the present one if not given")
-	flags.StringVar(&config, "config", "", `JSON file with the whole new config; "-" reads standard input; the present config if not given`)
+	flags.StringVar(&config, "config", "",
+		`JSON file with the whole new config; "-" reads standard input; the present config if not given`)
 	flags.StringArrayVar(&set, "set", nil, "a value laid over the config, path.to.key=value; repeat for more")
 	register(t, cmd, &f, "30m")
 	return cmd
@@ -89,7 +90,8 @@ func rollback(t *command.Tool) *cobra.Command {
 			}
 			return f.Apply(ctx, t, rollbackOf(t, &f, input))
 		})
-	cmd.Flags().IntVar(&generation, "generation", 0, "the generation's number, see appctl instances generations; the one before if not given")
+	cmd.Flags().IntVar(&generation, "generation", 0,
+		"the generation's number, see appctl instances generations; the one before if not given")
 	register(t, cmd, &f, "30m")
 	return cmd
 }
@@ -152,13 +154,10 @@ func decommissionOf(t *command.Tool, f *operations.ChangeFlags, input gql.Decomm
 }
 
 func generations(t *command.Tool) *cobra.Command {
-	cmd := command.Verb(t, "generations INSTANCE",
-		"List the versions and configs that an instance runs and has run, newest first", generationTable.View,
-		func(ctx context.Context, args []string) ([]gql.Generation, error) {
-			id, err := lookup.Instance(ctx, t, args[0])
-			if err != nil {
-				return nil, err
-			}
+	cmd := command.Of(t, "generations INSTANCE",
+		"List the versions and configs that an instance runs and has run, newest first",
+		lookup.OfInstance(t), generationTable.View,
+		func(ctx context.Context, id string, _ []string) ([]gql.Generation, error) {
 			answer, err := gql.ListGenerations(ctx, t, id)
 			return answer.Instance.Generations, err
 		})

@@ -20,7 +20,8 @@ import (
 // Commands returns the commands about instances.
 func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
-		command.Group("instances", "Running apps", list(t), show(t), upgrade(t), rollback(t), generations(t), decommission(t, false)),
+		command.Group("instances", "Running apps", list(t), show(t), upgrade(t), rollback(t), generations(t),
+			decommission(t, false)),
 		launch(t), decommission(t, true), actions(t), events(t), shares(t),
 	}
 }
@@ -73,7 +74,9 @@ func show(t *command.Tool) *cobra.Command {
 }
 
 // Ended returns what shows an instance as its operation has left it; ids are what --quiet writes.
-func Ended(t *command.Tool, id string, ids ...string) func(context.Context, *gql.OperationDetail) (command.View, error) {
+func Ended(
+	t *command.Tool, id string, ids ...string,
+) func(context.Context, *gql.OperationDetail) (command.View, error) {
 	return func(ctx context.Context, op *gql.OperationDetail) (command.View, error) {
 		answer, err := gql.GetInstance(ctx, t, id)
 		if err != nil {
@@ -154,7 +157,8 @@ var leftBehind = command.Table[gql.Orphan]{
 	Heading: []string{"ID", "KIND", "OWNER", "AGE", "COST", "MESSAGE"},
 	Row: func(orphan *gql.Orphan) []string {
 		return []string{
-			orphan.Id, string(orphan.Kind), orphan.Owner, parts.Age(orphan.AgeSeconds), parts.Money(orphan.CostSoFar), orphan.Message,
+			orphan.Id, string(orphan.Kind), orphan.Owner, parts.Age(orphan.AgeSeconds), parts.Money(orphan.CostSoFar),
+			orphan.Message,
 		}
 	},
 }

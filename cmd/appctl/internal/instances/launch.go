@@ -27,7 +27,8 @@ func (s *Shape) Register(cmd *cobra.Command) {
 	flags.StringArrayVar(&s.components, "component", nil, "members of a component, key=count; repeat for more")
 	flags.StringArrayVar(&s.set, "set", nil, "a value of the config, path.to.key=value; repeat for more")
 	flags.StringVar(&s.config, "config", "", `JSON file with the config; "-" reads standard input`)
-	flags.DurationVar(&s.deadline, "deadline", 0, "time after which the launch counts as failed, 30s to 24h; 15m if not given")
+	flags.DurationVar(&s.deadline, "deadline", 0,
+		"time after which the launch counts as failed, 30s to 24h; 15m if not given")
 }
 
 // Into reads the flags into a launch.
@@ -66,7 +67,8 @@ func launch(t *command.Tool) *cobra.Command {
 	flags.StringVar(&f.input.Name, "name", "", "name of the instance: 2 to 40 lower-case letters, digits and hyphens")
 	flags.StringSliceVar(&f.allocations, "allocation", nil, "allocation by id or name; repeat or separate by commas")
 	f.shape.Register(cmd)
-	flags.StringVar(&f.input.Version, "version", "", "version; if not given the canary that has chosen the project, or else the active one")
+	flags.StringVar(&f.input.Version, "version", "",
+		"version; if not given the canary that has chosen the project, or else the active one")
 	flags.StringVar(&f.mode, "mode", "", "who runs its control plane: tenant-dedicated (if not given) or platform-managed")
 	flags.StringVar(&f.serves, "serves", "", "whom its control plane serves: project (if not given) or tenant")
 	flags.BoolVar(&f.input.Smoke, "smoke", false, "test a manifest that is not active yet")
@@ -93,7 +95,7 @@ func (f *launchFlags) launch(ctx context.Context, t *command.Tool, app string) (
 	if input.AllocationIds, err = lookup.AllocationIDs(ctx, t, f.allocations); err != nil {
 		return err
 	}
-	input.AppSlug, input.IdempotencyKey = app, command.Key(input.IdempotencyKey)
+	input.AppSlug = app
 	answer, err := gql.LaunchInstance(ctx, t, *input)
 	if err != nil {
 		return err

@@ -23,7 +23,8 @@ func shares(t *command.Tool) *cobra.Command {
 			return &answer.WithdrawControlPlane, err
 		})
 	command.Need(withdraw, "reason")
-	return command.Group("control-planes", "Control planes that serve other projects of the tenant", listShares(t), offer(t),
+	return command.Group("control-planes", "Control planes that serve other projects of the tenant",
+		listShares(t), offer(t),
 		move(t, "accept", "Attach the project to a control plane that it is offered",
 			func(ctx context.Context, id, reason string) (*gql.ControlPlaneShare, error) {
 				answer, err := gql.AcceptControlPlane(ctx, t, id, reason)
@@ -54,7 +55,9 @@ func move(
 }
 
 // sharesOf reads at most limit shares that a project offers or is offered, newest first.
-func sharesOf(ctx context.Context, t *command.Tool, project string, ended bool, limit int) ([]gql.ControlPlaneShare, error) {
+func sharesOf(
+	ctx context.Context, t *command.Tool, project string, ended bool, limit int,
+) ([]gql.ControlPlaneShare, error) {
 	return command.All[gql.ControlPlaneShare](limit, func(first int, after string) (*gql.ControlPlaneSharePage, error) {
 		answer, err := gql.ListControlPlaneShares(ctx, t, project, ended, first, after)
 		return &answer.ControlPlaneShares, err
@@ -101,7 +104,6 @@ func offer(t *command.Tool) *cobra.Command {
 			if input.InstanceId, err = lookup.Instance(ctx, t, args[0]); err != nil {
 				return nil, err
 			}
-			input.IdempotencyKey = command.Key(input.IdempotencyKey)
 			answer, err := gql.OfferControlPlane(ctx, t, input)
 			return &answer.OfferControlPlane, err
 		})
@@ -115,12 +117,9 @@ func offer(t *command.Tool) *cobra.Command {
 }
 
 func impact(t *command.Tool) *cobra.Command {
-	cmd := command.Verb(t, "impact INSTANCE", "Show whom a change of an instance would touch", viewImpact,
-		func(ctx context.Context, args []string) (*gql.Impact, error) {
-			id, err := lookup.Instance(ctx, t, args[0])
-			if err != nil {
-				return nil, err
-			}
+	cmd := command.Of(t, "impact INSTANCE", "Show whom a change of an instance would touch",
+		lookup.OfInstance(t), viewImpact,
+		func(ctx context.Context, id string, _ []string) (*gql.Impact, error) {
 			answer, err := gql.ImpactOf(ctx, t, id)
 			return &answer.ImpactOf, err
 		})

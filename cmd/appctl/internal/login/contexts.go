@@ -80,10 +80,11 @@ func useContext(t *command.Tool) *cobra.Command {
 }
 
 func deleteContext(t *command.Tool) *cobra.Command {
-	return change(t, "delete NAME", "Forget a context and its credential", "forgot", func(file *settings.File, name string) {
-		delete(file.Contexts, name)
-		if file.Current == name {
-			file.Current = ""
-		}
-	})
+	return change(t, "delete NAME", "Forget a context and its credential", "forgot",
+		func(file *settings.File, name string) {
+			delete(file.Contexts, name)
+			if file.Current == name {
+				file.Current = ""
+			}
+		})
 }

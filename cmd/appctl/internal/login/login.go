@@ -202,25 +202,27 @@ func endSession(ctx context.Context, t *command.Tool, known settings.Context) er
 }
 
 func whoami(t *command.Tool) *cobra.Command {
-	return t.Command("whoami", "Show who the platform takes you for, and your roles", func(ctx context.Context, _ []string) error {
-		c, err := t.Connect()
-		if err != nil {
-			return err
-		}
-		answer, err := gql.GetViewer(ctx, c)
-		if err != nil {
-			return err
-		}
-		viewer, tenant := answer.Viewer, ""
-		if viewer.Tenant != nil {
-			tenant = fmt.Sprintf("%s (%s)", viewer.Tenant.Slug, viewer.Tenant.Id)
-		}
-		return t.Show(command.View{JSON: viewer, IDs: []string{viewer.Actor.Id}, Page: func(p *render.Page) {
-			p.Fields("Server", c.Server(), "Name", viewer.Actor.Name, "Kind", viewer.Actor.Kind, "Id", viewer.Actor.Id, "Tenant", tenant)
-			p.Section("Roles")
-			roleTable.On(p, viewer.Bindings)
-		}})
-	})
+	return t.Command("whoami", "Show who the platform takes you for, and your roles",
+		func(ctx context.Context, _ []string) error {
+			c, err := t.Connect()
+			if err != nil {
+				return err
+			}
+			answer, err := gql.GetViewer(ctx, c)
+			if err != nil {
+				return err
+			}
+			viewer, tenant := answer.Viewer, ""
+			if viewer.Tenant != nil {
+				tenant = fmt.Sprintf("%s (%s)", viewer.Tenant.Slug, viewer.Tenant.Id)
+			}
+			return t.Show(command.View{JSON: viewer, IDs: []string{viewer.Actor.Id}, Page: func(p *render.Page) {
+				p.Fields("Server", c.Server(), "Name", viewer.Actor.Name, "Kind", viewer.Actor.Kind, "Id", viewer.Actor.Id,
+					"Tenant", tenant)
+				p.Section("Roles")
+				roleTable.On(p, viewer.Bindings)
+			}})
+		})
 }
 
 var roleTable = command.Table[gql.RoleBinding]{
@@ -252,6 +254,7 @@ func token(t *command.Tool) *cobra.Command {
 	cmd.Long = `Exchange the service-account key that appctl runs with for a token of 5 minutes to an hour, for a step that should not
 hold the key itself. The token ends with its key: revoke the key, and it is over.`
 	cmd.Flags().DurationVar(&life, "life", 15*time.Minute, "how long it works")
-	cmd.Flags().StringSliceVar(&permissions, "permission", nil, "permission key that it may use, of those the account has; all if not given")
+	cmd.Flags().StringSliceVar(&permissions, "permission", nil,
+		"permission key that it may use, of those the account has; all if not given")
 	return cmd
 }

@@ -22,7 +22,8 @@ type intentFlags struct {
 
 func (f *intentFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.shape, "shape", "", "ask for new capacity: baremetal (whole nodes) or gpu_slice (some GPUs of a node)")
+	flags.StringVar(&f.shape, "shape", "",
+		"ask for new capacity: baremetal (whole nodes) or gpu_slice (some GPUs of a node)")
 	flags.IntVar(&f.gpus, "gpus", 0, "GPUs of each new allocation, for gpu_slice")
 	flags.StringVar(&f.sku, "sku", "", "only this SKU, for new capacity")
 	flags.StringVar(&f.region, "region", "", "only this region, for new capacity")
@@ -130,7 +131,8 @@ func replace(t *command.Tool) *cobra.Command {
 			}
 			return f.Apply(ctx, t, replacement(t, &f, input))
 		})
-	cmd.Flags().StringVar(&allocation, "allocation", "", "where the new one lives, by id or name; the same allocation if not given")
+	cmd.Flags().StringVar(&allocation, "allocation", "",
+		"where the new one lives, by id or name; the same allocation if not given")
 	where.register(cmd)
 	f.Register(cmd, "1h")
 	f.RegisterForce(cmd)

@@ -102,7 +102,8 @@ func drain(t *command.Tool) *cobra.Command {
 
 func remove(t *command.Tool) *cobra.Command {
 	return exit{
-		use: "remove MEMBER", short: "Take a member out, drained first, with proof that nothing of it is left", what: "removal",
+		use: "remove MEMBER", short: "Take a member out, drained first, with proof that nothing of it is left",
+		what: "removal",
 		plan: func(ctx context.Context, input gql.PlanMemberInput) (*gql.Plan, error) {
 			answer, err := gql.PlanRemoveMember(ctx, t, input)
 			return &answer.PlanRemoveMember, err

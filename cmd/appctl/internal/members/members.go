@@ -33,15 +33,12 @@ func Command(t *command.Tool) *cobra.Command {
 }
 
 func show(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "show MEMBER", "Show a member",
+	of := func(ctx context.Context, args []string) (string, error) { return find(ctx, t, args[0]) }
+	return command.Of(t, "show MEMBER", "Show a member", of,
 		func(member *gql.Member) command.View {
 			return command.View{JSON: member, IDs: []string{member.Id}, Page: func(p *render.Page) { page(p, member) }}
 		},
-		func(ctx context.Context, args []string) (*gql.Member, error) {
-			id, err := find(ctx, t, args[0])
-			if err != nil {
-				return nil, err
-			}
+		func(ctx context.Context, id string, _ []string) (*gql.Member, error) {
 			answer, err := gql.GetMember(ctx, t, id)
 			return &answer.Member, err
 		})
@@ -96,7 +93,8 @@ func page(p *render.Page, member *gql.Member) {
 		"Health", render.Joined(" ", string(member.Health), member.HealthMessage), "Node", parts.NodeName(member.Node),
 		"Allocation", parts.AllocationName(member.Allocation), "Labels", labelText(member.Labels),
 		"Last operation", parts.Progress(member.LastOperation), "Adapter's detail", render.Document(member.AdapterDetail),
-		"Correlation id", member.CorrelationId, "Created", render.Time(&member.CreatedAt), "Changed", render.Time(&member.UpdatedAt))
+		"Correlation id", member.CorrelationId, "Created", render.Time(&member.CreatedAt),
+		"Changed", render.Time(&member.UpdatedAt))
 }
 
 // name returns a member's place, such as worker/0.

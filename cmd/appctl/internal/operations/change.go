@@ -25,7 +25,7 @@ type ChangeFlags struct {
 	Force bool
 	// Reason is why it is done.
 	Reason string
-	// Key is the idempotency key; once it is read by Begin or Apply it is never empty.
+	// Key is the idempotency key; it is never empty when the command runs.
 	Key string
 
 	planOnly, noPlan, yes bool
@@ -49,15 +49,18 @@ func (f *ChangeFlags) RegisterPlan(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.planOnly, "plan", false, "only show what it would do; with --quiet write the plan's hash")
 	flags.BoolVar(&f.noPlan, "no-plan", false, "do it without a plan and without asking")
-	flags.StringVar(&f.planHash, "plan-hash", "", "do it without asking if everything is still as the plan of this hash found it")
+	flags.StringVar(&f.planHash, "plan-hash", "",
+		"do it without asking if everything is still as the plan of this hash found it")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask once the plan is made; needed where nobody can be asked")
 	cmd.MarkFlagsMutuallyExclusive("plan", "no-plan", "plan-hash", "yes")
 }
 
 // RegisterForce adds what verbs that can lose work have.
 func (f *ChangeFlags) RegisterForce(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.Force, "force", false, "go at once though work is lost and a node may not answer; needs --reason")
-	cmd.Flags().StringVar(&f.onDeadline, "on-deadline", "fail", "what happens when the deadline passes: fail, or force (needs --reason)")
+	cmd.Flags().BoolVar(&f.Force, "force", false,
+		"go at once though work is lost and a node may not answer; needs --reason")
+	cmd.Flags().StringVar(&f.onDeadline, "on-deadline", "fail",
+		"what happens when the deadline passes: fail, or force (needs --reason)")
 	command.CompleteWith(cmd, "on-deadline", "fail", "force")
 }
 
@@ -79,7 +82,6 @@ type Change struct {
 
 // Begin begins the work of a verb without a plan, and shows or follows it.
 func (f *ChangeFlags) Begin(ctx context.Context, t *command.Tool, send func(context.Context) (Started, error)) error {
-	f.Key = command.Key(f.Key)
 	made, err := send(ctx)
 	if err != nil {
 		return err
@@ -89,7 +91,6 @@ func (f *ChangeFlags) Begin(ctx context.Context, t *command.Tool, send func(cont
 
 // Apply plans, shows, asks and sends, as far as the flags want it.
 func (f *ChangeFlags) Apply(ctx context.Context, t *command.Tool, change Change) error {
-	f.Key = command.Key(f.Key)
 	if f.planOnly {
 		plan, err := change.Plan(ctx)
 		if err != nil {
@@ -169,7 +170,8 @@ func refusal(plan *gql.Plan) error {
 // explainStale tells a person what to do about a plan that does not hold any more.
 func explainStale(t *command.Tool, err error) error {
 	if found, ok := client.AsError(err); ok && found.Code == client.CodePlanStale {
-		t.Remark("something that the plan rested on has moved; nothing was changed: run the command again and read the new plan")
+		t.Remark("something that the plan rested on has moved; nothing was changed: " +
+			"run the command again and read the new plan")
 	}
 	return err
 }

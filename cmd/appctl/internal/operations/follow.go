@@ -25,7 +25,8 @@ type WaitFlags struct {
 // Register adds the flags.
 func (w *WaitFlags) Register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&w.wait, "wait", false, "wait until the operation has ended; its failure is exit code 1")
-	cmd.Flags().DurationVar(&w.timeout, "timeout", time.Hour, "stop waiting after this time (exit code 7); the operation goes on")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", time.Hour,
+		"stop waiting after this time (exit code 7); the operation goes on")
 }
 
 // Started is what a command has begun.
@@ -122,7 +123,8 @@ func progress(t *command.Tool) observer {
 
 // blockerText returns a blocker on one line.
 func blockerText(blocker *gql.Blocker) string {
-	text := fmt.Sprintf("waits: %s (%s, %s, since %s", blocker.Message, blocker.Code, blocker.Owner, render.Time(&blocker.Since))
+	text := fmt.Sprintf("waits: %s (%s, %s, since %s", blocker.Message, blocker.Code, blocker.Owner,
+		render.Time(&blocker.Since))
 	if blocker.NextRetryAt != nil {
 		text += ", next try " + render.Time(blocker.NextRetryAt)
 	}

@@ -17,7 +17,8 @@ import (
 
 // Command returns the commands about operations.
 func Command(t *command.Tool) *cobra.Command {
-	ops := command.Group("ops", "Operations: durable pieces of work", list(t), show(t), watch(t), wait(t), cancel(t), retry(t))
+	ops := command.Group("ops", "Operations: durable pieces of work", list(t), show(t), watch(t), wait(t), cancel(t),
+		retry(t))
 	ops.Aliases = []string{"operations"}
 	return ops
 }

@@ -16,7 +16,9 @@ var table = command.Table[gql.Operation]{
 	Heading: []string{"ID", "KIND", "STATE", "DONE", "TARGET", "CREATED"},
 	Row: func(op *gql.Operation) []string {
 		target := cmp.Or(render.Text(op.InstanceId), render.Text(op.AllocationId))
-		return []string{op.Id, string(op.Kind), string(op.State), fmt.Sprintf("%d%%", op.Percent), target, render.Time(&op.CreatedAt)}
+		return []string{
+			op.Id, string(op.Kind), string(op.State), fmt.Sprintf("%d%%", op.Percent), target, render.Time(&op.CreatedAt),
+		}
 	},
 }
 
@@ -34,8 +36,10 @@ func page(p *render.Page, op *gql.OperationDetail) {
 		problem = fmt.Sprintf("%s (%s): %s", op.Error.Code, op.Error.Owner, op.Error.Message)
 	}
 	p.Fields("Operation", op.Id, "Kind", string(op.Kind), "State", fmt.Sprintf("%s, %d%%", op.State, op.Percent),
-		"Outcome", outcome, "Phase", op.Phase, "Message", op.Message, "Error", problem, "Instance", render.Text(op.InstanceId),
-		"Members", strings.Join(op.TargetIds, ", "), "Allocation", render.Text(op.AllocationId), "Requester", op.Requester.Name,
+		"Outcome", outcome, "Phase", op.Phase, "Message", op.Message, "Error", problem,
+		"Instance", render.Text(op.InstanceId),
+		"Members", strings.Join(op.TargetIds, ", "), "Allocation", render.Text(op.AllocationId),
+		"Requester", op.Requester.Name,
 		"Reason", op.Reason, "Again for", render.Text(op.RetryOf), "Force", forced(op), "Cancel", cancelRequest(op),
 		"Correlation id", op.CorrelationId, "Created", render.Time(&op.CreatedAt), "Started", render.Time(op.StartedAt),
 		"Ended", render.Time(op.EndedAt), "Deadline", render.Time(&op.Deadline))

@@ -39,7 +39,8 @@ func grantEntitlement(t *command.Tool) *cobra.Command {
 	var instances, members, gpus int
 	var versions []string
 	var expires, reason string
-	cmd := command.Verb(t, "grant APP", "Let the project launch an app; limits that are left out have no bound", viewEntitlement,
+	cmd := command.Verb(t, "grant APP", "Let the project launch an app; limits that are left out have no bound",
+		viewEntitlement,
 		func(ctx context.Context, args []string) (none gql.Entitlement, err error) {
 			until, err := command.Instant("expires", expires)
 			if err != nil {
@@ -60,7 +61,8 @@ func grantEntitlement(t *command.Tool) *cobra.Command {
 	flags.IntVar(&instances, "max-instances", 0, "most live instances of the app")
 	flags.IntVar(&members, "max-members", 0, "most members of one instance")
 	flags.IntVar(&gpus, "max-gpus", 0, "most GPUs of one instance's allocations")
-	flags.StringArrayVar(&versions, "versions", nil, "a constraint on versions; give it again for another that will do as well")
+	flags.StringArrayVar(&versions, "versions", nil,
+		"a constraint on versions; give it again for another that will do as well")
 	flags.StringVar(&expires, "expires", "", "when it ends: a time, or a duration from now")
 	command.ReasonFlag(cmd, &reason)
 	cmd.ValidArgsFunction = lookup.CompleteApps(t)
@@ -69,12 +71,8 @@ func grantEntitlement(t *command.Tool) *cobra.Command {
 
 // entitle grants without limits.
 func entitle(t *command.Tool) *cobra.Command {
-	cmd := command.Verb(t, "entitle APP", "Let the project launch an app", viewEntitlement,
-		func(ctx context.Context, args []string) (none gql.Entitlement, err error) {
-			project, err := t.ProjectID(ctx)
-			if err != nil {
-				return none, err
-			}
+	cmd := command.Of(t, "entitle APP", "Let the project launch an app", t.InProject, viewEntitlement,
+		func(ctx context.Context, project string, args []string) (gql.Entitlement, error) {
 			answer, err := gql.GrantEntitlement(ctx, t, project, args[0], nil, nil, "")
 			return answer.GrantEntitlement, err
 		})
@@ -83,21 +81,20 @@ func entitle(t *command.Tool) *cobra.Command {
 }
 
 func revokeEntitlement(t *command.Tool, use string) *cobra.Command {
-	cmd := command.Reasoned(t, use, "Stop the project from launching an app; what runs goes on", viewEntitlement,
-		func(ctx context.Context, args []string, reason string) (none gql.Entitlement, err error) {
-			project, err := t.ProjectID(ctx)
-			if err != nil {
-				return none, err
-			}
+	var reason string
+	cmd := command.Of(t, use, "Stop the project from launching an app; what runs goes on", t.InProject, viewEntitlement,
+		func(ctx context.Context, project string, args []string) (gql.Entitlement, error) {
 			answer, err := gql.RevokeEntitlement(ctx, t, project, args[0], reason)
 			return answer.RevokeEntitlement, err
 		})
+	command.ReasonFlag(cmd, &reason)
 	cmd.ValidArgsFunction = lookup.CompleteApps(t)
 	return cmd
 }
 
 func viewEntitlement(made gql.Entitlement) command.View {
-	return command.One(made, made.Id, "Project", made.ProjectId, "App", made.AppSlug, "Instances", limit(made.MaxInstances),
+	return command.One(made, made.Id, "Project", made.ProjectId, "App", made.AppSlug, "Instances",
+		limit(made.MaxInstances),
 		"Members of one", limit(made.MaxMembers), "GPUs of one", limit(made.MaxGpus),
 		"Versions", strings.Join(made.Versions, ", "), "Given by", made.GrantedBy, "Why", made.Reason,
 		"Since", render.Time(&made.CreatedAt), "Expires", render.Time(made.ExpiresAt), "Revoked", render.Time(made.RevokedAt))

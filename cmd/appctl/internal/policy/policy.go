@@ -79,15 +79,13 @@ var table = command.Table[gql.PolicyOverlay]{
 }
 
 func effective(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "effective", "Show what policy leaves of the project's choices, with the origin of every rule",
+	return command.Of(t, "effective", "Show what policy leaves of the project's choices, with the origin of every rule",
+		t.InProject,
 		func(found *gql.EffectivePolicy) command.View {
-			return command.View{JSON: found, IDs: []string{found.Hash}, Page: func(p *render.Page) { ruleTable.On(p, found.Rules) }}
+			return command.View{JSON: found, IDs: []string{found.Hash},
+				Page: func(p *render.Page) { ruleTable.On(p, found.Rules) }}
 		},
-		func(ctx context.Context, _ []string) (*gql.EffectivePolicy, error) {
-			project, err := t.ProjectID(ctx)
-			if err != nil {
-				return nil, err
-			}
+		func(ctx context.Context, project string, _ []string) (*gql.EffectivePolicy, error) {
 			answer, err := gql.GetEffectivePolicy(ctx, t, project)
 			return &answer.EffectivePolicy, err
 		})
@@ -112,7 +110,8 @@ type draft struct {
 
 func (d *draft) register(cmd *cobra.Command) {
 	d.at.register(cmd)
-	cmd.Flags().IntVar(&d.revision, "revision", -1, "the revision that it takes the place of; the one that holds now if not given")
+	cmd.Flags().IntVar(&d.revision, "revision", -1,
+		"the revision that it takes the place of; the one that holds now if not given")
 }
 
 // input reads the document and finds the revision that it takes the place of.
@@ -143,7 +142,8 @@ func (d *draft) input(ctx context.Context, t *command.Tool, path string) (gql.Se
 
 func preview(t *command.Tool) *cobra.Command {
 	var d draft
-	cmd := command.Verb(t, "preview FILE", "Show who and what an overlay would newly deny; - reads standard input", viewPreview,
+	cmd := command.Verb(t, "preview FILE", "Show who and what an overlay would newly deny; - reads standard input",
+		viewPreview,
 		func(ctx context.Context, args []string) (*gql.PolicyPreview, error) {
 			input, err := d.input(ctx, t, args[0])
 			if err != nil {

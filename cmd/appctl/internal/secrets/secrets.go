@@ -17,7 +17,8 @@ import (
 
 // Command returns the commands about runtime secrets.
 func Command(t *command.Tool) *cobra.Command {
-	return command.Group("secrets", "Runtime secrets of an instance; never their values", list(t), issue(t), rotate(t), revoke(t))
+	return command.Group("secrets", "Runtime secrets of an instance; never their values", list(t), issue(t), rotate(t),
+		revoke(t))
 }
 
 func list(t *command.Tool) *cobra.Command {
@@ -42,7 +43,6 @@ func issue(t *command.Tool) *cobra.Command {
 				return nil, err
 			}
 			input.Purpose, input.TtlSeconds = args[1], int(life/time.Second)
-			input.IdempotencyKey = command.Key(input.IdempotencyKey)
 			input.Audience, input.Delivery = gql.SecretAudienceAdapter, gql.SecretDeliveryOnce
 			if input.MemberId != "" {
 				input.Audience = gql.SecretAudienceNode
@@ -58,7 +58,8 @@ func issue(t *command.Tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&input.MemberId, "member", "", "member whose node takes delivery; without one it is the adapter")
 	flags.StringVar(&input.ArtifactDigest, "artifact", "", "digest of the artifact to be pulled, for artifact_pull")
-	flags.DurationVar(&life, "life", 5*time.Minute, "how long it can be delivered, 30s to 24h; at most 15m for artifact_pull")
+	flags.DurationVar(&life, "life", 5*time.Minute,
+		"how long it can be delivered, 30s to 24h; at most 15m for artifact_pull")
 	flags.BoolVar(&again, "again", false, "deliver it until it expires, and not only once")
 	command.ReasonFlag(cmd, &input.Reason)
 	command.KeyFlag(cmd, &input.IdempotencyKey)

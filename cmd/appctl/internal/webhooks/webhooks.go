@@ -16,7 +16,8 @@ import (
 
 // Command returns the commands about webhooks.
 func Command(t *command.Tool) *cobra.Command {
-	return command.Group("webhooks", "Where the project's events are sent by HTTP", list(t), create(t), update(t), remove(t),
+	return command.Group("webhooks", "Where the project's events are sent by HTTP", list(t), create(t), update(t),
+		remove(t),
 		rotate(t), deliveries(t), redeliver(t), replay(t), verify(t))
 }
 
@@ -48,7 +49,6 @@ func create(t *command.Tool) *cobra.Command {
 				return nil, err
 			}
 			input.Url, input.Description = args[0], command.Given(description)
-			input.IdempotencyKey = command.Key(input.IdempotencyKey)
 			answer, err := gql.CreateWebhook(ctx, t, input)
 			return &answer.CreateWebhook, err
 		})
