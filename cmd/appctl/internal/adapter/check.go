@@ -37,6 +37,8 @@ type checkFlags struct {
 	digest         bool
 }
 
+// check returns the command that runs the conformance suite against an adapter. Bounds and progress are remarks on
+// standard error, so that standard output stays the report.
 func check(t *command.Tool) *cobra.Command {
 	var f checkFlags
 	cmd := t.Command("check [URL]", "Exercise an adapter and report which rules of the contract it keeps",
@@ -212,6 +214,7 @@ func (f *checkFlags) write(t *command.Tool, report conformance.Report) error {
 	return report.WriteText(t.Env.Stdout)
 }
 
+// clauses returns the command that lists the contract's clauses. It needs no platform.
 func clauses(t *command.Tool) *cobra.Command {
 	return command.Verb(t, "clauses", "List the clauses that adapter check runs",
 		func(found []conformance.Clause) command.View {

@@ -34,6 +34,7 @@ func Admin(t *command.Tool) *cobra.Command {
 	return command.Group("artifact", "Digest-pinned artifacts", list(t), publishArtifact(t, true), Promote(t))
 }
 
+// list returns the command that lists artifacts, by stage and quarantine.
 func list(t *command.Tool) *cobra.Command {
 	var search string
 	var stages []string
@@ -149,6 +150,7 @@ func idOf(ctx context.Context, t *command.Tool, given string) (string, error) {
 	return found.Artifact.Id, nil
 }
 
+// show returns the command that shows an artifact with its parts, the versions that pin it, and its history.
 func show(t *command.Tool) *cobra.Command {
 	return command.Of(t, "show ARTIFACT",
 		"Show an artifact by its id or digest: what it is made of, who signed it, who pins it", ofArtifact(t),

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/publish"
 )
 
+// build returns the command that writes an image layout. It needs neither a registry nor a container tool.
 func build(t *command.Tool) *cobra.Command {
 	var image publish.Image
 	var files []string
@@ -80,6 +81,7 @@ func (f *registryFlags) registry(env command.Environment) (publish.Registry, err
 	return out, nil
 }
 
+// push returns the command that pushes what build wrote, or single files as one artifact.
 func push(t *command.Tool) *cobra.Command {
 	var where registryFlags
 	var files []string

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/signing"
 )
 
+// keygen returns the command that makes a key pair. The private key is written to a file and never shown.
 func keygen(t *command.Tool) *cobra.Command {
 	var algorithm string
 	cmd := t.Command("keygen NAME",
@@ -70,6 +71,7 @@ func writeNew(path string, data []byte, mode os.FileMode) error {
 	return err
 }
 
+// sign returns the command that signs what is in a registry, or a file beside which the signature is written.
 func sign(t *command.Tool) *cobra.Command {
 	var where registryFlags
 	var keyFile, file string

@@ -111,6 +111,7 @@ var keyTable = command.Table[gql.SignerKey]{
 	},
 }
 
+// addSource returns the command that adds a source of the caller's tenant, unless another owner is given.
 func addSource(t *command.Tool) *cobra.Command {
 	var input gql.CreateArtifactSourceInput
 	var kind, signatures string
@@ -148,6 +149,7 @@ func addSource(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
+// updateSource returns the command that changes what is given and leaves the rest of a source as it is.
 func updateSource(t *command.Tool) *cobra.Command {
 	var input gql.UpdateArtifactSourceInput
 	var name, signatures string
@@ -185,6 +187,8 @@ func updateSource(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
+// setCredential returns the command that stores a source's secret. It is read from a file or standard input, never from
+// the command line, where others could see it.
 func setCredential(t *command.Tool) *cobra.Command {
 	var input gql.SetSourceCredentialInput
 	var file string
@@ -222,6 +226,7 @@ func setCredential(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
+// addKey returns the command that trusts a public key at a source, from and until the times given.
 func addKey(t *command.Tool) *cobra.Command {
 	var input gql.AddSignerKeyInput
 	var from, until string

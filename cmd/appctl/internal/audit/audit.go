@@ -59,6 +59,7 @@ type sought struct {
 	from, to        string
 }
 
+// search returns the command that searches the audit: in the project, unless a tenant or the platform is given.
 func search(t *command.Tool) *cobra.Command {
 	var s sought
 	cmd := command.List(t, "search", "Search the audit by actor, object, key, time or correlation id, newest first", table,

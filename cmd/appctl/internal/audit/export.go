@@ -20,6 +20,7 @@ const exportHelp = `Write the audit's hash chain with its entries, and the signe
 {"checkpoint": …}. A file that is there already is gone on with where it ends, so that an export that was cut short, or one of
 yesterday, is only completed. Keep it where the platform's operators cannot change it.`
 
+// export returns the command that writes the chain to a file, or completes one.
 func export(t *command.Tool) *cobra.Command {
 	var only bool
 	cmd := command.Verb(t, "export FILE", "Write the audit's chain to a file, or go on with one", written.view,

@@ -37,6 +37,7 @@ type source interface {
 // online is the chain as the platform shows it.
 type online struct{ t *command.Tool }
 
+// links reads page by page, until a page is empty. Each page begins after the highest link of the one before.
 func (o online) links(ctx context.Context, after int) iter.Seq2[[]auditchain.Link, error] {
 	return func(yield func([]auditchain.Link, error) bool) {
 		for {
@@ -133,6 +134,7 @@ func (e exported) lines() iter.Seq2[line, error] {
 	}
 }
 
+// links yields the file's links in pages as long as the platform's.
 func (e exported) links(_ context.Context, after int) iter.Seq2[[]auditchain.Link, error] {
 	return func(yield func([]auditchain.Link, error) bool) {
 		var page []auditchain.Link

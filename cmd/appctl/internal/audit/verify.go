@@ -49,6 +49,7 @@ type verification struct {
 	published jose.JSONWebKeySet
 }
 
+// verify returns the command that verifies the chain of the platform, or of an export.
 func verify(t *command.Tool) *cobra.Command {
 	var v verification
 	cmd := t.Command("verify",

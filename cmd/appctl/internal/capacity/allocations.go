@@ -24,6 +24,7 @@ func Commands(t *command.Tool) []*cobra.Command {
 	}
 }
 
+// list returns the command that lists the project's allocations.
 func list(t *command.Tool) *cobra.Command {
 	var statuses []string
 	cmd := command.List(t, "list", "List the project's allocations, newest first", table,
@@ -56,6 +57,7 @@ var table = command.Table[gql.Allocation]{
 	},
 }
 
+// request returns the command that rents capacity in the project, all of it or none.
 func request(t *command.Tool) *cobra.Command {
 	var input gql.RequestAllocationInput
 	var shape string
@@ -81,6 +83,7 @@ func request(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
+// release returns the command that gives an allocation back.
 func release(t *command.Tool) *cobra.Command {
 	var input gql.ReleaseAllocationInput
 	var wait operations.WaitFlags

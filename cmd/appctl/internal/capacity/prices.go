@@ -20,6 +20,7 @@ func listPrices(t *command.Tool) *cobra.Command {
 		})
 }
 
+// setPrice returns the command that sets the price of a SKU.
 func setPrice(t *command.Tool) *cobra.Command {
 	var input gql.SetSkuPriceInput
 	cmd := command.Verb(t, "set SKU HOURLY", "Set what an allocation of a SKU costs for an hour",

@@ -103,6 +103,7 @@ var published = command.Table[gql.Manifest]{
 	},
 }
 
+// fit returns the command that explains, before a launch, what the project could launch and where.
 func fit(t *command.Tool) *cobra.Command {
 	var version string
 	cmd := command.Of(t, "fit SLUG",
@@ -158,6 +159,7 @@ var fits = command.Table[gql.AllocationVerdict]{
 	},
 }
 
+// createApp returns the command that adds an app without a version.
 func createApp(t *command.Tool) *cobra.Command {
 	var input gql.CreateAppInput
 	cmd := command.Verb(t, "create SLUG", "Add an app to the catalog",

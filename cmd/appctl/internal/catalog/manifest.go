@@ -20,6 +20,7 @@ import (
 // maxVersions bounds the versions of an app that are read to find one.
 const maxVersions = 10000
 
+// lint returns the command that checks a document. A document that does not hold is an error, so that scripts stop.
 func lint(t *command.Tool) *cobra.Command {
 	return t.Command("lint FILE", "Check a manifest document without storing it; exit code 6 if it fails",
 		func(ctx context.Context, args []string) error {
@@ -47,6 +48,7 @@ func lintError(path string, reasons []gql.Reason) error {
 	return failed
 }
 
+// publish returns the command that stores a document as a draft.
 func publish(t *command.Tool) *cobra.Command {
 	var idempotencyKey string
 	cmd := command.Verb(t, "publish FILE", "Publish a manifest document as a draft", view,
@@ -80,6 +82,7 @@ func stageOf(manifest gql.Manifest) string {
 	return string(manifest.Stage)
 }
 
+// list returns the command that lists versions, by app and stage.
 func list(t *command.Tool) *cobra.Command {
 	var search, app string
 	var stages []string
@@ -213,6 +216,7 @@ const (
 	schemaWithin = 20 * time.Second
 )
 
+// schema returns the command that prints the schema as the platform publishes it. It needs no credential.
 func schema(t *command.Tool) *cobra.Command {
 	cmd := t.Command("schema", "Print the JSON Schema of manifest documents, for editors and other tools",
 		func(ctx context.Context, _ []string) error {

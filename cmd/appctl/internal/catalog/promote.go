@@ -52,6 +52,8 @@ func Promote(t *command.Tool) *cobra.Command {
 // evidenceKinds are the kinds of evidence that a publisher submits.
 var evidenceKinds = []gql.EvidenceKind{gql.EvidenceKindConformance, gql.EvidenceKindTenancy}
 
+// submit returns the command that submits evidence. The digest that is sent is the report's own unless one is given,
+// which the platform then checks the report against.
 func submit(t *command.Tool) *cobra.Command {
 	var kind, digest string
 	cmd := command.Verb(t, "submit MANIFEST FILE",
@@ -126,6 +128,7 @@ func armRow(name string, arm *gql.CanaryArm) []string {
 	}
 }
 
+// percent returns the command that widens or narrows a canary.
 func percent(t *command.Tool) *cobra.Command {
 	var reason string
 	cmd := command.Verb(t, "percent MANIFEST PERCENT", "Change how many of the projects a canary takes in, 1 to 100", view,

@@ -31,6 +31,7 @@ type smokeTest struct {
 	timeout     time.Duration
 }
 
+// smoke returns the command that proves a version by running it once.
 func smoke(t *command.Tool) *cobra.Command {
 	s := smokeTest{t: t}
 	cmd := command.Verb(t, "smoke MANIFEST",

@@ -91,6 +91,7 @@ var accountTable = command.Table[gql.ServiceAccount]{
 	},
 }
 
+// createAccount returns the command that makes a service account, which can do no more than its permission keys allow.
 func createAccount(t *command.Tool) *cobra.Command {
 	var input gql.CreateServiceAccountInput
 	var limits limitFlags
@@ -118,6 +119,7 @@ func createAccount(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
+// updateAccount returns the command that replaces the keys or limits that are given.
 func updateAccount(t *command.Tool) *cobra.Command {
 	var input gql.UpdateServiceAccountInput
 	limits := limitFlags{updating: true}
@@ -162,6 +164,7 @@ func viewKey(answer any, key *gql.ServiceAccountKey, secret string, more ...stri
 	return command.Secret(answer, secret, pairs...)
 }
 
+// createKey returns the command that makes a key; its secret is in this answer alone.
 func createKey(t *command.Tool) *cobra.Command {
 	var expires string
 	cmd := command.Verb(t, "create SERVICE-ACCOUNT",
@@ -179,6 +182,8 @@ func createKey(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
+// rotateKey returns the command that makes a new key. The old one works on for the overlap, so that programs can change
+// over.
 func rotateKey(t *command.Tool) *cobra.Command {
 	var input gql.RotateServiceAccountKeyInput
 	var expires string

@@ -30,6 +30,7 @@ var userTable = command.Table[gql.User]{
 	Row:     func(user *gql.User) []string { return []string{user.Id, user.Email, user.DisplayName} },
 }
 
+// createUser returns the command that adds a person; without a tenant they are platform staff.
 func createUser(t *command.Tool) *cobra.Command {
 	var input gql.CreateUserInput
 	cmd := command.Verb(t, "create EMAIL", "Add a person",
@@ -48,6 +49,7 @@ func createUser(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
+// updateUser returns the command that changes what is given and leaves the rest of a person as it is.
 func updateUser(t *command.Tool) *cobra.Command {
 	var input gql.UpdateUserInput
 	var name string
@@ -120,6 +122,7 @@ func endSession(t *command.Tool) *cobra.Command {
 		})
 }
 
+// endSessions returns the command that ends all sessions of a person, the caller's own included.
 func endSessions(t *command.Tool) *cobra.Command {
 	var user string
 	cmd := command.Reasoned(t, "end-all", "End every session, this one too; of somebody else with --user",

@@ -29,6 +29,7 @@ var projectTable = command.Table[gql.Project]{
 	},
 }
 
+// listPermissions returns the command that writes one permission key a line.
 func listPermissions(t *command.Tool) *cobra.Command {
 	view := func(keys []string) command.View {
 		return command.View{JSON: keys, IDs: keys, Page: func(p *render.Page) {

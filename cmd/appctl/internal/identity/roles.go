@@ -81,6 +81,7 @@ func viewBinding(made gql.RoleBinding) command.View {
 		"Scope", parts.Scope(made.ProjectId, made.TenantId), "Expires", render.Time(made.ExpiresAt))
 }
 
+// grant returns the command that gives a role, in the project unless a tenant or the platform is given.
 func grant(t *command.Tool) *cobra.Command {
 	var input gql.GrantRoleInput
 	var platform bool
@@ -167,6 +168,7 @@ var askTable = command.Table[gql.Actor]{
 	Row:     func(person *gql.Actor) []string { return []string{person.Id, person.Name} },
 }
 
+// breakEnd returns the command that ends an operation in an emergency, without proof of what it left.
 func breakEnd(t *command.Tool) *cobra.Command {
 	var input gql.BreakGlassEndOperationInput
 	cmd := command.Verb(t, "end-operation OPERATION",
@@ -190,6 +192,7 @@ func registerEmergency(cmd *cobra.Command, reason, incident *string) {
 	command.Need(cmd, "reason")
 }
 
+// breakGrant returns the command that gives a role in an emergency. It ends by itself.
 func breakGrant(t *command.Tool) *cobra.Command {
 	var input gql.BreakGlassGrantRoleInput
 	cmd := command.Verb(t, "grant USER ROLE", "Give a role for a short time, also to oneself", viewBinding,

@@ -41,6 +41,7 @@ func viewProject(made gql.Project) command.View {
 	return command.One(made, made.Id, "Slug", made.Slug, "Name", made.DisplayName)
 }
 
+// createProject returns the command that makes a project in the caller's tenant, unless another is given.
 func createProject(t *command.Tool) *cobra.Command {
 	var input gql.CreateProjectInput
 	cmd := command.Verb(t, "create SLUG", "Make a project",

@@ -27,6 +27,8 @@ func actions(t *command.Tool) *cobra.Command {
 	return command.Group("action", "What an instance's app can be asked to do", list, runAction(t))
 }
 
+// runAction returns the command that invokes an action. Its output is JSON in every form, as only the app knows its
+// shape.
 func runAction(t *command.Tool) *cobra.Command {
 	var given, idempotencyKey string
 	var set []string

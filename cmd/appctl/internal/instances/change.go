@@ -13,6 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
+// upgrade returns the command that changes a version or config. Pairs given alone are laid over the present config, so
+// that changing one value does not reset the others.
 func upgrade(t *command.Tool) *cobra.Command {
 	var f operations.ChangeFlags
 	var input gql.UpgradeInstanceInput
@@ -59,6 +61,7 @@ func register(t *command.Tool, cmd *cobra.Command, f *operations.ChangeFlags, de
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
 }
 
+// upgradeOf is the planned change that an upgrade is.
 func upgradeOf(t *command.Tool, f *operations.ChangeFlags, input *gql.UpgradeInstanceInput) operations.Change {
 	return operations.Change{
 		Plan: func(ctx context.Context) (*gql.Plan, error) {
@@ -76,6 +79,7 @@ func upgradeOf(t *command.Tool, f *operations.ChangeFlags, input *gql.UpgradeIns
 	}
 }
 
+// rollback returns the command that brings an earlier generation back.
 func rollback(t *command.Tool) *cobra.Command {
 	var f operations.ChangeFlags
 	var generation int
@@ -96,6 +100,7 @@ func rollback(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
+// rollbackOf is the planned change that a rollback is.
 func rollbackOf(t *command.Tool, f *operations.ChangeFlags, input gql.RollbackInstanceInput) operations.Change {
 	return operations.Change{
 		Plan: func(ctx context.Context) (*gql.Plan, error) {
@@ -136,6 +141,7 @@ func decommission(t *command.Tool, lenient bool) *cobra.Command {
 	return cmd
 }
 
+// decommissionOf is the planned change that a teardown is.
 func decommissionOf(t *command.Tool, f *operations.ChangeFlags, input gql.DecommissionInstanceInput) operations.Change {
 	return operations.Change{
 		Plan: func(ctx context.Context) (*gql.Plan, error) {
@@ -153,6 +159,8 @@ func decommissionOf(t *command.Tool, f *operations.ChangeFlags, input gql.Decomm
 	}
 }
 
+// generations returns the command that lists what an instance runs and has run; --quiet writes the numbers, which
+// rollback takes.
 func generations(t *command.Tool) *cobra.Command {
 	cmd := command.Of(t, "generations INSTANCE",
 		"List the versions and configs that an instance runs and has run, newest first",

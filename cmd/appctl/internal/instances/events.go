@@ -26,6 +26,7 @@ type tail struct {
 	wide bool
 }
 
+// events returns the command that shows or follows what happens.
 func events(t *command.Tool) *cobra.Command {
 	var f tail
 	cmd := t.Command("tail [INSTANCE]", "Show an instance's timeline, or follow the whole project",

@@ -26,6 +26,7 @@ func Commands(t *command.Tool) []*cobra.Command {
 	}
 }
 
+// list returns the command that lists instances, by status, app and name.
 func list(t *command.Tool) *cobra.Command {
 	var filter gql.InstanceFilter
 	var statuses []string

@@ -57,6 +57,7 @@ type launchFlags struct {
 	wait         operations.WaitFlags
 }
 
+// launch returns the command that launches an app; --quiet writes the instance's id, for scripts that go on with it.
 func launch(t *command.Tool) *cobra.Command {
 	var f launchFlags
 	cmd := t.Command("launch APP", "Launch an app into allocations of the project",

@@ -64,6 +64,7 @@ func sharesOf(
 	})
 }
 
+// listShares returns the command that lists shares from the project's side: what it offers, and what it is offered.
 func listShares(t *command.Tool) *cobra.Command {
 	var ended bool
 	var project string
@@ -97,6 +98,7 @@ func shareRow(share *gql.ControlPlaneShare, project string) []string {
 	}
 }
 
+// offer returns the command that offers a control plane; the other project decides whether to attach to it.
 func offer(t *command.Tool) *cobra.Command {
 	var input gql.OfferControlPlaneInput
 	cmd := command.Verb(t, "offer INSTANCE", "Offer a shared control plane to another project of the tenant", viewShare,

@@ -34,6 +34,7 @@ var table = command.Table[row]{
 	},
 }
 
+// listContexts returns the command that lists the contexts by name, without their credentials.
 func listContexts(t *command.Tool) *cobra.Command {
 	return command.Verb(t, "list", "List the contexts", table.View, func(context.Context, []string) ([]row, error) {
 		file, current, err := t.Config()

@@ -33,6 +33,7 @@ type loginFlags struct {
 	browser         bool
 }
 
+// login returns the command that gets a credential and keeps it.
 func login(t *command.Tool) *cobra.Command {
 	var f loginFlags
 	cmd := command.Verb(t, "login", "Get a credential and keep it in the configuration", kept.view,
@@ -164,6 +165,7 @@ func codeOf(given string) string {
 	return fragment
 }
 
+// logout returns the command that forgets a credential, and ends the session that it is of.
 func logout(t *command.Tool) *cobra.Command {
 	return t.Command("logout", "End the session and forget its credential", func(ctx context.Context, _ []string) error {
 		file, name, err := t.Config()
@@ -201,6 +203,7 @@ func endSession(ctx context.Context, t *command.Tool, known settings.Context) er
 	return nil
 }
 
+// whoami returns the command that shows the caller with its roles.
 func whoami(t *command.Tool) *cobra.Command {
 	return t.Command("whoami", "Show who the platform takes you for, and your roles",
 		func(ctx context.Context, _ []string) error {
@@ -233,6 +236,7 @@ var roleTable = command.Table[gql.RoleBinding]{
 	},
 }
 
+// token returns the command that exchanges a key for a token that ends by itself.
 func token(t *command.Tool) *cobra.Command {
 	var life time.Duration
 	var permissions []string

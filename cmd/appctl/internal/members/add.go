@@ -45,6 +45,7 @@ func (f *intentFlags) intent() (*gql.CapacityIntentInput, error) {
 	return &gql.CapacityIntentInput{Shape: shape, Sku: f.sku, Region: f.region, GpuCount: command.Given(f.gpus)}, nil
 }
 
+// add returns the command that adds members, in given allocations or in capacity that is rented along with them.
 func add(t *command.Tool) *cobra.Command {
 	var f operations.ChangeFlags
 	var where intentFlags
@@ -82,6 +83,7 @@ func add(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
+// addition is the planned change that adding members is; --quiet writes the new members' ids.
 func addition(t *command.Tool, f *operations.ChangeFlags, input *gql.AddMembersInput) operations.Change {
 	return operations.Change{
 		Plan: func(ctx context.Context) (*gql.Plan, error) {
@@ -109,6 +111,7 @@ func addition(t *command.Tool, f *operations.ChangeFlags, input *gql.AddMembersI
 	}
 }
 
+// replace returns the command that puts a new member in the place of another, where that was if no place is given.
 func replace(t *command.Tool) *cobra.Command {
 	var f operations.ChangeFlags
 	var where intentFlags
@@ -140,6 +143,7 @@ func replace(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
+// replacement is the planned change that replacing a member is; --quiet writes the new member's id.
 func replacement(t *command.Tool, f *operations.ChangeFlags, input gql.ReplaceMemberInput) operations.Change {
 	return operations.Change{
 		Plan: func(ctx context.Context) (*gql.Plan, error) {

@@ -60,6 +60,7 @@ type exit struct {
 	send             func(context.Context, gql.DrainMemberInput) (*gql.MemberChange, error)
 }
 
+// command returns the verb's command.
 func (e exit) command(t *command.Tool) *cobra.Command {
 	var f operations.ChangeFlags
 	cmd := verb(t, &f, e.use, e.short, func(ctx context.Context, id string, deadline int) error {
@@ -86,6 +87,7 @@ func (e exit) command(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
+// drain returns the command that lets a member end its work and keeps it.
 func drain(t *command.Tool) *cobra.Command {
 	return exit{
 		use: "drain MEMBER", short: "Let a member's work end; it takes no new work and stays", what: "drain",
@@ -100,6 +102,7 @@ func drain(t *command.Tool) *cobra.Command {
 	}.command(t)
 }
 
+// remove returns the command that takes a member out. Its request has the fields of a drain's.
 func remove(t *command.Tool) *cobra.Command {
 	return exit{
 		use: "remove MEMBER", short: "Take a member out, drained first, with proof that nothing of it is left",

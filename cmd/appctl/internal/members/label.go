@@ -12,6 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
+// label returns the command that lays labels over those that a member has. The platform takes the whole set, so it is
+// read first.
 func label(t *command.Tool) *cobra.Command {
 	var f operations.ChangeFlags
 	var only bool

@@ -44,6 +44,7 @@ func show(t *command.Tool) *cobra.Command {
 		})
 }
 
+// list returns the command that lists members. Removed ones are kept as records, and shown only with --all.
 func list(t *command.Tool) *cobra.Command {
 	var component string
 	var all bool

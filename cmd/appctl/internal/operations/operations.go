@@ -31,6 +31,7 @@ func show(t *command.Tool) *cobra.Command {
 		})
 }
 
+// list returns the command that lists operations, of the project or of one instance.
 func list(t *command.Tool) *cobra.Command {
 	var states []string
 	var instance string
@@ -99,6 +100,7 @@ func showEnd(t *command.Tool, op *gql.OperationDetail) error {
 	return failure(op)
 }
 
+// wait returns the command that shows an operation once it has ended, and nothing before.
 func wait(t *command.Tool) *cobra.Command {
 	var timeout time.Duration
 	cmd := t.Command("wait OPERATION", "Wait for an operation's end and show it; exit code 1 if it fails",
@@ -113,6 +115,7 @@ func wait(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
+// cancel returns the command that requests an operation's end. Whether it can still be ended is the app's decision.
 func cancel(t *command.Tool) *cobra.Command {
 	var input gql.CancelOperationInput
 	var wait WaitFlags
@@ -151,6 +154,7 @@ func canceled(ctx context.Context, t *command.Tool, wait WaitFlags, made gql.Can
 	})
 }
 
+// retry returns the command that begins an operation's work again, as a new operation.
 func retry(t *command.Tool) *cobra.Command {
 	var f ChangeFlags
 	cmd := t.Command("retry OPERATION", "Ask again for what an operation did not come to",

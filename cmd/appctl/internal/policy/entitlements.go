@@ -35,6 +35,7 @@ var entitlementTable = command.Table[gql.Entitlement]{
 
 func limit(most *int) string { return render.Bound(most, "any") }
 
+// grantEntitlement returns the command that grants an app with limits; a limit of 0 is no limit.
 func grantEntitlement(t *command.Tool) *cobra.Command {
 	var instances, members, gpus int
 	var versions []string

@@ -140,6 +140,7 @@ func (d *draft) input(ctx context.Context, t *command.Tool, path string) (gql.Se
 	return input, err
 }
 
+// preview returns the command that shows what an overlay would deny, without writing it.
 func preview(t *command.Tool) *cobra.Command {
 	var d draft
 	cmd := command.Verb(t, "preview FILE", "Show who and what an overlay would newly deny; - reads standard input",
@@ -188,6 +189,7 @@ var problemTable = command.Table[gql.PolicyProblem]{
 	},
 }
 
+// set returns the command that writes an overlay. It is refused when the revision that it replaces has moved.
 func set(t *command.Tool) *cobra.Command {
 	var d draft
 	cmd := command.Verb(t, "set FILE", "Write an overlay in the place of the one that holds; - reads standard input",

@@ -33,6 +33,8 @@ func list(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
+// issue returns the command that issues a secret. With --member the member's node takes delivery, otherwise the
+// adapter; it is delivered once unless --again is given.
 func issue(t *command.Tool) *cobra.Command {
 	var input gql.IssueRuntimeSecretInput
 	var life time.Duration

@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/webhook"
 )
 
+// deliveries returns the command that lists what was sent, and what could not be.
 func deliveries(t *command.Tool) *cobra.Command {
 	var states []string
 	cmd := command.List(t, "deliveries WEBHOOK",
@@ -63,6 +64,7 @@ type received struct {
 	anyTime                              bool
 }
 
+// verify returns the command that checks a kept delivery's signature. It needs no platform.
 func verify(t *command.Tool) *cobra.Command {
 	var r received
 	cmd := command.Verb(t, "verify BODY",

@@ -39,6 +39,7 @@ var table = command.Table[gql.Webhook]{
 	},
 }
 
+// create returns the command that adds a webhook. The signing secret is in this answer alone.
 func create(t *command.Tool) *cobra.Command {
 	var input gql.CreateWebhookInput
 	var description string
@@ -69,6 +70,7 @@ func viewSecret(made *gql.WebhookSecret) command.View {
 		"The one before signs until", render.Time(made.Webhook.PreviousUntil))
 }
 
+// update returns the command that changes what is given and leaves the rest of a webhook as it is.
 func update(t *command.Tool) *cobra.Command {
 	var input gql.UpdateWebhookInput
 	var url, description string
