@@ -87,7 +87,7 @@ func publishArtifact(t *command.Tool, platform bool) *cobra.Command {
 	flags.StringVar(&input.Name, "name", "", "name for people; the last part of the reference if not given")
 	flags.StringVar(&input.MediaType, "media-type", "", "media type of what it holds; what its manifest says if not given")
 	flags.StringVar(&input.Digest, "digest", "",
-		"the digest that is wanted, sha256:…; needed for a file, and held against the registry's for everything else")
+		"the digest that is wanted, sha256:…; needed for a file, and checked against the registry's for everything else")
 	flags.BoolVar(&platform, "platform", platform, "for the platform, not for the project")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
@@ -212,7 +212,7 @@ func verify(t *command.Tool) *cobra.Command {
 
 func quarantine(t *command.Tool) *cobra.Command {
 	var reason string
-	cmd := command.Of(t, "quarantine ARTIFACT", "Put an artifact where nobody gets it", ofArtifact(t), view,
+	cmd := command.Of(t, "quarantine ARTIFACT", "Put an artifact into quarantine: it is delivered to no one", ofArtifact(t), view,
 		func(ctx context.Context, id string, _ []string) (gql.Artifact, error) {
 			answer, err := gql.QuarantineArtifact(ctx, t, id, reason)
 			return answer.QuarantineArtifact, err

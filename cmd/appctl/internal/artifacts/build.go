@@ -30,7 +30,8 @@ func build(t *command.Tool) *cobra.Command {
 			made := map[string]any{"layout": args[0], "digest": digest, "platform": image.Platform}
 			return t.Show(command.Fields(made, digest, "Layout", args[0], "Digest", digest, "Platform", image.Platform))
 		})
-	cmd.Long = `The same files give the same digest, wherever and whenever it is built. Built again for another platform, the layout holds both.`
+	cmd.Long = `The same files give the same digest, wherever and whenever it is built. Built again for another platform, the
+layout holds both.`
 	cmd.Example = `  appctl artifact build out --file bin/server --env PORT=8080 --user 65532:65532
   appctl artifact push out registry.example.com/team/server:1.2.0`
 	flags := cmd.Flags()
@@ -58,7 +59,7 @@ func (f *registryFlags) register(cmd *cobra.Command) {
 		"user at the registry (env APPCTL_REGISTRY_USER); what the container tools are logged in as if not given")
 	flags.StringVar(&f.passwordFile, "registry-password-file", "",
 		`file with the user's password (env APPCTL_REGISTRY_PASSWORD); "-" reads standard input`)
-	flags.BoolVar(&f.plain, "plain-http", false, "ask the registry without TLS")
+	flags.BoolVar(&f.plain, "plain-http", false, "reach the registry without TLS")
 }
 
 // registry returns the registry that the flags and the environment describe.

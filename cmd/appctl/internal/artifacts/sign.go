@@ -17,7 +17,7 @@ import (
 func keygen(t *command.Tool) *cobra.Command {
 	var algorithm string
 	cmd := t.Command("keygen NAME",
-		"Make a key pair for signing: NAME.key, a secret, and NAME.pub, which a source is told to trust",
+		"Make a key pair for signing: NAME.key, a secret, and NAME.pub, the public key to add to a source",
 		func(_ context.Context, args []string) error {
 			private, err := signing.NewKey(algorithm)
 			if err != nil {
@@ -76,7 +76,7 @@ func sign(t *command.Tool) *cobra.Command {
 	var where registryFlags
 	var keyFile, file string
 	var classic bool
-	cmd := t.Command("sign [REF]", "Sign what lies in a registry, or a file, with a key",
+	cmd := t.Command("sign [REF]", "Sign an artifact in a registry, or a file, with a key",
 		func(ctx context.Context, args []string) error {
 			if (len(args) == 1) == (file != "") {
 				return command.Usagef("give a reference in a registry, or --file")
@@ -98,9 +98,9 @@ func sign(t *command.Tool) *cobra.Command {
 			}
 			return t.Show(command.Fields(made, made.Ref, "Signed", made.Ref, "Signature", made.At))
 		})
-	cmd.Long = `A tag is looked up once; the digest found there is signed. What is pushed is a bundle that refers to it (an OCI 1.1 referrer), or with
---classic a signature under the tag sha256-….sig: what cosign sign makes with a key. A file's signature is written beside it, as FILE.sigstore.json, or
-with --classic as FILE.sig; put it where the file goes.`
+	cmd.Long = `A tag is looked up once; the digest found there is signed. What is pushed is a bundle that refers to it (an OCI 1.1
+referrer), or with --classic a signature under the tag sha256-….sig: what cosign sign makes with a key. A file's
+signature is written beside it, as FILE.sigstore.json, or with --classic as FILE.sig; put it where the file goes.`
 	flags := cmd.Flags()
 	flags.StringVar(&keyFile, "key", "",
 		`file with the private key (env APPCTL_SIGNING_KEY, the key itself); "-" reads standard input`)

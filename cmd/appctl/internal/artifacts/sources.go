@@ -139,8 +139,8 @@ func addSource(t *command.Tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&kind, "kind", "oci", "oci, https or s3")
 	flags.StringVar(&signatures, "signatures", "required",
-		"what becomes of what no trusted key has signed: required refuses it, "+
-			"quarantine keeps it from everybody, optional takes it")
+		"what happens to an artifact that no trusted key has signed: required refuses it, "+
+			"quarantine delivers it to no one, optional accepts it")
 	flags.StringVar(&input.Region, "region", "", "an object store's region")
 	flags.StringVar(&input.TenantId, "tenant", "", "tenant's id; your own if not given")
 	flags.BoolVar(&platform, "platform", false, "a source for all, as the platform's staff may add")
@@ -202,7 +202,7 @@ func setCredential(t *command.Tool) *cobra.Command {
 					return nil, command.Usagef("secret: %w", err)
 				}
 				if input.Secret = strings.TrimRight(string(text), "\r\n"); input.Secret == "" {
-					return nil, command.Usagef("secret: %s holds none", file)
+					return nil, command.Usagef("secret: %s is empty", file)
 				}
 			}
 			of, err := sourceNamed(ctx, t, args[0])

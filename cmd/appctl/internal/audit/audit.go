@@ -80,7 +80,7 @@ func search(t *command.Tool) *cobra.Command {
 	flags.StringVar(&filter.ActorId, "actor", "", "by this actor, by id")
 	flags.StringSliceVar(&filter.ActorKinds, "actor-kind", nil, "by these kinds of actor, such as USER or SERVICE_ACCOUNT")
 	flags.StringVar(&filter.ObjectId, "object", "", "on this object, by id")
-	flags.StringVar(&filter.PermissionKey, "key", "", "asked for this permission key")
+	flags.StringVar(&filter.PermissionKey, "key", "", "checked against this permission key")
 	flags.StringVar(&filter.Action, "action", "", "called this field of the API")
 	flags.StringVar(&filter.CorrelationId, "correlation", "", "tied together by this correlation id")
 	flags.BoolVar(&s.allowed, "allowed", false, "only what was allowed")

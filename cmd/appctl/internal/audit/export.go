@@ -16,14 +16,14 @@ import (
 	"github.com/gpuaas/app-platform/sdk/auditchain"
 )
 
-const exportHelp = `Write the audit's hash chain with its entries, and the signed checkpoints, to a file: one JSON document a line, {"link": …} or
-{"checkpoint": …}. A file that is there already is gone on with where it ends, so that an export that was cut short, or one of
-yesterday, is only completed. Keep it where the platform's operators cannot change it.`
+const exportHelp = `Write the audit's hash chain with its entries, and the signed checkpoints, to a file: one JSON document
+a line, {"link": …} or {"checkpoint": …}. A file that exists already is completed from where it ends, be it an export
+that was cut short or one of yesterday. Keep it where the platform's operators cannot change it.`
 
 // export returns the command that writes the chain to a file, or completes one.
 func export(t *command.Tool) *cobra.Command {
 	var only bool
-	cmd := command.Verb(t, "export FILE", "Write the audit's chain to a file, or go on with one", written.view,
+	cmd := command.Verb(t, "export FILE", "Write the audit's chain to a file, or complete one", written.view,
 		func(ctx context.Context, args []string) (none written, err error) {
 			if _, err := t.Connect(); err != nil {
 				return none, err
@@ -97,7 +97,7 @@ func standing(path string) (link, checkpoint int, size int64, err error) {
 		}
 	}
 	if tail.cut { // it happens to be whole, but for its end
-		return 0, 0, 0, command.Usagef("%s does not end with a line's end: it is no export", path)
+		return 0, 0, 0, command.Usagef("%s does not end with a line's end: it is not an export", path)
 	}
 	return link, checkpoint, tail.size, nil
 }

@@ -18,14 +18,14 @@ import (
 
 const verifyHelp = `Walk the audit's hash chain and name the first place where it does not hold.
 
-Each entry's canonical form is worked out here, from the entry's fields, and hashed; links and signed checkpoints are checked
-against that. What the platform itself says of the form is only compared. Over the API it is also checked that every entry
-that is old enough stands in the chain.
+Each entry's canonical form is worked out here, from the entry's fields, and hashed; links and signed checkpoints are
+checked against that. The form that the platform reports is only compared. Over the API it is also checked that every
+entry that is old enough is in the chain.
 
-A checkpoint that was exported earlier and kept elsewhere (--checkpoint) shows a chain that was rewritten as a whole, or cut
-off; an earlier export (--against) also shows which field was changed. Signatures are checked with the keys that the platform
-publishes, and those of --keys: give it for keys that are not published any more. With --file nothing is asked of the platform
-but its keys, and with --keys not even that.`
+A checkpoint that was exported earlier and kept elsewhere (--checkpoint) shows a chain that was rewritten as a whole, or
+cut off; an earlier export (--against) also shows which field was changed. Signatures are checked with the keys that the
+platform publishes, and those of --keys: give it for keys that are not published any more. With --file only the keys are
+read from the platform, and with --keys nothing is.`
 
 // Bounds of looking for entries that no link names: ids kept in memory, how long sealing may take, and how many
 // suspects are checked again.

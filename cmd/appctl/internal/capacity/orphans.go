@@ -20,7 +20,7 @@ func listOrphans(t *command.Tool) *cobra.Command {
 			answer, err := gql.ListOrphans(ctx, t, project, resolved, first, after)
 			return &answer.Orphans, err
 		})
-	cmd.Flags().BoolVar(&resolved, "resolved", false, "those that are gone as well")
+	cmd.Flags().BoolVar(&resolved, "resolved", false, "resolved ones as well")
 	return cmd
 }
 

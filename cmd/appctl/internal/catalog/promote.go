@@ -89,7 +89,7 @@ func viewEvidence(made gql.PromotionEvidence) command.View {
 func report(t *command.Tool) *cobra.Command {
 	of := func(ctx context.Context, args []string) (string, error) { return idOf(ctx, t, args[0]) }
 	return command.Of(t, "report MANIFEST",
-		"Show how the canary of a version, by its id or APP@VERSION, goes against the active one", of, viewCanary,
+		"Compare the canary of a version, by its id or APP@VERSION, with the active version", of, viewCanary,
 		func(ctx context.Context, id string, _ []string) (*gql.CanaryReport, error) {
 			answer, err := gql.GetCanaryReport(ctx, t, id)
 			return &answer.CanaryReport, err

@@ -90,7 +90,7 @@ func (t *Tool) ReadToken(path string) (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || len(token) > MaxToken {
-		return "", Usagef("token: %s holds none", path)
+		return "", Usagef("token: %s holds no token", path)
 	}
 	return token, nil
 }

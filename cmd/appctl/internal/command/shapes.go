@@ -16,7 +16,7 @@ func Group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	parent := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return fmt.Errorf("%s wants a subcommand: see %s --help", use, cmd.CommandPath())
+			return fmt.Errorf("%s needs a subcommand: see %s --help", use, cmd.CommandPath())
 		},
 	}
 	parent.AddCommand(commands...)

@@ -74,8 +74,8 @@ func updateUser(t *command.Tool) *cobra.Command {
 			return answer.UpdateUser, err
 		})
 	cmd.Flags().StringVar(&name, "display-name", "", "name for people")
-	cmd.Flags().BoolVar(&disable, "disable", false, "nobody may log in as this person")
-	cmd.Flags().BoolVar(&enable, "enable", false, "the person may log in again")
+	cmd.Flags().BoolVar(&disable, "disable", false, "refuse every login of this person")
+	cmd.Flags().BoolVar(&enable, "enable", false, "allow logins of this person again")
 	cmd.MarkFlagsMutuallyExclusive("disable", "enable")
 	command.ReasonFlag(cmd, &input.Reason)
 	return cmd
@@ -125,7 +125,7 @@ func endSession(t *command.Tool) *cobra.Command {
 // endSessions returns the command that ends all sessions of a person, the caller's own included.
 func endSessions(t *command.Tool) *cobra.Command {
 	var user string
-	cmd := command.Reasoned(t, "end-all", "End every session, this one too; of somebody else with --user",
+	cmd := command.Reasoned(t, "end-all", "End every session, this one too; those of another person with --user",
 		func(n int) command.View {
 			return command.Line(map[string]any{"ended": n}, render.Plural(n, "session")+" ended", fmt.Sprint(n))
 		},

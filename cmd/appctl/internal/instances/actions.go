@@ -15,7 +15,7 @@ import (
 )
 
 func actions(t *command.Tool) *cobra.Command {
-	list := command.Verb(t, "list INSTANCE", "List what an instance's app can be asked to do", parts.Actions.View,
+	list := command.Verb(t, "list INSTANCE", "List the actions of an instance's app", parts.Actions.View,
 		func(ctx context.Context, args []string) ([]gql.ActionSpec, error) {
 			instance, err := lookup.InstanceDetail(ctx, t, args[0])
 			if err != nil {
@@ -24,7 +24,7 @@ func actions(t *command.Tool) *cobra.Command {
 			return instance.Actions, nil
 		})
 	list.ValidArgsFunction = lookup.CompleteInstances(t)
-	return command.Group("action", "What an instance's app can be asked to do", list, runAction(t))
+	return command.Group("action", "Actions of an instance's app", list, runAction(t))
 }
 
 // runAction returns the command that invokes an action. Its output is JSON in every form, as only the app knows its
@@ -33,7 +33,7 @@ func runAction(t *command.Tool) *cobra.Command {
 	var given, idempotencyKey string
 	var set []string
 	var shared bool
-	cmd := t.Command("run INSTANCE ACTION", "Ask an instance's app to do something",
+	cmd := t.Command("run INSTANCE ACTION", "Run an action of an instance's app",
 		func(ctx context.Context, args []string) error {
 			body, err := actionInput(t, given, set)
 			if err != nil {

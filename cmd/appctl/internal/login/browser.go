@@ -67,7 +67,7 @@ func browserLogin(ctx context.Context, t *command.Tool, server string) (*client.
 	}
 	select {
 	case <-ctx.Done():
-		return nil, fmt.Errorf("nobody logged in: %w", ctx.Err())
+		return nil, fmt.Errorf("no one logged in: %w", ctx.Err())
 	case got := <-back:
 		if got.problem != "" {
 			return nil, &client.Error{Code: got.problem, Message: "the login was refused"}
@@ -91,7 +91,7 @@ func awaitBrowser(back chan<- returned) http.Handler {
 		case back <- got:
 			_, _ = w.Write([]byte("You can close this page and go back to the command line.\n"))
 		default:
-			http.Error(w, "the login is over", http.StatusGone)
+			http.Error(w, "the login has ended", http.StatusGone)
 		}
 	})
 }

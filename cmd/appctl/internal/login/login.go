@@ -256,7 +256,7 @@ func token(t *command.Tool) *cobra.Command {
 			return c.Exchange(ctx, life, permissions...)
 		})
 	cmd.Long = `Exchange the service-account key that appctl runs with for a token of 5 minutes to an hour, for a step that should not
-hold the key itself. The token ends with its key: revoke the key, and it is over.`
+hold the key itself. The token ends with its key: revoke the key, and the token ends too.`
 	cmd.Flags().DurationVar(&life, "life", 15*time.Minute, "how long it works")
 	cmd.Flags().StringSliceVar(&permissions, "permission", nil,
 		"permission key that it may use, of those the account has; all if not given")

@@ -23,7 +23,7 @@ type intentFlags struct {
 func (f *intentFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.shape, "shape", "",
-		"ask for new capacity: baremetal (whole nodes) or gpu_slice (some GPUs of a node)")
+		"rent new capacity: baremetal (whole nodes) or gpu_slice (some GPUs of a node)")
 	flags.IntVar(&f.gpus, "gpus", 0, "GPUs of each new allocation, for gpu_slice")
 	flags.StringVar(&f.sku, "sku", "", "only this SKU, for new capacity")
 	flags.StringVar(&f.region, "region", "", "only this region, for new capacity")

@@ -51,7 +51,7 @@ func (f *ChangeFlags) RegisterPlan(cmd *cobra.Command) {
 	flags.BoolVar(&f.noPlan, "no-plan", false, "do it without a plan and without asking")
 	flags.StringVar(&f.planHash, "plan-hash", "",
 		"do it without asking if everything is still as the plan of this hash found it")
-	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask once the plan is made; needed where nobody can be asked")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask once the plan is made; needed where there is no terminal")
 	cmd.MarkFlagsMutuallyExclusive("plan", "no-plan", "plan-hash", "yes")
 }
 
@@ -118,7 +118,7 @@ func (f *ChangeFlags) agree(
 		return f.planHash, nil
 	}
 	if !asked {
-		return "", command.Usagef("nobody can be asked here: give --yes to do it, --plan to see what it would do, " +
+		return "", command.Usagef("there is no terminal to ask at: give --yes to do it, --plan to see what it would do, " +
 			"or --plan-hash to do what a plan has shown")
 	}
 	found, err := plan(ctx)

@@ -157,7 +157,7 @@ func canceled(ctx context.Context, t *command.Tool, wait WaitFlags, made gql.Can
 // retry returns the command that begins an operation's work again, as a new operation.
 func retry(t *command.Tool) *cobra.Command {
 	var f ChangeFlags
-	cmd := t.Command("retry OPERATION", "Ask again for what an operation did not come to",
+	cmd := t.Command("retry OPERATION", "Retry the work of an operation that did not succeed",
 		func(ctx context.Context, args []string) error {
 			deadline, err := f.Deadline()
 			if err != nil {

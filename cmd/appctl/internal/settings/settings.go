@@ -50,7 +50,7 @@ func Load(path string) (*File, error) {
 		return nil, fmt.Errorf("configuration %s can be read by others: run chmod 600 on it, as it holds credentials", path)
 	}
 	if info.Size() > maxFile {
-		return nil, fmt.Errorf("configuration %s is over %d bytes", path, maxFile)
+		return nil, fmt.Errorf("configuration %s is larger than %d bytes", path, maxFile)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
