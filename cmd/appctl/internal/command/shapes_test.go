@@ -14,8 +14,8 @@ import (
 func TestTheUseLineBoundsTheArguments(t *testing.T) {
 	t.Parallel()
 	for use, bounds := range map[string][2]int{
-		"list": {0, 0}, "show INSTANCE": {1, 1}, "grant USER ROLE": {2, 2}, "enrol [NAME]": {0, 1}, "why PERMISSION [OBJECT]": {1, 2},
-		"push [LAYOUT] HOST/REPOSITORY:TAG": {1, 2},
+		"list": {0, 0}, "show INSTANCE": {1, 1}, "grant USER ROLE": {2, 2}, "enrol [NAME]": {0, 1},
+		"why PERMISSION [OBJECT]": {1, 2}, "push [LAYOUT] HOST/REPOSITORY:TAG": {1, 2},
 	} {
 		for n := range 4 {
 			cmd := new(command.Tool).Command(use, "", func(context.Context, []string) error { return nil })
