@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/gpuaas/app-platform/domain/ids"
-	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/read"
@@ -50,29 +49,6 @@ func (r *Resolver) operations(
 		return nil, err
 	}
 	return read.Connection[model.OperationConnection](operation.List(ctx, r.DB, filter, args))
-}
-
-// instanceFilter returns a filter, with the last operations where the selection contains them.
-func instanceFilter(ctx context.Context, in *model.InstanceFilter) instance.Filter {
-	out := instance.Filter{LastOperations: read.ListWants(ctx, "lastOperation")}
-	if in != nil {
-		out.Statuses, out.AppSlug, out.Search = in.Statuses, value(in.AppSlug), value(in.Search)
-	}
-	return out
-}
-
-func launchInput(in model.LaunchInstanceInput) instance.LaunchInput {
-	out := instance.LaunchInput{
-		ProjectID: in.ProjectID, AppSlug: in.AppSlug, Version: value(in.Version), Name: in.Name, AllocationIDs: in.AllocationIds,
-		Config: in.Config, DeadlineSeconds: in.DeadlineSeconds, Smoke: in.Smoke, Reason: value(in.Reason), IdempotencyKey: in.IdempotencyKey,
-		OperatingMode: lifecycle.OperatingMode(in.OperatingMode), ControlPlaneScope: lifecycle.ControlPlaneScope(in.ControlPlaneScope),
-	}
-	for _, component := range in.Components {
-		out.Components = append(out.Components, instance.Component{
-			Key: component.Key, Count: component.Count, AllocationIDs: component.AllocationIds,
-		})
-	}
-	return out
 }
 
 // value returns what a nullable argument holds, or the zero value.

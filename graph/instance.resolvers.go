@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/blocker"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -29,12 +30,12 @@ func (r *instanceResolver) Manifest(ctx context.Context, obj *instance.View) (*d
 	return read.Of(ctx).Manifests.Load(ctx, obj.ManifestID)
 }
 
-func (r *instanceResolver) OperatingMode(ctx context.Context, obj *instance.View) (model.OperatingMode, error) {
-	return model.OperatingMode(obj.Instance.OperatingMode), nil
+func (r *instanceResolver) OperatingMode(ctx context.Context, obj *instance.View) (lifecycle.OperatingMode, error) {
+	return lifecycle.OperatingMode(obj.Instance.OperatingMode), nil
 }
 
-func (r *instanceResolver) ControlPlaneScope(ctx context.Context, obj *instance.View) (model.ControlPlaneScope, error) {
-	return model.ControlPlaneScope(obj.Instance.ControlPlaneScope), nil
+func (r *instanceResolver) ControlPlaneScope(ctx context.Context, obj *instance.View) (lifecycle.ControlPlaneScope, error) {
+	return lifecycle.ControlPlaneScope(obj.Instance.ControlPlaneScope), nil
 }
 
 func (r *instanceResolver) Generations(ctx context.Context, obj *instance.View) ([]*db.Generation, error) {
@@ -110,37 +111,32 @@ func (r *memberResolver) Labels(ctx context.Context, obj *db.Member) (json.RawMe
 	return obj.Labels, nil
 }
 
-func (r *mutationResolver) LaunchInstance(ctx context.Context, input model.LaunchInstanceInput) (*model.LaunchInstancePayload, error) {
-	started, err := r.Instances.Launch(ctx, launchInput(input))
+func (r *mutationResolver) LaunchInstance(ctx context.Context, input instance.LaunchInput) (*model.LaunchInstancePayload, error) {
+	started, err := r.Instances.Launch(ctx, input)
 	if err != nil {
 		return nil, err
 	}
 	return &model.LaunchInstancePayload{Instance: started.Instance, Operation: started.Operation}, nil
 }
 
-func (r *mutationResolver) DecommissionInstance(ctx context.Context, input model.DecommissionInstanceInput) (*model.DecommissionInstancePayload, error) {
-	started, err := r.Instances.Decommission(ctx, instance.DecommissionInput{
-		InstanceID: input.InstanceID, Force: input.Force, OnDeadline: input.OnDeadline, PlanHash: value(input.PlanHash),
-		DeadlineSeconds: input.DeadlineSeconds, Reason: value(input.Reason), IdempotencyKey: input.IdempotencyKey,
-	})
+func (r *mutationResolver) DecommissionInstance(ctx context.Context, input instance.DecommissionInput) (*model.DecommissionInstancePayload, error) {
+	started, err := r.Instances.Decommission(ctx, input)
 	if err != nil {
 		return nil, err
 	}
 	return &model.DecommissionInstancePayload{Instance: started.Instance, Operation: started.Operation}, nil
 }
 
-func (r *mutationResolver) UpgradeInstance(ctx context.Context, input model.UpgradeInstanceInput) (*model.InstancePayload, error) {
-	return instancePayload(r.Resolver.Instances.Upgrade(ctx, upgradeInput(input)))
+func (r *mutationResolver) UpgradeInstance(ctx context.Context, input instance.UpgradeInput) (*model.InstancePayload, error) {
+	return instancePayload(r.Resolver.Instances.Upgrade(ctx, input))
 }
 
-func (r *mutationResolver) RollbackInstance(ctx context.Context, input model.RollbackInstanceInput) (*model.InstancePayload, error) {
-	return instancePayload(r.Resolver.Instances.Rollback(ctx, rollbackInput(input)))
+func (r *mutationResolver) RollbackInstance(ctx context.Context, input instance.RollbackInput) (*model.InstancePayload, error) {
+	return instancePayload(r.Resolver.Instances.Rollback(ctx, input))
 }
 
-func (r *mutationResolver) InvokeAction(ctx context.Context, input model.InvokeActionInput) (*model.InvokeActionPayload, error) {
-	answer, err := r.Instances.InvokeAction(ctx, instance.ActionInput{
-		InstanceID: input.InstanceID, Action: input.Action, Input: input.Input, ProjectID: value(input.ProjectID), IdempotencyKey: input.IdempotencyKey,
-	})
+func (r *mutationResolver) InvokeAction(ctx context.Context, input instance.ActionInput) (*model.InvokeActionPayload, error) {
+	answer, err := r.Instances.InvokeAction(ctx, input)
 	if err != nil {
 		return nil, err
 	}
@@ -151,12 +147,14 @@ func (r *queryResolver) Instance(ctx context.Context, id ids.ID) (*instance.View
 	return r.instance(ctx, id)
 }
 
-func (r *queryResolver) Instances(ctx context.Context, projectID ids.ID, filter *model.InstanceFilter, first *int, after *string) (*model.InstanceConnection, error) {
+func (r *queryResolver) Instances(ctx context.Context, projectID ids.ID, filter *instance.Filter, first *int, after *string) (*model.InstanceConnection, error) {
 	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	return read.Connection[model.InstanceConnection](r.Resolver.Instances.List(ctx, projectID, instanceFilter(ctx, filter), args))
+	which := value(filter)
+	which.LastOperations = read.ListWants(ctx, "lastOperation")
+	return read.Connection[model.InstanceConnection](r.Resolver.Instances.List(ctx, projectID, which, args))
 }
 
 func (r *queryResolver) LaunchOptions(ctx context.Context, projectID ids.ID, appSlug string, version *string) (*model.LaunchOptions, error) {
@@ -167,14 +165,24 @@ func (r *queryResolver) LaunchOptions(ctx context.Context, projectID ids.ID, app
 	return shape.LaunchOptions(options), nil
 }
 
+func (r *invokeActionInputResolver) ProjectID(ctx context.Context, obj *instance.ActionInput, data *ids.ID) error {
+	obj.ProjectID = value(data)
+	return nil
+}
+
 func (r *Resolver) Generation() exec.GenerationResolver { return &generationResolver{r} }
 
 func (r *Resolver) Instance() exec.InstanceResolver { return &instanceResolver{r} }
 
 func (r *Resolver) Member() exec.MemberResolver { return &memberResolver{r} }
 
+func (r *Resolver) InvokeActionInput() exec.InvokeActionInputResolver {
+	return &invokeActionInputResolver{r}
+}
+
 type (
-	generationResolver struct{ *Resolver }
-	instanceResolver   struct{ *Resolver }
-	memberResolver     struct{ *Resolver }
+	generationResolver        struct{ *Resolver }
+	instanceResolver          struct{ *Resolver }
+	memberResolver            struct{ *Resolver }
+	invokeActionInputResolver struct{ *Resolver }
 )

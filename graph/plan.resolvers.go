@@ -3,9 +3,9 @@ package graph
 import (
 	"context"
 
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
-	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/instance"
@@ -29,41 +29,49 @@ func (r *plannedMemberResolver) Allocation(ctx context.Context, obj *change.Plan
 	return read.Maybe(ctx, read.Of(ctx).Allocations, obj.AllocationID)
 }
 
-func (r *queryResolver) PlanAddMembers(ctx context.Context, input model.PlanAddMembersInput) (*change.Plan, error) {
-	return r.Resolver.Members.PlanAdd(ctx, planAddInput(input))
+func (r *queryResolver) PlanAddMembers(ctx context.Context, input member.AddInput) (*change.Plan, error) {
+	return r.Resolver.Members.PlanAdd(ctx, input)
 }
 
-func (r *queryResolver) PlanDrainMember(ctx context.Context, input model.PlanMemberInput) (*change.Plan, error) {
-	return r.Resolver.Members.PlanDrain(ctx, member.Input{MemberID: input.MemberID, Force: input.Force})
+func (r *queryResolver) PlanDrainMember(ctx context.Context, input member.Input) (*change.Plan, error) {
+	return r.Resolver.Members.PlanDrain(ctx, input)
 }
 
-func (r *queryResolver) PlanRemoveMember(ctx context.Context, input model.PlanMemberInput) (*change.Plan, error) {
-	return r.Resolver.Members.PlanRemove(ctx, member.Input{MemberID: input.MemberID, Force: input.Force})
+func (r *queryResolver) PlanRemoveMember(ctx context.Context, input member.Input) (*change.Plan, error) {
+	return r.Resolver.Members.PlanRemove(ctx, input)
 }
 
-func (r *queryResolver) PlanReplaceMember(ctx context.Context, input model.PlanReplaceMemberInput) (*change.Plan, error) {
-	return r.Resolver.Members.PlanReplace(ctx, planReplaceInput(input))
+func (r *queryResolver) PlanReplaceMember(ctx context.Context, input member.ReplaceInput) (*change.Plan, error) {
+	return r.Resolver.Members.PlanReplace(ctx, input)
 }
 
-func (r *queryResolver) PlanUpgradeInstance(ctx context.Context, input model.PlanUpgradeInstanceInput) (*change.Plan, error) {
-	return r.Resolver.Instances.PlanUpgrade(ctx, instance.UpgradeInput{
-		InstanceID: input.InstanceID, Version: value(input.Version), Config: input.Config,
-	})
+func (r *queryResolver) PlanUpgradeInstance(ctx context.Context, input instance.UpgradeInput) (*change.Plan, error) {
+	return r.Resolver.Instances.PlanUpgrade(ctx, input)
 }
 
-func (r *queryResolver) PlanRollbackInstance(ctx context.Context, input model.PlanRollbackInstanceInput) (*change.Plan, error) {
-	return r.Resolver.Instances.PlanRollback(ctx, instance.RollbackInput{InstanceID: input.InstanceID, Generation: input.Generation})
+func (r *queryResolver) PlanRollbackInstance(ctx context.Context, input instance.RollbackInput) (*change.Plan, error) {
+	return r.Resolver.Instances.PlanRollback(ctx, input)
 }
 
-func (r *queryResolver) PlanDecommissionInstance(ctx context.Context, input model.PlanDecommissionInstanceInput) (*change.Plan, error) {
+func (r *queryResolver) PlanDecommissionInstance(ctx context.Context, input instance.DecommissionInput) (*change.Plan, error) {
 	return r.Resolver.Instances.PlanDecommission(ctx, input.InstanceID, input.Force)
+}
+
+func (r *planReplaceMemberInputResolver) AllocationID(ctx context.Context, obj *member.ReplaceInput, data *ids.ID) error {
+	obj.AllocationID = value(data)
+	return nil
 }
 
 func (r *Resolver) Plan() exec.PlanResolver { return &planResolver{r} }
 
 func (r *Resolver) PlannedMember() exec.PlannedMemberResolver { return &plannedMemberResolver{r} }
 
+func (r *Resolver) PlanReplaceMemberInput() exec.PlanReplaceMemberInputResolver {
+	return &planReplaceMemberInputResolver{r}
+}
+
 type (
-	planResolver          struct{ *Resolver }
-	plannedMemberResolver struct{ *Resolver }
+	planResolver                   struct{ *Resolver }
+	plannedMemberResolver          struct{ *Resolver }
+	planReplaceMemberInputResolver struct{ *Resolver }
 )

@@ -103,6 +103,9 @@ func (in *LaunchInput) settle() {
 	if in.ControlPlaneScope == "" {
 		in.ControlPlaneScope = lifecycle.ControlPlaneProject
 	}
+	if len(in.Components) == 0 { // an empty list and none are one input, so that an idempotency key takes either
+		in.Components = nil
+	}
 }
 
 // check refuses input that is wrong by itself.

@@ -36,6 +36,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/policy"
@@ -86,19 +87,19 @@ type MutationResolver interface {
 	CreateServiceAccountKey(ctx context.Context, input model.CreateServiceAccountKeyInput) (*model.CreateServiceAccountKeyPayload, error)
 	RevokeServiceAccountKey(ctx context.Context, keyID ids.ID, reason *string) (*db.ServiceAccountKey, error)
 	CreateLoginLink(ctx context.Context, userID ids.ID) (*model.LoginLinkPayload, error)
-	LaunchInstance(ctx context.Context, input model.LaunchInstanceInput) (*model.LaunchInstancePayload, error)
-	DecommissionInstance(ctx context.Context, input model.DecommissionInstanceInput) (*model.DecommissionInstancePayload, error)
-	UpgradeInstance(ctx context.Context, input model.UpgradeInstanceInput) (*model.InstancePayload, error)
-	RollbackInstance(ctx context.Context, input model.RollbackInstanceInput) (*model.InstancePayload, error)
-	InvokeAction(ctx context.Context, input model.InvokeActionInput) (*model.InvokeActionPayload, error)
-	AddMembers(ctx context.Context, input model.AddMembersInput) (*model.AddMembersPayload, error)
-	DrainMember(ctx context.Context, input model.DrainMemberInput) (*model.MemberPayload, error)
-	CordonMember(ctx context.Context, input model.MemberInput) (*model.MemberPayload, error)
-	UncordonMember(ctx context.Context, input model.MemberInput) (*model.MemberPayload, error)
-	LabelMember(ctx context.Context, input model.LabelMemberInput) (*model.MemberPayload, error)
-	RemoveMember(ctx context.Context, input model.RemoveMemberInput) (*model.MemberPayload, error)
-	ReplaceMember(ctx context.Context, input model.ReplaceMemberInput) (*model.ReplaceMemberPayload, error)
-	RecoverMember(ctx context.Context, input model.MemberInput) (*model.MemberPayload, error)
+	LaunchInstance(ctx context.Context, input instance.LaunchInput) (*model.LaunchInstancePayload, error)
+	DecommissionInstance(ctx context.Context, input instance.DecommissionInput) (*model.DecommissionInstancePayload, error)
+	UpgradeInstance(ctx context.Context, input instance.UpgradeInput) (*model.InstancePayload, error)
+	RollbackInstance(ctx context.Context, input instance.RollbackInput) (*model.InstancePayload, error)
+	InvokeAction(ctx context.Context, input instance.ActionInput) (*model.InvokeActionPayload, error)
+	AddMembers(ctx context.Context, input member.AddInput) (*model.AddMembersPayload, error)
+	DrainMember(ctx context.Context, input member.Input) (*model.MemberPayload, error)
+	CordonMember(ctx context.Context, input member.Input) (*model.MemberPayload, error)
+	UncordonMember(ctx context.Context, input member.Input) (*model.MemberPayload, error)
+	LabelMember(ctx context.Context, input member.LabelInput) (*model.MemberPayload, error)
+	RemoveMember(ctx context.Context, input member.Input) (*model.MemberPayload, error)
+	ReplaceMember(ctx context.Context, input member.ReplaceInput) (*model.ReplaceMemberPayload, error)
+	RecoverMember(ctx context.Context, input member.Input) (*model.MemberPayload, error)
 	CreateNodeEnrolment(ctx context.Context, input node.EnrolmentInput) (*model.CreateNodeEnrolmentPayload, error)
 	EnrolNode(ctx context.Context, input node.EnrolInput) (*model.EnrolNodePayload, error)
 	RotateNodeCredential(ctx context.Context) (*model.NodeCredentialPayload, error)
@@ -162,7 +163,7 @@ type QueryResolver interface {
 	Users(ctx context.Context, tenantID ids.ID, first *int, after *string) (*model.UserConnection, error)
 	ServiceAccounts(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.ServiceAccountConnection, error)
 	Instance(ctx context.Context, id ids.ID) (*instance.View, error)
-	Instances(ctx context.Context, projectID ids.ID, filter *model.InstanceFilter, first *int, after *string) (*model.InstanceConnection, error)
+	Instances(ctx context.Context, projectID ids.ID, filter *instance.Filter, first *int, after *string) (*model.InstanceConnection, error)
 	LaunchOptions(ctx context.Context, projectID ids.ID, appSlug string, version *string) (*model.LaunchOptions, error)
 	Member(ctx context.Context, id ids.ID) (*db.Member, error)
 	Nodes(ctx context.Context, first *int, after *string) (*model.ComputeNodeConnection, error)
@@ -172,13 +173,13 @@ type QueryResolver interface {
 	Operations(ctx context.Context, projectID ids.ID, states []lifecycle.OperationState, first *int, after *string) (*model.OperationConnection, error)
 	Orphans(ctx context.Context, projectID ids.ID, resolved bool, first *int, after *string) (*model.OrphanConnection, error)
 	SkuPrices(ctx context.Context) ([]*db.SKUPrice, error)
-	PlanAddMembers(ctx context.Context, input model.PlanAddMembersInput) (*change.Plan, error)
-	PlanDrainMember(ctx context.Context, input model.PlanMemberInput) (*change.Plan, error)
-	PlanRemoveMember(ctx context.Context, input model.PlanMemberInput) (*change.Plan, error)
-	PlanReplaceMember(ctx context.Context, input model.PlanReplaceMemberInput) (*change.Plan, error)
-	PlanUpgradeInstance(ctx context.Context, input model.PlanUpgradeInstanceInput) (*change.Plan, error)
-	PlanRollbackInstance(ctx context.Context, input model.PlanRollbackInstanceInput) (*change.Plan, error)
-	PlanDecommissionInstance(ctx context.Context, input model.PlanDecommissionInstanceInput) (*change.Plan, error)
+	PlanAddMembers(ctx context.Context, input member.AddInput) (*change.Plan, error)
+	PlanDrainMember(ctx context.Context, input member.Input) (*change.Plan, error)
+	PlanRemoveMember(ctx context.Context, input member.Input) (*change.Plan, error)
+	PlanReplaceMember(ctx context.Context, input member.ReplaceInput) (*change.Plan, error)
+	PlanUpgradeInstance(ctx context.Context, input instance.UpgradeInput) (*change.Plan, error)
+	PlanRollbackInstance(ctx context.Context, input instance.RollbackInput) (*change.Plan, error)
+	PlanDecommissionInstance(ctx context.Context, input instance.DecommissionInput) (*change.Plan, error)
 	PolicyOverlays(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, first *int, after *string) (*model.PolicyOverlayConnection, error)
 	EffectivePolicy(ctx context.Context, projectID ids.ID) (*policy.EffectiveView, error)
 	PreviewPolicy(ctx context.Context, input policy.SetInput) (*policy.Preview, error)
@@ -230,8 +231,8 @@ func (ec *executionContext) field_Mutation_addMembers_args(ctx context.Context, 
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.AddMembersInput, error) {
-			return ec.unmarshalNAddMembersInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐAddMembersInput(ctx, v)
+		func(ctx context.Context, v any) (member.AddInput, error) {
+			return ec.unmarshalNAddMembersInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐAddInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -328,8 +329,8 @@ func (ec *executionContext) field_Mutation_cordonMember_args(ctx context.Context
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.MemberInput, error) {
-			return ec.unmarshalNMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐMemberInput(ctx, v)
+		func(ctx context.Context, v any) (member.Input, error) {
+			return ec.unmarshalNMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -504,8 +505,8 @@ func (ec *executionContext) field_Mutation_decommissionInstance_args(ctx context
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.DecommissionInstanceInput, error) {
-			return ec.unmarshalNDecommissionInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐDecommissionInstanceInput(ctx, v)
+		func(ctx context.Context, v any) (instance.DecommissionInput, error) {
+			return ec.unmarshalNDecommissionInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐDecommissionInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -606,8 +607,8 @@ func (ec *executionContext) field_Mutation_drainMember_args(ctx context.Context,
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.DrainMemberInput, error) {
-			return ec.unmarshalNDrainMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐDrainMemberInput(ctx, v)
+		func(ctx context.Context, v any) (member.Input, error) {
+			return ec.unmarshalNDrainMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -708,8 +709,8 @@ func (ec *executionContext) field_Mutation_invokeAction_args(ctx context.Context
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.InvokeActionInput, error) {
-			return ec.unmarshalNInvokeActionInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐInvokeActionInput(ctx, v)
+		func(ctx context.Context, v any) (instance.ActionInput, error) {
+			return ec.unmarshalNInvokeActionInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐActionInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -736,8 +737,8 @@ func (ec *executionContext) field_Mutation_labelMember_args(ctx context.Context,
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.LabelMemberInput, error) {
-			return ec.unmarshalNLabelMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐLabelMemberInput(ctx, v)
+		func(ctx context.Context, v any) (member.LabelInput, error) {
+			return ec.unmarshalNLabelMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐLabelInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -750,8 +751,8 @@ func (ec *executionContext) field_Mutation_launchInstance_args(ctx context.Conte
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.LaunchInstanceInput, error) {
-			return ec.unmarshalNLaunchInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐLaunchInstanceInput(ctx, v)
+		func(ctx context.Context, v any) (instance.LaunchInput, error) {
+			return ec.unmarshalNLaunchInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐLaunchInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -906,8 +907,8 @@ func (ec *executionContext) field_Mutation_recoverMember_args(ctx context.Contex
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.MemberInput, error) {
-			return ec.unmarshalNMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐMemberInput(ctx, v)
+		func(ctx context.Context, v any) (member.Input, error) {
+			return ec.unmarshalNMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -998,8 +999,8 @@ func (ec *executionContext) field_Mutation_removeMember_args(ctx context.Context
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.RemoveMemberInput, error) {
-			return ec.unmarshalNRemoveMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRemoveMemberInput(ctx, v)
+		func(ctx context.Context, v any) (member.Input, error) {
+			return ec.unmarshalNRemoveMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1012,8 +1013,8 @@ func (ec *executionContext) field_Mutation_replaceMember_args(ctx context.Contex
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.ReplaceMemberInput, error) {
-			return ec.unmarshalNReplaceMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐReplaceMemberInput(ctx, v)
+		func(ctx context.Context, v any) (member.ReplaceInput, error) {
+			return ec.unmarshalNReplaceMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐReplaceInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1244,8 +1245,8 @@ func (ec *executionContext) field_Mutation_rollbackInstance_args(ctx context.Con
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.RollbackInstanceInput, error) {
-			return ec.unmarshalNRollbackInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRollbackInstanceInput(ctx, v)
+		func(ctx context.Context, v any) (instance.RollbackInput, error) {
+			return ec.unmarshalNRollbackInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐRollbackInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1438,8 +1439,8 @@ func (ec *executionContext) field_Mutation_uncordonMember_args(ctx context.Conte
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.MemberInput, error) {
-			return ec.unmarshalNMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐMemberInput(ctx, v)
+		func(ctx context.Context, v any) (member.Input, error) {
+			return ec.unmarshalNMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1536,8 +1537,8 @@ func (ec *executionContext) field_Mutation_upgradeInstance_args(ctx context.Cont
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.UpgradeInstanceInput, error) {
-			return ec.unmarshalNUpgradeInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpgradeInstanceInput(ctx, v)
+		func(ctx context.Context, v any) (instance.UpgradeInput, error) {
+			return ec.unmarshalNUpgradeInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐUpgradeInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2030,8 +2031,8 @@ func (ec *executionContext) field_Query_instances_args(ctx context.Context, rawA
 	}
 	args["projectId"] = arg0
 	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
-		func(ctx context.Context, v any) (*model.InstanceFilter, error) {
-			return ec.unmarshalOInstanceFilter2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐInstanceFilter(ctx, v)
+		func(ctx context.Context, v any) (*instance.Filter, error) {
+			return ec.unmarshalOInstanceFilter2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐFilter(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2342,8 +2343,8 @@ func (ec *executionContext) field_Query_planAddMembers_args(ctx context.Context,
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.PlanAddMembersInput, error) {
-			return ec.unmarshalNPlanAddMembersInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPlanAddMembersInput(ctx, v)
+		func(ctx context.Context, v any) (member.AddInput, error) {
+			return ec.unmarshalNPlanAddMembersInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐAddInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2356,8 +2357,8 @@ func (ec *executionContext) field_Query_planDecommissionInstance_args(ctx contex
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.PlanDecommissionInstanceInput, error) {
-			return ec.unmarshalNPlanDecommissionInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPlanDecommissionInstanceInput(ctx, v)
+		func(ctx context.Context, v any) (instance.DecommissionInput, error) {
+			return ec.unmarshalNPlanDecommissionInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐDecommissionInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2370,8 +2371,8 @@ func (ec *executionContext) field_Query_planDrainMember_args(ctx context.Context
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.PlanMemberInput, error) {
-			return ec.unmarshalNPlanMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPlanMemberInput(ctx, v)
+		func(ctx context.Context, v any) (member.Input, error) {
+			return ec.unmarshalNPlanMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2384,8 +2385,8 @@ func (ec *executionContext) field_Query_planRemoveMember_args(ctx context.Contex
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.PlanMemberInput, error) {
-			return ec.unmarshalNPlanMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPlanMemberInput(ctx, v)
+		func(ctx context.Context, v any) (member.Input, error) {
+			return ec.unmarshalNPlanMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2398,8 +2399,8 @@ func (ec *executionContext) field_Query_planReplaceMember_args(ctx context.Conte
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.PlanReplaceMemberInput, error) {
-			return ec.unmarshalNPlanReplaceMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPlanReplaceMemberInput(ctx, v)
+		func(ctx context.Context, v any) (member.ReplaceInput, error) {
+			return ec.unmarshalNPlanReplaceMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐReplaceInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2412,8 +2413,8 @@ func (ec *executionContext) field_Query_planRollbackInstance_args(ctx context.Co
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.PlanRollbackInstanceInput, error) {
-			return ec.unmarshalNPlanRollbackInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPlanRollbackInstanceInput(ctx, v)
+		func(ctx context.Context, v any) (instance.RollbackInput, error) {
+			return ec.unmarshalNPlanRollbackInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐRollbackInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2426,8 +2427,8 @@ func (ec *executionContext) field_Query_planUpgradeInstance_args(ctx context.Con
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.PlanUpgradeInstanceInput, error) {
-			return ec.unmarshalNPlanUpgradeInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPlanUpgradeInstanceInput(ctx, v)
+		func(ctx context.Context, v any) (instance.UpgradeInput, error) {
+			return ec.unmarshalNPlanUpgradeInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐUpgradeInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -4381,7 +4382,7 @@ func (ec *executionContext) _Mutation_launchInstance(ctx context.Context, field 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().LaunchInstance(ctx, fc.Args["input"].(model.LaunchInstanceInput))
+			return ec.Resolvers.Mutation().LaunchInstance(ctx, fc.Args["input"].(instance.LaunchInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.LaunchInstancePayload) graphql.Marshaler {
@@ -4425,7 +4426,7 @@ func (ec *executionContext) _Mutation_decommissionInstance(ctx context.Context, 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().DecommissionInstance(ctx, fc.Args["input"].(model.DecommissionInstanceInput))
+			return ec.Resolvers.Mutation().DecommissionInstance(ctx, fc.Args["input"].(instance.DecommissionInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.DecommissionInstancePayload) graphql.Marshaler {
@@ -4469,7 +4470,7 @@ func (ec *executionContext) _Mutation_upgradeInstance(ctx context.Context, field
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().UpgradeInstance(ctx, fc.Args["input"].(model.UpgradeInstanceInput))
+			return ec.Resolvers.Mutation().UpgradeInstance(ctx, fc.Args["input"].(instance.UpgradeInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.InstancePayload) graphql.Marshaler {
@@ -4513,7 +4514,7 @@ func (ec *executionContext) _Mutation_rollbackInstance(ctx context.Context, fiel
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().RollbackInstance(ctx, fc.Args["input"].(model.RollbackInstanceInput))
+			return ec.Resolvers.Mutation().RollbackInstance(ctx, fc.Args["input"].(instance.RollbackInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.InstancePayload) graphql.Marshaler {
@@ -4557,7 +4558,7 @@ func (ec *executionContext) _Mutation_invokeAction(ctx context.Context, field gr
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().InvokeAction(ctx, fc.Args["input"].(model.InvokeActionInput))
+			return ec.Resolvers.Mutation().InvokeAction(ctx, fc.Args["input"].(instance.ActionInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.InvokeActionPayload) graphql.Marshaler {
@@ -4601,7 +4602,7 @@ func (ec *executionContext) _Mutation_addMembers(ctx context.Context, field grap
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().AddMembers(ctx, fc.Args["input"].(model.AddMembersInput))
+			return ec.Resolvers.Mutation().AddMembers(ctx, fc.Args["input"].(member.AddInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.AddMembersPayload) graphql.Marshaler {
@@ -4645,7 +4646,7 @@ func (ec *executionContext) _Mutation_drainMember(ctx context.Context, field gra
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().DrainMember(ctx, fc.Args["input"].(model.DrainMemberInput))
+			return ec.Resolvers.Mutation().DrainMember(ctx, fc.Args["input"].(member.Input))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.MemberPayload) graphql.Marshaler {
@@ -4689,7 +4690,7 @@ func (ec *executionContext) _Mutation_cordonMember(ctx context.Context, field gr
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().CordonMember(ctx, fc.Args["input"].(model.MemberInput))
+			return ec.Resolvers.Mutation().CordonMember(ctx, fc.Args["input"].(member.Input))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.MemberPayload) graphql.Marshaler {
@@ -4733,7 +4734,7 @@ func (ec *executionContext) _Mutation_uncordonMember(ctx context.Context, field 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().UncordonMember(ctx, fc.Args["input"].(model.MemberInput))
+			return ec.Resolvers.Mutation().UncordonMember(ctx, fc.Args["input"].(member.Input))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.MemberPayload) graphql.Marshaler {
@@ -4777,7 +4778,7 @@ func (ec *executionContext) _Mutation_labelMember(ctx context.Context, field gra
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().LabelMember(ctx, fc.Args["input"].(model.LabelMemberInput))
+			return ec.Resolvers.Mutation().LabelMember(ctx, fc.Args["input"].(member.LabelInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.MemberPayload) graphql.Marshaler {
@@ -4821,7 +4822,7 @@ func (ec *executionContext) _Mutation_removeMember(ctx context.Context, field gr
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().RemoveMember(ctx, fc.Args["input"].(model.RemoveMemberInput))
+			return ec.Resolvers.Mutation().RemoveMember(ctx, fc.Args["input"].(member.Input))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.MemberPayload) graphql.Marshaler {
@@ -4865,7 +4866,7 @@ func (ec *executionContext) _Mutation_replaceMember(ctx context.Context, field g
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().ReplaceMember(ctx, fc.Args["input"].(model.ReplaceMemberInput))
+			return ec.Resolvers.Mutation().ReplaceMember(ctx, fc.Args["input"].(member.ReplaceInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ReplaceMemberPayload) graphql.Marshaler {
@@ -4909,7 +4910,7 @@ func (ec *executionContext) _Mutation_recoverMember(ctx context.Context, field g
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().RecoverMember(ctx, fc.Args["input"].(model.MemberInput))
+			return ec.Resolvers.Mutation().RecoverMember(ctx, fc.Args["input"].(member.Input))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.MemberPayload) graphql.Marshaler {
@@ -7669,7 +7670,7 @@ func (ec *executionContext) _Query_instances(ctx context.Context, field graphql.
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Instances(ctx, fc.Args["projectId"].(ids.ID), fc.Args["filter"].(*model.InstanceFilter), fc.Args["first"].(*int), fc.Args["after"].(*string))
+			return ec.Resolvers.Query().Instances(ctx, fc.Args["projectId"].(ids.ID), fc.Args["filter"].(*instance.Filter), fc.Args["first"].(*int), fc.Args["after"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.InstanceConnection) graphql.Marshaler {
@@ -8097,7 +8098,7 @@ func (ec *executionContext) _Query_planAddMembers(ctx context.Context, field gra
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().PlanAddMembers(ctx, fc.Args["input"].(model.PlanAddMembersInput))
+			return ec.Resolvers.Query().PlanAddMembers(ctx, fc.Args["input"].(member.AddInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *change.Plan) graphql.Marshaler {
@@ -8141,7 +8142,7 @@ func (ec *executionContext) _Query_planDrainMember(ctx context.Context, field gr
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().PlanDrainMember(ctx, fc.Args["input"].(model.PlanMemberInput))
+			return ec.Resolvers.Query().PlanDrainMember(ctx, fc.Args["input"].(member.Input))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *change.Plan) graphql.Marshaler {
@@ -8185,7 +8186,7 @@ func (ec *executionContext) _Query_planRemoveMember(ctx context.Context, field g
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().PlanRemoveMember(ctx, fc.Args["input"].(model.PlanMemberInput))
+			return ec.Resolvers.Query().PlanRemoveMember(ctx, fc.Args["input"].(member.Input))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *change.Plan) graphql.Marshaler {
@@ -8229,7 +8230,7 @@ func (ec *executionContext) _Query_planReplaceMember(ctx context.Context, field 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().PlanReplaceMember(ctx, fc.Args["input"].(model.PlanReplaceMemberInput))
+			return ec.Resolvers.Query().PlanReplaceMember(ctx, fc.Args["input"].(member.ReplaceInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *change.Plan) graphql.Marshaler {
@@ -8273,7 +8274,7 @@ func (ec *executionContext) _Query_planUpgradeInstance(ctx context.Context, fiel
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().PlanUpgradeInstance(ctx, fc.Args["input"].(model.PlanUpgradeInstanceInput))
+			return ec.Resolvers.Query().PlanUpgradeInstance(ctx, fc.Args["input"].(instance.UpgradeInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *change.Plan) graphql.Marshaler {
@@ -8317,7 +8318,7 @@ func (ec *executionContext) _Query_planRollbackInstance(ctx context.Context, fie
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().PlanRollbackInstance(ctx, fc.Args["input"].(model.PlanRollbackInstanceInput))
+			return ec.Resolvers.Query().PlanRollbackInstance(ctx, fc.Args["input"].(instance.RollbackInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *change.Plan) graphql.Marshaler {
@@ -8361,7 +8362,7 @@ func (ec *executionContext) _Query_planDecommissionInstance(ctx context.Context,
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().PlanDecommissionInstance(ctx, fc.Args["input"].(model.PlanDecommissionInstanceInput))
+			return ec.Resolvers.Query().PlanDecommissionInstance(ctx, fc.Args["input"].(instance.DecommissionInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *change.Plan) graphql.Marshaler {

@@ -32,8 +32,8 @@ type GenerationResolver interface {
 type InstanceResolver interface {
 	Manifest(ctx context.Context, obj *instance.View) (*db.Manifest, error)
 
-	OperatingMode(ctx context.Context, obj *instance.View) (model.OperatingMode, error)
-	ControlPlaneScope(ctx context.Context, obj *instance.View) (model.ControlPlaneScope, error)
+	OperatingMode(ctx context.Context, obj *instance.View) (lifecycle.OperatingMode, error)
+	ControlPlaneScope(ctx context.Context, obj *instance.View) (lifecycle.ControlPlaneScope, error)
 
 	Generations(ctx context.Context, obj *instance.View) ([]*db.Generation, error)
 
@@ -53,6 +53,10 @@ type MemberResolver interface {
 	LastOperation(ctx context.Context, obj *db.Member) (*operation.View, error)
 
 	Labels(ctx context.Context, obj *db.Member) (json.RawMessage, error)
+}
+
+type InvokeActionInputResolver interface {
+	ProjectID(ctx context.Context, obj *instance.ActionInput, data *ids.ID) error
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -1092,8 +1096,8 @@ func (ec *executionContext) _Instance_operatingMode(ctx context.Context, field g
 			return ec.Resolvers.Instance().OperatingMode(ctx, obj)
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.OperatingMode) graphql.Marshaler {
-			return ec.marshalNOperatingMode2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐOperatingMode(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v lifecycle.OperatingMode) graphql.Marshaler {
+			return ec.marshalNOperatingMode2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOperatingMode(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1115,8 +1119,8 @@ func (ec *executionContext) _Instance_controlPlaneScope(ctx context.Context, fie
 			return ec.Resolvers.Instance().ControlPlaneScope(ctx, obj)
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ControlPlaneScope) graphql.Marshaler {
-			return ec.marshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐControlPlaneScope(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v lifecycle.ControlPlaneScope) graphql.Marshaler {
+			return ec.marshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐControlPlaneScope(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2784,8 +2788,8 @@ func (ec *executionContext) fieldContext_MemberEdge_node(_ context.Context, fiel
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputComponentInput(ctx context.Context, obj any) (model.ComponentInput, error) {
-	var it model.ComponentInput
+func (ec *executionContext) unmarshalInputComponentInput(ctx context.Context, obj any) (instance.Component, error) {
+	var it instance.Component
 	if obj == nil {
 		return it, nil
 	}
@@ -2822,14 +2826,14 @@ func (ec *executionContext) unmarshalInputComponentInput(ctx context.Context, ob
 			if err != nil {
 				return it, err
 			}
-			it.AllocationIds = data
+			it.AllocationIDs = data
 		}
 	}
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputDecommissionInstanceInput(ctx context.Context, obj any) (model.DecommissionInstanceInput, error) {
-	var it model.DecommissionInstanceInput
+func (ec *executionContext) unmarshalInputDecommissionInstanceInput(ctx context.Context, obj any) (instance.DecommissionInput, error) {
+	var it instance.DecommissionInput
 	if obj == nil {
 		return it, nil
 	}
@@ -2879,7 +2883,7 @@ func (ec *executionContext) unmarshalInputDecommissionInstanceInput(ctx context.
 			it.OnDeadline = data
 		case "planHash":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("planHash"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -2893,7 +2897,7 @@ func (ec *executionContext) unmarshalInputDecommissionInstanceInput(ctx context.
 			it.DeadlineSeconds = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -2910,8 +2914,8 @@ func (ec *executionContext) unmarshalInputDecommissionInstanceInput(ctx context.
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputInstanceFilter(ctx context.Context, obj any) (model.InstanceFilter, error) {
-	var it model.InstanceFilter
+func (ec *executionContext) unmarshalInputInstanceFilter(ctx context.Context, obj any) (instance.Filter, error) {
+	var it instance.Filter
 	if obj == nil {
 		return it, nil
 	}
@@ -2937,14 +2941,14 @@ func (ec *executionContext) unmarshalInputInstanceFilter(ctx context.Context, ob
 			it.Statuses = data
 		case "appSlug":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("appSlug"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.AppSlug = data
 		case "search":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("search"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -2954,8 +2958,8 @@ func (ec *executionContext) unmarshalInputInstanceFilter(ctx context.Context, ob
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputInvokeActionInput(ctx context.Context, obj any) (model.InvokeActionInput, error) {
-	var it model.InvokeActionInput
+func (ec *executionContext) unmarshalInputInvokeActionInput(ctx context.Context, obj any) (instance.ActionInput, error) {
+	var it instance.ActionInput
 	if obj == nil {
 		return it, nil
 	}
@@ -2999,7 +3003,9 @@ func (ec *executionContext) unmarshalInputInvokeActionInput(ctx context.Context,
 			if err != nil {
 				return it, err
 			}
-			it.ProjectID = data
+			if err = ec.Resolvers.InvokeActionInput().ProjectID(ctx, &it, data); err != nil {
+				return it, err
+			}
 		case "idempotencyKey":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -3012,8 +3018,8 @@ func (ec *executionContext) unmarshalInputInvokeActionInput(ctx context.Context,
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Context, obj any) (model.LaunchInstanceInput, error) {
-	var it model.LaunchInstanceInput
+func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Context, obj any) (instance.LaunchInput, error) {
+	var it instance.LaunchInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3059,7 +3065,7 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 			it.AppSlug = data
 		case "version":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("version"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3077,10 +3083,10 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 			if err != nil {
 				return it, err
 			}
-			it.AllocationIds = data
+			it.AllocationIDs = data
 		case "components":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("components"))
-			data, err := ec.unmarshalOComponentInput2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐComponentInputᚄ(ctx, v)
+			data, err := ec.unmarshalOComponentInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐComponentᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3094,14 +3100,14 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 			it.Config = data
 		case "operatingMode":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("operatingMode"))
-			data, err := ec.unmarshalNOperatingMode2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐOperatingMode(ctx, v)
+			data, err := ec.unmarshalNOperatingMode2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOperatingMode(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.OperatingMode = data
 		case "controlPlaneScope":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("controlPlaneScope"))
-			data, err := ec.unmarshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐControlPlaneScope(ctx, v)
+			data, err := ec.unmarshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐControlPlaneScope(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3122,7 +3128,7 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 			it.Smoke = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3139,8 +3145,8 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputRollbackInstanceInput(ctx context.Context, obj any) (model.RollbackInstanceInput, error) {
-	var it model.RollbackInstanceInput
+func (ec *executionContext) unmarshalInputRollbackInstanceInput(ctx context.Context, obj any) (instance.RollbackInput, error) {
+	var it instance.RollbackInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3184,14 +3190,14 @@ func (ec *executionContext) unmarshalInputRollbackInstanceInput(ctx context.Cont
 			it.DeadlineSeconds = data
 		case "planHash":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("planHash"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.PlanHash = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3208,8 +3214,8 @@ func (ec *executionContext) unmarshalInputRollbackInstanceInput(ctx context.Cont
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputUpgradeInstanceInput(ctx context.Context, obj any) (model.UpgradeInstanceInput, error) {
-	var it model.UpgradeInstanceInput
+func (ec *executionContext) unmarshalInputUpgradeInstanceInput(ctx context.Context, obj any) (instance.UpgradeInput, error) {
+	var it instance.UpgradeInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3239,7 +3245,7 @@ func (ec *executionContext) unmarshalInputUpgradeInstanceInput(ctx context.Conte
 			it.InstanceID = data
 		case "version":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("version"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3260,14 +3266,14 @@ func (ec *executionContext) unmarshalInputUpgradeInstanceInput(ctx context.Conte
 			it.DeadlineSeconds = data
 		case "planHash":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("planHash"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.PlanHash = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -4944,9 +4950,9 @@ func (ec *executionContext) marshalNAllocationVerdict2ᚖgithubᚗcomᚋgpuaas�
 	return ec._AllocationVerdict(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNComponentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐComponentInput(ctx context.Context, v any) (*model.ComponentInput, error) {
+func (ec *executionContext) unmarshalNComponentInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐComponent(ctx context.Context, v any) (instance.Component, error) {
 	res, err := ec.unmarshalInputComponentInput(ctx, v)
-	return &res, graphql.ErrorOnPath(ctx, err)
+	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNComponentRole2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐRoleᚄ(ctx context.Context, sel ast.SelectionSet, v []*instance.Role) graphql.Marshaler {
@@ -4985,17 +4991,7 @@ func (ec *executionContext) marshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋap
 	return v
 }
 
-func (ec *executionContext) unmarshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐControlPlaneScope(ctx context.Context, v any) (model.ControlPlaneScope, error) {
-	var res model.ControlPlaneScope
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐControlPlaneScope(ctx context.Context, sel ast.SelectionSet, v model.ControlPlaneScope) graphql.Marshaler {
-	return v
-}
-
-func (ec *executionContext) unmarshalNDecommissionInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐDecommissionInstanceInput(ctx context.Context, v any) (model.DecommissionInstanceInput, error) {
+func (ec *executionContext) unmarshalNDecommissionInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐDecommissionInput(ctx context.Context, v any) (instance.DecommissionInput, error) {
 	res, err := ec.unmarshalInputDecommissionInstanceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -5128,7 +5124,7 @@ func (ec *executionContext) marshalNInstanceStatus2githubᚗcomᚋgpuaasᚋapp�
 	return v
 }
 
-func (ec *executionContext) unmarshalNInvokeActionInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐInvokeActionInput(ctx context.Context, v any) (model.InvokeActionInput, error) {
+func (ec *executionContext) unmarshalNInvokeActionInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐActionInput(ctx context.Context, v any) (instance.ActionInput, error) {
 	res, err := ec.unmarshalInputInvokeActionInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -5143,7 +5139,7 @@ func (ec *executionContext) marshalNInvokeActionPayload2ᚖgithubᚗcomᚋgpuaas
 	return ec._InvokeActionPayload(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNLaunchInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐLaunchInstanceInput(ctx context.Context, v any) (model.LaunchInstanceInput, error) {
+func (ec *executionContext) unmarshalNLaunchInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐLaunchInput(ctx context.Context, v any) (instance.LaunchInput, error) {
 	res, err := ec.unmarshalInputLaunchInstanceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -5266,36 +5262,36 @@ func (ec *executionContext) marshalNMemberStatus2githubᚗcomᚋgpuaasᚋappᚑp
 	return v
 }
 
-func (ec *executionContext) unmarshalNOperatingMode2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐOperatingMode(ctx context.Context, v any) (model.OperatingMode, error) {
-	var res model.OperatingMode
+func (ec *executionContext) unmarshalNOperatingMode2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOperatingMode(ctx context.Context, v any) (lifecycle.OperatingMode, error) {
+	var res lifecycle.OperatingMode
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNOperatingMode2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐOperatingMode(ctx context.Context, sel ast.SelectionSet, v model.OperatingMode) graphql.Marshaler {
+func (ec *executionContext) marshalNOperatingMode2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOperatingMode(ctx context.Context, sel ast.SelectionSet, v lifecycle.OperatingMode) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNRollbackInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRollbackInstanceInput(ctx context.Context, v any) (model.RollbackInstanceInput, error) {
+func (ec *executionContext) unmarshalNRollbackInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐRollbackInput(ctx context.Context, v any) (instance.RollbackInput, error) {
 	res, err := ec.unmarshalInputRollbackInstanceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNUpgradeInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐUpgradeInstanceInput(ctx context.Context, v any) (model.UpgradeInstanceInput, error) {
+func (ec *executionContext) unmarshalNUpgradeInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐUpgradeInput(ctx context.Context, v any) (instance.UpgradeInput, error) {
 	res, err := ec.unmarshalInputUpgradeInstanceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalOComponentInput2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐComponentInputᚄ(ctx context.Context, v any) ([]*model.ComponentInput, error) {
+func (ec *executionContext) unmarshalOComponentInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐComponentᚄ(ctx context.Context, v any) ([]instance.Component, error) {
 	if v == nil {
 		return nil, nil
 	}
 	vSlice := graphql.CoerceList(v)
 	var err error
-	res := make([]*model.ComponentInput, len(vSlice))
+	res := make([]instance.Component, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNComponentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐComponentInput(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNComponentInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐComponent(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -5317,7 +5313,7 @@ func (ec *executionContext) marshalOInstance2ᚖgithubᚗcomᚋgpuaasᚋappᚑpl
 	return ec._Instance(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOInstanceFilter2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐInstanceFilter(ctx context.Context, v any) (*model.InstanceFilter, error) {
+func (ec *executionContext) unmarshalOInstanceFilter2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐFilter(ctx context.Context, v any) (*instance.Filter, error) {
 	if v == nil {
 		return nil, nil
 	}

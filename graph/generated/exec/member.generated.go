@@ -9,15 +9,21 @@ import (
 	"sync/atomic"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/member"
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
 // region    ************************** generated!.gotpl **************************
+
+type ReplaceMemberInputResolver interface {
+	AllocationID(ctx context.Context, obj *member.ReplaceInput, data *ids.ID) error
+}
 
 // endregion ************************** generated!.gotpl **************************
 
@@ -287,8 +293,8 @@ func (ec *executionContext) fieldContext_ReplaceMemberPayload_operation(_ contex
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputAddMembersInput(ctx context.Context, obj any) (model.AddMembersInput, error) {
-	var it model.AddMembersInput
+func (ec *executionContext) unmarshalInputAddMembersInput(ctx context.Context, obj any) (member.AddInput, error) {
+	var it member.AddInput
 	if obj == nil {
 		return it, nil
 	}
@@ -339,10 +345,10 @@ func (ec *executionContext) unmarshalInputAddMembersInput(ctx context.Context, o
 			if err != nil {
 				return it, err
 			}
-			it.AllocationIds = data
+			it.AllocationIDs = data
 		case "intent":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("intent"))
-			data, err := ec.unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCapacityIntentInput(ctx, v)
+			data, err := ec.unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋcapacityᚐWant(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -363,14 +369,14 @@ func (ec *executionContext) unmarshalInputAddMembersInput(ctx context.Context, o
 			it.DeadlineSeconds = data
 		case "planHash":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("planHash"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.PlanHash = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -387,8 +393,8 @@ func (ec *executionContext) unmarshalInputAddMembersInput(ctx context.Context, o
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputDrainMemberInput(ctx context.Context, obj any) (model.DrainMemberInput, error) {
-	var it model.DrainMemberInput
+func (ec *executionContext) unmarshalInputDrainMemberInput(ctx context.Context, obj any) (member.Input, error) {
+	var it member.Input
 	if obj == nil {
 		return it, nil
 	}
@@ -445,14 +451,14 @@ func (ec *executionContext) unmarshalInputDrainMemberInput(ctx context.Context, 
 			it.OnDeadline = data
 		case "planHash":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("planHash"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.PlanHash = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -469,8 +475,8 @@ func (ec *executionContext) unmarshalInputDrainMemberInput(ctx context.Context, 
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputLabelMemberInput(ctx context.Context, obj any) (model.LabelMemberInput, error) {
-	var it model.LabelMemberInput
+func (ec *executionContext) unmarshalInputLabelMemberInput(ctx context.Context, obj any) (member.LabelInput, error) {
+	var it member.LabelInput
 	if obj == nil {
 		return it, nil
 	}
@@ -514,7 +520,7 @@ func (ec *executionContext) unmarshalInputLabelMemberInput(ctx context.Context, 
 			it.DeadlineSeconds = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -531,8 +537,8 @@ func (ec *executionContext) unmarshalInputLabelMemberInput(ctx context.Context, 
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputMemberInput(ctx context.Context, obj any) (model.MemberInput, error) {
-	var it model.MemberInput
+func (ec *executionContext) unmarshalInputMemberInput(ctx context.Context, obj any) (member.Input, error) {
+	var it member.Input
 	if obj == nil {
 		return it, nil
 	}
@@ -569,7 +575,7 @@ func (ec *executionContext) unmarshalInputMemberInput(ctx context.Context, obj a
 			it.DeadlineSeconds = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -586,8 +592,8 @@ func (ec *executionContext) unmarshalInputMemberInput(ctx context.Context, obj a
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputRemoveMemberInput(ctx context.Context, obj any) (model.RemoveMemberInput, error) {
-	var it model.RemoveMemberInput
+func (ec *executionContext) unmarshalInputRemoveMemberInput(ctx context.Context, obj any) (member.Input, error) {
+	var it member.Input
 	if obj == nil {
 		return it, nil
 	}
@@ -644,14 +650,14 @@ func (ec *executionContext) unmarshalInputRemoveMemberInput(ctx context.Context,
 			it.OnDeadline = data
 		case "planHash":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("planHash"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.PlanHash = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -668,8 +674,8 @@ func (ec *executionContext) unmarshalInputRemoveMemberInput(ctx context.Context,
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputReplaceMemberInput(ctx context.Context, obj any) (model.ReplaceMemberInput, error) {
-	var it model.ReplaceMemberInput
+func (ec *executionContext) unmarshalInputReplaceMemberInput(ctx context.Context, obj any) (member.ReplaceInput, error) {
+	var it member.ReplaceInput
 	if obj == nil {
 		return it, nil
 	}
@@ -709,10 +715,12 @@ func (ec *executionContext) unmarshalInputReplaceMemberInput(ctx context.Context
 			if err != nil {
 				return it, err
 			}
-			it.AllocationID = data
+			if err = ec.Resolvers.ReplaceMemberInput().AllocationID(ctx, &it, data); err != nil {
+				return it, err
+			}
 		case "intent":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("intent"))
-			data, err := ec.unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCapacityIntentInput(ctx, v)
+			data, err := ec.unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋcapacityᚐWant(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -740,14 +748,14 @@ func (ec *executionContext) unmarshalInputReplaceMemberInput(ctx context.Context
 			it.OnDeadline = data
 		case "planHash":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("planHash"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.PlanHash = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -915,7 +923,7 @@ func (ec *executionContext) _ReplaceMemberPayload(ctx context.Context, sel ast.S
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) unmarshalNAddMembersInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐAddMembersInput(ctx context.Context, v any) (model.AddMembersInput, error) {
+func (ec *executionContext) unmarshalNAddMembersInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐAddInput(ctx context.Context, v any) (member.AddInput, error) {
 	res, err := ec.unmarshalInputAddMembersInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -940,17 +948,17 @@ func (ec *executionContext) marshalNDeadlineOutcome2githubᚗcomᚋgpuaasᚋapp�
 	return v
 }
 
-func (ec *executionContext) unmarshalNDrainMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐDrainMemberInput(ctx context.Context, v any) (model.DrainMemberInput, error) {
+func (ec *executionContext) unmarshalNDrainMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐInput(ctx context.Context, v any) (member.Input, error) {
 	res, err := ec.unmarshalInputDrainMemberInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNLabelMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐLabelMemberInput(ctx context.Context, v any) (model.LabelMemberInput, error) {
+func (ec *executionContext) unmarshalNLabelMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐLabelInput(ctx context.Context, v any) (member.LabelInput, error) {
 	res, err := ec.unmarshalInputLabelMemberInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐMemberInput(ctx context.Context, v any) (model.MemberInput, error) {
+func (ec *executionContext) unmarshalNMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐInput(ctx context.Context, v any) (member.Input, error) {
 	res, err := ec.unmarshalInputMemberInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -965,12 +973,12 @@ func (ec *executionContext) marshalNMemberPayload2ᚖgithubᚗcomᚋgpuaasᚋapp
 	return ec._MemberPayload(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNRemoveMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRemoveMemberInput(ctx context.Context, v any) (model.RemoveMemberInput, error) {
+func (ec *executionContext) unmarshalNRemoveMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐInput(ctx context.Context, v any) (member.Input, error) {
 	res, err := ec.unmarshalInputRemoveMemberInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNReplaceMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐReplaceMemberInput(ctx context.Context, v any) (model.ReplaceMemberInput, error) {
+func (ec *executionContext) unmarshalNReplaceMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐReplaceInput(ctx context.Context, v any) (member.ReplaceInput, error) {
 	res, err := ec.unmarshalInputReplaceMemberInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }

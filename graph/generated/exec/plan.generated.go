@@ -13,13 +13,15 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
 	"github.com/gpuaas/app-platform/service/kit/impact"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/member"
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
@@ -34,6 +36,10 @@ type PlannedMemberResolver interface {
 	Member(ctx context.Context, obj *change.PlannedMember) (*db.Member, error)
 
 	Allocation(ctx context.Context, obj *change.PlannedMember) (*db.Allocation, error)
+}
+
+type PlanReplaceMemberInputResolver interface {
+	AllocationID(ctx context.Context, obj *member.ReplaceInput, data *ids.ID) error
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -773,8 +779,8 @@ func (ec *executionContext) fieldContext_Work_message(_ context.Context, field g
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputCapacityIntentInput(ctx context.Context, obj any) (model.CapacityIntentInput, error) {
-	var it model.CapacityIntentInput
+func (ec *executionContext) unmarshalInputCapacityIntentInput(ctx context.Context, obj any) (capacity.Want, error) {
+	var it capacity.Want
 	if obj == nil {
 		return it, nil
 	}
@@ -804,17 +810,17 @@ func (ec *executionContext) unmarshalInputCapacityIntentInput(ctx context.Contex
 			if err != nil {
 				return it, err
 			}
-			it.GpuCount = data
+			it.GPUCount = data
 		case "sku":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sku"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
-			it.Sku = data
+			it.SKU = data
 		case "region":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("region"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -824,8 +830,8 @@ func (ec *executionContext) unmarshalInputCapacityIntentInput(ctx context.Contex
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputPlanAddMembersInput(ctx context.Context, obj any) (model.PlanAddMembersInput, error) {
-	var it model.PlanAddMembersInput
+func (ec *executionContext) unmarshalInputPlanAddMembersInput(ctx context.Context, obj any) (member.AddInput, error) {
+	var it member.AddInput
 	if obj == nil {
 		return it, nil
 	}
@@ -869,10 +875,10 @@ func (ec *executionContext) unmarshalInputPlanAddMembersInput(ctx context.Contex
 			if err != nil {
 				return it, err
 			}
-			it.AllocationIds = data
+			it.AllocationIDs = data
 		case "intent":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("intent"))
-			data, err := ec.unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCapacityIntentInput(ctx, v)
+			data, err := ec.unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋcapacityᚐWant(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -882,8 +888,8 @@ func (ec *executionContext) unmarshalInputPlanAddMembersInput(ctx context.Contex
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputPlanDecommissionInstanceInput(ctx context.Context, obj any) (model.PlanDecommissionInstanceInput, error) {
-	var it model.PlanDecommissionInstanceInput
+func (ec *executionContext) unmarshalInputPlanDecommissionInstanceInput(ctx context.Context, obj any) (instance.DecommissionInput, error) {
+	var it instance.DecommissionInput
 	if obj == nil {
 		return it, nil
 	}
@@ -923,8 +929,8 @@ func (ec *executionContext) unmarshalInputPlanDecommissionInstanceInput(ctx cont
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputPlanMemberInput(ctx context.Context, obj any) (model.PlanMemberInput, error) {
-	var it model.PlanMemberInput
+func (ec *executionContext) unmarshalInputPlanMemberInput(ctx context.Context, obj any) (member.Input, error) {
+	var it member.Input
 	if obj == nil {
 		return it, nil
 	}
@@ -964,8 +970,8 @@ func (ec *executionContext) unmarshalInputPlanMemberInput(ctx context.Context, o
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputPlanReplaceMemberInput(ctx context.Context, obj any) (model.PlanReplaceMemberInput, error) {
-	var it model.PlanReplaceMemberInput
+func (ec *executionContext) unmarshalInputPlanReplaceMemberInput(ctx context.Context, obj any) (member.ReplaceInput, error) {
+	var it member.ReplaceInput
 	if obj == nil {
 		return it, nil
 	}
@@ -999,10 +1005,12 @@ func (ec *executionContext) unmarshalInputPlanReplaceMemberInput(ctx context.Con
 			if err != nil {
 				return it, err
 			}
-			it.AllocationID = data
+			if err = ec.Resolvers.PlanReplaceMemberInput().AllocationID(ctx, &it, data); err != nil {
+				return it, err
+			}
 		case "intent":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("intent"))
-			data, err := ec.unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCapacityIntentInput(ctx, v)
+			data, err := ec.unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋcapacityᚐWant(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1019,8 +1027,8 @@ func (ec *executionContext) unmarshalInputPlanReplaceMemberInput(ctx context.Con
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputPlanRollbackInstanceInput(ctx context.Context, obj any) (model.PlanRollbackInstanceInput, error) {
-	var it model.PlanRollbackInstanceInput
+func (ec *executionContext) unmarshalInputPlanRollbackInstanceInput(ctx context.Context, obj any) (instance.RollbackInput, error) {
+	var it instance.RollbackInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1056,8 +1064,8 @@ func (ec *executionContext) unmarshalInputPlanRollbackInstanceInput(ctx context.
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputPlanUpgradeInstanceInput(ctx context.Context, obj any) (model.PlanUpgradeInstanceInput, error) {
-	var it model.PlanUpgradeInstanceInput
+func (ec *executionContext) unmarshalInputPlanUpgradeInstanceInput(ctx context.Context, obj any) (instance.UpgradeInput, error) {
+	var it instance.UpgradeInput
 	if obj == nil {
 		return it, nil
 	}
@@ -1083,7 +1091,7 @@ func (ec *executionContext) unmarshalInputPlanUpgradeInstanceInput(ctx context.C
 			it.InstanceID = data
 		case "version":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("version"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			data, err := ec.unmarshalOString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1536,32 +1544,32 @@ func (ec *executionContext) marshalNPlanAction2githubᚗcomᚋgpuaasᚋappᚑpla
 	return v
 }
 
-func (ec *executionContext) unmarshalNPlanAddMembersInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPlanAddMembersInput(ctx context.Context, v any) (model.PlanAddMembersInput, error) {
+func (ec *executionContext) unmarshalNPlanAddMembersInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐAddInput(ctx context.Context, v any) (member.AddInput, error) {
 	res, err := ec.unmarshalInputPlanAddMembersInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNPlanDecommissionInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPlanDecommissionInstanceInput(ctx context.Context, v any) (model.PlanDecommissionInstanceInput, error) {
+func (ec *executionContext) unmarshalNPlanDecommissionInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐDecommissionInput(ctx context.Context, v any) (instance.DecommissionInput, error) {
 	res, err := ec.unmarshalInputPlanDecommissionInstanceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNPlanMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPlanMemberInput(ctx context.Context, v any) (model.PlanMemberInput, error) {
+func (ec *executionContext) unmarshalNPlanMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐInput(ctx context.Context, v any) (member.Input, error) {
 	res, err := ec.unmarshalInputPlanMemberInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNPlanReplaceMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPlanReplaceMemberInput(ctx context.Context, v any) (model.PlanReplaceMemberInput, error) {
+func (ec *executionContext) unmarshalNPlanReplaceMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐReplaceInput(ctx context.Context, v any) (member.ReplaceInput, error) {
 	res, err := ec.unmarshalInputPlanReplaceMemberInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNPlanRollbackInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPlanRollbackInstanceInput(ctx context.Context, v any) (model.PlanRollbackInstanceInput, error) {
+func (ec *executionContext) unmarshalNPlanRollbackInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐRollbackInput(ctx context.Context, v any) (instance.RollbackInput, error) {
 	res, err := ec.unmarshalInputPlanRollbackInstanceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNPlanUpgradeInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐPlanUpgradeInstanceInput(ctx context.Context, v any) (model.PlanUpgradeInstanceInput, error) {
+func (ec *executionContext) unmarshalNPlanUpgradeInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐUpgradeInput(ctx context.Context, v any) (instance.UpgradeInput, error) {
 	res, err := ec.unmarshalInputPlanUpgradeInstanceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -1664,7 +1672,7 @@ func (ec *executionContext) marshalNWork2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatfo
 	return ec._Work(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐCapacityIntentInput(ctx context.Context, v any) (*model.CapacityIntentInput, error) {
+func (ec *executionContext) unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋcapacityᚐWant(ctx context.Context, v any) (*capacity.Want, error) {
 	if v == nil {
 		return nil, nil
 	}

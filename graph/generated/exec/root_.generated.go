@@ -21,8 +21,10 @@ import (
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
+	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/policy"
 	"github.com/gpuaas/app-platform/service/price"
@@ -70,6 +72,9 @@ type ResolverRoot interface {
 	SkuPrice() SkuPriceResolver
 	Subscription() SubscriptionResolver
 	Viewer() ViewerResolver
+	InvokeActionInput() InvokeActionInputResolver
+	PlanReplaceMemberInput() PlanReplaceMemberInputResolver
+	ReplaceMemberInput() ReplaceMemberInputResolver
 }
 
 type DirectiveRoot struct {
@@ -723,14 +728,14 @@ type ComplexityRoot struct {
 
 	Mutation struct {
 		AcceptControlPlane      func(childComplexity int, shareID ids.ID, reason *string) int
-		AddMembers              func(childComplexity int, input model.AddMembersInput) int
+		AddMembers              func(childComplexity int, input member.AddInput) int
 		AddSignerKey            func(childComplexity int, input source.KeyInput) int
 		AppendNodeTaskOutput    func(childComplexity int, input task.OutputInput) int
 		BreakGlassEndOperation  func(childComplexity int, input breakglass.EndOperationInput) int
 		BreakGlassGrantRole     func(childComplexity int, input breakglass.GrantRoleInput) int
 		CancelNodeTask          func(childComplexity int, taskID ids.ID) int
 		CancelOperation         func(childComplexity int, input model.CancelOperationInput) int
-		CordonMember            func(childComplexity int, input model.MemberInput) int
+		CordonMember            func(childComplexity int, input member.Input) int
 		CreateApp               func(childComplexity int, input catalog.CreateAppInput) int
 		CreateArtifactSource    func(childComplexity int, input source.CreateInput) int
 		CreateLoginLink         func(childComplexity int, userID ids.ID) int
@@ -742,20 +747,20 @@ type ComplexityRoot struct {
 		CreateUser              func(childComplexity int, input identity.CreateUserInput) int
 		CreateWebhook           func(childComplexity int, input webhook.CreateInput) int
 		DeclineControlPlane     func(childComplexity int, shareID ids.ID, reason *string) int
-		DecommissionInstance    func(childComplexity int, input model.DecommissionInstanceInput) int
+		DecommissionInstance    func(childComplexity int, input instance.DecommissionInput) int
 		DeleteProject           func(childComplexity int, projectID ids.ID, reason string) int
 		DeleteServiceAccount    func(childComplexity int, serviceAccountID ids.ID, reason *string) int
 		DeleteWebhook           func(childComplexity int, webhookID ids.ID, reason *string) int
 		DetachControlPlane      func(childComplexity int, shareID ids.ID, reason *string) int
-		DrainMember             func(childComplexity int, input model.DrainMemberInput) int
+		DrainMember             func(childComplexity int, input member.Input) int
 		EndSession              func(childComplexity int, sessionID ids.ID) int
 		EnrolNode               func(childComplexity int, input node.EnrolInput) int
 		GrantEntitlement        func(childComplexity int, projectID ids.ID, appSlug string, limits *catalog.EntitlementLimits, expiresAt *time.Time, reason *string) int
 		GrantRole               func(childComplexity int, input identity.GrantRoleInput) int
-		InvokeAction            func(childComplexity int, input model.InvokeActionInput) int
+		InvokeAction            func(childComplexity int, input instance.ActionInput) int
 		IssueRuntimeSecret      func(childComplexity int, input secret.IssueInput) int
-		LabelMember             func(childComplexity int, input model.LabelMemberInput) int
-		LaunchInstance          func(childComplexity int, input model.LaunchInstanceInput) int
+		LabelMember             func(childComplexity int, input member.LabelInput) int
+		LaunchInstance          func(childComplexity int, input instance.LaunchInput) int
 		LogoutEverywhere        func(childComplexity int, userID *ids.ID, reason *string) int
 		NodeHeartbeat           func(childComplexity int, input node.HeartbeatInput) int
 		OfferControlPlane       func(childComplexity int, input share.OfferInput) int
@@ -765,15 +770,15 @@ type ComplexityRoot struct {
 		PublishArtifact         func(childComplexity int, input artifact.PublishArtifactInput) int
 		PublishManifest         func(childComplexity int, input catalog.PublishManifestInput) int
 		QuarantineArtifact      func(childComplexity int, artifactID ids.ID, reason string) int
-		RecoverMember           func(childComplexity int, input model.MemberInput) int
+		RecoverMember           func(childComplexity int, input member.Input) int
 		RedeemRuntimeSecret     func(childComplexity int, secretID ids.ID) int
 		RedeliverWebhook        func(childComplexity int, deliveryID ids.ID) int
 		RegisterAdapter         func(childComplexity int, input adapter.RegisterInput) int
 		ReleaseAllocation       func(childComplexity int, input allocation.ReleaseInput) int
 		ReleaseArtifact         func(childComplexity int, artifactID ids.ID, reason string) int
-		RemoveMember            func(childComplexity int, input model.RemoveMemberInput) int
+		RemoveMember            func(childComplexity int, input member.Input) int
 		RenewOperationToken     func(childComplexity int) int
-		ReplaceMember           func(childComplexity int, input model.ReplaceMemberInput) int
+		ReplaceMember           func(childComplexity int, input member.ReplaceInput) int
 		ReplayWebhook           func(childComplexity int, webhookID ids.ID, after string, reason *string) int
 		ReportNodeTask          func(childComplexity int, input task.ReportInput) int
 		ReportOperation         func(childComplexity int, input operation.ReportInput) int
@@ -785,7 +790,7 @@ type ComplexityRoot struct {
 		RevokeRuntimeSecret     func(childComplexity int, secretID ids.ID, reason *string) int
 		RevokeServiceAccountKey func(childComplexity int, keyID ids.ID, reason *string) int
 		RevokeSignerKey         func(childComplexity int, keyID ids.ID, reason string) int
-		RollbackInstance        func(childComplexity int, input model.RollbackInstanceInput) int
+		RollbackInstance        func(childComplexity int, input instance.RollbackInput) int
 		RotateNodeCredential    func(childComplexity int) int
 		RotateRuntimeSecret     func(childComplexity int, secretID ids.ID, overlapSeconds int, reason *string) int
 		RotateServiceAccountKey func(childComplexity int, input identity.RotateKeyInput) int
@@ -797,14 +802,14 @@ type ComplexityRoot struct {
 		SetSkuPrice             func(childComplexity int, input price.SetInput) int
 		SetSourceCredential     func(childComplexity int, input source.CredentialInput) int
 		SubmitEvidence          func(childComplexity int, input catalog.EvidenceInput) int
-		UncordonMember          func(childComplexity int, input model.MemberInput) int
+		UncordonMember          func(childComplexity int, input member.Input) int
 		UpdateArtifactSource    func(childComplexity int, input source.UpdateInput) int
 		UpdateProject           func(childComplexity int, input identity.RenameInput) int
 		UpdateServiceAccount    func(childComplexity int, input identity.UpdateServiceAccountInput) int
 		UpdateTenant            func(childComplexity int, input identity.RenameInput) int
 		UpdateUser              func(childComplexity int, input identity.UpdateUserInput) int
 		UpdateWebhook           func(childComplexity int, input webhook.UpdateInput) int
-		UpgradeInstance         func(childComplexity int, input model.UpgradeInstanceInput) int
+		UpgradeInstance         func(childComplexity int, input instance.UpgradeInput) int
 		VerifyArtifact          func(childComplexity int, artifactID ids.ID) int
 		WithdrawControlPlane    func(childComplexity int, shareID ids.ID, reason string) int
 	}
@@ -1099,7 +1104,7 @@ type ComplexityRoot struct {
 		ExplainPermission        func(childComplexity int, input explain.Input) int
 		ImpactOf                 func(childComplexity int, instanceID ids.ID) int
 		Instance                 func(childComplexity int, id ids.ID) int
-		Instances                func(childComplexity int, projectID ids.ID, filter *model.InstanceFilter, first *int, after *string) int
+		Instances                func(childComplexity int, projectID ids.ID, filter *instance.Filter, first *int, after *string) int
 		LaunchOptions            func(childComplexity int, projectID ids.ID, appSlug string, version *string) int
 		LintManifest             func(childComplexity int, document json.RawMessage) int
 		Manifests                func(childComplexity int, search *string, appSlug *string, stages []lifecycle.Stage, first *int, after *string) int
@@ -1112,13 +1117,13 @@ type ComplexityRoot struct {
 		Operations               func(childComplexity int, projectID ids.ID, states []lifecycle.OperationState, first *int, after *string) int
 		Orphans                  func(childComplexity int, projectID ids.ID, resolved bool, first *int, after *string) int
 		PermissionKeys           func(childComplexity int) int
-		PlanAddMembers           func(childComplexity int, input model.PlanAddMembersInput) int
-		PlanDecommissionInstance func(childComplexity int, input model.PlanDecommissionInstanceInput) int
-		PlanDrainMember          func(childComplexity int, input model.PlanMemberInput) int
-		PlanRemoveMember         func(childComplexity int, input model.PlanMemberInput) int
-		PlanReplaceMember        func(childComplexity int, input model.PlanReplaceMemberInput) int
-		PlanRollbackInstance     func(childComplexity int, input model.PlanRollbackInstanceInput) int
-		PlanUpgradeInstance      func(childComplexity int, input model.PlanUpgradeInstanceInput) int
+		PlanAddMembers           func(childComplexity int, input member.AddInput) int
+		PlanDecommissionInstance func(childComplexity int, input instance.DecommissionInput) int
+		PlanDrainMember          func(childComplexity int, input member.Input) int
+		PlanRemoveMember         func(childComplexity int, input member.Input) int
+		PlanReplaceMember        func(childComplexity int, input member.ReplaceInput) int
+		PlanRollbackInstance     func(childComplexity int, input instance.RollbackInput) int
+		PlanUpgradeInstance      func(childComplexity int, input instance.UpgradeInput) int
 		PolicyOverlays           func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, first *int, after *string) int
 		PreviewPolicy            func(childComplexity int, input policy.SetInput) int
 		Project                  func(childComplexity int, id ids.ID) int
@@ -4102,7 +4107,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.AddMembers(childComplexity, args["input"].(model.AddMembersInput)), true
+		return e.ComplexityRoot.Mutation.AddMembers(childComplexity, args["input"].(member.AddInput)), true
 	case "Mutation.addSignerKey":
 		if e.ComplexityRoot.Mutation.AddSignerKey == nil {
 			break
@@ -4179,7 +4184,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.CordonMember(childComplexity, args["input"].(model.MemberInput)), true
+		return e.ComplexityRoot.Mutation.CordonMember(childComplexity, args["input"].(member.Input)), true
 	case "Mutation.createApp":
 		if e.ComplexityRoot.Mutation.CreateApp == nil {
 			break
@@ -4311,7 +4316,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.DecommissionInstance(childComplexity, args["input"].(model.DecommissionInstanceInput)), true
+		return e.ComplexityRoot.Mutation.DecommissionInstance(childComplexity, args["input"].(instance.DecommissionInput)), true
 	case "Mutation.deleteProject":
 		if e.ComplexityRoot.Mutation.DeleteProject == nil {
 			break
@@ -4366,7 +4371,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.DrainMember(childComplexity, args["input"].(model.DrainMemberInput)), true
+		return e.ComplexityRoot.Mutation.DrainMember(childComplexity, args["input"].(member.Input)), true
 	case "Mutation.endSession":
 		if e.ComplexityRoot.Mutation.EndSession == nil {
 			break
@@ -4421,7 +4426,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.InvokeAction(childComplexity, args["input"].(model.InvokeActionInput)), true
+		return e.ComplexityRoot.Mutation.InvokeAction(childComplexity, args["input"].(instance.ActionInput)), true
 	case "Mutation.issueRuntimeSecret":
 		if e.ComplexityRoot.Mutation.IssueRuntimeSecret == nil {
 			break
@@ -4443,7 +4448,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.LabelMember(childComplexity, args["input"].(model.LabelMemberInput)), true
+		return e.ComplexityRoot.Mutation.LabelMember(childComplexity, args["input"].(member.LabelInput)), true
 	case "Mutation.launchInstance":
 		if e.ComplexityRoot.Mutation.LaunchInstance == nil {
 			break
@@ -4454,7 +4459,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.LaunchInstance(childComplexity, args["input"].(model.LaunchInstanceInput)), true
+		return e.ComplexityRoot.Mutation.LaunchInstance(childComplexity, args["input"].(instance.LaunchInput)), true
 	case "Mutation.logoutEverywhere":
 		if e.ComplexityRoot.Mutation.LogoutEverywhere == nil {
 			break
@@ -4564,7 +4569,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.RecoverMember(childComplexity, args["input"].(model.MemberInput)), true
+		return e.ComplexityRoot.Mutation.RecoverMember(childComplexity, args["input"].(member.Input)), true
 	case "Mutation.redeemRuntimeSecret":
 		if e.ComplexityRoot.Mutation.RedeemRuntimeSecret == nil {
 			break
@@ -4630,7 +4635,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.RemoveMember(childComplexity, args["input"].(model.RemoveMemberInput)), true
+		return e.ComplexityRoot.Mutation.RemoveMember(childComplexity, args["input"].(member.Input)), true
 	case "Mutation.renewOperationToken":
 		if e.ComplexityRoot.Mutation.RenewOperationToken == nil {
 			break
@@ -4647,7 +4652,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.ReplaceMember(childComplexity, args["input"].(model.ReplaceMemberInput)), true
+		return e.ComplexityRoot.Mutation.ReplaceMember(childComplexity, args["input"].(member.ReplaceInput)), true
 	case "Mutation.replayWebhook":
 		if e.ComplexityRoot.Mutation.ReplayWebhook == nil {
 			break
@@ -4779,7 +4784,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.RollbackInstance(childComplexity, args["input"].(model.RollbackInstanceInput)), true
+		return e.ComplexityRoot.Mutation.RollbackInstance(childComplexity, args["input"].(instance.RollbackInput)), true
 	case "Mutation.rotateNodeCredential":
 		if e.ComplexityRoot.Mutation.RotateNodeCredential == nil {
 			break
@@ -4906,7 +4911,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.UncordonMember(childComplexity, args["input"].(model.MemberInput)), true
+		return e.ComplexityRoot.Mutation.UncordonMember(childComplexity, args["input"].(member.Input)), true
 	case "Mutation.updateArtifactSource":
 		if e.ComplexityRoot.Mutation.UpdateArtifactSource == nil {
 			break
@@ -4983,7 +4988,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.UpgradeInstance(childComplexity, args["input"].(model.UpgradeInstanceInput)), true
+		return e.ComplexityRoot.Mutation.UpgradeInstance(childComplexity, args["input"].(instance.UpgradeInput)), true
 	case "Mutation.verifyArtifact":
 		if e.ComplexityRoot.Mutation.VerifyArtifact == nil {
 			break
@@ -6360,7 +6365,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Instances(childComplexity, args["projectId"].(ids.ID), args["filter"].(*model.InstanceFilter), args["first"].(*int), args["after"].(*string)), true
+		return e.ComplexityRoot.Query.Instances(childComplexity, args["projectId"].(ids.ID), args["filter"].(*instance.Filter), args["first"].(*int), args["after"].(*string)), true
 
 	case "Query.launchOptions":
 		if e.ComplexityRoot.Query.LaunchOptions == nil {
@@ -6499,7 +6504,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.PlanAddMembers(childComplexity, args["input"].(model.PlanAddMembersInput)), true
+		return e.ComplexityRoot.Query.PlanAddMembers(childComplexity, args["input"].(member.AddInput)), true
 	case "Query.planDecommissionInstance":
 		if e.ComplexityRoot.Query.PlanDecommissionInstance == nil {
 			break
@@ -6510,7 +6515,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.PlanDecommissionInstance(childComplexity, args["input"].(model.PlanDecommissionInstanceInput)), true
+		return e.ComplexityRoot.Query.PlanDecommissionInstance(childComplexity, args["input"].(instance.DecommissionInput)), true
 	case "Query.planDrainMember":
 		if e.ComplexityRoot.Query.PlanDrainMember == nil {
 			break
@@ -6521,7 +6526,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.PlanDrainMember(childComplexity, args["input"].(model.PlanMemberInput)), true
+		return e.ComplexityRoot.Query.PlanDrainMember(childComplexity, args["input"].(member.Input)), true
 	case "Query.planRemoveMember":
 		if e.ComplexityRoot.Query.PlanRemoveMember == nil {
 			break
@@ -6532,7 +6537,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.PlanRemoveMember(childComplexity, args["input"].(model.PlanMemberInput)), true
+		return e.ComplexityRoot.Query.PlanRemoveMember(childComplexity, args["input"].(member.Input)), true
 	case "Query.planReplaceMember":
 		if e.ComplexityRoot.Query.PlanReplaceMember == nil {
 			break
@@ -6543,7 +6548,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.PlanReplaceMember(childComplexity, args["input"].(model.PlanReplaceMemberInput)), true
+		return e.ComplexityRoot.Query.PlanReplaceMember(childComplexity, args["input"].(member.ReplaceInput)), true
 	case "Query.planRollbackInstance":
 		if e.ComplexityRoot.Query.PlanRollbackInstance == nil {
 			break
@@ -6554,7 +6559,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.PlanRollbackInstance(childComplexity, args["input"].(model.PlanRollbackInstanceInput)), true
+		return e.ComplexityRoot.Query.PlanRollbackInstance(childComplexity, args["input"].(instance.RollbackInput)), true
 	case "Query.planUpgradeInstance":
 		if e.ComplexityRoot.Query.PlanUpgradeInstance == nil {
 			break
@@ -6565,7 +6570,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.PlanUpgradeInstance(childComplexity, args["input"].(model.PlanUpgradeInstanceInput)), true
+		return e.ComplexityRoot.Query.PlanUpgradeInstance(childComplexity, args["input"].(instance.UpgradeInput)), true
 	case "Query.policyOverlays":
 		if e.ComplexityRoot.Query.PolicyOverlays == nil {
 			break

@@ -3,11 +3,7 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
-	"strconv"
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -58,30 +54,6 @@ type AdapterRegistrationEdge struct {
 	Cursor string `json:"cursor"`
 	// The adapter.
 	Node *db.Adapter `json:"node"`
-}
-
-// Which members are added, and where.
-type AddMembersInput struct {
-	// The instance.
-	InstanceID ids.ID `json:"instanceId"`
-	// The component, by the adapter's name.
-	ComponentKey string `json:"componentKey"`
-	// How many more, 1 to 64, within the manifest's bounds and the project's quota.
-	Count int `json:"count"`
-	// Where: allocations that are free, or this instance's own; spread over in turn.
-	AllocationIds []ids.ID `json:"allocationIds,omitempty"`
-	// Or: one allocation for each member is asked for; what fails gives it back.
-	Intent *CapacityIntentInput `json:"intent,omitempty"`
-	// Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition.
-	KeepFailed bool `json:"keepFailed"`
-	// Seconds until it counts as failed, 30 to 86,400.
-	DeadlineSeconds int `json:"deadlineSeconds"`
-	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
-	PlanHash *string `json:"planHash,omitempty"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-	// Makes a repeat harmless: same key and input, same operation.
-	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // Members on their way in.
@@ -198,28 +170,6 @@ type CancelOperationPayload struct {
 	Operation *operation.View `json:"operation"`
 }
 
-// Capacity that is asked for along with a change.
-type CapacityIntentInput struct {
-	// What each allocation is made of.
-	Shape lifecycle.CapacityShape `json:"shape"`
-	// GPUs of each, for GPU_SLICE, 1 to 64; for BAREMETAL leave it out.
-	GpuCount *int `json:"gpuCount,omitempty"`
-	// Only this SKU.
-	Sku *string `json:"sku,omitempty"`
-	// Only this region.
-	Region *string `json:"region,omitempty"`
-}
-
-// How many members of a component are wanted, and where.
-type ComponentInput struct {
-	// The component, by the adapter's name.
-	Key string `json:"key"`
-	// Members wanted, within the manifest's bounds.
-	Count int `json:"count"`
-	// The allocations they are spread over in turn; left out for all of the launch's.
-	AllocationIds []ids.ID `json:"allocationIds,omitempty"`
-}
-
 // One logical component of an app, by the adapter's own word, with its bounds.
 type ComponentSpec struct {
 	// The adapter's name for it; the platform reads no meaning into it.
@@ -290,48 +240,12 @@ type CreateServiceAccountKeyPayload struct {
 	Secret string `json:"secret"`
 }
 
-// Which instance is torn down.
-type DecommissionInstanceInput struct {
-	// The instance.
-	InstanceID ids.ID `json:"instanceId"`
-	// Go at once: a node that does not answer is left to be cleaned later; needs a reason.
-	Force bool `json:"force"`
-	// What happens when the deadline passes; FORCE needs a reason.
-	OnDeadline lifecycle.DeadlineOutcome `json:"onDeadline"`
-	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
-	PlanHash *string `json:"planHash,omitempty"`
-	// Seconds until it counts as failed, 30 to 86,400.
-	DeadlineSeconds int `json:"deadlineSeconds"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-	// Makes a repeat harmless: same key and input, same operation.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
 // A teardown under way.
 type DecommissionInstancePayload struct {
 	// The instance.
 	Instance *instance.View `json:"instance"`
 	// The operation that tears it down.
 	Operation *operation.View `json:"operation"`
-}
-
-// Which member is drained.
-type DrainMemberInput struct {
-	// The member, ACTIVE.
-	MemberID ids.ID `json:"memberId"`
-	// Lose the work that still runs instead of waiting for it; needs a reason.
-	Force bool `json:"force"`
-	// Seconds to wait for running work, 30 to 86,400.
-	DeadlineSeconds int `json:"deadlineSeconds"`
-	// What happens when the deadline passes; FORCE needs a reason.
-	OnDeadline lifecycle.DeadlineOutcome `json:"onDeadline"`
-	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
-	PlanHash *string `json:"planHash,omitempty"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-	// Makes a repeat harmless: same key and input, same operation.
-	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // An enrolled node with its first credential.
@@ -392,36 +306,12 @@ type InstanceEdge struct {
 	Node *instance.View `json:"node"`
 }
 
-// Which instances.
-type InstanceFilter struct {
-	// Only these statuses.
-	Statuses []lifecycle.InstanceStatus `json:"statuses,omitempty"`
-	// Only this app.
-	AppSlug *string `json:"appSlug,omitempty"`
-	// Only names that contain this, 1 to 100 characters.
-	Search *string `json:"search,omitempty"`
-}
-
 // A change of an instance under way.
 type InstancePayload struct {
 	// The instance.
 	Instance *instance.View `json:"instance"`
 	// The operation that changes it.
 	Operation *operation.View `json:"operation"`
-}
-
-// Which action is asked for.
-type InvokeActionInput struct {
-	// The instance.
-	InstanceID ids.ID `json:"instanceId"`
-	// The action's name.
-	Action string `json:"action"`
-	// Its input, by its schema, at most 256 KiB.
-	Input json.RawMessage `json:"input,omitempty"`
-	// The project that asks, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is asked for there.
-	ProjectID *ids.ID `json:"projectId,omitempty"`
-	// Makes a repeat harmless: same key and input, same answer.
-	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // What an action answered.
@@ -432,50 +322,6 @@ type InvokeActionPayload struct {
 	Output json.RawMessage `json:"output"`
 	// What ties together everything the action caused.
 	CorrelationID string `json:"correlationId"`
-}
-
-// How a member is labelled.
-type LabelMemberInput struct {
-	// The member.
-	MemberID ids.ID `json:"memberId"`
-	// The whole new set, an object of at most 32 labels; names and values 1 to 63 letters, digits, dot, dash and underscore.
-	Labels json.RawMessage `json:"labels"`
-	// Seconds until it counts as failed, 30 to 86,400.
-	DeadlineSeconds int `json:"deadlineSeconds"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-	// Makes a repeat harmless: same key and input, same operation.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
-// What a launch is made from.
-type LaunchInstanceInput struct {
-	// The project it lives in.
-	ProjectID ids.ID `json:"projectId"`
-	// The app.
-	AppSlug string `json:"appSlug"`
-	// The version; left out for the canary that has chosen the project, or else the active one.
-	Version *string `json:"version,omitempty"`
-	// Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens.
-	Name string `json:"name"`
-	// The allocations it is launched into, 1 to 256, ready and free.
-	AllocationIds []ids.ID `json:"allocationIds"`
-	// Members by component; left out for the manifest's defaults.
-	Components []*ComponentInput `json:"components,omitempty"`
-	// Config by the manifest's schema, at most 64 KiB; left out for its defaults.
-	Config json.RawMessage `json:"config,omitempty"`
-	// Who runs its control plane.
-	OperatingMode OperatingMode `json:"operatingMode"`
-	// Whom its control plane serves; TENANT asks for control_plane.create on the tenant as well.
-	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope"`
-	// Seconds until it counts as failed, 30 to 86,400.
-	DeadlineSeconds int `json:"deadlineSeconds"`
-	// Launch a manifest that is not active yet to test it; asks for manifest.smoke as well.
-	Smoke bool `json:"smoke"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-	// Makes a repeat harmless: same key and input, same instance and operation.
-	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // A launch under way.
@@ -558,18 +404,6 @@ type MemberEdge struct {
 	Cursor string `json:"cursor"`
 	// The member.
 	Node *db.Member `json:"node"`
-}
-
-// Which member is cordoned, uncordoned or recovered.
-type MemberInput struct {
-	// The member.
-	MemberID ids.ID `json:"memberId"`
-	// Seconds until it counts as failed, 30 to 86,400.
-	DeadlineSeconds int `json:"deadlineSeconds"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-	// Makes a repeat harmless: same key and input, same operation.
-	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // A change of a member under way.
@@ -660,66 +494,6 @@ type PageInfo struct {
 	EndCursor *string `json:"endCursor,omitempty"`
 }
 
-// Which members would be added.
-type PlanAddMembersInput struct {
-	// The instance.
-	InstanceID ids.ID `json:"instanceId"`
-	// The component, by the adapter's name.
-	ComponentKey string `json:"componentKey"`
-	// How many more, 1 to 64.
-	Count int `json:"count"`
-	// Where: allocations that are free, or this instance's own; spread over in turn.
-	AllocationIds []ids.ID `json:"allocationIds,omitempty"`
-	// Or: one allocation for each member is asked for.
-	Intent *CapacityIntentInput `json:"intent,omitempty"`
-}
-
-// Which instance would be torn down.
-type PlanDecommissionInstanceInput struct {
-	// The instance.
-	InstanceID ids.ID `json:"instanceId"`
-	// Whether work may be lost and proof go missing.
-	Force bool `json:"force"`
-}
-
-// Which member would be changed.
-type PlanMemberInput struct {
-	// The member.
-	MemberID ids.ID `json:"memberId"`
-	// Whether work may be lost and proof go missing.
-	Force bool `json:"force"`
-}
-
-// Which member would be replaced, and where.
-type PlanReplaceMemberInput struct {
-	// The member that goes.
-	MemberID ids.ID `json:"memberId"`
-	// Where the new one lives; left out for the same allocation.
-	AllocationID *ids.ID `json:"allocationId,omitempty"`
-	// Or: an allocation is asked for.
-	Intent *CapacityIntentInput `json:"intent,omitempty"`
-	// Whether work may be lost and proof go missing.
-	Force bool `json:"force"`
-}
-
-// What an instance would be brought back to.
-type PlanRollbackInstanceInput struct {
-	// The instance.
-	InstanceID ids.ID `json:"instanceId"`
-	// The generation; left out for the one before, or the present one when an upgrade away from it has failed.
-	Generation *int `json:"generation,omitempty"`
-}
-
-// What an instance would be upgraded to.
-type PlanUpgradeInstanceInput struct {
-	// The instance.
-	InstanceID ids.ID `json:"instanceId"`
-	// The version; left out to stay with the present one.
-	Version *string `json:"version,omitempty"`
-	// The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults.
-	Config json.RawMessage `json:"config,omitempty"`
-}
-
 // A page of policy overlays.
 type PolicyOverlayConnection struct {
 	// The rows, each with its cursor.
@@ -764,46 +538,6 @@ type ReleaseAllocationPayload struct {
 	Operation *operation.View `json:"operation"`
 }
 
-// Which member is taken out.
-type RemoveMemberInput struct {
-	// The member.
-	MemberID ids.ID `json:"memberId"`
-	// Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason.
-	Force bool `json:"force"`
-	// Seconds until it counts as failed, 30 to 86,400.
-	DeadlineSeconds int `json:"deadlineSeconds"`
-	// What happens when the deadline passes; FORCE needs a reason.
-	OnDeadline lifecycle.DeadlineOutcome `json:"onDeadline"`
-	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
-	PlanHash *string `json:"planHash,omitempty"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-	// Makes a repeat harmless: same key and input, same operation.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
-// Which member makes way for a new one.
-type ReplaceMemberInput struct {
-	// The member that goes.
-	MemberID ids.ID `json:"memberId"`
-	// Where the new one lives; left out for the same allocation.
-	AllocationID *ids.ID `json:"allocationId,omitempty"`
-	// Or: an allocation is asked for; what fails gives it back.
-	Intent *CapacityIntentInput `json:"intent,omitempty"`
-	// Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason.
-	Force bool `json:"force"`
-	// Seconds until it counts as failed, 30 to 86,400.
-	DeadlineSeconds int `json:"deadlineSeconds"`
-	// What happens when the deadline passes; FORCE needs a reason.
-	OnDeadline lifecycle.DeadlineOutcome `json:"onDeadline"`
-	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
-	PlanHash *string `json:"planHash,omitempty"`
-	// Why, kept in the audit; needed when the member is healthy.
-	Reason *string `json:"reason,omitempty"`
-	// Makes a repeat harmless: same key and input, same operation.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
 // A replacement under way.
 type ReplaceMemberPayload struct {
 	// The member that goes.
@@ -842,22 +576,6 @@ type RoleBindingEdge struct {
 	Node *db.RoleBinding `json:"node"`
 }
 
-// What an instance is brought back to.
-type RollbackInstanceInput struct {
-	// The instance, RUNNING.
-	InstanceID ids.ID `json:"instanceId"`
-	// The generation; left out for the one before, or the present one when an upgrade away from it has failed.
-	Generation *int `json:"generation,omitempty"`
-	// Seconds until it counts as failed, 30 to 86,400.
-	DeadlineSeconds int `json:"deadlineSeconds"`
-	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
-	PlanHash *string `json:"planHash,omitempty"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-	// Makes a repeat harmless: same key and input, same operation.
-	IdempotencyKey string `json:"idempotencyKey"`
-}
-
 // A page of runtime secrets.
 type RuntimeSecretConnection struct {
 	// The rows, each with its cursor.
@@ -892,24 +610,6 @@ type ServiceAccountEdge struct {
 
 // The root of everything that can be watched, over graphql-transport-ws.
 type Subscription struct {
-}
-
-// What an instance is upgraded to.
-type UpgradeInstanceInput struct {
-	// The instance, RUNNING.
-	InstanceID ids.ID `json:"instanceId"`
-	// The version, ACTIVE; left out to stay with the present one.
-	Version *string `json:"version,omitempty"`
-	// The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults.
-	Config json.RawMessage `json:"config,omitempty"`
-	// Seconds until it counts as failed, 30 to 86,400.
-	DeadlineSeconds int `json:"deadlineSeconds"`
-	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
-	PlanHash *string `json:"planHash,omitempty"`
-	// Why, kept in the audit.
-	Reason *string `json:"reason,omitempty"`
-	// Makes a repeat harmless: same key and input, same operation.
-	IdempotencyKey string `json:"idempotencyKey"`
 }
 
 // A page of people.
@@ -958,120 +658,4 @@ type WebhookEdge struct {
 	Cursor string `json:"cursor"`
 	// The webhook.
 	Node *db.Webhook `json:"node"`
-}
-
-// Whom an instance's control plane serves.
-type ControlPlaneScope string
-
-const (
-	// One project.
-	ControlPlaneScopeProject ControlPlaneScope = "PROJECT"
-	// Every project of its tenant.
-	ControlPlaneScopeTenant ControlPlaneScope = "TENANT"
-)
-
-var AllControlPlaneScope = []ControlPlaneScope{
-	ControlPlaneScopeProject,
-	ControlPlaneScopeTenant,
-}
-
-func (e ControlPlaneScope) IsValid() bool {
-	switch e {
-	case ControlPlaneScopeProject, ControlPlaneScopeTenant:
-		return true
-	}
-	return false
-}
-
-func (e ControlPlaneScope) String() string {
-	return string(e)
-}
-
-func (e *ControlPlaneScope) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = ControlPlaneScope(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid ControlPlaneScope", str)
-	}
-	return nil
-}
-
-func (e ControlPlaneScope) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *ControlPlaneScope) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e ControlPlaneScope) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// Who runs an instance's control plane.
-type OperatingMode string
-
-const (
-	// The tenant's own.
-	OperatingModeTenantDedicated OperatingMode = "TENANT_DEDICATED"
-	// The platform's, shared.
-	OperatingModePlatformManaged OperatingMode = "PLATFORM_MANAGED"
-)
-
-var AllOperatingMode = []OperatingMode{
-	OperatingModeTenantDedicated,
-	OperatingModePlatformManaged,
-}
-
-func (e OperatingMode) IsValid() bool {
-	switch e {
-	case OperatingModeTenantDedicated, OperatingModePlatformManaged:
-		return true
-	}
-	return false
-}
-
-func (e OperatingMode) String() string {
-	return string(e)
-}
-
-func (e *OperatingMode) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = OperatingMode(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid OperatingMode", str)
-	}
-	return nil
-}
-
-func (e OperatingMode) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *OperatingMode) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e OperatingMode) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
 }
