@@ -7,7 +7,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
-	"github.com/gpuaas/app-platform/service/event"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 func TestWhatIsSupersededHasNoOpenStepsAndItsWaitersAreWoken(t *testing.T) {
