@@ -7,7 +7,7 @@ import (
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"github.com/gpuaas/app-platform/graph/transport/guard"
+	"github.com/gpuaas/app-platform/transport/guard"
 )
 
 // refusedByLex requires that the pass over the tokens refuses the document by itself: the analysis behind it costs

@@ -10,9 +10,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/internal/platformtest"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/operation"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 func TestAWorkerWithoutItsClaimWritesNothingAndKnowsIt(t *testing.T) {
