@@ -68,7 +68,7 @@ fuzz: ## Feed every parser that faces the outside with nonsense: make fuzz FUZZT
 .PHONY: generate
 generate: web/node_modules/.package-lock.json ## Write everything that is generated
 	go run ./ent/entc.go
-	go tool gqlgen generate
+	go run ./internal/tools/gqlgen
 	go tool genqlient sdk/client/genqlient.yaml
 	go generate ./transport/internal/testschema
 	cd web && npm run generate

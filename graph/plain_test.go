@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
+	tables "github.com/gpuaas/app-platform/graph/generated/plain"
 	"github.com/gpuaas/app-platform/graph/plain"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/platformtest"
@@ -116,8 +117,7 @@ func TestPlainQueriesAnswerWhatTheExecutorAnswersByteForByte(t *testing.T) {
 	kit := platformtest.New(t)
 	caller, full, bare := populated(t, kit)
 	c := newComparison(t, kit, caller)
-	tables := newTables(&Resolver{})
-	maker := &documents{random: rand.New(rand.NewPCG(7, 7)), schema: c.schema(), tables: tables.byName()}
+	maker := &documents{random: rand.New(rand.NewPCG(7, 7)), schema: c.schema(), tables: tables.Tables(&Resolver{})}
 	roots := []string{
 		fmt.Sprintf(`instance(id: %q)`, full.ID), fmt.Sprintf(`instance(id: %q)`, bare.ID),
 		fmt.Sprintf(`instances(projectId: %q, first: 2)`, full.ProjectID), fmt.Sprintf(`instances(projectId: %q, first: 1)`, full.ProjectID),
@@ -176,16 +176,6 @@ func TestOperationsAreAnsweredPlainly(t *testing.T) {
 
 func (c *comparison) schema() *ast.Schema {
 	return exec.NewExecutableSchema(exec.Config{Resolvers: &Resolver{}}).Schema()
-}
-
-// byName are the tables by their types' names.
-func (t *tables) byName() map[string]*plain.Type {
-	found := map[string]*plain.Type{}
-	for _, one := range []*plain.Type{t.query, t.instance, t.instances, t.instanceEdge, t.member, t.members, t.memberEdge, t.event, t.events,
-		t.eventEdge, t.operation, t.operations, t.operationEdge, t.step, t.role, t.failure, t.actor, t.pageInfo, t.allocation, t.node, t.manifest, t.action} {
-		found[one.Name] = one
-	}
-	return found
 }
 
 // documents makes queries that are plain.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/authz/token"
+	tables "github.com/gpuaas/app-platform/graph/generated/plain"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/graph/plain"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -96,6 +97,6 @@ type Resolver struct {
 
 // plain answers queries of plain fields.
 func (r *Resolver) plain() *plain.Executor {
-	r.plainOnce.Do(func() { r.plainQuery = plain.New(newTables(r).query) })
+	r.plainOnce.Do(func() { r.plainQuery = plain.New(tables.Tables(r)["Query"]) })
 	return r.plainQuery
 }

@@ -1,10 +1,11 @@
-// Package plain answers queries whose every field is in its tables, without the executor's context,
-// closure and goroutine for each field: a document's selections are compiled once, and an answer is
-// appended to one buffer. Whatever is not in the tables is the executor's, and so is every query
-// that meets an error: it is run again there, so that errors have one shape and one place.
+// Package plain answers queries whose every field is in its tables, without the executor's context, closure and
+// goroutine for each field: a document's selections are compiled once, and an answer is appended to one buffer. The
+// executor answers every query with a field that is not in the tables, and repeats every query that meets an error, so
+// that errors have one shape and one place.
 //
-// The tables call the same resolvers and read the same models. What is answered is byte for byte
-// what the executor answers; a test compares the two on generated documents.
+// The tables are generated (graph/generated/plain) from the schema and from how gqlgen bound it, so they call the same
+// resolvers and read the same models. An answer is byte for byte the executor's; a test compares the two on generated
+// documents.
 package plain
 
 import (
@@ -16,15 +17,12 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// ErrNot is what a field's function answers when it must be left to the executor.
+// ErrNot is returned by the function of a field that the executor must answer.
 var ErrNot = errors.New("not a plain query")
-
-// Args are a field's arguments, with defaults filled in.
-type Args map[string]any
 
 // Type is the table of an object type.
 type Type struct {
-	// Name is the type's, and Implements the interfaces it has.
+	// Name is the type's name, and Implements are its interfaces.
 	Name       string
 	Implements []string
 	Fields     map[string]Field
@@ -36,18 +34,18 @@ type Field struct {
 	of   func() *Type
 	one  func(ctx context.Context, obj any, args Args) (any, error)
 	many func(ctx context.Context, obj any, args Args) (List, error)
-	// alone says that an element of a list must not have it: it would be read once an element.
+	// alone marks fields that would cost one query per list element; inside lists the query falls back to the executor.
 	alone bool
 }
 
-// Alone is the field, for objects that are not elements of a list: the executor resolves elements
-// beside each other, and this package one after the other.
+// Alone returns the field for objects that are not elements of a list: the executor resolves elements beside each
+// other, and this package one after the other.
 func (f Field) Alone() Field {
 	f.alone = true
 	return f
 }
 
-// List is what a list field answers.
+// List is the value of a list field.
 type List interface {
 	Len() int
 	At(i int) any
@@ -56,19 +54,19 @@ type List interface {
 // Slice is a List of pointers.
 type Slice[T any] []*T
 
-// Len is how many there are.
+// Len returns the number of elements.
 func (s Slice[T]) Len() int { return len(s) }
 
-// At is the i-th.
+// At returns the i-th element.
 func (s Slice[T]) At(i int) any { return s[i] }
 
-// Leaf is a scalar of a T.
+// Leaf returns the field of a scalar of a T.
 func Leaf[T any](write func(dst []byte, obj *T) []byte) Field {
 	return Field{leaf: func(dst []byte, obj any) []byte { return write(dst, obj.(*T)) }}
 }
 
-// One is an object of a T, null when it is nil. The table of its type is asked for when a document
-// is compiled, so that types may refer to each other.
+// One returns the field of an object of a T, null when it is nil. The table of its type is looked up when a document is
+// compiled, so that types may refer to each other.
 func One[T, U any](of func() *Type, get func(ctx context.Context, obj *T, args Args) (*U, error)) Field {
 	return Field{of: of, one: func(ctx context.Context, obj any, args Args) (any, error) {
 		found, err := get(ctx, obj.(*T), args)
@@ -79,7 +77,7 @@ func One[T, U any](of func() *Type, get func(ctx context.Context, obj *T, args A
 	}}
 }
 
-// Many is a list of objects of a T.
+// Many returns the field of a list of objects of a T.
 func Many[T, U any](of func() *Type, get func(ctx context.Context, obj *T, args Args) ([]*U, error)) Field {
 	return Field{of: of, many: func(ctx context.Context, obj any, args Args) (List, error) {
 		found, err := get(ctx, obj.(*T), args)
@@ -93,13 +91,13 @@ type Executor struct {
 	plans plans
 }
 
-// Root is what the root's functions are given as their object.
+// Root is the object of the fields of the query type.
 type Root struct{}
 
-// New makes an executor over the table of the query type.
+// New returns an executor over the table of the query type.
 func New(root *Type) *Executor { return &Executor{root: root} }
 
-// Answer runs the operation of ctx; ok is false when it is the executor's.
+// Answer runs the operation of ctx. It reports false for one that the executor must answer.
 func (e *Executor) Answer(ctx context.Context) (response *graphql.Response, ok bool) {
 	op := graphql.GetOperationContext(ctx)
 	if op.Operation.Operation != ast.Query {

@@ -1,11 +1,15 @@
 package plain
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"strconv"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
+
+	"github.com/gpuaas/app-platform/graph/scalar"
 )
 
 // writer appends one answer.
@@ -42,7 +46,9 @@ func (w *writer) below(s *step, obj any) error {
 		args = s.asked.ArgumentMap(w.variables)
 	}
 	if s.root {
-		ctx = graphql.WithFieldContext(ctx, &graphql.FieldContext{Object: "Query", Field: s.asked, Args: args, IsResolver: true, IsMethod: true})
+		ctx = graphql.WithFieldContext(ctx, &graphql.FieldContext{
+			Object: "Query", Field: s.asked, Args: args, IsResolver: true, IsMethod: true,
+		})
 	}
 	if s.field.many != nil {
 		found, err := s.field.many(ctx, obj, args)
@@ -105,8 +111,8 @@ func String[S ~string](dst []byte, s S) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// Optional appends a string or null.
-func Optional[S ~string](dst []byte, s *S) []byte {
+// OptionalString appends a string or null.
+func OptionalString[S ~string](dst []byte, s *S) []byte {
 	if s == nil {
 		return append(dst, "null"...)
 	}
@@ -119,9 +125,25 @@ func Int(dst []byte, n int) []byte { return strconv.AppendInt(dst, int64(n), 10)
 // Bool appends true or false.
 func Bool(dst []byte, b bool) []byte { return strconv.AppendBool(dst, b) }
 
-// Time appends an instant by the layout given, in UTC.
-func Time(dst []byte, t time.Time, layout string) []byte {
+// Time appends an instant as scalar.DateTime writes it.
+func Time(dst []byte, t time.Time) []byte {
 	dst = append(dst, '"')
-	dst = t.UTC().AppendFormat(dst, layout)
+	dst = t.UTC().AppendFormat(dst, scalar.Layout)
 	return append(dst, '"')
+}
+
+// OptionalTime appends an instant or null.
+func OptionalTime(dst []byte, t *time.Time) []byte {
+	if t == nil {
+		return append(dst, "null"...)
+	}
+	return Time(dst, *t)
+}
+
+// JSON appends a stored document as it is, and null for an empty one.
+func JSON(dst []byte, document json.RawMessage) []byte {
+	if len(bytes.TrimSpace(document)) == 0 {
+		return append(dst, "null"...)
+	}
+	return append(dst, document...)
 }

@@ -25,7 +25,6 @@ var (
 		"cmd/appctl/internal/cli":                       toSplit,
 		"cmd/node-agent/internal/memberinit":            toSplit,
 		"cmd/slurm-reference-controller/internal/slurm": toSplit,
-		"graph":                       toSplit,
 		"sdk/adapter":                 toSplit,
 		"sdk/adaptertest/conformance": toSplit,
 		"service/catalog":             toSplit,
@@ -37,6 +36,7 @@ var (
 	longFunctions = map[string]string{}
 	sleeping      = map[string]string{}
 	hidden        = map[string]string{
+		"internal/tools/gqlgen/main.go":               "a generator that developers run: it ends with log.Fatal",
 		"ent/entc.go":                                 "a generator that developers run: it ends with log.Fatal",
 		"internal/tools/migratediff/":                 "a program that developers run: it ends with log.Fatal",
 		"internal/ociregistry/":                       "the library's handler takes a log.Logger, and is given one that discards",
