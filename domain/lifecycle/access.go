@@ -10,6 +10,9 @@ const (
 	PolicyProject  PolicyScope = "PROJECT"
 )
 
+// Values lists every PolicyScope as it is stored and published.
+func (PolicyScope) Values() []string { return names(PolicyPlatform, PolicyTenant, PolicyProject) }
+
 // ShareStatus is where the offer of a shared control plane to a project stands.
 type ShareStatus string
 
@@ -21,6 +24,11 @@ const (
 	ShareWithdrawn ShareStatus = "WITHDRAWN"
 	ShareDetached  ShareStatus = "DETACHED"
 )
+
+// Values lists every ShareStatus as it is stored and published.
+func (ShareStatus) Values() []string {
+	return names(ShareOffered, ShareAttached, ShareDeclined, ShareWithdrawn, ShareDetached)
+}
 
 var shareMachine = table[ShareStatus]{"share", ShareOffered, []Move[ShareStatus]{
 	{ShareOffered, ShareAttached, "the other project accepted"},
@@ -44,6 +52,9 @@ const (
 	SecretForAdapter SecretAudience = "ADAPTER"
 )
 
+// Values lists every SecretAudience as it is stored and published.
+func (SecretAudience) Values() []string { return names(SecretForNode, SecretForAdapter) }
+
 // SecretDelivery is how often a runtime secret may be delivered.
 type SecretDelivery string
 
@@ -52,6 +63,9 @@ const (
 	DeliverOnce        SecretDelivery = "ONCE"
 	DeliverUntilExpiry SecretDelivery = "UNTIL_EXPIRY"
 )
+
+// Values lists every SecretDelivery as it is stored and published.
+func (SecretDelivery) Values() []string { return names(DeliverOnce, DeliverUntilExpiry) }
 
 // WebhookStatus is whether a webhook is served.
 type WebhookStatus string
@@ -63,6 +77,11 @@ const (
 	WebhookFailing WebhookStatus = "FAILING"
 )
 
+// Values lists every WebhookStatus as it is stored and published.
+func (WebhookStatus) Values() []string {
+	return names(WebhookActive, WebhookPaused, WebhookFailing)
+}
+
 // DeliveryState is where the delivery of an event to a webhook stands.
 type DeliveryState string
 
@@ -72,3 +91,8 @@ const (
 	DeliveryDelivered DeliveryState = "DELIVERED"
 	DeliveryDead      DeliveryState = "DEAD"
 )
+
+// Values lists every DeliveryState as it is stored and published.
+func (DeliveryState) Values() []string {
+	return names(DeliveryPending, DeliveryDelivered, DeliveryDead)
+}

@@ -12,6 +12,11 @@ const (
 	AllocationFailed    AllocationStatus = "FAILED"
 )
 
+// Values lists every AllocationStatus as it is stored and published.
+func (AllocationStatus) Values() []string {
+	return names(AllocationRequested, AllocationReady, AllocationReleasing, AllocationReleased, AllocationFailed)
+}
+
 var allocationMachine = table[AllocationStatus]{"allocation", AllocationRequested, []Move[AllocationStatus]{
 	{AllocationRequested, AllocationReady, "the platform bound it to a node"},
 	{AllocationRequested, AllocationReleasing, "released before it was bound"},
@@ -36,3 +41,6 @@ const (
 	ShapeBaremetal CapacityShape = "BAREMETAL"
 	ShapeGPUSlice  CapacityShape = "GPU_SLICE"
 )
+
+// Values lists every CapacityShape as it is stored and published.
+func (CapacityShape) Values() []string { return names(ShapeBaremetal, ShapeGPUSlice) }

@@ -13,6 +13,9 @@ const (
 	SourceS3 SourceKind = "S3"
 )
 
+// Values lists every SourceKind as it is stored and published.
+func (SourceKind) Values() []string { return names(SourceOCI, SourceHTTPS, SourceS3) }
+
 // SignaturePolicy is what becomes of an artifact that no trusted key of its source has signed.
 type SignaturePolicy string
 
@@ -26,6 +29,11 @@ const (
 	SignatureOptional SignaturePolicy = "OPTIONAL"
 )
 
+// Values lists every SignaturePolicy as it is stored and published.
+func (SignaturePolicy) Values() []string {
+	return names(SignatureRequired, SignatureQuarantine, SignatureOptional)
+}
+
 // ArtifactKind is what sort of thing an artifact is.
 type ArtifactKind string
 
@@ -38,6 +46,9 @@ const (
 	// ArtifactBlob is one file.
 	ArtifactBlob ArtifactKind = "BLOB"
 )
+
+// Values lists every ArtifactKind as it is stored and published.
+func (ArtifactKind) Values() []string { return names(ArtifactImage, ArtifactOCI, ArtifactBlob) }
 
 // SignatureState is what was found of an artifact's signatures when it was last looked at.
 type SignatureState string
@@ -54,6 +65,11 @@ const (
 	SignatureNotChecked SignatureState = "NOT_CHECKED"
 )
 
+// Values lists every SignatureState as it is stored and published.
+func (SignatureState) Values() []string {
+	return names(SignatureVerified, SignatureMissing, SignatureUntrusted, SignatureNotChecked)
+}
+
 // PartRole is what a part is to its artifact.
 type PartRole string
 
@@ -65,6 +81,9 @@ const (
 	PartBlob     PartRole = "BLOB"
 )
 
+// Values lists every PartRole as it is stored and published.
+func (PartRole) Values() []string { return names(PartManifest, PartConfig, PartLayer, PartBlob) }
+
 // EvidenceKind is what a piece of evidence for a manifest shows.
 type EvidenceKind string
 
@@ -75,6 +94,9 @@ const (
 	// EvidenceTenancy is the report of negative tests between tenants.
 	EvidenceTenancy EvidenceKind = "TENANCY"
 )
+
+// Values lists every EvidenceKind as it is stored and published.
+func (EvidenceKind) Values() []string { return names(EvidenceConformance, EvidenceTenancy) }
 
 // CanaryVerdict is what a canary's numbers say against those of the active version.
 type CanaryVerdict string
@@ -88,3 +110,6 @@ const (
 	// CanaryWorse is clearly more failures: the canary is halted.
 	CanaryWorse CanaryVerdict = "WORSE"
 )
+
+// Values lists every CanaryVerdict as it is stored and published.
+func (CanaryVerdict) Values() []string { return names(CanaryTooEarly, CanaryNoWorse, CanaryWorse) }

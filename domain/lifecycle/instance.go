@@ -13,6 +13,13 @@ const (
 	InstanceFailed   InstanceStatus = "FAILED"
 )
 
+// Values lists every InstanceStatus as it is stored and published.
+func (InstanceStatus) Values() []string {
+	return names(
+		InstanceCreated, InstanceStarting, InstanceRunning, InstanceStopping, InstanceStopped, InstanceFailed,
+	)
+}
+
 var instanceMachine = table[InstanceStatus]{"instance", InstanceCreated, []Move[InstanceStatus]{
 	{InstanceCreated, InstanceStarting, "a worker dispatched the create"},
 	{InstanceCreated, InstanceStopping, "decommissioned during its create"},
@@ -45,6 +52,9 @@ const (
 	ModePlatformManaged OperatingMode = "PLATFORM_MANAGED"
 )
 
+// Values lists every OperatingMode as it is stored and published.
+func (OperatingMode) Values() []string { return names(ModeTenantDedicated, ModePlatformManaged) }
+
 // ControlPlaneScope is whom an instance's control plane serves.
 type ControlPlaneScope string
 
@@ -53,3 +63,6 @@ const (
 	ControlPlaneProject ControlPlaneScope = "PROJECT"
 	ControlPlaneTenant  ControlPlaneScope = "TENANT"
 )
+
+// Values lists every ControlPlaneScope as it is stored and published.
+func (ControlPlaneScope) Values() []string { return names(ControlPlaneProject, ControlPlaneTenant) }

@@ -22,6 +22,15 @@ const (
 	AllocationRelease    OperationKind = "ALLOCATION_RELEASE"
 )
 
+// Values lists every OperationKind as it is stored and published.
+func (OperationKind) Values() []string {
+	return names(
+		InstanceCreate, InstanceDecommission, InstanceUpgrade, InstanceRollback, MembersAdd, MemberDrain,
+		MemberCordon, MemberUncordon, MemberLabel, MemberRemove, MemberReplace, MemberRecover,
+		AllocationRelease,
+	)
+}
+
 // OperationScope is what an operation excludes while it is open.
 type OperationScope string
 
@@ -32,6 +41,11 @@ const (
 	ScopeMember     OperationScope = "MEMBER"
 	ScopeAllocation OperationScope = "ALLOCATION"
 )
+
+// Values lists every OperationScope as it is stored and published.
+func (OperationScope) Values() []string {
+	return names(ScopeInstance, ScopeMember, ScopeAllocation)
+}
 
 // Effects is what is true of every operation of one kind.
 type Effects struct {

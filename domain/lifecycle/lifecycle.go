@@ -1,14 +1,13 @@
-// Package lifecycle holds every state machine of the platform as a table, and the closed lists of words that
-// the database, the API and the adapter contract share. A value is stored and published in the same UPPER_SNAKE
-// form; the adapter contract spells it in lower case (Wire, FromWire).
+// Package lifecycle holds every state machine of the platform as a table, and the closed lists of values that the
+// database, the API and the adapter contract share. A value is stored and published in the same UPPER_SNAKE form; the
+// adapter contract spells it in lower case (Wire, FromWire). GraphQL reads and writes the values as what they are,
+// strings: the transport refuses any that the SDL does not list, and a test compares the SDL with Values.
 //
 // The tables are mirrored by a guard in SQL: Transitions gives the rows, and a test compares both. The golden
 // printout in testdata/machines.golden shows all of them to a reader.
 package lifecycle
 
 import (
-	"encoding/json"
-	"io"
 	"slices"
 	"strings"
 
@@ -106,7 +105,7 @@ type Machine struct {
 // Wire is a value as the adapter contract spells it: "GPU_SLICE" is "gpu_slice".
 func Wire[S ~string](value S) string { return strings.ToLower(string(value)) }
 
-// word is any closed list of values.
+// word is any type with a closed list of values.
 type word interface {
 	~string
 	Values() []string
@@ -139,21 +138,4 @@ func names[S ~string](values ...S) []string {
 		out[i] = string(value)
 	}
 	return out
-}
-
-// writeGQL writes an enum value to a GraphQL answer.
-func writeGQL[S ~string](w io.Writer, value S) {
-	text, _ := json.Marshal(string(value)) // a string always encodes
-	_, _ = w.Write(text)                   // the answer's buffer does not fail
-}
-
-// readGQL reads an enum value of a GraphQL input.
-func readGQL[S word](target *S, v any) error {
-	text, ok := v.(string)
-	if !ok {
-		return fault.New(fault.InvalidArgument, "an enum value must be a name")
-	}
-	value, err := Parse[S](text)
-	*target = value
-	return err
 }

@@ -15,6 +15,14 @@ const (
 	MemberFailed   MemberStatus = "FAILED"
 )
 
+// Values lists every MemberStatus as it is stored and published.
+func (MemberStatus) Values() []string {
+	return names(
+		MemberPending, MemberJoining, MemberActive, MemberDraining, MemberDrained, MemberRemoving,
+		MemberRemoved, MemberFailed,
+	)
+}
+
 var memberMachine = table[MemberStatus]{"member", MemberPending, []Move[MemberStatus]{
 	{MemberPending, MemberJoining, "its operation was dispatched"},
 	{MemberPending, MemberRemoving, "decommissioned before it joined"},

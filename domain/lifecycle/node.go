@@ -12,6 +12,9 @@ const (
 	NodeRetired NodeStatus = "RETIRED"
 )
 
+// Values lists every NodeStatus as it is stored and published.
+func (NodeStatus) Values() []string { return names(NodeOnline, NodeOffline, NodeRetired) }
+
 var nodeMachine = table[NodeStatus]{"node", NodeOffline, []Move[NodeStatus]{
 	{NodeOffline, NodeOnline, "its agent is heard"},
 	{NodeOffline, NodeRetired, "withdrawn"},
@@ -37,6 +40,11 @@ const (
 	TaskTimedOut  NodeTaskState = "TIMED_OUT"
 	TaskCanceled  NodeTaskState = "CANCELED"
 )
+
+// Values lists every NodeTaskState as it is stored and published.
+func (NodeTaskState) Values() []string {
+	return names(TaskPending, TaskRunning, TaskSucceeded, TaskFailed, TaskTimedOut, TaskCanceled)
+}
 
 var taskMachine = table[NodeTaskState]{"node_task", TaskPending, []Move[NodeTaskState]{
 	{TaskPending, TaskRunning, "the agent took it"},
@@ -73,6 +81,9 @@ const (
 	TaskTeardown       = NodeTaskKind(nodetask.KindTeardown)
 )
 
+// Values lists every NodeTaskKind as it is stored and published.
+func (NodeTaskKind) Values() []string { return names(nodetask.Kinds()...) }
+
 // Health is the adapter's word on an instance or a member, beside the status. UNKNOWN is never read as good.
 type Health string
 
@@ -84,6 +95,11 @@ const (
 	HealthUnknown   Health = "UNKNOWN"
 )
 
+// Values lists every Health as it is stored and published.
+func (Health) Values() []string {
+	return names(HealthHealthy, HealthDegraded, HealthUnhealthy, HealthUnknown)
+}
+
 // NodeIsolation is how members are kept apart on a node.
 type NodeIsolation string
 
@@ -93,6 +109,9 @@ const (
 	IsolationProcess   NodeIsolation = "PROCESS"
 )
 
+// Values lists every NodeIsolation as it is stored and published.
+func (NodeIsolation) Values() []string { return names(IsolationNamespace, IsolationProcess) }
+
 // OutputStream is which of a task's two streams a piece of output came from.
 type OutputStream string
 
@@ -101,3 +120,6 @@ const (
 	StreamStdout OutputStream = "STDOUT"
 	StreamStderr OutputStream = "STDERR"
 )
+
+// Values lists every OutputStream as it is stored and published.
+func (OutputStream) Values() []string { return names(StreamStdout, StreamStderr) }

@@ -14,6 +14,14 @@ const (
 	OperationCanceled     OperationState = "CANCELED"
 )
 
+// Values lists every OperationState as it is stored and published.
+func (OperationState) Values() []string {
+	return names(
+		OperationPending, OperationRunning, OperationCanceling, OperationCompensating, OperationSucceeded,
+		OperationFailed, OperationCanceled,
+	)
+}
+
 var operationMachine = table[OperationState]{"operation", OperationPending, []Move[OperationState]{
 	{OperationPending, OperationRunning, "a worker claimed it"},
 	{OperationPending, OperationFailed, "its deadline passed before a claim"},
@@ -51,6 +59,11 @@ const (
 	StepUndone    StepState = "UNDONE"
 )
 
+// Values lists every StepState as it is stored and published.
+func (StepState) Values() []string {
+	return names(StepPending, StepRunning, StepSucceeded, StepFailed, StepSkipped, StepUndoing, StepUndone)
+}
+
 var stepMachine = table[StepState]{"operation_step", StepPending, []Move[StepState]{
 	{StepPending, StepRunning, "its turn"},
 	{StepPending, StepSkipped, "nothing to do, or the operation ended before"},
@@ -81,6 +94,9 @@ const (
 	OutcomeUnverified Outcome = "UNVERIFIED"
 )
 
+// Values lists every Outcome as it is stored and published.
+func (Outcome) Values() []string { return names(OutcomeNormal, OutcomeForced, OutcomeUnverified) }
+
 // Owner says who must act on an error or a blocker.
 type Owner string
 
@@ -92,6 +108,9 @@ const (
 	OwnerNode     Owner = "NODE"
 )
 
+// Values lists every Owner as it is stored and published.
+func (Owner) Values() []string { return names(OwnerAdapter, OwnerPlatform, OwnerUser, OwnerNode) }
+
 // ActionRisk is how risky an app action is; its adapter contract spelling is in lower case.
 type ActionRisk string
 
@@ -102,6 +121,9 @@ const (
 	RiskDestructive ActionRisk = "DESTRUCTIVE"
 )
 
+// Values lists every ActionRisk as it is stored and published.
+func (ActionRisk) Values() []string { return names(RiskRead, RiskWrite, RiskDestructive) }
+
 // DeadlineOutcome is what the caller wants when an operation's deadline passes.
 type DeadlineOutcome string
 
@@ -111,6 +133,9 @@ const (
 	DeadlineForce DeadlineOutcome = "FORCE"
 )
 
+// Values lists every DeadlineOutcome as it is stored and published.
+func (DeadlineOutcome) Values() []string { return names(DeadlineFail, DeadlineForce) }
+
 // OrphanKind is what an operation has left behind.
 type OrphanKind string
 
@@ -119,3 +144,6 @@ const (
 	OrphanNodeResidue OrphanKind = "NODE_RESIDUE"
 	OrphanAllocation  OrphanKind = "ALLOCATION"
 )
+
+// Values lists every OrphanKind as it is stored and published.
+func (OrphanKind) Values() []string { return names(OrphanNodeResidue, OrphanAllocation) }

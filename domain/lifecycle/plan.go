@@ -13,6 +13,11 @@ const (
 	PlanChange  PlanAction = "CHANGE"
 )
 
+// Values lists every PlanAction as it is stored and published.
+func (PlanAction) Values() []string {
+	return names(PlanAdd, PlanDrain, PlanRemove, PlanReplace, PlanRecover, PlanChange)
+}
+
 // VerdictSource is who has a say in a plan; the order is the order of verdicts.
 type VerdictSource string
 
@@ -25,6 +30,11 @@ const (
 	VerdictAdapter       VerdictSource = "ADAPTER"
 )
 
+// Values lists every VerdictSource as it is stored and published.
+func (VerdictSource) Values() []string {
+	return names(VerdictState, VerdictCompatibility, VerdictQuota, VerdictPolicy, VerdictAdapter)
+}
+
 // VerdictOutcome is what somebody has to say to a plan.
 type VerdictOutcome string
 
@@ -34,3 +44,8 @@ const (
 	VerdictRefused VerdictOutcome = "REFUSED"
 	VerdictUnknown VerdictOutcome = "UNKNOWN"
 )
+
+// Values lists every VerdictOutcome as it is stored and published.
+func (VerdictOutcome) Values() []string {
+	return names(VerdictAllowed, VerdictRefused, VerdictUnknown)
+}

@@ -13,6 +13,11 @@ const (
 	StageRetired    Stage = "RETIRED"
 )
 
+// Values lists every Stage as it is stored and published.
+func (Stage) Values() []string {
+	return names(StageDraft, StageStaged, StageCanary, StageActive, StageDeprecated, StageRetired)
+}
+
 // stageMoves is shared: artifacts and manifests are promoted by the same table, with guards of their own.
 var stageMoves = []Move[Stage]{
 	{StageDraft, StageStaged, "lint and smoke passed"},

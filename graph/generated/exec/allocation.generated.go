@@ -1248,23 +1248,37 @@ func (ec *executionContext) marshalNAllocationEdge2ᚖgithubᚗcomᚋgpuaasᚋap
 }
 
 func (ec *executionContext) unmarshalNAllocationStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐAllocationStatus(ctx context.Context, v any) (lifecycle.AllocationStatus, error) {
-	var res lifecycle.AllocationStatus
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.AllocationStatus(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNAllocationStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐAllocationStatus(ctx context.Context, sel ast.SelectionSet, v lifecycle.AllocationStatus) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNCapacityShape2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐCapacityShape(ctx context.Context, v any) (lifecycle.CapacityShape, error) {
-	var res lifecycle.CapacityShape
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.CapacityShape(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNCapacityShape2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐCapacityShape(ctx context.Context, sel ast.SelectionSet, v lifecycle.CapacityShape) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNReleaseAllocationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋallocationᚐReleaseInput(ctx context.Context, v any) (allocation.ReleaseInput, error) {

@@ -5343,13 +5343,20 @@ func (ec *executionContext) _Runbook(ctx context.Context, sel ast.SelectionSet, 
 // region    ***************************** type.gotpl *****************************
 
 func (ec *executionContext) unmarshalNActionRisk2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐActionRisk(ctx context.Context, v any) (lifecycle.ActionRisk, error) {
-	var res lifecycle.ActionRisk
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.ActionRisk(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNActionRisk2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐActionRisk(ctx context.Context, sel ast.SelectionSet, v lifecycle.ActionRisk) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalNActionSpec2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐActionSpecᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ActionSpec) graphql.Marshaler {
@@ -5733,29 +5740,39 @@ func (ec *executionContext) marshalNRunbook2ᚖgithubᚗcomᚋgpuaasᚋappᚑpla
 }
 
 func (ec *executionContext) unmarshalNStage2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐStage(ctx context.Context, v any) (lifecycle.Stage, error) {
-	var res lifecycle.Stage
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.Stage(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNStage2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐStage(ctx context.Context, sel ast.SelectionSet, v lifecycle.Stage) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalOActionRisk2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐActionRisk(ctx context.Context, v any) (*lifecycle.ActionRisk, error) {
 	if v == nil {
 		return nil, nil
 	}
-	var res = new(lifecycle.ActionRisk)
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.ActionRisk(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOActionRisk2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐActionRisk(ctx context.Context, sel ast.SelectionSet, v *lifecycle.ActionRisk) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
-	return v
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(string(*v))
+	return res
 }
 
 func (ec *executionContext) unmarshalOEntitlementLimitsInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐEntitlementLimits(ctx context.Context, v any) (*catalog.EntitlementLimits, error) {

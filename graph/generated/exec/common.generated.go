@@ -11400,13 +11400,20 @@ func (ec *executionContext) marshalNDateTime2timeᚐTime(ctx context.Context, se
 }
 
 func (ec *executionContext) unmarshalNHealth2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐHealth(ctx context.Context, v any) (lifecycle.Health, error) {
-	var res lifecycle.Health
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.Health(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNHealth2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐHealth(ctx context.Context, sel ast.SelectionSet, v lifecycle.Health) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNJSON2encodingᚋjsonᚐRawMessage(ctx context.Context, v any) (json.RawMessage, error) {
@@ -11499,16 +11506,19 @@ func (ec *executionContext) unmarshalOHealth2ᚖgithubᚗcomᚋgpuaasᚋappᚑpl
 	if v == nil {
 		return nil, nil
 	}
-	var res = new(lifecycle.Health)
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.Health(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOHealth2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐHealth(ctx context.Context, sel ast.SelectionSet, v *lifecycle.Health) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
-	return v
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(string(*v))
+	return res
 }
 
 func (ec *executionContext) unmarshalOJSON2encodingᚋjsonᚐRawMessage(ctx context.Context, v any) (json.RawMessage, error) {

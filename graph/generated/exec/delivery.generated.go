@@ -587,13 +587,20 @@ func (ec *executionContext) marshalNArtifactDelivery2ᚖgithubᚗcomᚋgpuaasᚋ
 }
 
 func (ec *executionContext) unmarshalNArtifactKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐArtifactKind(ctx context.Context, v any) (lifecycle.ArtifactKind, error) {
-	var res lifecycle.ArtifactKind
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.ArtifactKind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNArtifactKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐArtifactKind(ctx context.Context, sel ast.SelectionSet, v lifecycle.ArtifactKind) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalNArtifactPart2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐArtifactPartᚄ(ctx context.Context, sel ast.SelectionSet, v []*db.ArtifactPart) graphql.Marshaler {
@@ -623,23 +630,37 @@ func (ec *executionContext) marshalNArtifactPart2ᚖgithubᚗcomᚋgpuaasᚋapp�
 }
 
 func (ec *executionContext) unmarshalNPartRole2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐPartRole(ctx context.Context, v any) (lifecycle.PartRole, error) {
-	var res lifecycle.PartRole
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.PartRole(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNPartRole2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐPartRole(ctx context.Context, sel ast.SelectionSet, v lifecycle.PartRole) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNSignatureState2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐSignatureState(ctx context.Context, v any) (lifecycle.SignatureState, error) {
-	var res lifecycle.SignatureState
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.SignatureState(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNSignatureState2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐSignatureState(ctx context.Context, sel ast.SelectionSet, v lifecycle.SignatureState) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -4982,13 +4982,20 @@ func (ec *executionContext) marshalNComponentRole2ᚖgithubᚗcomᚋgpuaasᚋapp
 }
 
 func (ec *executionContext) unmarshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐControlPlaneScope(ctx context.Context, v any) (lifecycle.ControlPlaneScope, error) {
-	var res lifecycle.ControlPlaneScope
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.ControlPlaneScope(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐControlPlaneScope(ctx context.Context, sel ast.SelectionSet, v lifecycle.ControlPlaneScope) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNDecommissionInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐDecommissionInput(ctx context.Context, v any) (instance.DecommissionInput, error) {
@@ -5115,13 +5122,20 @@ func (ec *executionContext) marshalNInstancePayload2ᚖgithubᚗcomᚋgpuaasᚋa
 }
 
 func (ec *executionContext) unmarshalNInstanceStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐInstanceStatus(ctx context.Context, v any) (lifecycle.InstanceStatus, error) {
-	var res lifecycle.InstanceStatus
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.InstanceStatus(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNInstanceStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐInstanceStatus(ctx context.Context, sel ast.SelectionSet, v lifecycle.InstanceStatus) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNInvokeActionInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐActionInput(ctx context.Context, v any) (instance.ActionInput, error) {
@@ -5253,23 +5267,37 @@ func (ec *executionContext) marshalNMemberEdge2ᚖgithubᚗcomᚋgpuaasᚋappᚑ
 }
 
 func (ec *executionContext) unmarshalNMemberStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐMemberStatus(ctx context.Context, v any) (lifecycle.MemberStatus, error) {
-	var res lifecycle.MemberStatus
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.MemberStatus(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNMemberStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐMemberStatus(ctx context.Context, sel ast.SelectionSet, v lifecycle.MemberStatus) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNOperatingMode2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOperatingMode(ctx context.Context, v any) (lifecycle.OperatingMode, error) {
-	var res lifecycle.OperatingMode
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.OperatingMode(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNOperatingMode2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOperatingMode(ctx context.Context, sel ast.SelectionSet, v lifecycle.OperatingMode) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNRollbackInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐRollbackInput(ctx context.Context, v any) (instance.RollbackInput, error) {
@@ -5368,16 +5396,19 @@ func (ec *executionContext) unmarshalOMemberStatus2ᚖgithubᚗcomᚋgpuaasᚋap
 	if v == nil {
 		return nil, nil
 	}
-	var res = new(lifecycle.MemberStatus)
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.MemberStatus(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOMemberStatus2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐMemberStatus(ctx context.Context, sel ast.SelectionSet, v *lifecycle.MemberStatus) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
-	return v
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(string(*v))
+	return res
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -939,13 +939,20 @@ func (ec *executionContext) marshalNAddMembersPayload2ᚖgithubᚗcomᚋgpuaas�
 }
 
 func (ec *executionContext) unmarshalNDeadlineOutcome2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐDeadlineOutcome(ctx context.Context, v any) (lifecycle.DeadlineOutcome, error) {
-	var res lifecycle.DeadlineOutcome
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.DeadlineOutcome(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNDeadlineOutcome2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐDeadlineOutcome(ctx context.Context, sel ast.SelectionSet, v lifecycle.DeadlineOutcome) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNDrainMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐInput(ctx context.Context, v any) (member.Input, error) {

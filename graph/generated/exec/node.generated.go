@@ -2486,23 +2486,37 @@ func (ec *executionContext) unmarshalNNodeInventoryInput2githubᚗcomᚋgpuaas�
 }
 
 func (ec *executionContext) unmarshalNNodeIsolation2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeIsolation(ctx context.Context, v any) (lifecycle.NodeIsolation, error) {
-	var res lifecycle.NodeIsolation
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.NodeIsolation(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNNodeIsolation2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeIsolation(ctx context.Context, sel ast.SelectionSet, v lifecycle.NodeIsolation) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNNodeStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeStatus(ctx context.Context, v any) (lifecycle.NodeStatus, error) {
-	var res lifecycle.NodeStatus
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.NodeStatus(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNNodeStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeStatus(ctx context.Context, sel ast.SelectionSet, v lifecycle.NodeStatus) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalNNodeTask2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐNodeTask(ctx context.Context, sel ast.SelectionSet, v *db.NodeTask) graphql.Marshaler {
@@ -2552,33 +2566,54 @@ func (ec *executionContext) marshalNNodeTaskEdge2ᚖgithubᚗcomᚋgpuaasᚋapp�
 }
 
 func (ec *executionContext) unmarshalNNodeTaskKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeTaskKind(ctx context.Context, v any) (lifecycle.NodeTaskKind, error) {
-	var res lifecycle.NodeTaskKind
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.NodeTaskKind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNNodeTaskKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeTaskKind(ctx context.Context, sel ast.SelectionSet, v lifecycle.NodeTaskKind) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNNodeTaskState2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeTaskState(ctx context.Context, v any) (lifecycle.NodeTaskState, error) {
-	var res lifecycle.NodeTaskState
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.NodeTaskState(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNNodeTaskState2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeTaskState(ctx context.Context, sel ast.SelectionSet, v lifecycle.NodeTaskState) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNOutputStream2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOutputStream(ctx context.Context, v any) (lifecycle.OutputStream, error) {
-	var res lifecycle.OutputStream
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.OutputStream(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNOutputStream2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOutputStream(ctx context.Context, sel ast.SelectionSet, v lifecycle.OutputStream) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNReportNodeTaskInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋtaskᚐReportInput(ctx context.Context, v any) (task.ReportInput, error) {

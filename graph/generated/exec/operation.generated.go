@@ -2464,23 +2464,37 @@ func (ec *executionContext) marshalNOperationEdge2ᚖgithubᚗcomᚋgpuaasᚋapp
 }
 
 func (ec *executionContext) unmarshalNOperationKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOperationKind(ctx context.Context, v any) (lifecycle.OperationKind, error) {
-	var res lifecycle.OperationKind
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.OperationKind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNOperationKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOperationKind(ctx context.Context, sel ast.SelectionSet, v lifecycle.OperationKind) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNOperationState2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOperationState(ctx context.Context, v any) (lifecycle.OperationState, error) {
-	var res lifecycle.OperationState
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.OperationState(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNOperationState2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOperationState(ctx context.Context, sel ast.SelectionSet, v lifecycle.OperationState) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalNOperationStep2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐOperationStepᚄ(ctx context.Context, sel ast.SelectionSet, v []*db.OperationStep) graphql.Marshaler {
@@ -2540,13 +2554,20 @@ func (ec *executionContext) marshalNRetryOperationPayload2ᚖgithubᚗcomᚋgpua
 }
 
 func (ec *executionContext) unmarshalNStepState2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐStepState(ctx context.Context, v any) (lifecycle.StepState, error) {
-	var res lifecycle.StepState
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.StepState(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNStepState2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐStepState(ctx context.Context, sel ast.SelectionSet, v lifecycle.StepState) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalOMemberReportInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐMemberReportᚄ(ctx context.Context, v any) ([]operation.MemberReport, error) {
@@ -2613,16 +2634,19 @@ func (ec *executionContext) unmarshalOOutcome2ᚖgithubᚗcomᚋgpuaasᚋappᚑp
 	if v == nil {
 		return nil, nil
 	}
-	var res = new(lifecycle.Outcome)
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.Outcome(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOOutcome2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOutcome(ctx context.Context, sel ast.SelectionSet, v *lifecycle.Outcome) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
-	return v
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(string(*v))
+	return res
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -1458,13 +1458,20 @@ func (ec *executionContext) marshalNOrphanEdge2ᚖgithubᚗcomᚋgpuaasᚋappᚑ
 }
 
 func (ec *executionContext) unmarshalNOrphanKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOrphanKind(ctx context.Context, v any) (lifecycle.OrphanKind, error) {
-	var res lifecycle.OrphanKind
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.OrphanKind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNOrphanKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOrphanKind(ctx context.Context, sel ast.SelectionSet, v lifecycle.OrphanKind) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNSetProjectQuotaInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐQuotaInput(ctx context.Context, v any) (identity.QuotaInput, error) {

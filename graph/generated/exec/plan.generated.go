@@ -1535,13 +1535,20 @@ func (ec *executionContext) marshalNPlan2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatfo
 }
 
 func (ec *executionContext) unmarshalNPlanAction2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐPlanAction(ctx context.Context, v any) (lifecycle.PlanAction, error) {
-	var res lifecycle.PlanAction
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.PlanAction(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNPlanAction2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐPlanAction(ctx context.Context, sel ast.SelectionSet, v lifecycle.PlanAction) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNPlanAddMembersInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐAddInput(ctx context.Context, v any) (member.AddInput, error) {
@@ -1627,23 +1634,37 @@ func (ec *executionContext) marshalNVerdict2ᚖgithubᚗcomᚋgpuaasᚋappᚑpla
 }
 
 func (ec *executionContext) unmarshalNVerdictOutcome2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐVerdictOutcome(ctx context.Context, v any) (lifecycle.VerdictOutcome, error) {
-	var res lifecycle.VerdictOutcome
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.VerdictOutcome(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNVerdictOutcome2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐVerdictOutcome(ctx context.Context, sel ast.SelectionSet, v lifecycle.VerdictOutcome) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNVerdictSource2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐVerdictSource(ctx context.Context, v any) (lifecycle.VerdictSource, error) {
-	var res lifecycle.VerdictSource
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.VerdictSource(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNVerdictSource2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐVerdictSource(ctx context.Context, sel ast.SelectionSet, v lifecycle.VerdictSource) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalNWork2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐWorkᚄ(ctx context.Context, sel ast.SelectionSet, v []*operation.Work) graphql.Marshaler {

@@ -1453,13 +1453,20 @@ func (ec *executionContext) marshalNPolicyPreview2ᚖgithubᚗcomᚋgpuaasᚋapp
 }
 
 func (ec *executionContext) unmarshalNPolicyScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐPolicyScope(ctx context.Context, v any) (lifecycle.PolicyScope, error) {
-	var res lifecycle.PolicyScope
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.PolicyScope(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNPolicyScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐPolicyScope(ctx context.Context, sel ast.SelectionSet, v lifecycle.PolicyScope) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNSetPolicyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋpolicyᚐSetInput(ctx context.Context, v any) (policy.SetInput, error) {

@@ -1512,23 +1512,37 @@ func (ec *executionContext) marshalNCanaryReport2ᚖgithubᚗcomᚋgpuaasᚋapp�
 }
 
 func (ec *executionContext) unmarshalNCanaryVerdict2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐCanaryVerdict(ctx context.Context, v any) (lifecycle.CanaryVerdict, error) {
-	var res lifecycle.CanaryVerdict
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.CanaryVerdict(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNCanaryVerdict2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐCanaryVerdict(ctx context.Context, sel ast.SelectionSet, v lifecycle.CanaryVerdict) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNEvidenceKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐEvidenceKind(ctx context.Context, v any) (lifecycle.EvidenceKind, error) {
-	var res lifecycle.EvidenceKind
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.EvidenceKind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNEvidenceKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐEvidenceKind(ctx context.Context, sel ast.SelectionSet, v lifecycle.EvidenceKind) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalNPromotion2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐPromotionᚄ(ctx context.Context, sel ast.SelectionSet, v []*db.Promotion) graphql.Marshaler {

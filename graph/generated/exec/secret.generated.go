@@ -1125,23 +1125,37 @@ func (ec *executionContext) marshalNRuntimeSecretEdge2ᚖgithubᚗcomᚋgpuaas�
 }
 
 func (ec *executionContext) unmarshalNSecretAudience2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐSecretAudience(ctx context.Context, v any) (lifecycle.SecretAudience, error) {
-	var res lifecycle.SecretAudience
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.SecretAudience(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNSecretAudience2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐSecretAudience(ctx context.Context, sel ast.SelectionSet, v lifecycle.SecretAudience) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNSecretDelivery2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐSecretDelivery(ctx context.Context, v any) (lifecycle.SecretDelivery, error) {
-	var res lifecycle.SecretDelivery
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.SecretDelivery(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNSecretDelivery2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐSecretDelivery(ctx context.Context, sel ast.SelectionSet, v lifecycle.SecretDelivery) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 // endregion ***************************** type.gotpl *****************************

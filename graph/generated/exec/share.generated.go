@@ -1518,13 +1518,20 @@ func (ec *executionContext) unmarshalNOfferControlPlaneInput2githubᚗcomᚋgpua
 }
 
 func (ec *executionContext) unmarshalNShareStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐShareStatus(ctx context.Context, v any) (lifecycle.ShareStatus, error) {
-	var res lifecycle.ShareStatus
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.ShareStatus(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNShareStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐShareStatus(ctx context.Context, sel ast.SelectionSet, v lifecycle.ShareStatus) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalOSharedControlPlane2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋshareᚐControlPlane(ctx context.Context, sel ast.SelectionSet, v *share.ControlPlane) graphql.Marshaler {

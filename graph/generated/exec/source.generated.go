@@ -1374,13 +1374,20 @@ func (ec *executionContext) unmarshalNSetSourceCredentialInput2githubᚗcomᚋgp
 }
 
 func (ec *executionContext) unmarshalNSignaturePolicy2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐSignaturePolicy(ctx context.Context, v any) (lifecycle.SignaturePolicy, error) {
-	var res lifecycle.SignaturePolicy
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.SignaturePolicy(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNSignaturePolicy2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐSignaturePolicy(ctx context.Context, sel ast.SelectionSet, v lifecycle.SignaturePolicy) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalNSignerKey2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐSignerKeyᚄ(ctx context.Context, sel ast.SelectionSet, v []*db.SignerKey) graphql.Marshaler {
@@ -1410,13 +1417,20 @@ func (ec *executionContext) marshalNSignerKey2ᚖgithubᚗcomᚋgpuaasᚋappᚑp
 }
 
 func (ec *executionContext) unmarshalNSourceKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐSourceKind(ctx context.Context, v any) (lifecycle.SourceKind, error) {
-	var res lifecycle.SourceKind
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.SourceKind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNSourceKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐSourceKind(ctx context.Context, sel ast.SelectionSet, v lifecycle.SourceKind) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNUpdateArtifactSourceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋsourceᚐUpdateInput(ctx context.Context, v any) (source.UpdateInput, error) {
@@ -1435,16 +1449,19 @@ func (ec *executionContext) unmarshalOSignaturePolicy2ᚖgithubᚗcomᚋgpuaas�
 	if v == nil {
 		return nil, nil
 	}
-	var res = new(lifecycle.SignaturePolicy)
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.SignaturePolicy(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalOSignaturePolicy2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐSignaturePolicy(ctx context.Context, sel ast.SelectionSet, v *lifecycle.SignaturePolicy) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
-	return v
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(string(*v))
+	return res
 }
 
 func (ec *executionContext) marshalOSignerKey2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐSignerKey(ctx context.Context, sel ast.SelectionSet, v *db.SignerKey) graphql.Marshaler {

@@ -1441,13 +1441,20 @@ func (ec *executionContext) unmarshalNCreateWebhookInput2githubᚗcomᚋgpuaas�
 }
 
 func (ec *executionContext) unmarshalNDeliveryState2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐDeliveryState(ctx context.Context, v any) (lifecycle.DeliveryState, error) {
-	var res lifecycle.DeliveryState
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.DeliveryState(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNDeliveryState2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐDeliveryState(ctx context.Context, sel ast.SelectionSet, v lifecycle.DeliveryState) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNUpdateWebhookInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋwebhookᚐUpdateInput(ctx context.Context, v any) (webhook.UpdateInput, error) {
@@ -1558,13 +1565,20 @@ func (ec *executionContext) marshalNWebhookSecretPayload2ᚖgithubᚗcomᚋgpuaa
 }
 
 func (ec *executionContext) unmarshalNWebhookStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐWebhookStatus(ctx context.Context, v any) (lifecycle.WebhookStatus, error) {
-	var res lifecycle.WebhookStatus
-	err := res.UnmarshalGQL(v)
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.WebhookStatus(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) marshalNWebhookStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐWebhookStatus(ctx context.Context, sel ast.SelectionSet, v lifecycle.WebhookStatus) graphql.Marshaler {
-	return v
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalODeliveryState2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐDeliveryStateᚄ(ctx context.Context, v any) ([]lifecycle.DeliveryState, error) {
