@@ -104,7 +104,7 @@ func nameOf(ref string) string {
 }
 
 func view(made gql.Artifact) command.View {
-	return command.View{JSON: made, IDs: []string{made.Id}, Page: func(p *render.Page) { page(p, made) }}
+	return command.Detail(made, made.Id, func(p *render.Page) { page(p, made) })
 }
 
 // page shows an artifact and more pairs of what is known of it.
@@ -155,7 +155,7 @@ func show(t *command.Tool) *cobra.Command {
 	return command.Of(t, "show ARTIFACT",
 		"Show an artifact by its id or digest: what it is made of, who signed it, who pins it", ofArtifact(t),
 		func(found *gql.GetArtifactDetailNodeArtifact) command.View {
-			return command.View{JSON: found, IDs: []string{found.Id}, Page: func(p *render.Page) { pageDetail(p, found) }}
+			return command.Detail(found, found.Id, func(p *render.Page) { pageDetail(p, found) })
 		},
 		func(ctx context.Context, id string, _ []string) (*gql.GetArtifactDetailNodeArtifact, error) {
 			answer, err := gql.GetArtifactDetail(ctx, t, id)

@@ -93,12 +93,12 @@ func showSource(t *command.Tool) *cobra.Command {
 }
 
 func viewSource(one *gql.ArtifactSource) command.View {
-	return command.View{JSON: one, IDs: []string{one.Id}, Page: func(p *render.Page) {
+	return command.Detail(one, one.Id, func(p *render.Page) {
 		p.Fields("Id", one.Id, "Name", one.Name, "Owner", owner(one), "Kind", string(one.Kind), "Location", one.Location,
 			"Region", one.Region, "Signatures", string(one.SignaturePolicy), "User", one.CredentialUser,
 			"Credential set", render.Time(one.CredentialAt), "On", on(one))
 		keyTable.On(p, one.Keys)
-	}}
+	})
 }
 
 var keyTable = command.Table[gql.SignerKey]{

@@ -74,7 +74,7 @@ func viewApp(app *gql.AppDetail) command.View {
 	for i := range app.Manifests.Edges {
 		versions = append(versions, app.Manifests.Edges[i].Node)
 	}
-	return command.View{JSON: app, IDs: []string{app.Id}, Page: func(p *render.Page) {
+	return command.Detail(app, app.Id, func(p *render.Page) {
 		p.Fields("Slug", app.Slug, "Name", app.DisplayName, "Id", app.Id, "Summary", app.Summary,
 			"Family", app.PermissionFamily)
 		if active := app.ActiveManifest; active != nil {
@@ -85,7 +85,7 @@ func viewApp(app *gql.AppDetail) command.View {
 		}
 		p.Section("Versions")
 		published.On(p, versions)
-	}}
+	})
 }
 
 var components = command.Table[gql.ComponentSpec]{

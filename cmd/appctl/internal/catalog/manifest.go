@@ -156,7 +156,7 @@ func show(t *command.Tool) *cobra.Command {
 	return command.Verb(t, "show MANIFEST",
 		"Show a version by its id or APP@VERSION: what it lacks for its next stage, its evidence and history",
 		func(found *gql.GetManifestNodeManifest) command.View {
-			return command.View{JSON: found, IDs: []string{found.Id}, Page: func(p *render.Page) { pageVersion(p, found) }}
+			return command.Detail(found, found.Id, func(p *render.Page) { pageVersion(p, found) })
 		},
 		func(ctx context.Context, args []string) (*gql.GetManifestNodeManifest, error) {
 			return detail(ctx, t, args[0])

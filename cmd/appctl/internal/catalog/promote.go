@@ -109,7 +109,7 @@ func viewCanary(report *gql.CanaryReport) command.View {
 	if report.Active != nil {
 		rows = append(rows, armRow("active", report.Active))
 	}
-	return command.View{JSON: report, IDs: []string{string(report.Verdict)}, Page: func(p *render.Page) {
+	return command.Detail(report, string(report.Verdict), func(p *render.Page) {
 		p.Fields("Verdict", string(report.Verdict), "Percent", strconv.Itoa(report.Percent),
 			"Since", render.Time(report.StartedAt), "Halted", halted,
 			"Evidence", fmt.Sprintf("%.2f, halts at %.2f", evidence, report.Threshold))
@@ -117,7 +117,7 @@ func viewCanary(report *gql.CanaryReport) command.View {
 		p.Table([]string{
 			"ARM", "VERSION", "ENDED", "FAILED", "PENDING", "RATE", "OTHER", "OTHER FAILED", "RUNNING P50", "RUNNING P90",
 		}, rows)
-	}}
+	})
 }
 
 func armRow(name string, arm *gql.CanaryArm) []string {

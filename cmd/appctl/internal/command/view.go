@@ -43,9 +43,14 @@ func (t *Tool) Remark(format string, args ...any) {
 	}
 }
 
+// Detail is the view of one object, with a page for people.
+func Detail(answer any, id string, page func(*render.Page)) View {
+	return View{JSON: answer, IDs: []string{id}, Page: page}
+}
+
 // Fields is the view of an object as names and values; names without a value are left out.
 func Fields(answer any, id string, pairs ...string) View {
-	return View{JSON: answer, IDs: []string{id}, Page: func(p *render.Page) { p.Fields(pairs...) }}
+	return Detail(answer, id, func(p *render.Page) { p.Fields(pairs...) })
 }
 
 // One is the view of an object by its id and a few fields.

@@ -65,7 +65,7 @@ var table = command.Table[gql.Instance]{
 func show(t *command.Tool) *cobra.Command {
 	cmd := command.Verb(t, "show INSTANCE", "Show an instance with its members",
 		func(instance *gql.InstanceDetail) command.View {
-			return command.View{JSON: instance, IDs: []string{instance.Id}, Page: func(p *render.Page) { page(p, instance) }}
+			return command.Detail(instance, instance.Id, func(p *render.Page) { page(p, instance) })
 		},
 		func(ctx context.Context, args []string) (*gql.InstanceDetail, error) {
 			return lookup.InstanceDetail(ctx, t, args[0])

@@ -142,7 +142,7 @@ func viewImpact(found *gql.Impact) command.View {
 }
 
 func viewShare(share *gql.ControlPlaneShare) command.View {
-	return command.View{JSON: share, IDs: []string{share.Id}, Page: func(p *render.Page) {
+	return command.Detail(share, share.Id, func(p *render.Page) {
 		p.Fields("Share", share.Id, "Status", string(share.Status), "Instance", share.InstanceId,
 			"Owner", share.OwnerProjectId, "Project", share.ProjectId, "Reason", share.Reason,
 			"Offered", render.Joined(", ", share.OfferedBy, render.Time(&share.CreatedAt)),
@@ -151,7 +151,7 @@ func viewShare(share *gql.ControlPlaneShare) command.View {
 		if share.ControlPlane != nil {
 			parts.Actions.Under(p, "What its app can be asked to do", share.ControlPlane.Actions)
 		}
-	}}
+	})
 }
 
 // maxShares bounds the shares that are read to find one by a name.

@@ -219,12 +219,12 @@ func whoami(t *command.Tool) *cobra.Command {
 			if viewer.Tenant != nil {
 				tenant = fmt.Sprintf("%s (%s)", viewer.Tenant.Slug, viewer.Tenant.Id)
 			}
-			return t.Show(command.View{JSON: viewer, IDs: []string{viewer.Actor.Id}, Page: func(p *render.Page) {
+			return t.Show(command.Detail(viewer, viewer.Actor.Id, func(p *render.Page) {
 				p.Fields("Server", c.Server(), "Name", viewer.Actor.Name, "Kind", viewer.Actor.Kind, "Id", viewer.Actor.Id,
 					"Tenant", tenant)
 				p.Section("Roles")
 				roleTable.On(p, viewer.Bindings)
-			}})
+			}))
 		})
 }
 

@@ -36,7 +36,7 @@ func show(t *command.Tool) *cobra.Command {
 	of := func(ctx context.Context, args []string) (string, error) { return find(ctx, t, args[0]) }
 	return command.Of(t, "show MEMBER", "Show a member", of,
 		func(member *gql.Member) command.View {
-			return command.View{JSON: member, IDs: []string{member.Id}, Page: func(p *render.Page) { page(p, member) }}
+			return command.Detail(member, member.Id, func(p *render.Page) { page(p, member) })
 		},
 		func(ctx context.Context, id string, _ []string) (*gql.Member, error) {
 			answer, err := gql.GetMember(ctx, t, id)

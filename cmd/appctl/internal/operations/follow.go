@@ -69,7 +69,7 @@ func EndedView(name string, about any, op *gql.OperationDetail) command.View {
 	if name != "" {
 		answer[name] = about
 	}
-	return command.View{JSON: answer, IDs: []string{op.Id}, Page: func(p *render.Page) { page(p, op) }}
+	return command.Detail(answer, op.Id, func(p *render.Page) { page(p, op) })
 }
 
 // Finish shows what was begun, or follows it to its end when --wait is given. An operation that ended badly is shown

@@ -11,7 +11,7 @@ import (
 )
 
 func planView(plan *gql.Plan) command.View {
-	return command.View{JSON: plan, IDs: []string{plan.Hash}, Page: func(p *render.Page) { pagePlan(p, plan) }}
+	return command.Detail(plan, plan.Hash, func(p *render.Page) { pagePlan(p, plan) })
 }
 
 // pagePlan shows what a verb would do, and what would be lost by it.

@@ -23,7 +23,7 @@ var table = command.Table[gql.Operation]{
 }
 
 func view(op *gql.OperationDetail) command.View {
-	return command.View{JSON: op, IDs: []string{op.Id}, Page: func(p *render.Page) { page(p, op) }}
+	return command.Detail(op, op.Id, func(p *render.Page) { page(p, op) })
 }
 
 // page shows an operation with what it waits for, its steps and its evidence.
