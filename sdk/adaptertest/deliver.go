@@ -96,9 +96,9 @@ func (r *runner) boot(ctx context.Context, m *member, spec adapter.CloudInit) (m
 
 // cloudInit runs the stages of a boot and reads from cloud-init's result how they went.
 func (m *member) cloudInit(ctx context.Context, spec adapter.CloudInit) (map[string]any, error) {
-	meta, err := json.Marshal(
-		map[string]string{"instance-id": spec.InstanceID, "local-hostname": spec.Hostname},
-	) // JSON is YAML
+	meta, err := json.Marshal(map[string]string{
+		"instance-id": spec.InstanceID, "local-hostname": spec.Hostname,
+	}) // JSON is YAML
 	if err != nil {
 		return nil, err
 	}

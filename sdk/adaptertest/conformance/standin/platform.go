@@ -76,9 +76,9 @@ func Start(address string, nodes Nodes) (*Platform, error) {
 		return nil, fmt.Errorf("stand-in platform: %w", err)
 	}
 	kid := "conformance-" + rand.Text()
-	keys, err := json.Marshal(
-		jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: kid, Algorithm: "EdDSA", Use: "sig"}}},
-	)
+	keys, err := json.Marshal(jose.JSONWebKeySet{
+		Keys: []jose.JSONWebKey{{Key: public, KeyID: kid, Algorithm: "EdDSA", Use: "sig"}},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("stand-in platform: %w", err)
 	}

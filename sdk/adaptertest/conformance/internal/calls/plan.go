@@ -35,9 +35,9 @@ func planned(c *trial.Check, i *trial.Instance, change func(*adapter.PlanRequest
 	if change != nil {
 		change(&body)
 	}
-	answer := c.Call(
-		trial.Letter{Method: http.MethodPost, Target: adapter.PlansPath, Body: c.Encode(body), Patience: c.Bounds.Operation},
-	)
+	answer := c.Call(trial.Letter{
+		Method: http.MethodPost, Target: adapter.PlansPath, Body: c.Encode(body), Patience: c.Bounds.Operation,
+	})
 	if slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, answer.Status) {
 		c.Skip("the adapter does not plan (%d)", answer.Status)
 	}

@@ -230,9 +230,9 @@ func dispatchUnknownFields(c *trial.Check) {
 			object["conformanceFuture"] = "anything"
 		}
 	}
-	answer := c.Call(
-		trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(loose)},
-	)
+	answer := c.Call(trial.Letter{
+		Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(loose),
+	})
 	c.Taken(d, answer)
 	c.Succeed(d.OperationID)
 }

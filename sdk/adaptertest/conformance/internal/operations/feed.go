@@ -128,9 +128,9 @@ func feedWakes(c *trial.Check) {
 	var failed error
 	go func() {
 		defer close(pages)
-		answer, err := c.Try(
-			trial.Letter{Method: http.MethodGet, Target: adapter.ChangesPath(cursor, asked), Patience: asked + c.Bounds.Request},
-		)
+		answer, err := c.Try(trial.Letter{
+			Method: http.MethodGet, Target: adapter.ChangesPath(cursor, asked), Patience: asked + c.Bounds.Request,
+		})
 		var page adapter.OperationsPage
 		if failed = err; err == nil {
 			failed = trial.DecodePage(answer, &page)
@@ -200,9 +200,9 @@ func together(c *trial.Check, n int, work func(int) error) {
 }
 
 func putOne(c *trial.Check, d adapter.Dispatch) error {
-	answer, err := c.Try(
-		trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(d)},
-	)
+	answer, err := c.Try(trial.Letter{
+		Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(d),
+	})
 	switch {
 	case err != nil:
 		return fmt.Errorf("a dispatch was not answered: %w", err)

@@ -202,9 +202,9 @@ func (i *Instance) wipe() {
 
 // Observe requests an observation of the instance.
 func (c *Check) Observe(i *Instance) (adapter.Observation, Reply) {
-	answer := c.Call(
-		Letter{Method: http.MethodGet, Target: adapter.InstancePath(i.Wire.ID), Access: c.Grant(i, NewID("call")).Token()},
-	)
+	answer := c.Call(Letter{
+		Method: http.MethodGet, Target: adapter.InstancePath(i.Wire.ID), Access: c.Grant(i, NewID("call")).Token(),
+	})
 	var seen adapter.Observation
 	if answer.Status == http.StatusOK {
 		c.Decode(answer, "the observation", &seen)
