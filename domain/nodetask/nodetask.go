@@ -1,9 +1,9 @@
-// Package nodetask checks the requests for node tasks: the details of each kind, read strictly and checked against every
-// bound. It is pure.
+// Package nodetask checks the requests for node tasks: the details of each kind, read strictly and checked against
+// every bound. It is pure.
 //
 // The kinds, their fields and their rules are in sdk/nodetask, which the node's agent reads too. This package adds the
-// platform's own bounds and turns each problem into a reason of a refusal, with the path of the field, so that a request is
-// refused before anything is written.
+// platform's own bounds and turns each problem into a reason of a refusal, with the path of the field, so that a
+// request is refused before anything is written.
 package nodetask
 
 import (
@@ -48,7 +48,8 @@ func Parse(kind lifecycle.NodeTaskKind, raw json.RawMessage) (Spec, error) {
 	case !of.Valid():
 		return nil, fault.New(fault.InvalidArgument, "%.40q is not a kind of node task", kind).At("kind")
 	case len(raw) > MaxSpec:
-		return nil, refusal(fault.Reason{Code: fault.TooLong, Path: "spec", Message: fmt.Sprintf("at most %d bytes", MaxSpec)})
+		message := fmt.Sprintf("at most %d bytes", MaxSpec)
+		return nil, refusal(fault.Reason{Code: fault.TooLong, Path: "spec", Message: message})
 	}
 	spec, err := nodetask.Parse(of, raw)
 	var invalid *nodetask.Invalid

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -15,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodetask"
+	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
 // sealed is as long as the sealing of nothing.
@@ -219,4 +221,18 @@ func TestFormsOfIdsAndDigestsAreThoseOfThePlatform(t *testing.T) {
 		_, got := nodetask.Parse(lifecycle.TaskFetchArtifact, json.RawMessage(fmt.Sprintf(`{"digest":%q,"path":"/x"}`, text)))
 		require.Equal(t, digest.Valid(text), got == nil, "%q: %v", text, got)
 	}
+}
+
+func TestFractionsOfAnAdapterAreAccepted(t *testing.T) {
+	t.Parallel()
+	raw, err := adapter.EncodeTask(adapter.StartProcess{
+		Name: "a", Command: []string{"x"}, StopTimeout: 1500 * time.Millisecond,
+		Restart: adapter.Restart{Policy: "always", Backoff: 250 * time.Millisecond},
+	})
+	require.NoError(t, err)
+	spec, err := nodetask.Parse(lifecycle.TaskStartProcess, raw)
+	require.NoError(t, err)
+	stored, err := nodetask.Encode(spec)
+	require.NoError(t, err)
+	require.Equal(t, `{"name":"a","command":["x"],"restart":{"policy":"always","backoffSeconds":0.25},"stopTimeoutSeconds":1.5}`, string(stored))
 }

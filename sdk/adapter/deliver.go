@@ -1,6 +1,10 @@
 package adapter
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/gpuaas/app-platform/sdk/nodetask"
+)
 
 // How a fetched artifact is placed.
 const (
@@ -13,25 +17,8 @@ const (
 )
 
 // FetchArtifact brings an artifact onto the node, verified byte by byte against its digest, and places it in the
-// member's file system. What the node has already is not fetched again, so the same task again is cheap.
-type FetchArtifact struct {
-	// Digest is the artifact, "sha256:" and 64 hexadecimal digits: one that the instance's manifest pins, or an
-	// active one of the instance's tenant.
-	Digest string `json:"digest"`
-	// Path is absolute: the file of a blob, the folder of everything else.
-	Path string `json:"path"`
-	// As is [AsOCILayout], [AsFiles] or [AsFile]; empty means the default of what it is.
-	As string `json:"as,omitempty"`
-	// Platform is which image of an index is wanted, such as "linux/amd64"; empty for the node's own.
-	Platform string `json:"platform,omitempty"`
-	// Mode is octal, of the files; empty means 0644.
-	Mode string `json:"mode,omitempty"`
-	// Owner is "user" or "user:group" of the member; empty means root.
-	Owner string `json:"owner,omitempty"`
-}
-
-// TaskKind returns FETCH_ARTIFACT.
-func (FetchArtifact) TaskKind() TaskKind { return TaskFetchArtifact }
+// member's file system. Parts that the node has already are not fetched again, so the same task again is cheap.
+type FetchArtifact = nodetask.FetchArtifact
 
 // CloudInit applies cloud-init user data in the member, to its end, as a first boot would: exactly one of UserData
 // and UserDataSealed. The same instance id again changes nothing.
@@ -54,7 +41,8 @@ type Fetched struct {
 	// Digest is the artifact's, and Path where it lies in the member.
 	Digest string `json:"digest"`
 	Path   string `json:"path"`
-	// Manifest is the digest of the manifest that was placed, which of an index is not the artifact's own; empty for a blob.
+	// Manifest is the digest of the manifest that was placed, which of an index is not the artifact's own; empty for a
+	// blob.
 	Manifest string `json:"manifest,omitempty"`
 	// Bytes is how large it is, and FetchedBytes how much of that was not on the node before.
 	Bytes        int64 `json:"bytes"`

@@ -118,9 +118,9 @@ type TaskOption func(*TaskSpec)
 func Within(d time.Duration) TaskOption { return func(s *TaskSpec) { s.Timeout = d } }
 
 func newTaskSpec(key string, task NodeTask, options []TaskOption) (TaskSpec, error) {
-	raw, err := json.Marshal(task)
+	raw, err := EncodeTask(task)
 	if err != nil {
-		return TaskSpec{}, fmt.Errorf("encode node task %s: %w", key, err)
+		return TaskSpec{}, fmt.Errorf("step %s: %w", key, err)
 	}
 	spec := TaskSpec{IdempotencyKey: key, Kind: task.TaskKind(), Spec: raw}
 	for _, option := range options {

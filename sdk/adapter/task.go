@@ -3,29 +3,34 @@ package adapter
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 // TaskKind is what a node task does.
-type TaskKind string
+type TaskKind = nodetask.Kind
 
 // The node task kinds.
 const (
-	TaskRun            TaskKind = "RUN"
-	TaskWriteFile      TaskKind = "WRITE_FILE"
-	TaskStartProcess   TaskKind = "START_PROCESS"
-	TaskStopProcess    TaskKind = "STOP_PROCESS"
-	TaskInspectProcess TaskKind = "INSPECT_PROCESS"
-	TaskProbe          TaskKind = "PROBE"
-	TaskFetchArtifact  TaskKind = "FETCH_ARTIFACT"
-	TaskCloudInit      TaskKind = "CLOUD_INIT"
-	TaskResidue        TaskKind = "RESIDUE"
-	TaskTeardown       TaskKind = "TEARDOWN"
+	TaskRun            = nodetask.KindRun
+	TaskWriteFile      = nodetask.KindWriteFile
+	TaskStartProcess   = nodetask.KindStartProcess
+	TaskStopProcess    = nodetask.KindStopProcess
+	TaskInspectProcess = nodetask.KindInspectProcess
+	TaskProbe          = nodetask.KindProbe
+	TaskFetchArtifact  = nodetask.KindFetchArtifact
+	TaskCloudInit      = nodetask.KindCloudInit
+	TaskResidue        = nodetask.KindResidue
+	TaskTeardown       = nodetask.KindTeardown
 )
 
-// NodeTask is the details of one node task: one of the structs below. It runs in the sandbox of
+// NodeTask is the details of one node task: one of the structs below, or one of sdk/nodetask. It runs in the sandbox of
 // one member on that member's node.
+//
+// The structs below are sdk/nodetask's in a form that is convenient to write: text where absent and empty mean the
+// same, and whole seconds with a duration beside them. They have the same fields in JSON; a test compares them.
 type NodeTask interface {
-	// TaskKind says which kind of task the details are for.
+	// TaskKind returns the kind of task that the details are for.
 	TaskKind() TaskKind
 }
 
@@ -88,8 +93,11 @@ type Restart struct {
 	Policy string `json:"policy"`
 	// MaxRestarts bounds how often.
 	MaxRestarts int `json:"maxRestarts,omitempty"`
-	// BackoffSeconds is the pause before each.
+	// BackoffSeconds is the pause before the first restart, in whole seconds.
 	BackoffSeconds int `json:"backoffSeconds,omitempty"`
+	// Backoff is the same pause to the millisecond. When it is not 0 it is sent as backoffSeconds, whatever
+	// BackoffSeconds is.
+	Backoff time.Duration `json:"-"`
 }
 
 // StartProcess starts a supervised process, which must stay in the foreground. The same name
@@ -109,44 +117,27 @@ type StartProcess struct {
 	Restart Restart `json:"restart"`
 	// StopSignal is the signal that asks it to stop; empty means SIGTERM.
 	StopSignal string `json:"stopSignal,omitempty"`
-	// StopTimeoutSeconds is how long it has before it is killed.
+	// StopTimeoutSeconds is the time from the stop signal to SIGKILL, in whole seconds.
 	StopTimeoutSeconds int `json:"stopTimeoutSeconds,omitempty"`
+	// StopTimeout is the same time to the millisecond. When it is not 0 it is sent as stopTimeoutSeconds, whatever
+	// StopTimeoutSeconds is.
+	StopTimeout time.Duration `json:"-"`
 }
 
 // TaskKind returns START_PROCESS.
 func (StartProcess) TaskKind() TaskKind { return TaskStartProcess }
 
 // StopProcess stops a supervised process; one that is absent is a success.
-type StopProcess struct {
-	// Name identifies it within the member.
-	Name string `json:"name"`
-}
+type StopProcess = nodetask.StopProcess
 
-// TaskKind returns STOP_PROCESS.
-func (StopProcess) TaskKind() TaskKind { return TaskStopProcess }
-
-// InspectProcess asks how a supervised process is.
-type InspectProcess struct {
-	// Name identifies it within the member.
-	Name string `json:"name"`
-}
-
-// TaskKind returns INSPECT_PROCESS.
-func (InspectProcess) TaskKind() TaskKind { return TaskInspectProcess }
+// InspectProcess reads the state of a supervised process.
+type InspectProcess = nodetask.InspectProcess
 
 // ExecProbe succeeds when the command exits with 0.
-type ExecProbe struct {
-	// Command is the program and its arguments.
-	Command []string `json:"command"`
-}
+type ExecProbe = nodetask.ExecProbe
 
 // TCPProbe succeeds when the port accepts a connection.
-type TCPProbe struct {
-	// Port is 1 to 65535.
-	Port int `json:"port"`
-	// Host is empty for the node itself.
-	Host string `json:"host,omitempty"`
-}
+type TCPProbe = nodetask.TCPProbe
 
 // HTTPProbe succeeds when a GET is answered with the expected status.
 type HTTPProbe struct {
@@ -170,24 +161,21 @@ type Probe struct {
 	Attempts int `json:"attempts,omitempty"`
 	// IntervalSeconds is the pause between two.
 	IntervalSeconds float64 `json:"intervalSeconds,omitempty"`
-	// TimeoutSeconds bounds each.
+	// TimeoutSeconds bounds each, in whole seconds.
 	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
+	// Timeout is the same bound to the millisecond. When it is not 0 it is sent as timeoutSeconds, whatever
+	// TimeoutSeconds is.
+	Timeout time.Duration `json:"-"`
 }
 
 // TaskKind returns PROBE.
 func (Probe) TaskKind() TaskKind { return TaskProbe }
 
-// ResidueQuery asks what of the member is left on the node.
-type ResidueQuery struct{}
-
-// TaskKind returns RESIDUE.
-func (ResidueQuery) TaskKind() TaskKind { return TaskResidue }
+// ResidueQuery lists everything of the member that is left on the node.
+type ResidueQuery = nodetask.ResidueQuery
 
 // Teardown stops everything of the member and deletes its sandbox.
-type Teardown struct{}
-
-// TaskKind returns TEARDOWN.
-func (Teardown) TaskKind() TaskKind { return TaskTeardown }
+type Teardown = nodetask.Teardown
 
 // TaskSpec is one node task to run.
 type TaskSpec struct {

@@ -1,7 +1,7 @@
 // Package nodetask holds the details of node tasks: the kinds, the fields of each kind, and every rule that the fields
-// keep. It is the one written source. The platform checks a task by it before anything is written, the node's agent reads
-// and checks it again by the same code, the SDK and the stand-in platforms take their kinds and fields from it, and the
-// tables in docs/node-tasks.md are written from its comments.
+// keep. It is the one written source. The platform checks a task by it before anything is written, the node's agent
+// reads and checks it again by the same code, the SDK and the stand-in platforms take their kinds and fields from it,
+// and the tables in docs/node-tasks.md are written from its comments.
 //
 // It imports nothing of the platform and does no I/O, so that every program can hold it.
 package nodetask
@@ -30,8 +30,8 @@ const (
 	KindTeardown       Kind = "TEARDOWN"
 )
 
-// Spec is the details of one task, as a pointer: *Run, *WriteFile, *StartProcess, *StopProcess, *InspectProcess, *Probe,
-// *FetchArtifact, *CloudInit, *ResidueQuery or *Teardown.
+// Spec is the details of one task, as a pointer: *Run, *WriteFile, *StartProcess, *StopProcess, *InspectProcess,
+// *Probe, *FetchArtifact, *CloudInit, *ResidueQuery or *Teardown.
 type Spec interface {
 	// TaskKind returns the kind of task that the details are for.
 	TaskKind() Kind
@@ -78,9 +78,9 @@ func New(kind Kind) Spec {
 	return nil
 }
 
-// Parse reads the details of a task of the kind, strictly: an object without unknown or repeated fields, text that can be
-// stored, and every rule of the kind kept. The error is an [*Invalid] with each problem. How large a document may be is the
-// reader's own bound.
+// Parse reads the details of a task of the kind, strictly: an object without unknown or repeated fields, text that can
+// be stored, and every rule of the kind kept. The error is an [*Invalid] with each problem. How large a document may be
+// is the reader's own bound.
 func Parse(kind Kind, raw json.RawMessage) (Spec, error) {
 	spec, c := New(kind), &checker{}
 	if spec == nil {
@@ -109,6 +109,13 @@ func Encode(spec Spec) (json.RawMessage, error) {
 		return nil, fmt.Errorf("encode a task's specification: %w", err)
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// Same reports whether two details have the same canonical form, so that the later of the two changes nothing.
+func Same(a, b Spec) bool {
+	first, errA := Encode(a)
+	second, errB := Encode(b)
+	return errA == nil && errB == nil && bytes.Equal(first, second)
 }
 
 // SecretRef is where a specification refers to a runtime secret.

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// fields holds the members that an object may have, each with those of the objects below it; nil for a value that is not an
-// object.
+// fields holds the members that an object may have, each with those of the objects below it; nil for a value that is
+// not an object.
 type fields map[string]fields
 
 // fieldsOf returns the fields that the tags of a type name, so that no list of them is kept beside the type.

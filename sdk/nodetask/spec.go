@@ -1,7 +1,7 @@
 package nodetask
 
-// EnvVar is one environment variable: a value in clear, a sealed value, or the value of a runtime secret. With none of the
-// three it is empty.
+// EnvVar is one environment variable: a value in clear, a sealed value, or the value of a runtime secret. With none of
+// the three it is empty.
 type EnvVar struct {
 	// Name is letters, digits and underscores, at most 128, not starting with a digit.
 	Name string `json:"name"`
@@ -17,7 +17,8 @@ type EnvVar struct {
 type Run struct {
 	// Command is the program and its arguments, 1 to 1,024; no shell is involved.
 	Command []string `json:"command"`
-	// Env is added to a small fixed environment, at most 512 variables.
+	// Env is added to a small fixed environment, at most 512 variables, each with at most one of value, sealed and
+	// secretRef.
 	Env []EnvVar `json:"env,omitempty"`
 	// WorkDir is an absolute path; empty means the member's root.
 	WorkDir string `json:"workDir,omitempty"`
@@ -27,8 +28,8 @@ type Run struct {
 	Stdin string `json:"stdin,omitempty"`
 }
 
-// WriteFile writes a file into the member's file system, whole or not at all. At most one of content, contentBase64, sealed
-// and secretRef is given; with none the file is empty.
+// WriteFile writes a file into the member's file system, whole or not at all. At most one of content, contentBase64,
+// sealed and secretRef is given; with none the file is empty.
 type WriteFile struct {
 	// Path is absolute and names a file.
 	Path string `json:"path"`
@@ -59,14 +60,15 @@ type Restart struct {
 	BackoffSeconds float64 `json:"backoffSeconds,omitempty"`
 }
 
-// StartProcess starts a supervised process, which must stay in the foreground. The same name with the same details changes
-// nothing; with other details the task fails.
+// StartProcess starts a supervised process, which must stay in the foreground. The same name with the same details
+// changes nothing; with other details the task fails.
 type StartProcess struct {
 	// Name identifies the process within the member: letters, digits, dot, dash, underscore, at most 64.
 	Name string `json:"name"`
 	// Command is the program and its arguments, 1 to 1,024; no shell is involved.
 	Command []string `json:"command"`
-	// Env is added to a small fixed environment, at most 512 variables.
+	// Env is added to a small fixed environment, at most 512 variables, each with at most one of value, sealed and
+	// secretRef.
 	Env []EnvVar `json:"env,omitempty"`
 	// WorkDir is an absolute path; empty means the member's root.
 	WorkDir string `json:"workDir,omitempty"`
@@ -134,16 +136,16 @@ type Probe struct {
 	TimeoutSeconds float64 `json:"timeoutSeconds,omitempty"`
 }
 
-// FetchArtifact brings an artifact onto the node, verified byte by byte against its digest, and places it in the member's
-// file system. Parts that the node has already are not fetched again, so the same task again is cheap.
+// FetchArtifact brings an artifact onto the node, verified byte by byte against its digest, and places it in the
+// member's file system. Parts that the node has already are not fetched again, so the same task again is cheap.
 type FetchArtifact struct {
-	// Digest is the artifact, "sha256:" and 64 hexadecimal digits: one that the instance's manifest pins, or an active one
-	// of the instance's tenant.
+	// Digest is the artifact, "sha256:" and 64 hexadecimal digits: one that the instance's manifest pins, or an active
+	// one of the instance's tenant.
 	Digest string `json:"digest"`
 	// Path is absolute: the file of a blob, the folder of everything else.
 	Path string `json:"path"`
-	// As is how the artifact is placed: "oci_layout", an OCI image layout, the default for images; "files", the files of its
-	// layers by their titles, the default for other artifacts; "file", the default for blobs.
+	// As is how the artifact is placed: "oci_layout", an OCI image layout, the default for images; "files", the files
+	// of its layers by their titles, the default for other artifacts; "file", the default for blobs.
 	As string `json:"as,omitempty"`
 	// Platform selects the image of an index, such as "linux/amd64"; empty means the node's own.
 	Platform string `json:"platform,omitempty"`

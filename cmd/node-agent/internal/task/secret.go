@@ -57,8 +57,8 @@ func (o *opener) content(ctx context.Context, spec *nodetask.WriteFile) ([]byte,
 	return content, err
 }
 
-// open returns the plain value, opens the sealed one, or takes delivery of the secret. Of the three at most one is given; with
-// none the value is empty.
+// open returns the plain value, opens the sealed one, or takes delivery of the secret. Of the three at most one is
+// given; with none the value is empty.
 func (o *opener) open(ctx context.Context, field string, plain, sealed, ref *string) ([]byte, error) {
 	switch {
 	case sealed != nil:

@@ -11,8 +11,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
-// maxContent bounds a file or standard input, in bytes. Sealed values and secrets have their size only when they are opened,
-// so the platform cannot check it.
+// maxContent bounds a file or standard input, in bytes. Sealed values and secrets have their size only when they are
+// opened, so the platform cannot check it.
 const maxContent = 1 << 20
 
 // index finds the position of an element in a field's path.

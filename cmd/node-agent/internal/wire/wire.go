@@ -85,9 +85,9 @@ type RunResult struct {
 	Canceled  bool   `json:"canceled,omitempty"`
 }
 
-// File asks to write one file atomically inside the member's root. For OpPlace the content comes after the request: the init
-// answers Done when it is ready, takes Size raw bytes, and puts the file in its place when OpCommit follows. A connection
-// that ends before that leaves nothing. An init that knows no OpPlace refuses it by CodeProtocolUnknown.
+// File asks to write one file atomically inside the member's root. For OpPlace the content comes after the request: the
+// init answers Done when it is ready, takes Size raw bytes, and puts the file in its place when OpCommit follows. A
+// connection that ends before that leaves nothing. An init that knows no OpPlace refuses it by CodeProtocolUnknown.
 type File struct {
 	Path     string `json:"path"`
 	Mode     uint32 `json:"mode"`
@@ -98,7 +98,8 @@ type File struct {
 	OwnDirs bool `json:"ownDirs,omitempty"`
 }
 
-// ProcessSpec describes a supervised process.
+// ProcessSpec describes a supervised process. It is not nodetask.StartProcess: every default is filled in and every
+// secret opened, and an init of an older agent must be able to read it. A test of package task holds the two together.
 type ProcessSpec struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"`
