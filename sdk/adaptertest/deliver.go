@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 // booted is a first boot of a member and its result.
@@ -104,7 +105,7 @@ func (m *member) cloudInit(ctx context.Context, spec adapter.CloudInit) (map[str
 	}
 	ran, err := m.command(
 		ctx,
-		adapter.RunCommand{
+		nodetask.Run{
 			Command: []string{"sh", "-c", cloudInitScript, "cloud-init", string(meta), cloudInitConfig},
 			Stdin:   spec.UserData,
 		},

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 // member is one sandbox: a directory, and with namespaces a process that holds them.
@@ -33,7 +33,7 @@ type member struct {
 }
 
 type process struct {
-	spec   adapter.StartProcess
+	spec   nodetask.StartProcess
 	cmd    *exec.Cmd
 	log    *tail
 	exited chan struct{}
@@ -65,7 +65,7 @@ func newMember(id, dir string, namespaces bool) (*member, error) {
 	// The script reports that it is ready by a file in the sandbox's own file system.
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 		if m.holder() != "" &&
-			m.enter(context.Background(), adapter.RunCommand{Command: []string{"test", "-f", "/run/sandbox-ready"}}).
+			m.enter(context.Background(), nodetask.Run{Command: []string{"test", "-f", "/run/sandbox-ready"}}).
 				Run() ==
 				nil {
 			return m, nil
@@ -85,7 +85,7 @@ func (m *member) holder() string {
 }
 
 // enter prepares a command in the member with a clean environment.
-func (m *member) enter(ctx context.Context, spec adapter.RunCommand) *exec.Cmd {
+func (m *member) enter(ctx context.Context, spec nodetask.Run) *exec.Cmd {
 	root := filepath.Join(m.dir, "root")
 	env := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/root",
@@ -96,7 +96,11 @@ func (m *member) enter(ctx context.Context, spec adapter.RunCommand) *exec.Cmd {
 	}
 	env = append(env, "GPUAAS_MEMBER_ROOT="+root)
 	for _, v := range spec.Env {
-		env = append(env, v.Name+"="+v.Value)
+		value := ""
+		if v.Value != nil {
+			value = *v.Value
+		}
+		env = append(env, v.Name+"="+value)
 	}
 	command := spec.Command
 	if account, err := user.Lookup(spec.User); spec.User != "" && err == nil {
@@ -119,7 +123,7 @@ func (m *member) enter(ctx context.Context, spec adapter.RunCommand) *exec.Cmd {
 }
 
 // command runs a command to its end. A non-zero exit code is an error beside the result.
-func (m *member) command(ctx context.Context, spec adapter.RunCommand) (map[string]any, error) {
+func (m *member) command(ctx context.Context, spec nodetask.Run) (map[string]any, error) {
 	if len(spec.Command) == 0 {
 		return nil, errors.New("command: must name a program")
 	}
@@ -137,17 +141,17 @@ func (m *member) command(ctx context.Context, spec adapter.RunCommand) (map[stri
 
 // start runs a supervised process. Its process id inside the member is kept in a file there, for
 // the signal that stops it.
-func (m *member) start(spec adapter.StartProcess) error {
+func (m *member) start(spec nodetask.StartProcess) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if held, ok := m.processes[spec.Name]; ok && held.running() {
-		if fmt.Sprint(held.spec) != fmt.Sprint(spec) {
+		if !nodetask.Same(&held.spec, &spec) {
 			return fmt.Errorf("process %s runs with another spec", spec.Name)
 		}
 		return nil
 	}
 	wrapper := []string{"sh", "-c", `echo $$ > "$GPUAAS_MEMBER_ROOT/tmp/$0.pid"; exec "$@"`, spec.Name}
-	run := adapter.RunCommand{
+	run := nodetask.Run{
 		Command: append(wrapper, spec.Command...), Env: spec.Env, WorkDir: spec.WorkDir, User: spec.User,
 	}
 	p := &process{spec: spec, cmd: m.enter(context.Background(), run), log: &tail{}, exited: make(chan struct{})}
@@ -181,7 +185,7 @@ func (m *member) stop(ctx context.Context, name string) error {
 	if !ok || !p.running() {
 		return nil
 	}
-	kill := adapter.RunCommand{Command: []string{"sh", "-c", `kill -TERM "$(cat "$GPUAAS_MEMBER_ROOT/tmp/$0.pid")"`, name}}
+	kill := nodetask.Run{Command: []string{"sh", "-c", `kill -TERM "$(cat "$GPUAAS_MEMBER_ROOT/tmp/$0.pid")"`, name}}
 	if _, err := m.command(ctx, kill); err != nil {
 		return err
 	}
@@ -273,7 +277,7 @@ func (m *member) kill(name string) error {
 	if !ok || !p.running() {
 		return fmt.Errorf("process %s does not run", name)
 	}
-	command := adapter.RunCommand{
+	command := nodetask.Run{
 		Command: []string{"sh", "-c", `kill -KILL "$(cat "$GPUAAS_MEMBER_ROOT/tmp/$0.pid")"`, name},
 	}
 	if _, err := m.command(context.Background(), command); err != nil {

@@ -2,6 +2,7 @@ package adaptertest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 // Option changes how members run.
@@ -155,11 +157,11 @@ func (r *runner) do(ctx context.Context, task sandbox.Task) (map[string]any, err
 	}
 	switch task.Kind {
 	case adapter.TaskRun:
-		return withSpec(task, func(s adapter.RunCommand) (map[string]any, error) { return m.command(ctx, s) })
+		return withSpec(task, func(s nodetask.Run) (map[string]any, error) { return m.command(ctx, s) })
 	case adapter.TaskWriteFile:
 		return withSpec(task, func(s adapter.WriteFile) (map[string]any, error) { return nil, r.write(ctx, m, s) })
 	case adapter.TaskStartProcess:
-		return withSpec(task, func(s adapter.StartProcess) (map[string]any, error) { return nil, m.start(s) })
+		return withSpec(task, func(s nodetask.StartProcess) (map[string]any, error) { return nil, m.start(s) })
 	case adapter.TaskStopProcess:
 		return withSpec(task, func(s adapter.StopProcess) (map[string]any, error) { return nil, m.stop(ctx, s.Name) })
 	case adapter.TaskInspectProcess:
@@ -167,7 +169,7 @@ func (r *runner) do(ctx context.Context, task sandbox.Task) (map[string]any, err
 			return map[string]any{"process": m.inspect(s.Name)}, nil
 		})
 	case adapter.TaskProbe:
-		return withSpec(task, func(s adapter.Probe) (map[string]any, error) { return probe(ctx, m, s) })
+		return withSpec(task, func(s nodetask.Probe) (map[string]any, error) { return probe(ctx, m, s) })
 	case adapter.TaskFetchArtifact:
 		return withSpec(task, func(s adapter.FetchArtifact) (map[string]any, error) { return r.fetch(ctx, m, s) })
 	case adapter.TaskCloudInit:
@@ -215,7 +217,7 @@ func (r *runner) write(ctx context.Context, m *member, spec adapter.WriteFile) e
 	}
 	_, err = m.command(
 		ctx,
-		adapter.RunCommand{
+		nodetask.Run{
 			Command: []string{"sh", "-c", writeScript, "write", spec.Path, mode, spec.Owner, dirs}, Stdin: string(content),
 		},
 	)
@@ -268,7 +270,7 @@ func (r *runner) residue(id string) adapter.Residue {
 }
 
 // probe tries until one attempt succeeds, as often as the spec allows.
-func probe(ctx context.Context, m *member, spec adapter.Probe) (map[string]any, error) {
+func probe(ctx context.Context, m *member, spec nodetask.Probe) (map[string]any, error) {
 	var err error
 	attempts := 0
 	for attempts < max(spec.Attempts, 1) && ctx.Err() == nil {
@@ -289,12 +291,12 @@ func probe(ctx context.Context, m *member, spec adapter.Probe) (map[string]any, 
 }
 
 // probeOnce makes one attempt of a probe within the spec's timeout.
-func probeOnce(ctx context.Context, m *member, spec adapter.Probe) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(spec.TimeoutSeconds, 1))*time.Second)
+func probeOnce(ctx context.Context, m *member, spec nodetask.Probe) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(cmp.Or(spec.TimeoutSeconds, 1)*float64(time.Second)))
 	defer cancel()
 	switch {
 	case spec.Exec != nil:
-		_, err := m.command(ctx, adapter.RunCommand{Command: spec.Exec.Command})
+		_, err := m.command(ctx, nodetask.Run{Command: spec.Exec.Command})
 		return err
 	case spec.TCP != nil:
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(spec.TCP.Host, strconv.Itoa(spec.TCP.Port)))

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 // member is one sandbox.
@@ -35,9 +36,9 @@ type member struct {
 func (m *member) do(ctx context.Context, task Task, n *Nodes) (Outcome, error) {
 	switch task.Kind {
 	case adapter.TaskRun:
-		return decoded(task, func(s adapter.RunCommand) (Outcome, error) { return m.run(ctx, s, n) })
+		return decoded(task, func(s nodetask.Run) (Outcome, error) { return m.run(ctx, s, n) })
 	case adapter.TaskProbe:
-		return decoded(task, func(s adapter.Probe) (Outcome, error) { return m.probe(ctx, s) })
+		return decoded(task, func(s nodetask.Probe) (Outcome, error) { return m.probe(ctx, s) })
 	case adapter.TaskInspectProcess:
 		return decoded(task, func(s adapter.InspectProcess) (Outcome, error) { return m.inspect(s.Name), nil })
 	}
@@ -47,7 +48,7 @@ func (m *member) do(ctx context.Context, task Task, n *Nodes) (Outcome, error) {
 	case adapter.TaskWriteFile:
 		return decoded(task, func(s adapter.WriteFile) (Outcome, error) { return m.write(s, n) })
 	case adapter.TaskStartProcess:
-		return decoded(task, func(s adapter.StartProcess) (Outcome, error) { return m.start(s, n) })
+		return decoded(task, func(s nodetask.StartProcess) (Outcome, error) { return m.start(s, n) })
 	case adapter.TaskFetchArtifact:
 		return decoded(task, func(s adapter.FetchArtifact) (Outcome, error) { return m.fetch(s, n) })
 	case adapter.TaskCloudInit:
@@ -153,15 +154,18 @@ func accountOf(name string) (uid, gid int, err error) {
 }
 
 // environment returns the variables of every command and those of its spec.
-func (m *member) environment(vars []adapter.EnvVar, n *Nodes) ([]string, error) {
+func (m *member) environment(vars []nodetask.EnvVar, n *Nodes) ([]string, error) {
 	env := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + m.root,
 		"TMPDIR=" + filepath.Join(m.root, "tmp"), "GPUAAS_MEMBER_ID=" + m.id, "GPUAAS_INSTANCE_ID=" + m.instance, m.mark(),
 	}
 	for _, one := range vars {
-		value := one.Value
-		if one.Sealed != "" {
-			opened, err := n.open(one.Sealed, m.instance)
+		value := ""
+		if one.Value != nil {
+			value = *one.Value
+		}
+		if one.Sealed != nil && *one.Sealed != "" {
+			opened, err := n.open(*one.Sealed, m.instance)
 			if err != nil {
 				return nil, err
 			}

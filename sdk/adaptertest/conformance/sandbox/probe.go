@@ -6,23 +6,18 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"time"
 
-	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 // probe tries until one attempt succeeds, as often as the spec allows.
-func (m *member) probe(ctx context.Context, spec adapter.Probe) (Outcome, error) {
-	interval := time.Second
-	if spec.IntervalSeconds > 0 {
-		interval = time.Duration(spec.IntervalSeconds * float64(time.Second))
-	}
+func (m *member) probe(ctx context.Context, spec nodetask.Probe) (Outcome, error) {
 	for attempt := 1; ; attempt++ {
 		err := m.probeOnce(ctx, spec)
 		if err == nil {
 			return Outcome{Result: map[string]any{"ok": true, "attempts": attempt, "detail": ""}}, nil
 		}
-		if attempt >= spec.Attempts || !wait(ctx, interval) {
+		if attempt >= spec.Attempts || !wait(ctx, spec.Interval()) {
 			return Outcome{
 				Result: map[string]any{"ok": false, "attempts": attempt, "detail": err.Error()},
 			}, fmt.Errorf("the probe failed: %w", err)
@@ -31,16 +26,12 @@ func (m *member) probe(ctx context.Context, spec adapter.Probe) (Outcome, error)
 }
 
 // probeOnce makes one attempt of a probe within the spec's timeout.
-func (m *member) probeOnce(ctx context.Context, spec adapter.Probe) error {
-	patience := 5 * time.Second
-	if spec.TimeoutSeconds > 0 {
-		patience = time.Duration(spec.TimeoutSeconds) * time.Second
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (m *member) probeOnce(ctx context.Context, spec nodetask.Probe) error {
+	ctx, cancel := context.WithTimeout(ctx, spec.Timeout())
 	defer cancel()
 	switch {
 	case spec.Exec != nil:
-		_, err := m.run(ctx, adapter.RunCommand{Command: spec.Exec.Command}, nil)
+		_, err := m.run(ctx, nodetask.Run{Command: spec.Exec.Command}, nil)
 		return err
 	case spec.TCP != nil:
 		conn, err := (&net.Dialer{}).DialContext(
@@ -57,7 +48,7 @@ func (m *member) probeOnce(ctx context.Context, spec adapter.Probe) error {
 }
 
 // get succeeds when the URL answers with the expected status, or with any of 200 to 399.
-func get(ctx context.Context, probe *adapter.HTTPProbe) error {
+func get(ctx context.Context, probe *nodetask.HTTPProbe) error {
 	url := "http://" + net.JoinHostPort(hostOf(probe.Host), strconv.Itoa(probe.Port)) + probe.Path
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,12 +13,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 // process is one supervised process: the goroutine that started it restarts it by its policy.
 type process struct {
-	spec   adapter.StartProcess
+	spec   nodetask.StartProcess
 	cancel context.CancelFunc
 	ended  chan struct{}
 
@@ -32,7 +31,7 @@ type process struct {
 }
 
 // command prepares a program in a process group of its own, which dies as a whole when ctx ends.
-func (m *member) command(ctx context.Context, spec adapter.RunCommand, n *Nodes) (*exec.Cmd, error) {
+func (m *member) command(ctx context.Context, spec nodetask.Run, n *Nodes) (*exec.Cmd, error) {
 	if len(spec.Command) == 0 {
 		return nil, failf("SPEC_INVALID", "command must name a program")
 	}
@@ -60,7 +59,7 @@ func (m *member) command(ctx context.Context, spec adapter.RunCommand, n *Nodes)
 }
 
 // run runs a command to its end. A non-zero exit code is an error beside the outcome.
-func (m *member) run(ctx context.Context, spec adapter.RunCommand, n *Nodes) (Outcome, error) {
+func (m *member) run(ctx context.Context, spec nodetask.Run, n *Nodes) (Outcome, error) {
 	cmd, err := m.command(ctx, spec, n)
 	if err != nil {
 		return Outcome{}, err
@@ -83,7 +82,7 @@ func (m *member) run(ctx context.Context, spec adapter.RunCommand, n *Nodes) (Ou
 }
 
 // start supervises a process; the same spec under the same name changes nothing.
-func (m *member) start(spec adapter.StartProcess, n *Nodes) (Outcome, error) {
+func (m *member) start(spec nodetask.StartProcess, n *Nodes) (Outcome, error) {
 	m.mu.Lock()
 	held, known := m.processes[spec.Name]
 	count := len(m.processes)
@@ -92,7 +91,7 @@ func (m *member) start(spec adapter.StartProcess, n *Nodes) (Outcome, error) {
 	case spec.Name == "":
 		return Outcome{}, failf("SPEC_INVALID", "name is missing")
 	case known && held.running():
-		if fmt.Sprint(held.spec) != fmt.Sprint(spec) {
+		if !nodetask.Same(&held.spec, &spec) {
 			return Outcome{}, failf("PROCESS_SPEC_DIFFERS", "process %s runs with another spec", spec.Name)
 		}
 		return m.inspect(spec.Name), nil
@@ -117,7 +116,7 @@ func (m *member) start(spec adapter.StartProcess, n *Nodes) (Outcome, error) {
 func (m *member) launch(ctx context.Context, p *process, n *Nodes) (*exec.Cmd, error) {
 	cmd, err := m.command(
 		ctx,
-		adapter.RunCommand{Command: p.spec.Command, Env: p.spec.Env, WorkDir: p.spec.WorkDir, User: p.spec.User},
+		nodetask.Run{Command: p.spec.Command, Env: p.spec.Env, WorkDir: p.spec.WorkDir, User: p.spec.User},
 		n,
 	)
 	if err != nil {
@@ -145,7 +144,7 @@ func (m *member) supervise(ctx context.Context, p *process, cmd *exec.Cmd, n *No
 		again = again && (p.spec.Restart.MaxRestarts == 0 || p.restarts < p.spec.Restart.MaxRestarts)
 		p.restarts++
 		p.mu.Unlock()
-		if !again || !wait(ctx, time.Duration(max(p.spec.Restart.BackoffSeconds, 1))*time.Second) {
+		if !again || !wait(ctx, p.spec.Restart.Backoff()) {
 			return
 		}
 		next, err := m.launch(ctx, p, n)
@@ -174,16 +173,12 @@ func (m *member) stop(ctx context.Context, name string) (Outcome, error) {
 	if !ok {
 		return m.inspect(name), nil
 	}
-	patience := stopTime
-	if p.spec.StopTimeoutSeconds > 0 {
-		patience = time.Duration(p.spec.StopTimeoutSeconds) * time.Second
-	}
 	p.mu.Lock()
 	if p.spec.Restart.Policy = "never"; p.pid > 0 {
 		_ = syscall.Kill(-p.pid, signalOf(p.spec.StopSignal))
 	}
 	p.mu.Unlock()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(p.spec.StopTimeout())
 	defer timer.Stop()
 	select {
 	case <-p.ended:

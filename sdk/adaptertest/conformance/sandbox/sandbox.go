@@ -28,7 +28,7 @@ const (
 	maxMembers = 4096
 	// maxProcesses bounds the supervised processes of one member.
 	maxProcesses = 64
-	// stopTime is how long a process may take to end when its spec states no time.
+	// stopTime bounds the killing of a member's last processes.
 	stopTime = 10 * time.Second
 )
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 // rig is one member's sandbox.
@@ -179,4 +180,17 @@ func TestAProbeTriesAsOftenAsItSays(t *testing.T) {
 	require.Equal(t, adapter.TaskSucceeded, out.State, out.Message)
 	require.Equal(t, 1, out.Result["attempts"])
 	require.Equal(t, adapter.TaskFailed, r.do(adapter.TaskProbe, adapter.Probe{TCP: &adapter.TCPProbe{Port: 1}}).State)
+}
+
+func TestFractionsOfSecondsAreKept(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	start := nodetask.StartProcess{Name: "p", Command: []string{"sh", "-c", "trap '' TERM; while :; do sleep 600; done"}, StopTimeoutSeconds: 0.05}
+	require.Equal(t, "running", stateOf(t, r.do(adapter.TaskStartProcess, start)))
+	begun := time.Now()
+	require.Equal(t, "absent", stateOf(t, r.do(adapter.TaskStopProcess, adapter.StopProcess{Name: "p"})))
+	require.Less(t, time.Since(begun), nodetask.DefaultStopTimeout)
+	slow := nodetask.Probe{Exec: &nodetask.ExecProbe{Command: []string{"sleep", "600"}}, TimeoutSeconds: 0.05}
+	require.Equal(t, adapter.TaskFailed, r.do(adapter.TaskProbe, slow).State)
+	require.Less(t, time.Since(begun), nodetask.DefaultStopTimeout)
 }
