@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/nacl/box"
+
+	"github.com/gpuaas/app-platform/sdk/adapter/internal/wire"
 )
 
 func (l *lab) actionOf(input, key string) ActionRequest {
@@ -177,6 +179,6 @@ func TestTaskResultsAreReadFromTheAgentsObject(t *testing.T) {
 	require.True(t, Residue{}.Empty())
 	_, ok = TaskResult{}.Process()
 	require.False(t, ok)
-	require.Equal(t, "a", clip("aé", 2), "text is cut between characters")
-	require.Equal(t, strings.Repeat("b", 3), clip("bbb", 3))
+	require.Equal(t, "a", wire.Clip("aé", 2), "text is cut between characters")
+	require.Equal(t, strings.Repeat("b", 3), wire.Clip("bbb", 3))
 }

@@ -27,8 +27,8 @@ const (
 	publishedFile = "../../docs/adapter-contract/v1.0/openapi.yaml"
 )
 
-// contract loads the document once; every exchange of every test in this package is checked against it.
-var contract = sync.OnceValues(func() (routers.Router, error) {
+// loadRouter loads the document once; every exchange of every test in this package is checked against it.
+var loadRouter = sync.OnceValues(func() (routers.Router, error) {
 	document, err := openapi3.NewLoader().LoadFromFile(contractFile)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ var contract = sync.OnceValues(func() (routers.Router, error) {
 // the adapter refused as malformed are expected to break it, their answers are not.
 func checkExchange(t *testing.T, req *http.Request, body []byte, resp *http.Response, answer []byte) {
 	t.Helper()
-	router, err := contract()
+	router, err := loadRouter()
 	require.NoError(t, err)
 	route, params, err := router.FindRoute(req)
 	if err != nil {
@@ -84,7 +84,7 @@ func TestDocumentListsExactlyTheRoutesOfTheKit(t *testing.T) {
 			written = append(written, method+" "+path)
 		}
 	}
-	require.ElementsMatch(t, slices.Collect(maps.Keys((&Kit{}).routes())), written)
+	require.ElementsMatch(t, (&Kit{}).Routes(), written)
 }
 
 // wireTypes are the types of the wire and the enums, by the names of their schemas.

@@ -1,12 +1,22 @@
-// Package adapter is what the author of an app adapter builds on: the wire types of the
-// adapter contract v1.1, the request signature, and a server kit that implements every route.
+// Package adapter is what the author of an app adapter builds on: the wire types of the adapter contract v1.1, the
+// request signature, and a server kit that implements every route.
+//
+// # Its parts
+//
+// The package itself holds names only. What they name lies in three parts, each of which can be read alone:
+//
+//   - contract: the types of the wire and their rules;
+//   - sign: the signature of requests;
+//   - kit: the server, with operation, which runs what was dispatched, and api, by which it calls the platform.
+//
+// An adapter needs no import but this one. Everything that was ever exported here stays; a test compares it with a
+// listing.
 //
 // # The two sides
 //
-// The platform owns what an operation is: its identity, who asked for it, its deadline, its
-// audit. The adapter owns what it means: how this one app boots, joins, drains and leaves.
-// They speak HTTP and JSON, described by docs/adapter-contract/openapi.yaml; this package is
-// a convenience over that document, never a second source of truth.
+// The platform owns what an operation is: its identity, who asked for it, its deadline, its audit. The adapter owns
+// what it means: how this one app boots, joins, drains and leaves. They speak HTTP and JSON, described by
+// docs/adapter-contract/openapi.yaml; this package is a convenience over that document, never a second source of truth.
 //
 //	platform ──PUT /v1/operations/{id}──▶ Kit: verify, compare, journal, 202
 //	                                      └▶ App.Operations[kind](ctx, *Run)
@@ -16,24 +26,23 @@
 //
 // # What the kit promises the platform
 //
-// Every request is verified: an EdDSA JWT bound to this adapter's name, the method, the path
-// and the SHA-256 of the body (see [Verifier]). A dispatch is idempotent by the hash of its
-// immutable specification ([Dispatch.SpecHash]) and fenced by its attempt. It is on disk
-// before it is answered, so a controller that is killed and started again resumes what was
-// unfinished and repeats nothing: the node tasks of a run carry keys made of operation,
-// attempt, member and step, and what a step sends is journalled before it is sent.
+// Every request is verified: an EdDSA JWT bound to this adapter's name, the method, the path and the SHA-256 of the
+// body (see [Verifier]). A dispatch is idempotent by the hash of its immutable specification ([Dispatch.SpecHash]) and
+// fenced by its attempt. It is on disk before it is answered, so a controller that is killed and started again resumes
+// what was unfinished and repeats nothing: the node tasks of a run carry keys made of operation, attempt, member and
+// step, and what a step sends is journalled before it is sent.
 //
-// An operation dispatched again with force begins anew: the function that runs has its context
-// ended, undoes nothing, and is called again with [Run.Force]. Node tasks on nodes that cannot be
-// reached then fail at once (see [IsUnreachable]).
+// An operation dispatched again with force begins anew: the function that runs has its context ended, undoes nothing,
+// and is called again with [Run.Force]. Node tasks on nodes that cannot be reached then fail at once (see
+// [IsUnreachable]).
 //
 // # What the author writes
 //
-// An [App]: its description, one function per operation kind, one per action, and one that
-// observes. A function receives a [Run] and returns nil when the app's own truth is reached.
-// It must be written as a sequence of named, idempotent steps: after a crash it runs again
-// from its first line, and finished steps return their old results at once.
+// An [App]: its description, one function per operation kind, one per action, and one that observes. A function
+// receives a [Run] and returns nil when the app's own truth is reached. It must be written as a sequence of named,
+// idempotent steps: after a crash it runs again from its first line, and finished steps return their old results at
+// once.
 //
-// What a step needs to know beyond node tasks it asks of the public API: [Run.Client] is taken by
-// every function of sdk/client/generated/gql, and a refusal is a *client.Error of sdk/client.
+// What a step needs to know beyond node tasks it asks of the public API: [Run.Client] is taken by every function of
+// sdk/client/generated/gql, and a refusal is a *client.Error of sdk/client.
 package adapter

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/adapter/internal/feed"
 )
 
 const tick = 10 * time.Millisecond
@@ -77,14 +79,14 @@ func TestCursorsThatAreNotCursorsAreRefused(t *testing.T) {
 
 func TestFeedPagesLoseNothing(t *testing.T) {
 	t.Parallel()
-	f := newFeed("e", 0, func(uint64) error { return nil })
+	f := feed.New("e", 0, func(uint64) error { return nil })
 	for i := range 2*MaxPage + 10 {
-		require.NoError(t, f.put(Status{OperationID: fmt.Sprint(i), State: StateRunning}))
+		require.NoError(t, f.Put(Status{OperationID: fmt.Sprint(i), State: StateRunning}))
 	}
 	for name, cursor := range map[string]string{"own epoch": "e:0", "foreign": "other:3"} {
 		seen := map[string]bool{}
 		for len(seen) < 2*MaxPage+10 {
-			page, _, err := f.page(cursor)
+			page, _, err := f.Page(cursor)
 			require.NoError(t, err)
 			require.NotEmpty(t, page.Operations, "%s: %d seen", name, len(seen))
 			require.LessOrEqual(t, len(page.Operations), MaxPage)
@@ -99,7 +101,7 @@ func TestFeedPagesLoseNothing(t *testing.T) {
 
 func TestFeedPagesStayBelowTheBodyBound(t *testing.T) {
 	t.Parallel()
-	f := newFeed("e", 0, func(uint64) error { return nil })
+	f := feed.New("e", 0, func(uint64) error { return nil })
 	large, err := json.Marshal(map[string]string{"x": string(make([]byte, MaxDetail/8))})
 	require.NoError(t, err)
 	for i := range 200 {
@@ -107,9 +109,9 @@ func TestFeedPagesStayBelowTheBodyBound(t *testing.T) {
 		for range 10 {
 			status.Members = append(status.Members, MemberUpdate{ID: "m", Detail: large})
 		}
-		require.NoError(t, f.put(status))
+		require.NoError(t, f.Put(status))
 	}
-	page, _, err := f.page("e:0")
+	page, _, err := f.Page("e:0")
 	require.NoError(t, err)
 	raw, err := json.Marshal(page)
 	require.NoError(t, err)
@@ -122,21 +124,21 @@ func TestVersionsAreNeverGivenTwiceAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	var onDisk uint64
 	raise := func(ceiling uint64) error { onDisk = ceiling; return nil }
-	f := newFeed("e", 0, raise)
+	f := feed.New("e", 0, raise)
 	for i := range 3 {
-		require.NoError(t, f.put(Status{OperationID: fmt.Sprint(i), State: StateRunning}))
+		require.NoError(t, f.Put(Status{OperationID: fmt.Sprint(i), State: StateRunning}))
 	}
-	mark := f.mark()
-	page, _, err := f.page("e:0")
+	mark := f.Mark()
+	page, _, err := f.Page("e:0")
 	require.NoError(t, err)
 
-	again := newFeed("e", onDisk, raise)
-	again.restore(Status{OperationID: "0", State: StateSucceeded}, mark)
-	require.NoError(t, again.put(Status{OperationID: "1", State: StateRunning}))
-	next, _, err := again.page(page.Cursor)
+	again := feed.New("e", onDisk, raise)
+	again.Restore(Status{OperationID: "0", State: StateSucceeded}, mark)
+	require.NoError(t, again.Put(Status{OperationID: "1", State: StateRunning}))
+	next, _, err := again.Page(page.Cursor)
 	require.NoError(t, err)
 	require.Len(t, next.Operations, 2, "a cursor of before the restart misses neither the ended nor the changed one")
-	rest, _, err := again.page(next.Cursor)
+	rest, _, err := again.Page(next.Cursor)
 	require.NoError(t, err)
 	require.Empty(t, rest.Operations)
 }

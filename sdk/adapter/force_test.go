@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/adapter/contract"
 )
 
 // memberOf is a dispatch of a member operation on the first member.
@@ -25,7 +27,7 @@ func TestForceBeginsARunningOperationAnewAndUndoesNothing(t *testing.T) {
 	d := l.memberOf("op_1", MemberDrain)
 	l.dispatch(base, d, http.StatusAccepted)
 	status := l.eventually(base, "op_1", "waiting", func(s Status) bool { return len(s.WaitsFor) > 0 })
-	require.Len(t, status.WaitsFor[0].Name, maxWorkText, "a text longer than the bound is cut")
+	require.Len(t, status.WaitsFor[0].Name, contract.MaxWorkText, "a text longer than the bound is cut")
 
 	d.Force = true
 	l.dispatch(base, d, http.StatusAccepted)

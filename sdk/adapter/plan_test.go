@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/adapter/contract"
 )
 
 // planOf is a valid plan request of this kind.
@@ -34,7 +36,7 @@ func TestPlanSaysWhatWouldBeLostAndLeavesNoOperation(t *testing.T) {
 		require.True(t, answer.Reversible)
 		require.Len(t, answer.WorkLost, MaxWork)
 		require.Equal(t, MaxWork+1, answer.WorkTotal, "the total counts what the list leaves out")
-		require.Len(t, answer.WorkLost[0].Name, maxWorkText)
+		require.Len(t, answer.WorkLost[0].Name, contract.MaxWorkText)
 	}
 	require.Equal(t, []string{"look", "look"}, l.steps(), "every plan looks anew")
 	require.Empty(t, l.changes(base, "", 0).Operations)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -120,7 +122,7 @@ func (l *lab) runTask(w http.ResponseWriter, input map[string]any) {
 		return
 	}
 	if !ok {
-		task = &labTask{ID: "tsk_" + digest(key), Spec: string(spec), Kind: input["kind"].(string), State: "RUNNING"}
+		task = &labTask{ID: "tsk_" + fmt.Sprintf("%x", sha256.Sum256([]byte(key)))[:40], Spec: string(spec), Kind: input["kind"].(string), State: "RUNNING"}
 		l.tasks[key] = task
 		l.order = append(l.order, key)
 	}

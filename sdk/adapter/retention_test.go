@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/adapter/internal/journal"
+	"github.com/gpuaas/app-platform/sdk/adapter/operation"
 )
 
 // age rewrites the only record of an ended operation as if it had been written long ago.
@@ -18,9 +21,9 @@ func age(t *testing.T, dir, id string) {
 	path := dir + "/operations/" + id + ".jsonl"
 	raw, err := os.ReadFile(path)
 	require.NoError(t, err)
-	var rec record
+	var rec journal.Record
 	require.NoError(t, json.Unmarshal(raw, &rec), "an ended operation has one record")
-	rec.At = rec.At.Add(-defaultRetention - time.Hour)
+	rec.At = rec.At.Add(-operation.DefaultRetention - time.Hour)
 	raw, err = json.Marshal(rec)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, append(raw, '\n'), 0o600))

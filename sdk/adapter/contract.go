@@ -1,0 +1,215 @@
+package adapter
+
+import "github.com/gpuaas/app-platform/sdk/adapter/contract"
+
+// FetchArtifact brings an artifact onto the node, verified byte by byte against its digest, and places it in the
+// member's file system.
+type FetchArtifact = contract.FetchArtifact
+
+// CloudInit applies cloud-init user data in the member, to its end, as a first boot would: exactly one of UserData and
+// UserDataSealed.
+type CloudInit = contract.CloudInit
+
+// Fetched is what a FETCH_ARTIFACT task came to.
+type Fetched = contract.Fetched
+
+// CloudInitRun is what a CLOUD_INIT task came to, read from what cloud-init itself says of its run.
+type CloudInitRun = contract.CloudInitRun
+
+// Kind is what an operation does.
+type Kind = contract.Kind
+
+// State is where an operation is at the adapter.
+type State = contract.State
+
+// MemberStatus is the state of a member an adapter may report.
+type MemberStatus = contract.MemberStatus
+
+// Health is the adapter's judgement of an instance or member.
+type Health = contract.Health
+
+// Owner is whose a failure is to mend.
+type Owner = contract.Owner
+
+// Risk tells a console how carefully to ask before it runs an action.
+type Risk = contract.Risk
+
+// CancelOutcome is what a request to cancel came to.
+type CancelOutcome = contract.CancelOutcome
+
+// Verdict is what an adapter thinks of an operation before it is begun.
+type Verdict = contract.Verdict
+
+// Instance is what the adapter needs to know of an app instance.
+type Instance = contract.Instance
+
+// Artifact is something that a manifest pins by its digest.
+type Artifact = contract.Artifact
+
+// ComponentCount is the desired number of members of one component.
+type ComponentCount = contract.ComponentCount
+
+// ManifestApp is the part of an app manifest that the adapter of the app must agree with.
+type ManifestApp = contract.ManifestApp
+
+// Work is one piece of work of the app, such as a job: what a drain waits for, or what an operation would lose.
+type Work = contract.Work
+
+// PlanRequest asks what an operation would come to: the body of POST /v1/plans.
+type PlanRequest = contract.PlanRequest
+
+// PlanAnswer is the adapter's word on an operation before it is begun.
+type PlanAnswer = contract.PlanAnswer
+
+// PlanReason is one reason of a verdict.
+type PlanReason = contract.PlanReason
+
+// AddChange is the change of members.add.
+type AddChange = contract.AddChange
+
+// LabelChange is the change of member.label.
+type LabelChange = contract.LabelChange
+
+// ReplaceChange is the change of member.replace.
+type ReplaceChange = contract.ReplaceChange
+
+// VersionChange is the change of instance.upgrade and instance.rollback.
+type VersionChange = contract.VersionChange
+
+// VersionConfig is a version of an app with a configuration.
+type VersionConfig = contract.VersionConfig
+
+// SealedValue is what lies inside a sealed box.
+type SealedValue = contract.SealedValue
+
+// TaskKind is what a node task does.
+type TaskKind = contract.TaskKind
+
+// NodeTask is the details of one node task: one of the structs below, or one of sdk/nodetask.
+type NodeTask = contract.NodeTask
+
+// EnvVar is one environment variable: a plain value, a sealed one or a runtime secret's, never two of them.
+type EnvVar = contract.EnvVar
+
+// RunCommand runs a command to its end.
+type RunCommand = contract.RunCommand
+
+// WriteFile writes a file into the member's file system: one of Content, ContentBase64, Sealed or SecretRef.
+type WriteFile = contract.WriteFile
+
+// Restart says when a supervised process that ended is started again.
+type Restart = contract.Restart
+
+// StartProcess starts a supervised process, which must stay in the foreground.
+type StartProcess = contract.StartProcess
+
+// StopProcess stops a supervised process; one that is absent is a success.
+type StopProcess = contract.StopProcess
+
+// InspectProcess reads the state of a supervised process.
+type InspectProcess = contract.InspectProcess
+
+// ExecProbe succeeds when the command exits with 0.
+type ExecProbe = contract.ExecProbe
+
+// TCPProbe succeeds when the port accepts a connection.
+type TCPProbe = contract.TCPProbe
+
+// HTTPProbe succeeds when a GET is answered with the expected status.
+type HTTPProbe = contract.HTTPProbe
+
+// Probe checks that something answers, several times if need be: exactly one of Exec, TCP and HTTP.
+type Probe = contract.Probe
+
+// ResidueQuery lists everything of the member that is left on the node.
+type ResidueQuery = contract.ResidueQuery
+
+// Teardown stops everything of the member and deletes its sandbox.
+type Teardown = contract.Teardown
+
+// TaskSpec is one node task to run.
+type TaskSpec = contract.TaskSpec
+
+// TaskState is where a node task stands.
+type TaskState = contract.TaskState
+
+// TaskResult is how a node task ended.
+type TaskResult = contract.TaskResult
+
+// ProcessState is how a supervised process is.
+type ProcessState = contract.ProcessState
+
+// Residue is everything of a member that is left on its node.
+type Residue = contract.Residue
+
+// ResidueProcess is a live process of a member.
+type ResidueProcess = contract.ResidueProcess
+
+// Description is what an adapter says about itself: the answer of GET /v1/adapter.
+type Description = contract.Description
+
+// AppInfo describes one app: its parts, what can be done with it and how it is configured.
+type AppInfo = contract.AppInfo
+
+// Component is one kind of member.
+type Component = contract.Component
+
+// Action is a verb of the app that the platform authorises, records and passes through.
+type Action = contract.Action
+
+// UsageDimension is one metered quantity.
+type UsageDimension = contract.UsageDimension
+
+// Dispatch asks the adapter to carry out one operation: the body of PUT /v1/operations/{id}.
+type Dispatch = contract.Dispatch
+
+// Member is one realised part of an instance, bound to a node.
+type Member = contract.Member
+
+// Node is the node a member is bound to.
+type Node = contract.Node
+
+// Platform is how the adapter reaches the public API, with a token narrowed to this one task.
+type Platform = contract.Platform
+
+// Status is how an operation stands: the answer of GET /v1/operations/{id}.
+type Status = contract.Status
+
+// MemberUpdate is the adapter's word on one member.
+type MemberUpdate = contract.MemberUpdate
+
+// OperationError says why an operation failed and whose it is to mend.
+type OperationError = contract.OperationError
+
+// OperationsPage is a page of the change feed: the answer of GET /v1/operations.
+type OperationsPage = contract.OperationsPage
+
+// CancelRequest is the body of POST /v1/operations/{id}/cancel.
+type CancelRequest = contract.CancelRequest
+
+// CancelResult says what a request to cancel came to.
+type CancelResult = contract.CancelResult
+
+// Observation is what the adapter sees of an instance now: the answer of GET /v1/instances/{id}.
+type Observation = contract.Observation
+
+// MemberObservation is what the adapter sees of one member now.
+type MemberObservation = contract.MemberObservation
+
+// ActionRequest is the body of POST /v1/instances/{id}/actions/{name}.
+type ActionRequest = contract.ActionRequest
+
+// Requester is who asked for an action.
+type Requester = contract.Requester
+
+// ActionResult is the answer of an action.
+type ActionResult = contract.ActionResult
+
+// ErrorBody is the body of every answer that is not a success.
+type ErrorBody = contract.ErrorBody
+
+// UsagePage is metered usage since a cursor: the answer of GET /v1/instances/{id}/usage.
+type UsagePage = contract.UsagePage
+
+// UsageRecord is one metered quantity over one stretch of time.
+type UsageRecord = contract.UsageRecord

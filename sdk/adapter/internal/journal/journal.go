@@ -1,0 +1,234 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/adapter/contract"
+	"github.com/gpuaas/app-platform/sdk/adapter/internal/wire"
+)
+
+// Journal keeps operations on disk, in one append-only file of JSON lines each:
+//
+//	DIR/lock                 held while a process uses the directory
+//	DIR/epoch                names the change feed
+//	DIR/ceiling              versions below it may have been given out
+//	DIR/operations/ID.jsonl  one record a line; the first holds the dispatch
+//
+// A crash can tear only the last line, and nothing was done on the strength of a line that is
+// torn; it is cut off when the file is opened. When an operation has ended its file is rewritten
+// without steps, checkpoints and token. The directory is readable by its owner only, because
+// until then the file holds the operation's narrow, short-lived token: without it a restarted
+// controller could not go on.
+type Journal struct {
+	dir  string
+	lock *os.File
+}
+
+// Record is one line. Only what changed is set.
+type Record struct {
+	At time.Time `json:"at"`
+	// Began is when the operation began, where the records of its beginning are gone.
+	Began time.Time `json:"began,omitzero"`
+	// Dispatch begins an operation, or raises its attempt.
+	Dispatch *contract.Dispatch `json:"dispatch,omitempty"`
+	// Hash is the specification hash, beside the first dispatch.
+	Hash string `json:"hash,omitempty"`
+	// Generation is the attempt with which the run began; a new one forgets steps and checkpoints.
+	Generation int `json:"generation,omitempty"`
+	// Status is the newest status; Mark is set beside a terminal one (see feed.mark).
+	Status *contract.Status `json:"status,omitempty"`
+	Mark   uint64           `json:"mark,omitempty"`
+	// Step and Spec are what a step is about to send.
+	Step string          `json:"step,omitempty"`
+	Spec json.RawMessage `json:"spec,omitempty"`
+	// Saved are checkpoints.
+	Saved map[string]string `json:"saved,omitempty"`
+	// Canceled says the platform asked to cancel; Committed that it is too late to.
+	Canceled  bool `json:"canceled,omitempty"`
+	Committed bool `json:"committed,omitempty"`
+}
+
+// maxRecord is the longest line read back, in bytes: a dispatch of [contract.MaxBody] and its frame.
+const maxRecord = 4 * contract.MaxBody
+
+// Open opens the journal in a folder, which it creates. It fails when another process uses the folder.
+func Open(dir string) (*Journal, error) {
+	if err := os.MkdirAll(filepath.Join(dir, "operations"), 0o700); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("open journal: %s is in use by another process: %w", dir, err)
+	}
+	return &Journal{dir: dir, lock: lock}, nil
+}
+
+// Close frees the folder for another process.
+func (j *Journal) Close() error { return j.lock.Close() }
+
+func (j *Journal) path(id string) string {
+	return filepath.Join(j.dir, "operations", id+".jsonl")
+}
+
+// Epoch returns the feed's name, made when the directory is new.
+func (j *Journal) Epoch() (string, error) {
+	path := filepath.Join(j.dir, "epoch")
+	raw, err := os.ReadFile(path)
+	if err == nil && len(raw) > 0 {
+		return strings.TrimSpace(string(raw)), nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read epoch: %w", err)
+	}
+	epoch := rand.Text()
+	return epoch, writeDurably(path, []byte(epoch))
+}
+
+// Ceiling returns the version the feed continues from.
+func (j *Journal) Ceiling() (uint64, error) {
+	raw, err := os.ReadFile(filepath.Join(j.dir, "ceiling"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read ceiling: %w", err)
+	}
+	value, err := strconv.ParseUint(strings.TrimSpace(string(raw)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read ceiling: %w", err)
+	}
+	return value, nil
+}
+
+// Raise stores the version that the feed continues from after a restart.
+func (j *Journal) Raise(ceiling uint64) error {
+	return writeDurably(filepath.Join(j.dir, "ceiling"), strconv.AppendUint(nil, ceiling, 10))
+}
+
+// IDs lists the journalled operations.
+func (j *Journal) IDs() ([]string, error) {
+	files, err := os.ReadDir(filepath.Join(j.dir, "operations"))
+	if err != nil {
+		return nil, fmt.Errorf("list journal: %w", err)
+	}
+	var ids []string
+	for _, file := range files {
+		if id, ok := strings.CutSuffix(file.Name(), ".jsonl"); ok && wire.IDPattern.MatchString(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Read returns the records of one operation, cutting off a torn last line.
+func (j *Journal) Read(id string) ([]Record, error) {
+	raw, err := os.ReadFile(j.path(id))
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	whole := bytes.LastIndexByte(raw, '\n') + 1
+	if whole < len(raw) {
+		if err := os.Truncate(j.path(id), int64(whole)); err != nil {
+			return nil, fmt.Errorf("cut torn record of %s: %w", id, err)
+		}
+	}
+	var records []Record
+	lines := bufio.NewScanner(bytes.NewReader(raw[:whole]))
+	lines.Buffer(nil, maxRecord)
+	for lines.Scan() {
+		var next Record
+		if err := json.Unmarshal(lines.Bytes(), &next); err != nil {
+			return nil, fmt.Errorf("journal of %s, record %d: %w", id, len(records)+1, err)
+		}
+		records = append(records, next)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read journal of %s: %w", id, err)
+	}
+	return records, nil
+}
+
+// Append adds a record; a durable one is on disk before append returns.
+func (j *Journal) Append(id string, rec Record, durable bool) error {
+	_, statErr := os.Stat(j.path(id))
+	line, err := json.Marshal(rec)
+	if err != nil {
+		return fmt.Errorf("append to journal: %w", err)
+	}
+	file, err := os.OpenFile(j.path(id), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("append to journal: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("append to journal: %w", err)
+	}
+	if !durable {
+		return nil
+	}
+	if err := file.Sync(); err != nil {
+		return fmt.Errorf("append to journal: %w", err)
+	}
+	if errors.Is(statErr, fs.ErrNotExist) {
+		return syncDir(filepath.Dir(j.path(id)))
+	}
+	return nil
+}
+
+// Replace rewrites an operation's file with one record.
+func (j *Journal) Replace(id string, rec Record) error {
+	line, err := json.Marshal(rec)
+	if err != nil {
+		return fmt.Errorf("compact journal: %w", err)
+	}
+	return writeDurably(j.path(id), append(line, '\n'))
+}
+
+// Remove deletes the records of an operation.
+func (j *Journal) Remove(id string) error { return os.Remove(j.path(id)) }
+
+// writeDurably replaces a file so that a crash leaves either the old or the new one.
+func writeDurably(path string, content []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	defer os.Remove(temp.Name())
+	_, err = temp.Write(content)
+	err = errors.Join(err, temp.Sync(), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	file, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	defer file.Close()
+	if err := file.Sync(); err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	return nil
+}
