@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adapter/controller"
 )
 
 // component is the only kind of member; process is what runs in each.
@@ -57,28 +58,11 @@ func check(components []adapter.Component, d adapter.Dispatch) error {
 		}
 	}
 	if d.Kind != adapter.InstanceDecommission {
-		if err := checkCounts(components, d.Instance.Components); err != nil {
+		if err := controller.CheckCounts("hello-cluster", "peers", components, d.Instance.Components); err != nil {
 			return err
 		}
 	}
 	return d.CheckChange()
-}
-
-// checkCounts holds the counts after the change against the bounds.
-func checkCounts(components []adapter.Component, counts []adapter.ComponentCount) error {
-	for i, count := range counts {
-		path := fmt.Sprintf("instance.components[%d]", i)
-		at := slices.IndexFunc(components, func(c adapter.Component) bool { return c.Key == count.Key })
-		switch {
-		case at < 0:
-			return adapter.Reject("UNKNOWN_COMPONENT", path+".key", "hello-cluster has no component %q", count.Key)
-		case count.Count < components[at].Min:
-			return adapter.Reject("BELOW_MINIMUM", path+".count", "%d peers would be left, and %d are needed", count.Count, components[at].Min)
-		case count.Count > components[at].Max:
-			return adapter.Reject("ABOVE_MAXIMUM", path+".count", "%d peers are more than %d", count.Count, components[at].Max)
-		}
-	}
-	return nil
 }
 
 func name(peer adapter.Member) string { return fmt.Sprintf("peer-%d", peer.Index) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adapter/controller"
 )
 
 // component is the only kind of member: what is launched n times.
@@ -51,7 +52,7 @@ func check(bounds []adapter.Component, d adapter.Dispatch) error {
 		}
 	}
 	if d.Kind != adapter.InstanceDecommission {
-		if err := checkCounts(bounds, d.Instance.Components); err != nil {
+		if err := controller.CheckCounts("a launched app", "replicas", bounds, d.Instance.Components); err != nil {
 			return err
 		}
 	}
@@ -66,23 +67,6 @@ func check(bounds []adapter.Component, d adapter.Dispatch) error {
 		if member.Node.GPUs < profile.Resources.GPUs {
 			return adapter.Reject("GPUS_MISSING", fmt.Sprintf("members[%d].node.gpus", i), "%d GPUs are %d fewer than the %d that a container needs",
 				member.Node.GPUs, profile.Resources.GPUs-member.Node.GPUs, profile.Resources.GPUs)
-		}
-	}
-	return nil
-}
-
-// checkCounts holds the counts after the change against the bounds.
-func checkCounts(bounds []adapter.Component, counts []adapter.ComponentCount) error {
-	for i, count := range counts {
-		path := fmt.Sprintf("instance.components[%d]", i)
-		at := slices.IndexFunc(bounds, func(c adapter.Component) bool { return c.Key == count.Key })
-		switch {
-		case at < 0:
-			return adapter.Reject("UNKNOWN_COMPONENT", path+".key", "a launched app has no component %q", count.Key)
-		case count.Count < bounds[at].Min:
-			return adapter.Reject("BELOW_MINIMUM", path+".count", "%d replicas would be left, and %d are needed", count.Count, bounds[at].Min)
-		case count.Count > bounds[at].Max:
-			return adapter.Reject("ABOVE_MAXIMUM", path+".count", "%d replicas are more than %d", count.Count, bounds[at].Max)
 		}
 	}
 	return nil

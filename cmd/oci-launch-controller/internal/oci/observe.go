@@ -4,27 +4,17 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adapter/controller"
 )
 
 // observe asks every node at once how its container is. A node that does not answer in time makes the member's health
 // unknown, never good.
 func observe(ctx context.Context, call *adapter.Call) (adapter.Observation, error) {
-	members := call.Of(component)
-	seen := adapter.Observation{Members: make([]adapter.MemberObservation, len(members))}
-	var group errgroup.Group
-	group.SetLimit(16)
-	for i, member := range members {
-		group.Go(func() error {
-			seen.Members[i] = observeOne(ctx, call, member)
-			return nil
-		})
+	one := func(ctx context.Context, member adapter.Member) adapter.MemberObservation {
+		return observeOne(ctx, call, member)
 	}
-	_ = group.Wait() // no function of the group fails
-	seen.Health, seen.Message = whole(seen.Members)
-	return seen, ctx.Err()
+	return controller.Observe(ctx, call.Of(component), "containers are well", one)
 }
 
 func observeOne(ctx context.Context, call *adapter.Call, member adapter.Member) adapter.MemberObservation {
@@ -54,25 +44,4 @@ func observeOne(ctx context.Context, call *adapter.Call, member adapter.Member) 
 		one.Health, one.Message = adapter.Healthy, fmt.Sprintf("well, restarted %d times", state.Restarts)
 	}
 	return one
-}
-
-// whole judges the instance by its members: unknown as long as it may be better or worse than it looks.
-func whole(members []adapter.MemberObservation) (adapter.Health, string) {
-	count := map[adapter.Health]int{}
-	for _, member := range members {
-		count[member.Health]++
-	}
-	message := fmt.Sprintf("%d of %d containers are well", count[adapter.Healthy], len(members))
-	if count[adapter.HealthUnknown] > 0 {
-		message += fmt.Sprintf(", %d cannot be asked", count[adapter.HealthUnknown])
-	}
-	switch {
-	case len(members) > 0 && count[adapter.Healthy] == len(members):
-		return adapter.Healthy, message
-	case count[adapter.Healthy] > 0:
-		return adapter.Degraded, message
-	case count[adapter.HealthUnknown] > 0:
-		return adapter.HealthUnknown, message
-	}
-	return adapter.Unhealthy, message
 }
