@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 func TestALaunchWritesEverythingItPromisesInOneTransaction(t *testing.T) {
@@ -39,7 +40,7 @@ func TestALaunchWritesEverythingItPromisesInOneTransaction(t *testing.T) {
 	require.Equal(t, started.Operation.ID, *row.LastOperationID)
 	roles, err := (&instance.View{Instance: row}).Roles()
 	require.NoError(t, err)
-	require.Equal(t, []*instance.Role{
+	require.Equal(t, []*operation.ComponentCounts{
 		{ComponentKey: "head", DisplayName: "Head", Desired: 1, Summary: "0 of 1 active"},
 		{ComponentKey: "worker", DisplayName: "Workers", Desired: 2, Summary: "0 of 2 active"}}, roles)
 

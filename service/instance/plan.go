@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/capacity"
 	"github.com/gpuaas/app-platform/service/kit/overlay"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // launchPlan is everything a launch will write, after every rule was asked.
@@ -200,10 +201,10 @@ func (p *launchPlan) place() {
 
 // roles is the first read model of the components: all asked for, none there.
 func (p *launchPlan) roles() (json.RawMessage, error) {
-	roles := make([]Role, 0, len(p.manifest.Components))
+	roles := make([]operation.ComponentCounts, 0, len(p.manifest.Components))
 	for _, component := range p.manifest.Components {
 		desired := p.counts[component.Key]
-		roles = append(roles, Role{
+		roles = append(roles, operation.ComponentCounts{
 			ComponentKey: component.Key, DisplayName: component.DisplayName, Desired: desired,
 			Summary: fmt.Sprintf("0 of %d active", desired),
 		})

@@ -17,18 +17,8 @@ type View struct {
 	Loaded *Loaded
 }
 
-// Role is the read model of one component: how many members are asked for, there, and healthy.
-type Role struct {
-	ComponentKey string `json:"componentKey"`
-	DisplayName  string `json:"displayName"`
-	Desired      int    `json:"desired"`
-	Current      int    `json:"current"`
-	Healthy      int    `json:"healthy"`
-	Summary      string `json:"summary"`
-}
-
-// Roles are the components' read models, kept on the instance's row.
-func (v *View) Roles() ([]*Role, error) {
+// Roles returns the counts of the components, as the instance's row keeps them.
+func (v *View) Roles() ([]*operation.ComponentCounts, error) {
 	stored := v.Instance.Roles
 	if len(stored) == 0 {
 		return nil, nil
@@ -36,32 +26,31 @@ func (v *View) Roles() ([]*Role, error) {
 	if !gjson.ValidBytes(stored) {
 		return nil, fmt.Errorf("the roles of instance %s are no JSON", v.ID)
 	}
-	roles := []*Role{}
+	roles := []*operation.ComponentCounts{}
 	gjson.ParseBytes(stored).ForEach(func(_, stored gjson.Result) bool {
-		role := &Role{}
-		stored.ForEach(role.set)
-		roles = append(roles, role)
+		counts := &operation.ComponentCounts{}
+		stored.ForEach(func(name, value gjson.Result) bool { return setCount(counts, name.Str, value) })
+		roles = append(roles, counts)
 		return true
 	})
 	return roles, nil
 }
 
-// set takes one member of a stored role. Roles stand on every row of every list, so they are read
-// without reflection.
-func (r *Role) set(key, value gjson.Result) bool {
-	switch key.Str {
+// setCount sets one field of stored counts. Every row of every list has counts, so they are read without reflection.
+func setCount(counts *operation.ComponentCounts, name string, value gjson.Result) bool {
+	switch name {
 	case "componentKey":
-		r.ComponentKey = value.Str
+		counts.ComponentKey = value.Str
 	case "displayName":
-		r.DisplayName = value.Str
+		counts.DisplayName = value.Str
 	case "desired":
-		r.Desired = int(value.Int())
+		counts.Desired = int(value.Int())
 	case "current":
-		r.Current = int(value.Int())
+		counts.Current = int(value.Int())
 	case "healthy":
-		r.Healthy = int(value.Int())
+		counts.Healthy = int(value.Int())
 	case "summary":
-		r.Summary = value.Str
+		counts.Summary = value.Str
 	}
 	return true
 }

@@ -220,7 +220,7 @@ func (ec *executionContext) fieldContext_AllocationVerdict_reasons(_ context.Con
 	return fc, nil
 }
 
-func (ec *executionContext) _ComponentRole_componentKey(ctx context.Context, field graphql.CollectedField, obj *instance.Role) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentRole_componentKey(ctx context.Context, field graphql.CollectedField, obj *operation.ComponentCounts) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -243,7 +243,7 @@ func (ec *executionContext) fieldContext_ComponentRole_componentKey(_ context.Co
 	return graphql.NewScalarFieldContext("ComponentRole", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
-func (ec *executionContext) _ComponentRole_displayName(ctx context.Context, field graphql.CollectedField, obj *instance.Role) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentRole_displayName(ctx context.Context, field graphql.CollectedField, obj *operation.ComponentCounts) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -266,7 +266,7 @@ func (ec *executionContext) fieldContext_ComponentRole_displayName(_ context.Con
 	return graphql.NewScalarFieldContext("ComponentRole", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
-func (ec *executionContext) _ComponentRole_desired(ctx context.Context, field graphql.CollectedField, obj *instance.Role) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentRole_desired(ctx context.Context, field graphql.CollectedField, obj *operation.ComponentCounts) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -289,7 +289,7 @@ func (ec *executionContext) fieldContext_ComponentRole_desired(_ context.Context
 	return graphql.NewScalarFieldContext("ComponentRole", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
-func (ec *executionContext) _ComponentRole_current(ctx context.Context, field graphql.CollectedField, obj *instance.Role) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentRole_current(ctx context.Context, field graphql.CollectedField, obj *operation.ComponentCounts) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -312,7 +312,7 @@ func (ec *executionContext) fieldContext_ComponentRole_current(_ context.Context
 	return graphql.NewScalarFieldContext("ComponentRole", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
-func (ec *executionContext) _ComponentRole_healthy(ctx context.Context, field graphql.CollectedField, obj *instance.Role) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentRole_healthy(ctx context.Context, field graphql.CollectedField, obj *operation.ComponentCounts) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -335,7 +335,7 @@ func (ec *executionContext) fieldContext_ComponentRole_healthy(_ context.Context
 	return graphql.NewScalarFieldContext("ComponentRole", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
-func (ec *executionContext) _ComponentRole_summary(ctx context.Context, field graphql.CollectedField, obj *instance.Role) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentRole_summary(ctx context.Context, field graphql.CollectedField, obj *operation.ComponentCounts) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -1394,8 +1394,8 @@ func (ec *executionContext) _Instance_roles(ctx context.Context, field graphql.C
 			return obj.Roles()
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*instance.Role) graphql.Marshaler {
-			return ec.marshalNComponentRole2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐRoleᚄ(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v []*operation.ComponentCounts) graphql.Marshaler {
+			return ec.marshalNComponentRole2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐComponentCountsᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -3348,7 +3348,7 @@ func (ec *executionContext) _AllocationVerdict(ctx context.Context, sel ast.Sele
 
 var componentRoleImplementors = []string{"ComponentRole"}
 
-func (ec *executionContext) _ComponentRole(ctx context.Context, sel ast.SelectionSet, obj *instance.Role) graphql.Marshaler {
+func (ec *executionContext) _ComponentRole(ctx context.Context, sel ast.SelectionSet, obj *operation.ComponentCounts) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, componentRoleImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -4955,11 +4955,11 @@ func (ec *executionContext) unmarshalNComponentInput2githubᚗcomᚋgpuaasᚋapp
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNComponentRole2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐRoleᚄ(ctx context.Context, sel ast.SelectionSet, v []*instance.Role) graphql.Marshaler {
+func (ec *executionContext) marshalNComponentRole2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐComponentCountsᚄ(ctx context.Context, sel ast.SelectionSet, v []*operation.ComponentCounts) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNComponentRole2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐRole(ctx, sel, v[i])
+		return ec.marshalNComponentRole2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐComponentCounts(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -4971,7 +4971,7 @@ func (ec *executionContext) marshalNComponentRole2ᚕᚖgithubᚗcomᚋgpuaasᚋ
 	return ret
 }
 
-func (ec *executionContext) marshalNComponentRole2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐRole(ctx context.Context, sel ast.SelectionSet, v *instance.Role) graphql.Marshaler {
+func (ec *executionContext) marshalNComponentRole2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐComponentCounts(ctx context.Context, sel ast.SelectionSet, v *operation.ComponentCounts) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")

@@ -97,7 +97,7 @@ func allocationTable(t tables, r exec.ResolverRoot) *engine.Type {
 
 // componentRoleTable is the table of ComponentRole.
 func componentRoleTable(t tables, r exec.ResolverRoot) *engine.Type {
-	type object = instance.Role
+	type object = operation.ComponentCounts
 	return &engine.Type{Name: "ComponentRole", Fields: map[string]engine.Field{
 		"componentKey": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ComponentKey) }),
 		"displayName":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.DisplayName) }),
@@ -228,7 +228,7 @@ func instanceTable(t tables, r exec.ResolverRoot) *engine.Type {
 			return obj.Drift()
 		}),
 		"observedAt": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.ObservedAt) }),
-		"roles": engine.Many(t.of("ComponentRole"), func(ctx context.Context, obj *object, args engine.Args) ([]*instance.Role, error) {
+		"roles": engine.Many(t.of("ComponentRole"), func(ctx context.Context, obj *object, args engine.Args) ([]*operation.ComponentCounts, error) {
 			return obj.Roles()
 		}),
 		"members": engine.One(t.of("MemberConnection"), func(ctx context.Context, obj *object, args engine.Args) (*model.MemberConnection, error) {

@@ -14,8 +14,9 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// role is the stored form of a component's read model on the instance's row.
-type role struct {
+// ComponentCounts is the read model of one component, as it is stored on the instance's row: how many members are
+// requested, how many have joined, and how many of those are healthy.
+type ComponentCounts struct {
 	ComponentKey string `json:"componentKey"`
 	DisplayName  string `json:"displayName"`
 	Desired      int    `json:"desired"`
@@ -72,7 +73,7 @@ func QueueRecount(batch *pgx.Batch, instanceID ids.ID) *Recount {
 
 // Queue queues the write of what the reads came to.
 func (r *Recount) Queue(batch *pgx.Batch) error {
-	var roles []role
+	var roles []ComponentCounts
 	if err := json.Unmarshal(r.stored, &roles); err != nil {
 		return fmt.Errorf("read the roles of %s: %w", r.instanceID, err)
 	}
@@ -109,13 +110,13 @@ func WantMore(ctx context.Context, t *tx.Tx, instance *db.Instance, key string, 
 
 // moreOf is the stored roles with one more or less asked of a component.
 func moreOf(stored []byte, key string, more int) ([]byte, error) {
-	var roles []role
+	var roles []ComponentCounts
 	if err := json.Unmarshal(stored, &roles); err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(roles, func(r role) bool { return r.ComponentKey == key })
+	at := slices.IndexFunc(roles, func(r ComponentCounts) bool { return r.ComponentKey == key })
 	if at < 0 {
-		roles, at = append(roles, role{ComponentKey: key, DisplayName: key}), len(roles)
+		roles, at = append(roles, ComponentCounts{ComponentKey: key, DisplayName: key}), len(roles)
 	}
 	roles[at].Desired = max(roles[at].Desired+more, 0)
 	return json.Marshal(roles)
@@ -123,7 +124,7 @@ func moreOf(stored []byte, key string, more int) ([]byte, error) {
 
 // Wanted is how many members are asked for, by component, as the instance's roles say.
 func Wanted(instance *db.Instance) (map[string]int, error) {
-	var roles []role
+	var roles []ComponentCounts
 	if len(instance.Roles) > 0 {
 		if err := json.Unmarshal(instance.Roles, &roles); err != nil {
 			return nil, fmt.Errorf("read the roles of %s: %w", instance.ID, err)
@@ -155,7 +156,7 @@ func RolesWith(instance *db.Instance, wanted map[string]int) (json.RawMessage, e
 }
 
 // recount counts the members that take part: those that have joined and are not on their way out.
-func (r *role) recount(counts []seen) {
+func (r *ComponentCounts) recount(counts []seen) {
 	r.Current, r.Healthy = 0, 0
 	failed := 0
 	for _, one := range counts {
