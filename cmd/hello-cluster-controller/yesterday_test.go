@@ -80,8 +80,8 @@ func goTool(t *testing.T, arguments ...string) {
 	require.NoError(t, err, "go %s:\n%s", strings.Join(arguments, " "), out)
 }
 
-// overlaid writes a file that puts yesterday's sources in the place of today's for the go command: each of today's files
-// is replaced or absent.
+// overlaid writes a file that puts yesterday's sources in the place of today's for the go command: each of today's
+// files is replaced or absent.
 func overlaid(t *testing.T) string {
 	t.Helper()
 	here, err := filepath.Abs(".")

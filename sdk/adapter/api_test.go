@@ -43,7 +43,8 @@ func TestEverythingExportedYesterdayIsExportedToday(t *testing.T) {
 			raw, err := os.ReadFile(golden)
 			require.NoError(t, err)
 			for line := range strings.Lines(string(raw)) {
-				require.True(t, slices.Contains(listing, strings.TrimSuffix(line, "\n")), "exported at a3d4938 and not today: %s", line)
+				require.True(t, slices.Contains(listing, strings.TrimSuffix(line, "\n")),
+					"exported at a3d4938 and not today: %s", line)
 			}
 		})
 	}
@@ -153,7 +154,8 @@ func (a *api) typeName(name *types.TypeName) {
 // text writes a type without the names of parameters, which no caller depends on.
 func (a *api) text(of types.Type) string {
 	if signature, ok := of.(*types.Signature); ok {
-		of = types.NewSignatureType(nil, nil, nil, unnamed(signature.Params()), unnamed(signature.Results()), signature.Variadic())
+		of = types.NewSignatureType(nil, nil, nil, unnamed(signature.Params()), unnamed(signature.Results()),
+			signature.Variadic())
 	}
 	return a.renamed(types.TypeString(of, func(pkg *types.Package) string { return pkg.Path() }))
 }
@@ -195,7 +197,8 @@ func unnamed(list *types.Tuple) *types.Tuple {
 // loaded is a package from the compiler's export data.
 func loaded(t *testing.T, path string) *types.Package {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", path).Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}",
+		path).Output()
 	require.NoError(t, err)
 	files := map[string]string{}
 	for line := range strings.Lines(string(bytes.TrimSpace(out))) {

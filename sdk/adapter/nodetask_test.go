@@ -75,7 +75,8 @@ func TestFractionsAreSentInTheOneFieldThatThereIs(t *testing.T) {
 	start.StopTimeout, start.Restart.Backoff = 0, 250*time.Millisecond
 	require.Contains(t, encoded(t, start), `"stopTimeoutSeconds":3`)
 
-	probe := adapter.Probe{TCP: &adapter.TCPProbe{Port: 80}, Attempts: 2, IntervalSeconds: 0.5, TimeoutSeconds: 4, Timeout: 1500 * time.Millisecond}
+	probe := adapter.Probe{TCP: &adapter.TCPProbe{Port: 80}, Attempts: 2, IntervalSeconds: 0.5, TimeoutSeconds: 4,
+		Timeout: 1500 * time.Millisecond}
 	require.JSONEq(t, `{"tcp":{"port":80},"attempts":2,"intervalSeconds":0.5,"timeoutSeconds":1.5}`, encoded(t, probe))
 	require.JSONEq(t, encoded(t, probe), encoded(t, &probe))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// PurposeArtifactPull is the purpose of a secret that lets its taker pull one artifact of the manifest for some minutes.
-// Every instance has it; other purposes stand in the manifest and in the platform's policy.
+// PurposeArtifactPull is the purpose of a secret that lets its taker pull one artifact of the manifest for some
+// minutes. Every instance has it; other purposes stand in the manifest and in the platform's policy.
 const PurposeArtifactPull = "artifact_pull"
 
 // SecretRequest asks for a runtime secret of an instance. The platform makes the value and keeps it.
@@ -29,12 +29,13 @@ type SecretRequest struct {
 	IdempotencyKey string
 }
 
-// IssueSecret makes a runtime secret of the instance and answers its id. A purpose that the manifest does not declare or
-// policy does not allow is POLICY_DENIED.
+// IssueSecret makes a runtime secret of the instance and answers its id. A purpose that the manifest does not declare
+// or policy does not allow is POLICY_DENIED.
 func (c *Client) IssueSecret(ctx context.Context, instanceID string, request SecretRequest) (id string, err error) {
 	input := gql.IssueRuntimeSecretInput{
-		InstanceId: instanceID, Purpose: request.Purpose, Audience: gql.SecretAudienceAdapter, ArtifactDigest: request.ArtifactDigest,
-		TtlSeconds: int(request.Life / time.Second), Delivery: gql.SecretDeliveryOnce, IdempotencyKey: request.IdempotencyKey,
+		InstanceId: instanceID, Purpose: request.Purpose, Audience: gql.SecretAudienceAdapter,
+		ArtifactDigest: request.ArtifactDigest,
+		TtlSeconds:     int(request.Life / time.Second), Delivery: gql.SecretDeliveryOnce, IdempotencyKey: request.IdempotencyKey,
 	}
 	if request.MemberID != "" {
 		input.Audience, input.MemberId = gql.SecretAudienceNode, request.MemberID
@@ -52,8 +53,8 @@ func (c *Client) IssueSecret(ctx context.Context, instanceID string, request Sec
 	return answer.IssueRuntimeSecret.Id, nil
 }
 
-// RedeemSecret takes delivery of a runtime secret that is bound to the adapter. The value is for its use alone: it must not
-// be logged, journalled or reported. One that was delivered as often as it may be is SECRET_SPENT.
+// RedeemSecret takes delivery of a runtime secret that is bound to the adapter. The value is for its use alone: it must
+// not be logged, journalled or reported. One that was delivered as often as it may be is SECRET_SPENT.
 func (c *Client) RedeemSecret(ctx context.Context, id string) (value string, err error) {
 	answer, err := gql.RedeemRuntimeSecret(ctx, c, id)
 	if err != nil {

@@ -42,7 +42,8 @@ func TaskError(member contract.Member, step string, result contract.TaskResult) 
 	if tail := strings.TrimSpace(result.Stderr); tail != "" {
 		text += ": " + tail[max(0, len(tail)-stderrTail):]
 	}
-	return contract.Fail(contract.CodeNodeTask, contract.OwnerNode, true, "step %s on member %s ended %s: %s", step, member.ID, result.State, strings.ToValidUTF8(text, "?"))
+	return contract.Fail(contract.CodeNodeTask, contract.OwnerNode, true, "step %s on member %s ended %s: %s", step,
+		member.ID, result.State, strings.ToValidUTF8(text, "?"))
 }
 
 // PlatformFailure gives a refusal of the public API its owner; other errors pass.
@@ -51,5 +52,6 @@ func PlatformFailure(step string, err error) error {
 	if !ok {
 		return err
 	}
-	return contract.Fail(contract.CodePlatform, contract.OwnerPlatform, true, "step %s: %s %s", step, refused.Code, wire.Clip(refused.Message, contract.MaxMessage))
+	return contract.Fail(contract.CodePlatform, contract.OwnerPlatform, true, "step %s: %s %s", step, refused.Code,
+		wire.Clip(refused.Message, contract.MaxMessage))
 }

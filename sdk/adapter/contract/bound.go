@@ -46,7 +46,8 @@ func DecodeChange(change json.RawMessage, out any) error {
 func BoundWork(list []Work) []Work {
 	bounded := append([]Work{}, list[:min(len(list), MaxWork)]...)
 	for i, work := range bounded {
-		work.Kind, work.ID, work.Name = wire.Clip(work.Kind, MaxWorkText), wire.Clip(work.ID, MaxWorkText), wire.Clip(work.Name, MaxWorkText)
+		work.Kind, work.ID, work.Name = wire.Clip(work.Kind, MaxWorkText), wire.Clip(work.ID, MaxWorkText),
+			wire.Clip(work.Name, MaxWorkText)
 		work.Owner, work.Message = wire.Clip(work.Owner, MaxWorkText), wire.Clip(work.Message, maxWorkMessage)
 		bounded[i] = work
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// CheckChange holds a dispatch's targets and change against the rest of it, for an app's Check: a member's operation has a
-// target, a change of version leads to the instance's version, and a replacement is one of the members. Of a plan, which
-// has no operation yet, nor who is still to come, less is asked. It refuses with TARGET_MISSING, VERSION_MISMATCH,
-// REPLACEMENT_UNKNOWN or CHANGE_INVALID.
+// CheckChange holds a dispatch's targets and change against the rest of it, for an app's Check: a member's operation
+// has a target, a change of version leads to the instance's version, and a replacement is one of the members. Of a
+// plan, which has no operation yet, nor who is still to come, less is asked. It refuses with TARGET_MISSING,
+// VERSION_MISMATCH, REPLACEMENT_UNKNOWN or CHANGE_INVALID.
 func (d Dispatch) CheckChange() error {
 	planned := d.OperationID == ""
 	if strings.HasPrefix(string(d.Kind), "member") && len(d.Targets) == 0 && !planned {
@@ -22,7 +22,8 @@ func (d Dispatch) CheckChange() error {
 			return err
 		}
 		if to.To.Version != d.Instance.Version {
-			return Reject("VERSION_MISMATCH", "change.to.version", "is %q, but the instance is of version %q", to.To.Version, d.Instance.Version)
+			return Reject("VERSION_MISMATCH", "change.to.version", "is %q, but the instance is of version %q", to.To.Version,
+				d.Instance.Version)
 		}
 	case MemberReplace:
 		var by ReplaceChange

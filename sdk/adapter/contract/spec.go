@@ -22,7 +22,8 @@ func (d Dispatch) SpecHash() (string, error) {
 	instance := d.Instance
 	instance.Config = wire.Canonical(instance.Config)
 	instance.OperatingMode, instance.ControlPlaneScope, instance.RuntimeProfile, instance.Artifacts = "", "", nil, nil
-	spec, err := json.Marshal([]any{d.OperationID, d.Kind, instance, members, wire.NonNil(d.Targets), wire.Canonical(d.Change)})
+	spec, err := json.Marshal([]any{d.OperationID, d.Kind, instance, members, wire.NonNil(d.Targets),
+		wire.Canonical(d.Change)})
 	if err != nil {
 		return "", fmt.Errorf("hash dispatch: %w", err)
 	}
@@ -97,8 +98,8 @@ func (p Platform) Validate() error {
 	return nil
 }
 
-// Validate checks the shape of an action on the instance of the request's path. The error is an [ErrorBody] with the path of
-// the field at fault.
+// Validate checks the shape of an action on the instance of the request's path. The error is an [ErrorBody] with the
+// path of the field at fault.
 func (a ActionRequest) Validate(instanceID string) error {
 	switch {
 	case a.Instance.ID != instanceID:

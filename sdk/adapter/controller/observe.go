@@ -12,8 +12,8 @@ import (
 // atOnce bounds the members that are observed at once.
 const atOnce = 16
 
-// Observe observes members at once and judges the instance by them: unknown as long as it may be better or worse than it
-// looks. What says what a healthy member does, such as "peers run", for the message. The error is that of ctx.
+// Observe observes members at once and judges the instance by them: unknown as long as it may be better or worse than
+// it looks. What says what a healthy member does, such as "peers run", for the message. The error is that of ctx.
 func Observe(
 	ctx context.Context, members []adapter.Member, what string,
 	one func(ctx context.Context, member adapter.Member) adapter.MemberObservation,

@@ -29,7 +29,8 @@ func TestAnInstanceIsJudgedByItsMembers(t *testing.T) {
 		for i := range members {
 			members[i].Index = i
 		}
-		seen, err := controller.Observe(t.Context(), members, "peers run", func(_ context.Context, m adapter.Member) adapter.MemberObservation {
+		seen, err := controller.Observe(t.Context(), members, "peers run", func(_ context.Context,
+			m adapter.Member) adapter.MemberObservation {
 			return adapter.MemberObservation{Health: c.members[m.Index]}
 		})
 		require.NoError(t, err)
@@ -43,7 +44,8 @@ func TestCountsAreCheckedAgainstTheirBounds(t *testing.T) {
 	t.Parallel()
 	bounds := []adapter.Component{{Key: "peer", Min: 1, Max: 3}}
 	for code, count := range map[string]adapter.ComponentCount{
-		"": {Key: "peer", Count: 3}, "BELOW_MINIMUM": {Key: "peer"}, "ABOVE_MAXIMUM": {Key: "peer", Count: 4}, "UNKNOWN_COMPONENT": {Key: "x", Count: 1},
+		"": {Key: "peer", Count: 3}, "BELOW_MINIMUM": {Key: "peer"}, "ABOVE_MAXIMUM": {Key: "peer", Count: 4},
+		"UNKNOWN_COMPONENT": {Key: "x", Count: 1},
 	} {
 		err := controller.CheckCounts("the app", "peers", bounds, []adapter.ComponentCount{count})
 		if code == "" {

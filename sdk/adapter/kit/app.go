@@ -91,7 +91,8 @@ func (c *Call) Of(component string) []contract.Member {
 
 // Do runs a node task on a member and waits for it. Its idempotency key is made of the call and
 // the step, so that a repeated action is the same tasks. A task that did not succeed is an error.
-func (c *Call) Do(ctx context.Context, member contract.Member, step string, task contract.NodeTask, options ...api.TaskOption) (contract.TaskResult, error) {
+func (c *Call) Do(ctx context.Context, member contract.Member, step string, task contract.NodeTask,
+	options ...api.TaskOption) (contract.TaskResult, error) {
 	result, err := c.Try(ctx, member, step, task, options...)
 	if err == nil && result.State != contract.TaskSucceeded {
 		err = api.TaskError(member, step, result)
@@ -100,7 +101,8 @@ func (c *Call) Do(ctx context.Context, member contract.Member, step string, task
 }
 
 // Try is Do, but a task that did not succeed is a result and not an error.
-func (c *Call) Try(ctx context.Context, member contract.Member, step string, task contract.NodeTask, options ...api.TaskOption) (contract.TaskResult, error) {
+func (c *Call) Try(ctx context.Context, member contract.Member, step string, task contract.NodeTask,
+	options ...api.TaskOption) (contract.TaskResult, error) {
 	spec, err := api.NewTaskSpec(c.key+"."+step, task, options)
 	if err != nil {
 		return contract.TaskResult{}, err

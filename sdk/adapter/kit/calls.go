@@ -73,12 +73,14 @@ func (k *Kit) action(ctx context.Context, r request) (answer, error) {
 	same := k.actions.use(key, digest(string(wire.Canonical(body.Input))))
 	k.mu.Unlock()
 	if !same {
-		return answer{}, contract.ErrorBody{Code: contract.CodeKeyReused, Message: "the idempotency key was used with another input", Path: "idempotencyKey"}
+		return answer{}, contract.ErrorBody{Code: contract.CodeKeyReused,
+			Message: "the idempotency key was used with another input", Path: "idempotencyKey"}
 	}
 	return k.act(ctx, action, body, "act."+key, r)
 }
 
-func (k *Kit) act(ctx context.Context, action compiledAction, body contract.ActionRequest, key string, r request) (answer, error) {
+func (k *Kit) act(ctx context.Context, action compiledAction, body contract.ActionRequest, key string,
+	r request) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxCall)
 	defer cancel()
 	log := r.log.With("instance", body.Instance.ID, "action", action.Name)
@@ -122,11 +124,14 @@ func actionError(err error) error {
 	var failed contract.OperationError
 	switch {
 	case errors.As(err, &platform) && platform.Code == contract.CodeKeyReused:
-		return contract.ErrorBody{Code: contract.CodeKeyReused, Message: "the idempotency key was used with another input", Path: "idempotencyKey"}
+		return contract.ErrorBody{Code: contract.CodeKeyReused,
+			Message: "the idempotency key was used with another input", Path: "idempotencyKey"}
 	case errors.As(err, &platform):
-		return unprocessable{contract.ErrorBody{Code: contract.CodePlatform, Message: wire.Clip(platform.Code+": "+platform.Message, contract.MaxMessage), Retryable: platform.Retryable}}
+		return unprocessable{contract.ErrorBody{Code: contract.CodePlatform,
+			Message: wire.Clip(platform.Code+": "+platform.Message, contract.MaxMessage), Retryable: platform.Retryable}}
 	case errors.As(err, &failed):
-		return unprocessable{contract.ErrorBody{Code: failed.Code, Message: wire.Clip(failed.Message, contract.MaxMessage), Retryable: failed.Retryable}}
+		return unprocessable{contract.ErrorBody{Code: failed.Code, Message: wire.Clip(failed.Message,
+			contract.MaxMessage), Retryable: failed.Retryable}}
 	case errors.Is(err, context.DeadlineExceeded):
 		return contract.ErrorBody{Code: contract.CodeUnavailable, Message: "the action did not end in time", Retryable: true}
 	}

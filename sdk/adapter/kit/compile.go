@@ -59,7 +59,8 @@ func compileApp(app App) (*compiledApp, error) {
 		}
 	}
 	var err error
-	if one.config, err = schema.Compile(cmp.Or(string(app.ConfigSchema), `{"type":"object","maxProperties":0}`)); err != nil {
+	if one.config, err = schema.Compile(cmp.Or(string(app.ConfigSchema),
+		`{"type":"object","maxProperties":0}`)); err != nil {
 		return nil, fmt.Errorf("config schema: %w", err)
 	}
 	for _, action := range app.Actions {

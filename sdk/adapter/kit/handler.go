@@ -36,7 +36,8 @@ func (k *Kit) Handler() http.Handler {
 	return mux
 }
 
-// Routes returns the routes that the handler serves, each as "METHOD path", as the contract's OpenAPI document lists them.
+// Routes returns the routes that the handler serves, each as "METHOD path", as the contract's OpenAPI document lists
+// them.
 func (k *Kit) Routes() []string { return slices.Sorted(maps.Keys(k.routes())) }
 
 // routes holds the endpoint of each route.
@@ -112,7 +113,8 @@ func (k *Kit) handle(w http.ResponseWriter, r *http.Request, log *slog.Logger, n
 // decode reads a JSON body into out. Unknown fields are let pass: a newer platform may send them.
 func (r request) decode(out any) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return contract.ErrorBody{Code: contract.CodeInvalid, Message: "Content-Type must be application/json", Path: "Content-Type"}
+		return contract.ErrorBody{Code: contract.CodeInvalid, Message: "Content-Type must be application/json",
+			Path: "Content-Type"}
 	}
 	err := json.Unmarshal(r.body, out)
 	var wrong *json.UnmarshalTypeError
@@ -178,10 +180,12 @@ func (k *Kit) take(ctx context.Context, d contract.Dispatch) (operation.Result, 
 func (k *Kit) admit(ctx context.Context, d contract.Dispatch) error {
 	app, ok := k.app(d.Instance.App)
 	if !ok {
-		return unprocessable{contract.ErrorBody{Code: contract.CodeUnsupported, Message: "this adapter does not run the app", Path: "instance.app"}}
+		return unprocessable{contract.ErrorBody{Code: contract.CodeUnsupported,
+			Message: "this adapter does not run the app", Path: "instance.app"}}
 	}
 	if app.Operations[d.Kind] == nil {
-		return unprocessable{contract.ErrorBody{Code: contract.CodeUnsupported, Message: "this adapter does not support the operation kind", Path: "kind"}}
+		return unprocessable{contract.ErrorBody{Code: contract.CodeUnsupported,
+			Message: "this adapter does not support the operation kind", Path: "kind"}}
 	}
 	if err := app.config.Check(d.Instance.Config, contract.CodeConfigInvalid, "instance.config"); err != nil {
 		return refused(err)
@@ -238,16 +242,19 @@ func refusal(err error, log *slog.Logger) answer {
 	switch {
 	case errors.Is(err, sign.ErrSignature):
 		log.Warn("request refused", "error", err)
-		return answer{http.StatusUnauthorized, contract.ErrorBody{Code: contract.CodeUnauthorized, Message: "the request's token was refused"}}
+		return answer{http.StatusUnauthorized, contract.ErrorBody{Code: contract.CodeUnauthorized,
+			Message: "the request's token was refused"}}
 	case errors.As(err, &tooLarge):
-		return answer{http.StatusRequestEntityTooLarge, contract.ErrorBody{Code: contract.CodeTooLarge, Message: "the body is larger than 1 MiB"}}
+		return answer{http.StatusRequestEntityTooLarge, contract.ErrorBody{Code: contract.CodeTooLarge,
+			Message: "the body is larger than 1 MiB"}}
 	case errors.As(err, &understood):
 		return answer{http.StatusUnprocessableEntity, understood.ErrorBody}
 	case errors.As(err, &body):
 		return answer{statusOf(body.Code), body}
 	}
 	log.Error("request failed", "error", err)
-	return answer{http.StatusInternalServerError, contract.ErrorBody{Code: contract.CodeInternal, Message: "the adapter met an internal error", Retryable: true}}
+	return answer{http.StatusInternalServerError, contract.ErrorBody{Code: contract.CodeInternal,
+		Message: "the adapter met an internal error", Retryable: true}}
 }
 
 func statusOf(code string) int {
@@ -271,7 +278,8 @@ func write(w http.ResponseWriter, result answer, log *slog.Logger) {
 	}
 	if err != nil {
 		log.Error("answer not written", "error", err)
-		result.status, raw = http.StatusInternalServerError, []byte(`{"code":"INTERNAL","message":"the answer could not be written"}`)
+		result.status, raw = http.StatusInternalServerError,
+			[]byte(`{"code":"INTERNAL","message":"the answer could not be written"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

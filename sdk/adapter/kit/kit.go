@@ -76,7 +76,8 @@ func New(config Config) (*Kit, error) {
 		verifier: &sign.Verifier{Issuer: config.Issuer, Audience: config.Name, Keys: config.Keys},
 	}
 	k.engine = operation.New(operation.Options{
-		StateDir: config.StateDir, Log: config.Log, MaxRunning: config.MaxRunning, Retention: config.Retention, Find: k.operation,
+		StateDir: config.StateDir, Log: config.Log, MaxRunning: config.MaxRunning, Retention: config.Retention,
+		Find: k.operation,
 	})
 	return k, nil
 }
@@ -92,7 +93,8 @@ func (k *Kit) operation(slug string, kind contract.Kind) operation.Func {
 
 // Describe returns what the adapter says about itself.
 func (k *Kit) Describe() contract.Description {
-	description := contract.Description{ContractVersions: contract.ContractVersions(), Name: k.config.Name, Build: k.config.Build, Apps: []contract.AppInfo{}}
+	description := contract.Description{ContractVersions: contract.ContractVersions(), Name: k.config.Name,
+		Build: k.config.Build, Apps: []contract.AppInfo{}}
 	for _, app := range k.config.Apps {
 		description.Apps = append(description.Apps, app.Info())
 	}

@@ -51,7 +51,8 @@ func (k *Kit) plan(ctx context.Context, r request) (answer, error) {
 	}
 	app, ok := k.apps[body.Instance.App]
 	if !ok || app.Plan == nil {
-		return answer{}, contract.ErrorBody{Code: contract.CodePlansUnsupported, Message: "this adapter does not plan operations of the app"}
+		return answer{}, contract.ErrorBody{Code: contract.CodePlansUnsupported,
+			Message: "this adapter does not plan operations of the app"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxPlan)
 	defer cancel()
@@ -64,7 +65,8 @@ func (k *Kit) plan(ctx context.Context, r request) (answer, error) {
 
 // planned asks the author. What a dispatch would be refused for is no error of a plan: it is the
 // reason of its verdict.
-func (k *Kit) planned(ctx context.Context, app *compiledApp, body contract.PlanRequest, r request) (contract.PlanAnswer, error) {
+func (k *Kit) planned(ctx context.Context, app *compiledApp, body contract.PlanRequest,
+	r request) (contract.PlanAnswer, error) {
 	log := r.log.With("instance", body.Instance.ID, "plan", body.Kind)
 	call := &PlanCall{Request: body, Call: Call{
 		Instance: body.Instance, Members: body.Members, Log: log,

@@ -58,7 +58,9 @@ func cancelOutcome(op *operation) contract.CancelResult {
 	case op.status.State.Terminal():
 		return contract.CancelResult{Outcome: contract.CancelTooLate, Message: "the operation has " + string(op.status.State)}
 	case op.committed:
-		return contract.CancelResult{Outcome: contract.CancelTooLate, Message: "the operation can no longer be stopped safely"}
+		return contract.CancelResult{Outcome: contract.CancelTooLate,
+			Message: "the operation can no longer be stopped safely"}
 	}
-	return contract.CancelResult{Outcome: contract.CancelUnknown, Message: "the operation was asked to stop and has not ended yet"}
+	return contract.CancelResult{Outcome: contract.CancelUnknown,
+		Message: "the operation was asked to stop and has not ended yet"}
 }

@@ -16,7 +16,8 @@ import (
 // run it takes the place of, where there is one.
 func (e *Engine) startLocked(op *operation, before *Run) {
 	d := op.dispatch
-	log := e.options.Log.With("operation", op.id, "kind", d.Kind, "instance", d.Instance.ID, "correlation_id", d.CorrelationID)
+	log := e.options.Log.With("operation", op.id, "kind", d.Kind, "instance", d.Instance.ID, "correlation_id",
+		d.CorrelationID)
 	ctx, cancel := context.WithCancelCause(e.ctx)
 	run := &Run{
 		engine: e, op: op, log: log, dispatch: d, generation: op.generation,
@@ -134,7 +135,8 @@ func (e *Engine) call(ctx context.Context, run *Run) (err error) {
 	}()
 	do := e.options.Find(run.dispatch.Instance.App, run.dispatch.Kind)
 	if do == nil {
-		return contract.Fail(contract.CodeUnsupported, contract.OwnerAdapter, false, "this build does not support %s of %s", run.dispatch.Kind, run.dispatch.Instance.App)
+		return contract.Fail(contract.CodeUnsupported, contract.OwnerAdapter, false,
+			"this build does not support %s of %s", run.dispatch.Kind, run.dispatch.Instance.App)
 	}
 	if err := run.update(true, func(s *contract.Status) { s.State = contract.StateRunning }); err != nil {
 		return err
@@ -156,7 +158,8 @@ func (e *Engine) finish(ctx context.Context, run *Run, err error) {
 	case errors.Is(cause, contract.ErrCanceled):
 		change = func(s *contract.Status) {
 			s.State = contract.StateCanceled
-			s.Error = &contract.OperationError{Code: contract.CodeCanceled, Message: "canceled on request", Owner: contract.OwnerUser}
+			s.Error = &contract.OperationError{Code: contract.CodeCanceled, Message: "canceled on request",
+				Owner: contract.OwnerUser}
 		}
 	default:
 		failure := operationError(deadlineFirst(cause, err))
@@ -201,9 +204,12 @@ func operationError(err error) *contract.OperationError {
 		own.Message = wire.Clip(own.Message, contract.MaxMessage)
 		return &own
 	case errors.As(err, &body):
-		return &contract.OperationError{Code: body.Code, Message: wire.Clip(body.Message, contract.MaxMessage), Owner: contract.OwnerAdapter, Retryable: body.Retryable}
+		return &contract.OperationError{Code: body.Code, Message: wire.Clip(body.Message, contract.MaxMessage),
+			Owner: contract.OwnerAdapter, Retryable: body.Retryable}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &contract.OperationError{Code: contract.CodeDeadline, Message: "the deadline passed before the operation ended", Owner: contract.OwnerAdapter, Retryable: true}
+		return &contract.OperationError{Code: contract.CodeDeadline,
+			Message: "the deadline passed before the operation ended", Owner: contract.OwnerAdapter, Retryable: true}
 	}
-	return &contract.OperationError{Code: contract.CodeInternal, Message: "the adapter met an internal error", Owner: contract.OwnerAdapter, Retryable: true}
+	return &contract.OperationError{Code: contract.CodeInternal, Message: "the adapter met an internal error",
+		Owner: contract.OwnerAdapter, Retryable: true}
 }

@@ -67,7 +67,8 @@ func (e *Engine) settleLocked(status contract.Status, dispatch contract.Dispatch
 		left = append(left, dispatch.Targets...)
 	}
 	// A new slice: the old one may be in the hands of an observation.
-	known.members = slices.DeleteFunc(slices.Clone(known.members), func(m contract.Member) bool { return slices.Contains(left, m.ID) })
+	known.members = slices.DeleteFunc(slices.Clone(known.members),
+		func(m contract.Member) bool { return slices.Contains(left, m.ID) })
 }
 
 // recallLocked goes through the beginnings and ends of loaded operations in the order in which they

@@ -164,7 +164,8 @@ func (e *Engine) find(id string) (*operation, bool) {
 // begin journals a new operation and starts it.
 func (e *Engine) begin(op *operation, dispatch contract.Dispatch, hash string) (Result, error) {
 	defer op.mu.Unlock()
-	status := contract.Status{OperationID: op.id, Attempt: dispatch.Attempt, State: contract.StateAccepted, Phase: "accepted", Members: []contract.MemberUpdate{}}
+	status := contract.Status{OperationID: op.id, Attempt: dispatch.Attempt, State: contract.StateAccepted,
+		Phase: "accepted", Members: []contract.MemberUpdate{}}
 	rec := journal.Record{Dispatch: &dispatch, Hash: hash, Generation: dispatch.Attempt, Status: &status}
 	err := e.recordLocked(op, rec, true)
 	if err == nil {
@@ -185,7 +186,8 @@ func (e *Engine) repeat(op *operation, dispatch contract.Dispatch, hash string) 
 	defer op.mu.Unlock()
 	switch {
 	case op.hash == "":
-		return Result{}, contract.ErrorBody{Code: contract.CodeUnavailable, Message: "the first dispatch of this operation was not journalled", Retryable: true}
+		return Result{}, contract.ErrorBody{Code: contract.CodeUnavailable,
+			Message: "the first dispatch of this operation was not journalled", Retryable: true}
 	case op.hash != hash:
 		return Result{}, errMismatch
 	case dispatch.Attempt < op.dispatch.Attempt:
@@ -225,7 +227,8 @@ func (e *Engine) raiseLocked(op *operation, dispatch contract.Dispatch) (Result,
 // the members came to and the point of no return stay true of the latter; its request to cancel
 // does not.
 func (e *Engine) againLocked(op *operation, dispatch contract.Dispatch, forced bool) (Result, error) {
-	status := contract.Status{OperationID: op.id, Attempt: dispatch.Attempt, State: contract.StateAccepted, Phase: "accepted", Members: []contract.MemberUpdate{}}
+	status := contract.Status{OperationID: op.id, Attempt: dispatch.Attempt, State: contract.StateAccepted,
+		Phase: "accepted", Members: []contract.MemberUpdate{}}
 	rec := journal.Record{Dispatch: &dispatch, Status: &status, Generation: dispatch.Attempt}
 	if forced {
 		status.Members, rec.Committed = op.status.Members, op.committed
@@ -251,8 +254,10 @@ func (e *Engine) raisedLocked(op *operation, rec journal.Record) error {
 // errEnded is what an update of an operation that has ended meets: the end is final.
 var errEnded = errors.New("the operation has ended")
 
-var errMismatch = contract.ErrorBody{Code: contract.CodeBodyMismatch, Message: "the operation was dispatched with another specification"}
+var errMismatch = contract.ErrorBody{Code: contract.CodeBodyMismatch,
+	Message: "the operation was dispatched with another specification"}
 
 func staleFence(current int) error {
-	return contract.ErrorBody{Code: contract.CodeStaleFence, Message: fmt.Sprintf("attempt %d has been dispatched", current), Path: "attempt"}
+	return contract.ErrorBody{Code: contract.CodeStaleFence, Message: fmt.Sprintf("attempt %d has been dispatched",
+		current), Path: "attempt"}
 }

@@ -196,7 +196,8 @@ func (r *Run) Commit() error {
 
 // Each calls work for every member, several at once, and returns the first error after all have
 // ended. The others are canceled by then.
-func (r *Run) Each(ctx context.Context, members []contract.Member, work func(context.Context, contract.Member) error) error {
+func (r *Run) Each(ctx context.Context, members []contract.Member, work func(context.Context,
+	contract.Member) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelMembers)
 	for _, member := range members {

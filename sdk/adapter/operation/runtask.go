@@ -24,7 +24,8 @@ const (
 // Do runs a node task on a member and waits for it. The step names it within the operation: the
 // same step is the same task, also after a crash, and its details are kept from the first time.
 // A task that did not succeed is a failure owned by the node.
-func (r *Run) Do(ctx context.Context, member contract.Member, step string, task contract.NodeTask, options ...api.TaskOption) (contract.TaskResult, error) {
+func (r *Run) Do(ctx context.Context, member contract.Member, step string, task contract.NodeTask,
+	options ...api.TaskOption) (contract.TaskResult, error) {
 	result, err := r.Try(ctx, member, step, task, options...)
 	if err == nil && result.State != contract.TaskSucceeded {
 		err = api.TaskError(member, step, result)
@@ -36,7 +37,8 @@ func (r *Run) Do(ctx context.Context, member contract.Member, step string, task 
 //
 // Under force a task is not asked for where [Run.Reaches] says no, and is waited for only a little
 // longer than it may take; both end with a failure that [IsUnreachable] recognises.
-func (r *Run) Try(ctx context.Context, member contract.Member, step string, task contract.NodeTask, options ...api.TaskOption) (contract.TaskResult, error) {
+func (r *Run) Try(ctx context.Context, member contract.Member, step string, task contract.NodeTask,
+	options ...api.TaskOption) (contract.TaskResult, error) {
 	if !r.Reaches(member) {
 		return contract.TaskResult{}, nodeUnreachable(member, step)
 	}
@@ -52,7 +54,8 @@ func (r *Run) Try(ctx context.Context, member contract.Member, step string, task
 
 // Look is Try for a task that only looks: every call is a new task, and nothing is journalled. What
 // it answers is what is so now, also after a crash; it must change nothing.
-func (r *Run) Look(ctx context.Context, member contract.Member, step string, task contract.NodeTask, options ...api.TaskOption) (contract.TaskResult, error) {
+func (r *Run) Look(ctx context.Context, member contract.Member, step string, task contract.NodeTask,
+	options ...api.TaskOption) (contract.TaskResult, error) {
 	if !r.Reaches(member) {
 		return contract.TaskResult{}, nodeUnreachable(member, step)
 	}
@@ -67,7 +70,8 @@ func (r *Run) key(member contract.Member, step string) string {
 	return fmt.Sprintf("%s.%d.%s.%s", r.dispatch.OperationID, r.generation, member.ID, step)
 }
 
-func (r *Run) send(ctx context.Context, member contract.Member, step string, spec contract.TaskSpec) (contract.TaskResult, error) {
+func (r *Run) send(ctx context.Context, member contract.Member, step string,
+	spec contract.TaskSpec) (contract.TaskResult, error) {
 	if r.dispatch.Force {
 		return r.sendForced(ctx, member, step, spec)
 	}
@@ -76,7 +80,8 @@ func (r *Run) send(ctx context.Context, member contract.Member, step string, spe
 }
 
 // sendForced gives up on a task when its time is over: its node may have gone after the dispatch.
-func (r *Run) sendForced(ctx context.Context, member contract.Member, step string, spec contract.TaskSpec) (contract.TaskResult, error) {
+func (r *Run) sendForced(ctx context.Context, member contract.Member, step string,
+	spec contract.TaskSpec) (contract.TaskResult, error) {
 	bounded, cancel := context.WithTimeout(ctx, cmp.Or(spec.Timeout, api.DefaultTimeout)+forcedMargin)
 	defer cancel()
 	result, err := r.client.Run(bounded, member.ID, spec)
@@ -87,7 +92,8 @@ func (r *Run) sendForced(ctx context.Context, member contract.Member, step strin
 }
 
 func nodeUnreachable(member contract.Member, step string) error {
-	return contract.Fail(contract.CodeNodeUnreachable, contract.OwnerNode, true, "step %s on member %s: node %s cannot be reached", step, member.ID, member.Node.Name)
+	return contract.Fail(contract.CodeNodeUnreachable, contract.OwnerNode, true,
+		"step %s on member %s: node %s cannot be reached", step, member.ID, member.Node.Name)
 }
 
 // IsUnreachable says whether a node task failed because its node cannot be reached.

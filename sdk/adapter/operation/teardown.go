@@ -60,7 +60,8 @@ func (r *Run) teardownOne(ctx context.Context, member contract.Member) (contract
 	}
 	residue, ok := result.Residue()
 	if ok && !residue.Empty() {
-		return residue, contract.Fail("RESIDUE_LEFT", contract.OwnerNode, true, "member %s left %d processes, %d mounts and %d files on its node",
+		return residue, contract.Fail("RESIDUE_LEFT", contract.OwnerNode, true,
+			"member %s left %d processes, %d mounts and %d files on its node",
 			member.ID, len(residue.Processes), len(residue.Mounts), residue.Files)
 	}
 	return residue, r.Member(member.ID, contract.MemberRemoved, contract.HealthUnknown, nil)

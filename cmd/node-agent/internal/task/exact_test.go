@@ -67,7 +67,8 @@ func TestEveryFieldOfACommandReachesTheInit(t *testing.T) {
 		return wanted
 	}
 	eachField(t, reflect.TypeFor[nodetask.Run](), func(spec any) any { return run(spec.(*nodetask.Run)) })
-	eachField(t, reflect.TypeFor[nodetask.StartProcess](), func(spec any) any { return start(spec.(*nodetask.StartProcess)) })
+	eachField(t, reflect.TypeFor[nodetask.StartProcess](),
+		func(spec any) any { return start(spec.(*nodetask.StartProcess)) })
 	eachField(t, reflect.TypeFor[nodetask.Restart](), func(spec any) any {
 		return start(&nodetask.StartProcess{Restart: *spec.(*nodetask.Restart)})
 	})
