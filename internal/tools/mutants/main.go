@@ -87,7 +87,8 @@ func show(r *mutation.Result, c mutation.Config, all bool, took time.Duration) {
 	run := len(r.Killed) + len(r.Survived) + len(r.Unreached)
 	fmt.Printf("%s: %d of %d mutants, seed %d: %d killed, %d survived, %d unreached\n",
 		c.Package, run, r.Mutants, c.Seed, len(r.Killed), len(r.Survived), len(r.Unreached))
-	fmt.Printf("%s: %d equivalents left out, %d not compiled\n", c.Package, len(r.Equivalent), r.NotCompiled)
+	fmt.Printf("%s: %d killed by time alone, %d equivalents left out, %d not compiled\n",
+		c.Package, r.Late, len(r.Equivalent), r.NotCompiled)
 	fmt.Printf("%s: %d %% of the reached and %d %% of all were killed, in %s\n",
 		c.Package, r.OfReached(), r.OfAll(), took.Round(time.Second))
 }

@@ -64,6 +64,7 @@ func TestAMutantIsKilledWhereATestLooksAndSurvivesWhereNoneDoes(t *testing.T) {
 	require.Equal(t, []string{"22: Large: n > 10 → n >= 10 (boundary)"}, spelled(r.Equivalent))
 	require.Equal(t, []string{"testdata/fixture Gone: a < b → a <= b"}, r.Stale)
 	require.Equal(t, []int{37, 0, 83, 69}, []int{r.Mutants, r.NotCompiled, r.OfReached(), r.OfAll()})
+	require.NotZero(t, r.Late, "one of them never ends")
 }
 
 func TestTestsThatFailWithoutAMutantAreAnError(t *testing.T) {

@@ -42,8 +42,9 @@ type Config struct {
 
 // Result is what became of a sample.
 type Result struct {
-	// Mutants is how many the package has, and NotCompiled how many of the sample do not compile.
-	Mutants, NotCompiled int
+	// Mutants is how many the package has, NotCompiled how many of the sample do not compile, and Late how many of the
+	// killed were so by time alone.
+	Mutants, NotCompiled, Late int
 	// Each mutant of the sample is in one of these, in the order of the files. Equivalent ones are not run.
 	Killed, Survived, Unreached, Equivalent []*Mutant
 	// Stale are entries of the list of equivalents that name no mutant of the package.
@@ -171,7 +172,7 @@ func (r *Result) test(ctx context.Context, c Config, mutants []*Mutant, programs
 		c.Timeout = max(10*time.Since(begun), 5*time.Second)
 	}
 	turns := make(chan struct{}, max(1, c.Parallel))
-	killed := make([]bool, len(mutants))
+	killed, late := make([]bool, len(mutants)), make([]bool, len(mutants))
 	var running sync.WaitGroup
 	for i, m := range mutants {
 		if !reached[m.Number] {
@@ -182,12 +183,16 @@ func (r *Result) test(ctx context.Context, c Config, mutants []*Mutant, programs
 			defer func() { <-turns }()
 			killed[i] = slices.ContainsFunc(programs, func(one program) bool {
 				_, err := one.run(ctx, c.Timeout, c.TestArgs, fmt.Sprintf("MUTANT=%d", m.Number))
+				late[i] = errors.Is(err, context.DeadlineExceeded)
 				return err != nil
 			})
 		})
 	}
 	running.Wait()
 	for i, m := range mutants {
+		if late[i] {
+			r.Late++
+		}
 		switch {
 		case killed[i]:
 			r.Killed = append(r.Killed, m)
@@ -233,5 +238,9 @@ func (p program) run(ctx context.Context, limit time.Duration, args []string, en
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) } // and what it started
 	command.WaitDelay = 5 * time.Second
-	return command.CombinedOutput()
+	out, err := command.CombinedOutput()
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return out, err
 }
