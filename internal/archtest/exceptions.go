@@ -28,9 +28,7 @@ var (
 		"sdk/adapter":                 toSplit,
 		"sdk/adaptertest/conformance": toSplit,
 		"service/catalog":             toSplit,
-		"service/change":              toSplit,
 		"service/identity":            toSplit,
-		"service/instance":            toSplit,
 		"service/ledger/operation":    toSplit,
 	}
 	longFunctions = map[string]string{}

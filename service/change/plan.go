@@ -1,6 +1,3 @@
-// Package change is what the verbs that change a running instance or its members have in common:
-// the facts that a change rests on, what is said to it, the plan that shows both before the change
-// is asked for, and the hash that holds the two together.
 package change
 
 import (
@@ -27,7 +24,7 @@ type Plan struct {
 	Allowed       bool
 	Members       []*PlannedMember
 	WorkLost      []*operation.Work
-	WorkLostTotal *int // nil when nobody can tell
+	WorkLostTotal *int // nil when the adapter cannot tell
 	Verdicts      []*Verdict
 	Reversible    bool
 	Reversal      string
@@ -41,11 +38,11 @@ type PlannedMember struct {
 	MemberID     *ids.ID // nil for one that does not exist yet
 	ComponentKey string
 	Action       lifecycle.PlanAction
-	AllocationID *ids.ID // nil when one would be asked for
+	AllocationID *ids.ID // nil when one would be placed
 	Reachable    bool
 }
 
-// Verdict is what one of those who have a say answers to a plan.
+// Verdict is the answer of one source to a plan.
 type Verdict struct {
 	Source  lifecycle.VerdictSource
 	Outcome lifecycle.VerdictOutcome

@@ -20,14 +20,15 @@ const maxLabels = 32
 // label is a label's name or value.
 var label = regexp.MustCompile(`^[A-Za-z0-9._-]{1,63}$`)
 
-// Request is a change as a verb asks for it: everything that a plan of it rests on. What a kind has
-// no use for stays empty.
+// Request is a change as a verb passes it: everything that its plan rests on. A kind leaves the fields that it does not
+// use empty.
 type Request struct {
 	// Action is the mutation's name, for audit and idempotency.
 	Action string
 	Kind   lifecycle.OperationKind
-	// One of both is named: the instance, or a member of it.
+	// One of three is set: the instance, a member of it, or the launch of an instance that does not exist yet.
 	InstanceID, MemberID ids.ID
+	Launch               *Launch
 	ComponentKey         string
 	Count                int
 	AllocationIDs        []ids.ID
@@ -41,7 +42,7 @@ type Request struct {
 	Asked Asked
 }
 
-// Asked is what is said along with a change without being part of its plan.
+// Asked is passed along with a change without being part of its plan.
 type Asked struct {
 	KeepFailed      bool
 	OnDeadline      lifecycle.DeadlineOutcome // empty for FAIL
@@ -49,22 +50,21 @@ type Asked struct {
 	PlanHash        string // empty to go without a plan
 	Reason          string
 	IdempotencyKey  string
-	RetryOf         ids.ID // empty when it tries nothing again
-	// Input is the verb's input without idempotency key, plan and retry: what a retry asks again.
+	RetryOf         ids.ID // empty unless it retries an operation
+	// Input is the verb's input without idempotency key, plan and retry: a retry passes it again.
 	Input any
 }
 
-// Again is how a retry calls a verb once more.
+// Again is how a retry calls a verb again.
 type Again struct {
 	RetryOf         ids.ID
-	Input           json.RawMessage // what the verb was asked the first time
+	Input           json.RawMessage // the verb's first input
 	DeadlineSeconds *int            // nil for as long as the first time
 	Reason          string          // empty for the first one
 	IdempotencyKey  string
 }
 
-// Apply fills in what a retry says in place of the first request; left empty, the first reason and
-// deadline stand.
+// Apply replaces parts of the first request by the retry's. Left empty, the first reason and deadline are kept.
 func (a Again) Apply(asked *Asked) {
 	asked.RetryOf, asked.IdempotencyKey, asked.PlanHash = a.RetryOf, a.IdempotencyKey, ""
 	if a.Reason != "" {
@@ -75,8 +75,19 @@ func (a Again) Apply(asked *Asked) {
 	}
 }
 
-// check refuses what is wrong with the input by itself: INVALID_ARGUMENT with the paths.
-func (r *Request) check() error {
+// ReadInput decodes the input that a retry passes again: FAILED_PRECONDITION when the operation stored none.
+func ReadInput[T any](stored json.RawMessage) (in T, err error) {
+	if len(stored) == 0 {
+		return in, fault.New(fault.FailedPrecondition, "what the operation was asked is not known any more: ask its verb anew").At("input.operationId")
+	}
+	if err := json.Unmarshal(stored, &in); err != nil {
+		return in, fmt.Errorf("read what an operation was asked: %w", err)
+	}
+	return in, nil
+}
+
+// Check refuses input that is wrong by itself: INVALID_ARGUMENT with the paths.
+func (r *Request) Check() error {
 	wrong := &check.Input{}
 	if r.Kind == lifecycle.MembersAdd {
 		r.checkAdd(wrong)
@@ -133,8 +144,8 @@ func checkLabels(wrong *check.Input, given json.RawMessage) {
 	}
 }
 
-// checkAsked refuses what is wrong with what is said along with the change.
-func (r *Request) checkAsked() error {
+// CheckAsked refuses what is wrong with the part that only the change takes: INVALID_ARGUMENT with the paths.
+func (r *Request) CheckAsked() error {
 	wrong := &check.Input{}
 	wrong.Reason("input.reason", r.Asked.Reason)
 	if err := wrong.Err(); err != nil {
@@ -144,26 +155,42 @@ func (r *Request) checkAsked() error {
 		return fault.New(fault.InvalidArgument, "a %s cannot be forced", ruleOf(r.Kind).Noun).At("input.force")
 	}
 	if (r.Force || r.Asked.OnDeadline == lifecycle.DeadlineForce) && r.Asked.Reason == "" {
-		return reasonMissing("force needs a reason")
+		return ReasonMissing("force needs a reason")
 	}
 	return operation.CheckDeadline(r.Asked.DeadlineSeconds)
 }
 
-func reasonMissing(message string) *fault.Fault {
+// ReasonMissing returns the refusal of a change whose reason is empty: INVALID_ARGUMENT at input.reason.
+func ReasonMissing(message string) *fault.Fault {
 	return fault.New(fault.InvalidArgument, "%s", message).
 		With(fault.Reason{Code: fault.Required, Message: message, Path: "input.reason"})
 }
 
-// idemVerb names the use of an idempotency key.
-func (r *Request) idemVerb() string {
+// Verb names the mutation for audit and idempotency.
+func (r *Request) Verb() string {
 	if r.Asked.RetryOf != "" {
 		return "retryOperation"
 	}
 	return r.Action
 }
 
-// subject is the path of the input field that names what is changed.
-func (r *Request) subject() string {
+// Claimed returns everything that the idempotency key is bound to: another request under the same key is refused. That
+// of a launch is its whole input.
+func (r *Request) Claimed() any {
+	if r.Launch != nil {
+		return r.Asked.Input
+	}
+	return struct {
+		Input, Labels   any
+		PlanHash        string
+		RetryOf         ids.ID
+		Reason          string
+		DeadlineSeconds int
+	}{r.Asked.Input, r.Labels, r.Asked.PlanHash, r.Asked.RetryOf, r.Asked.Reason, r.Asked.DeadlineSeconds}
+}
+
+// SubjectPath returns the path of the input field that names what is changed.
+func (r *Request) SubjectPath() string {
 	if r.MemberID != "" {
 		return "input.memberId"
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
-// Rule is what is true of every change of one kind. testdata/rules.golden shows all of them.
+// Rule is what holds for every change of one kind. testdata/rules.golden shows all of them.
 type Rule struct {
 	Kind lifecycle.OperationKind
 	// Noun is the change in a sentence.
@@ -71,10 +71,16 @@ var rules = []Rule{
 		Reversal: "what the instance held is gone; a new one can be launched"},
 }
 
-// Rules lists what is true of every kind of change.
+// launchRule is apart from the table: a launch has no plan, and no instance whose state a rule could check.
+var launchRule = Rule{Kind: lifecycle.InstanceCreate, Noun: "launch", Places: true, Touches: lifecycle.PlanAdd}
+
+// Rules returns the rule of every kind of change but a launch.
 func Rules() []Rule { return slices.Clone(rules) }
 
 func ruleOf(kind lifecycle.OperationKind) Rule {
+	if kind == lifecycle.InstanceCreate {
+		return launchRule
+	}
 	at := slices.IndexFunc(rules, func(r Rule) bool { return r.Kind == kind })
 	return rules[at]
 }

@@ -5,12 +5,10 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
-	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/change"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// DecommissionInput names what is torn down.
+// DecommissionInput names the instance to tear down.
 type DecommissionInput struct {
 	InstanceID      ids.ID
 	Force           bool
@@ -21,14 +19,14 @@ type DecommissionInput struct {
 	IdempotencyKey  string `json:"-"`
 }
 
-// Decommission accepts the teardown of an instance. A launch and operations of members that are still
-// under way are superseded: they end as canceled, and the teardown takes over whatever they had begun.
-// It asks for <family>.instance.delete; force needs a reason.
+// Decommission accepts the teardown of an instance. It supersedes a launch and operations of members that are still under
+// way: they end as canceled, and the teardown takes over what they had begun. It requires <family>.instance.delete; force
+// needs a reason.
 //
-// Faults: those of change.Engine.Accept; FAILED_PRECONDITION when nothing of it is left, CONFLICT
-// naming another operation under way.
+// Faults: those of engine.Engine.Accept; FAILED_PRECONDITION when nothing of it is left, CONFLICT naming another operation
+// under way.
 func (s *Service) Decommission(ctx context.Context, in DecommissionInput) (*Started, error) {
-	return s.accept(ctx, in.request(), writeDecommission)
+	return s.accept(ctx, in.request())
 }
 
 // PlanDecommission shows what Decommission would do.
@@ -44,8 +42,4 @@ func (in DecommissionInput) request() *change.Request {
 			IdempotencyKey: in.IdempotencyKey, Input: in,
 		},
 	}
-}
-
-func writeDecommission(ctx context.Context, t *tx.Tx, c *change.Change) error {
-	return operation.Stop(ctx, t, c.Instance)
 }

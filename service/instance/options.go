@@ -13,6 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/change"
+	"github.com/gpuaas/app-platform/service/change/verdict"
 	"github.com/gpuaas/app-platform/service/kit/overlay"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
@@ -20,7 +22,7 @@ import (
 // Reason is why an app does not fit an allocation.
 type Reason = fault.Reason
 
-// Options is everything a launch form needs.
+// Options is everything that a launch form needs.
 type Options struct {
 	Manifest    *db.Manifest
 	Entitled    bool
@@ -37,9 +39,9 @@ type Version struct {
 	Reasons []Reason
 }
 
-// Verdict is whether a launch into one allocation alone would be accepted; it is when there are no
-// reasons, of the manifest, its stage, the entitlement or policy. The stage is no reason to who may test the version
-// by a smoke launch.
+// Verdict reports whether a launch into one allocation alone would be accepted: it would when there are no reasons, of the
+// manifest, its stage, the entitlement or policy. The stage is not a reason for callers who may test the version by a smoke
+// launch.
 type Verdict struct {
 	Allocation *db.Allocation
 	Reasons    []Reason
@@ -48,13 +50,13 @@ type Verdict struct {
 // maxVersions bounds the versions that the options list.
 const maxVersions = 50
 
-// versionsSQL reads an app's versions without the documents of those that no launch gets; the version asked for is
-// among them, whatever its stage, and comes first.
+// versionsSQL reads an app's versions without the documents of those that no launch gets. It includes the requested version,
+// whatever its stage, and puts it first.
 var versionsSQL = `SELECT ` + strings.Replace(rows.ManifestColumns, "manifest.document",
 	"CASE WHEN stage IN ('ACTIVE', 'CANARY') OR version = $2 THEN manifest.document ELSE '' END", 1) + ` FROM manifest
 	WHERE app_slug = $1 AND (stage <> 'RETIRED' OR version = $2) ORDER BY version = $2 DESC, stage IN ('ACTIVE', 'CANARY') DESC, id DESC LIMIT $3`
 
-// LaunchOptions says what a launch of an app in a project could be made from. It asks for
+// LaunchOptions returns the versions and allocations that a launch of an app in a project could use. It requires
 // <family>.instance.create. NOT_FOUND: project, app or version.
 func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, version string) (*Options, error) {
 	var project *db.Project
@@ -77,30 +79,31 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 		return nil, err
 	}
 	terms := &overlay.Terms{Policy: policy.Merge(levels...), Entitlement: held, App: slug}
-	options, read := &Options{Entitled: held != nil}, make(documents)
+	options, read := &Options{Entitled: held != nil}, make(verdict.Documents)
 	if err := options.choose(versions, read, version, project.ID, terms); err != nil {
 		return nil, err
 	}
-	document, err := read.of(options.Manifest)
+	document, err := read.Of(options.Manifest)
 	if err != nil {
 		return nil, err
 	}
-	whole := ofApp(terms, options.Manifest, document)
+	whole := verdict.OfApp(terms, options.Manifest, document)
 	where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
-	if smokes := slices.Contains(tested, options.Manifest.Stage) && actor.AllowsOn(authz.ManifestSmoke, tests(app, where)); !smokes {
-		whole = slices.Concat(reasonsOf(enter(options.Manifest, project.ID, "version")), whole)
+	smokes := verdict.Testable(options.Manifest.Stage) && actor.AllowsOn(authz.ManifestSmoke, change.SmokeScope(app, where))
+	if !smokes {
+		whole = slices.Concat(verdict.Reasons(verdict.Launchable(options.Manifest, project.ID, "version")), whole)
 	}
 	for _, allocation := range free {
-		verdict := manifest.Compatible(document, shapesOf([]*db.Allocation{allocation}), nil)
-		reasons := slices.Concat(verdict.Reasons, ofAllocation(terms, allocation), whole)
+		fit := manifest.Compatible(document, verdict.Shapes([]*db.Allocation{allocation}), nil)
+		reasons := slices.Concat(fit.Reasons, ofAllocation(terms, allocation), whole)
 		options.Allocations = append(options.Allocations, Verdict{Allocation: allocation, Reasons: reasons})
 	}
 	return options, nil
 }
 
-// choose picks the version that would be launched, and says of each whether it may be.
-func (o *Options) choose(versions []*db.Manifest, read documents, version string, projectID ids.ID, terms *overlay.Terms) error {
-	byDefault, err := choose(versions, read, projectID, terms)
+// choose picks the version that would be launched, and lists for each why it may not be.
+func (o *Options) choose(versions []*db.Manifest, read verdict.Documents, version string, projectID ids.ID, terms *overlay.Terms) error {
+	byDefault, err := verdict.Choose(versions, read, projectID, terms)
 	if err != nil {
 		return err
 	}
@@ -115,46 +118,30 @@ func (o *Options) choose(versions []*db.Manifest, read documents, version string
 		return fault.New(fault.NotFound, "app %q has no such version to launch", terms.App).At("version")
 	}
 	for _, stored := range versions {
-		one := Version{Version: stored.Version, Stage: stored.Stage, Chosen: stored == byDefault, Reasons: reasonsOf(enter(stored, projectID, "version"))}
+		one := Version{Version: stored.Version, Stage: stored.Stage, Chosen: stored == byDefault}
+		one.Reasons = verdict.Reasons(verdict.Launchable(stored, projectID, "version"))
 		if len(one.Reasons) == 0 {
-			document, err := read.of(stored)
+			document, err := read.Of(stored)
 			if err != nil {
 				return err
 			}
-			one.Reasons = ofApp(terms, stored, document)
+			one.Reasons = verdict.OfApp(terms, stored, document)
 		}
 		o.Versions = append(o.Versions, one)
 	}
 	return nil
 }
 
-// ofApp are the reasons of policy and entitlement against the app's version, wherever it is launched.
-func ofApp(terms *overlay.Terms, stored *db.Manifest, document *manifest.Manifest) []Reason {
-	rules := terms.Policy
-	answers := []error{rules.App(terms.App, "appSlug"), rules.Version(terms.App, stored.Version, "version")}
-	for _, artifact := range document.Artifacts {
-		answers = append(answers, rules.Source(artifact.Ref, "version"))
-	}
-	limits := terms.Entitlement.Within(overlay.Wanted{Version: stored.Version, VersionPath: "version"})
-	return slices.Concat(reasonsOf(limits), reasonsOf(policy.Join(answers...)))
-}
-
-// ofAllocation are those against one allocation.
+// ofAllocation returns the reasons of policy and entitlement against one allocation.
 func ofAllocation(terms *overlay.Terms, allocation *db.Allocation) []Reason {
 	rules := terms.Policy
 	limits := terms.Entitlement.Within(overlay.Wanted{GPUs: allocation.GpuCount, GPUsPath: "allocations.0"})
-	return slices.Concat(reasonsOf(limits), reasonsOf(policy.Join(rules.Region(allocation.Region, "allocations.0"), rules.SKU(allocation.Sku, "allocations.0"))))
+	denied := policy.Join(rules.Region(allocation.Region, "allocations.0"), rules.SKU(allocation.Sku, "allocations.0"))
+	return slices.Concat(verdict.Reasons(limits), verdict.Reasons(denied))
 }
 
-func reasonsOf(err error) []Reason {
-	if err == nil {
-		return nil
-	}
-	return fault.From(err).Reasons
-}
-
-// mayLaunch asks for the family's create key on the project. Who may launch nothing in the project
-// is not told whether the app exists.
+// mayLaunch requires the family's create key on the project. A caller who may launch nothing in the project does not learn
+// whether the app exists.
 func mayLaunch(actor *authz.Actor, project *db.Project, app *db.App, slug string) error {
 	if project == nil {
 		return fault.NoSuch()

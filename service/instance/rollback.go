@@ -8,7 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/service/change"
 )
 
-// RollbackInput is what an instance is brought back to.
+// RollbackInput names the generation to return to.
 type RollbackInput struct {
 	InstanceID      ids.ID
 	Generation      *int // nil for the one before, or the present one when an upgrade away from it has failed
@@ -27,13 +27,12 @@ func (in RollbackInput) request() *change.Request {
 	}
 }
 
-// Rollback brings an instance back to exactly an earlier generation's manifest and config: deprecated
-// will do, retired will not. It asks for <family>.instance.update.
+// Rollback brings an instance back to exactly an earlier generation's manifest and config. A deprecated version is
+// accepted, a retired one not. It requires <family>.instance.update.
 //
-// Faults: those of change.Engine.Accept; NOT_FOUND and FAILED_PRECONDITION at input.generation,
-// INCOMPATIBLE.
+// Faults: those of engine.Engine.Accept; NOT_FOUND and FAILED_PRECONDITION at input.generation, INCOMPATIBLE.
 func (s *Service) Rollback(ctx context.Context, in RollbackInput) (*Started, error) {
-	return s.accept(ctx, in.request(), nil)
+	return s.accept(ctx, in.request())
 }
 
 // PlanRollback shows what Rollback would do.

@@ -9,7 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/service/change"
 )
 
-// UpgradeInput is what an instance is upgraded to.
+// UpgradeInput is the version and config to upgrade to.
 type UpgradeInput struct {
 	InstanceID      ids.ID
 	Version         string          // empty for the present one
@@ -32,13 +32,14 @@ func (in UpgradeInput) request() *change.Request {
 	}
 }
 
-// Upgrade changes an instance's version or config. The instance's row says what it runs until the
-// upgrade has succeeded; nothing is taken down when it fails. It asks for <family>.instance.update.
+// Upgrade changes an instance's version or config. The instance's row keeps the old ones until the upgrade has succeeded;
+// nothing is taken down when it fails. It requires <family>.instance.update.
 //
-// Faults: those of change.Engine.Accept; NOT_FOUND and FAILED_PRECONDITION at input.version (no such
-// version, neither ACTIVE nor in a canary that has chosen the project, nothing would change), INCOMPATIBLE, CONFIG_INVALID with the config's path.
+// Faults: those of engine.Engine.Accept; NOT_FOUND and FAILED_PRECONDITION at input.version (no such version, neither
+// ACTIVE nor in a canary that has chosen the project, nothing would change), INCOMPATIBLE, CONFIG_INVALID with the config's
+// path.
 func (s *Service) Upgrade(ctx context.Context, in UpgradeInput) (*Started, error) {
-	return s.accept(ctx, in.request(), nil)
+	return s.accept(ctx, in.request())
 }
 
 // PlanUpgrade shows what Upgrade would do.

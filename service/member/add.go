@@ -6,18 +6,17 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// AddInput is which members are added, and where. A plan leaves out the fields from KeepFailed on.
+// AddInput describes the members to add, and where. A plan does not use the fields from KeepFailed on.
 type AddInput struct {
 	InstanceID      ids.ID
 	ComponentKey    string
 	Count           int      // 1 to 64
 	AllocationIDs   []ids.ID // free ones, or this instance's own; the members are spread over them in turn
-	Intent          *Intent  // or: one allocation for each member is asked for
+	Intent          *Intent  // or: one allocation to place for each member
 	KeepFailed      bool
 	DeadlineSeconds int
 	PlanHash        string `json:"-"`
@@ -43,15 +42,14 @@ func (in AddInput) request() *change.Request {
 	}
 }
 
-// Add brings members of a component in: they are made PENDING with numbers that were never used, on
-// the nodes of their allocations, which become the instance's. Capacity that is asked for is got in
-// the same transaction and marked as the operation's own. It asks for <family>.member.add, and for
-// allocation.create when capacity is asked for.
+// Add adds members of a component: PENDING, with numbers that were never used, on the nodes of their allocations, which
+// become the instance's. Capacity that an intent describes is placed in the same transaction and marked as the operation's
+// own. It requires <family>.member.add, and allocation.create with an intent.
 //
-// Faults: those of change.Engine.Accept; LIMIT_EXCEEDED at input.count beyond the component's bounds or
-// the project's quota.
+// Faults: those of engine.Engine.Accept; LIMIT_EXCEEDED at input.count beyond the component's bounds or the project's
+// quota.
 func (s *Service) Add(ctx context.Context, in AddInput) (*Added, error) {
-	accepted, err := s.engine().Accept(ctx, in.request(), writeAdd)
+	accepted, err := s.engine().Accept(ctx, in.request())
 	if err != nil {
 		return nil, err
 	}
@@ -61,11 +59,4 @@ func (s *Service) Add(ctx context.Context, in AddInput) (*Added, error) {
 // PlanAdd shows what Add would do.
 func (s *Service) PlanAdd(ctx context.Context, in AddInput) (*change.Plan, error) {
 	return s.engine().Plan(ctx, in.request())
-}
-
-func writeAdd(ctx context.Context, t *tx.Tx, c *change.Change) error {
-	if err := c.Seat(ctx, t); err != nil {
-		return err
-	}
-	return c.Ask(ctx, t)
 }

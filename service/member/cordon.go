@@ -7,7 +7,7 @@ import (
 )
 
 // Cordon lets a member take no new work; what runs goes on. It asks for <family>.node.operate. Faults:
-// those of change.Engine.Accept; FAILED_PRECONDITION when it is cordoned already.
+// those of engine.Engine.Accept; FAILED_PRECONDITION when it is cordoned already.
 func (s *Service) Cordon(ctx context.Context, in Input) (*Changed, error) {
-	return s.accept(ctx, in.request(lifecycle.MemberCordon, "cordonMember"), nil)
+	return s.accept(ctx, in.request(lifecycle.MemberCordon, "cordonMember"))
 }

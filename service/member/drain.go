@@ -8,9 +8,9 @@ import (
 )
 
 // Drain lets a member's work end; it takes no new work and stays. It asks for <family>.node.operate;
-// force, which loses the work, needs a reason. Faults: those of change.Engine.Accept.
+// force, which loses the work, needs a reason. Faults: those of engine.Engine.Accept.
 func (s *Service) Drain(ctx context.Context, in Input) (*Changed, error) {
-	return s.accept(ctx, in.request(lifecycle.MemberDrain, "drainMember"), nil)
+	return s.accept(ctx, in.request(lifecycle.MemberDrain, "drainMember"))
 }
 
 // PlanDrain shows what Drain would do.

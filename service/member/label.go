@@ -8,7 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/service/change"
 )
 
-// LabelInput is how a member is labelled.
+// LabelInput names a member and its labels.
 type LabelInput struct {
 	Input
 	// Labels are the whole new set: an object of at most 32 texts.
@@ -21,8 +21,8 @@ func (in LabelInput) request() *change.Request {
 	return request
 }
 
-// Label labels a member; labels that are not named go. It asks for <family>.node.operate. Faults: those
-// of change.Engine.Accept; INVALID_ARGUMENT at input.labels.
+// Label replaces the labels of a member. It requires <family>.node.operate. Faults: those of engine.Engine.Accept;
+// INVALID_ARGUMENT at input.labels.
 func (s *Service) Label(ctx context.Context, in LabelInput) (*Changed, error) {
-	return s.accept(ctx, in.request(), nil)
+	return s.accept(ctx, in.request())
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Recover brings a FAILED member in again: its bootstrap is tried once more. It asks for
-// <family>.member.recover. Faults: those of change.Engine.Accept.
+// <family>.member.recover. Faults: those of engine.Engine.Accept.
 func (s *Service) Recover(ctx context.Context, in Input) (*Changed, error) {
-	return s.accept(ctx, in.request(lifecycle.MemberRecover, "recoverMember"), nil)
+	return s.accept(ctx, in.request(lifecycle.MemberRecover, "recoverMember"))
 }

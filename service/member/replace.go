@@ -5,15 +5,14 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
-	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/change"
 )
 
-// ReplaceInput is which member makes way, and where the new one lives.
+// ReplaceInput names the member to replace, and where the new one runs.
 type ReplaceInput struct {
 	Input
 	AllocationID ids.ID  // empty for the same one
-	Intent       *Intent // or: an allocation is asked for
+	Intent       *Intent // or: an allocation to place
 }
 
 func (in ReplaceInput) request() *change.Request {
@@ -25,16 +24,14 @@ func (in ReplaceInput) request() *change.Request {
 	return request
 }
 
-// Replace puts a new member of the same component in another's place. As many members are asked for as
-// before. It asks for <family>.member.replace, and for allocation.create when capacity is asked for; a
-// member that is ACTIVE and HEALTHY is replaced for a reason only. Faults: those of change.Engine.Accept.
+// Replace replaces a member by a new one of the same component. The desired count stays. It requires
+// <family>.member.replace, and allocation.create with an intent; a member that is ACTIVE and HEALTHY is replaced for a
+// reason only. Faults: those of engine.Engine.Accept.
 func (s *Service) Replace(ctx context.Context, in ReplaceInput) (*Changed, error) {
-	return s.accept(ctx, in.request(), writeReplace)
+	return s.accept(ctx, in.request())
 }
 
 // PlanReplace shows what Replace would do.
 func (s *Service) PlanReplace(ctx context.Context, in ReplaceInput) (*change.Plan, error) {
 	return s.engine().Plan(ctx, in.request())
 }
-
-func writeReplace(ctx context.Context, t *tx.Tx, c *change.Change) error { return c.Seat(ctx, t) }

@@ -1,6 +1,6 @@
-// Package member holds the verbs on the members of a running instance: add, drain, cordon, uncordon,
-// label, remove, replace, recover, and the plans that show beforehand what they would do. A verb asks
-// every rule and writes the operation; the states of members move when that is carried out.
+// Package member holds the verbs on the members of a running instance: add, drain, cordon, uncordon, label, remove,
+// replace, recover, and their plans. A verb evaluates every rule and writes the operation; the states of members move when
+// a worker carries it out.
 package member
 
 import (
@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/change"
+	"github.com/gpuaas/app-platform/service/change/engine"
 	"github.com/gpuaas/app-platform/service/contract"
 	"github.com/gpuaas/app-platform/service/kit/capacity"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -25,10 +26,10 @@ type Service struct {
 	Calls *contract.Calls
 }
 
-// Intent is capacity that is asked for along with a change: one allocation for each new member.
+// Intent describes capacity to place along with a change: one allocation for each new member.
 type Intent = capacity.Want
 
-// Input is what every verb on one member takes; each reads the fields that its mutation has.
+// Input is the input of every verb on one member; each uses the fields that its mutation has.
 type Input struct {
 	MemberID        ids.ID
 	Force           bool
@@ -42,14 +43,14 @@ type Input struct {
 // Changed is a change of a member under way.
 type Changed struct {
 	Member *db.Member
-	// Replacement is the member that comes; nil unless one is replaced.
+	// Replacement is the new member; nil unless one is replaced.
 	Replacement *db.Member
 	Operation   *operation.View
 }
 
-func (s *Service) engine() *change.Engine { return &change.Engine{DB: s.DB, Calls: s.Calls} }
+func (s *Service) engine() *engine.Engine { return &engine.Engine{DB: s.DB, Calls: s.Calls} }
 
-// request is the change of a kind that the input asks for.
+// request returns the change of a kind.
 func (in Input) request(kind lifecycle.OperationKind, action string) *change.Request {
 	return &change.Request{
 		Action: action, Kind: kind, MemberID: in.MemberID, Force: in.Force,
@@ -61,54 +62,51 @@ func (in Input) request(kind lifecycle.OperationKind, action string) *change.Req
 }
 
 // accept accepts a change of one member.
-func (s *Service) accept(ctx context.Context, request *change.Request, write change.Writer) (*Changed, error) {
-	accepted, err := s.engine().Accept(ctx, request, write)
+func (s *Service) accept(ctx context.Context, request *change.Request) (*Changed, error) {
+	outcome, err := s.engine().Accept(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	out := &Changed{Member: accepted.Member, Operation: accepted.Operation}
-	if len(accepted.Members) > 0 {
-		out.Replacement = accepted.Members[0]
+	out := &Changed{Member: outcome.Member, Operation: outcome.Operation}
+	if len(outcome.Members) > 0 {
+		out.Replacement = outcome.Members[0]
 	}
 	return out, nil
 }
 
-// plain are the verbs that need nothing but the member.
+// plain are the verbs that take nothing but the member.
 var plain = map[lifecycle.OperationKind]string{
 	lifecycle.MemberDrain: "drainMember", lifecycle.MemberCordon: "cordonMember", lifecycle.MemberUncordon: "uncordonMember",
 	lifecycle.MemberRecover: "recoverMember", lifecycle.MemberRemove: "removeMember",
 }
 
-// Again asks a verb once more for what an operation of the kind did not come to.
+// Again calls the verb of a kind again for what an operation did not achieve.
 func (s *Service) Again(ctx context.Context, kind lifecycle.OperationKind, again change.Again) (*operation.View, error) {
-	request, write, err := requestAgain(kind, again.Input)
+	request, err := requestAgain(kind, again.Input)
 	if err != nil {
 		return nil, err
 	}
 	again.Apply(&request.Asked)
-	accepted, err := s.engine().Accept(ctx, request, write)
+	outcome, err := s.engine().Accept(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	return accepted.Operation, nil
+	return outcome.Operation, nil
 }
 
-// requestAgain is the request that was stored with an operation, and what its verb writes.
-func requestAgain(kind lifecycle.OperationKind, stored json.RawMessage) (*change.Request, change.Writer, error) {
+// requestAgain returns the request that was stored with an operation.
+func requestAgain(kind lifecycle.OperationKind, stored json.RawMessage) (*change.Request, error) {
 	switch kind {
 	case lifecycle.MembersAdd:
-		in, err := read[AddInput](stored)
-		return in.request(), writeAdd, err
+		in, err := change.ReadInput[AddInput](stored)
+		return in.request(), err
 	case lifecycle.MemberReplace:
-		in, err := read[ReplaceInput](stored)
-		return in.request(), writeReplace, err
+		in, err := change.ReadInput[ReplaceInput](stored)
+		return in.request(), err
 	case lifecycle.MemberLabel:
-		in, err := read[LabelInput](stored)
-		return in.request(), nil, err
-	case lifecycle.MemberRemove:
-		in, err := read[Input](stored)
-		return in.request(kind, plain[kind]), writeRemove, err
+		in, err := change.ReadInput[LabelInput](stored)
+		return in.request(), err
 	}
-	in, err := read[Input](stored)
-	return in.request(kind, plain[kind]), nil, err
+	in, err := change.ReadInput[Input](stored)
+	return in.request(kind, plain[kind]), err
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Uncordon lets a cordoned or drained member take work again. It asks for <family>.node.operate.
-// Faults: those of change.Engine.Accept; FAILED_PRECONDITION when it takes work as it is.
+// Faults: those of engine.Engine.Accept; FAILED_PRECONDITION when it takes work as it is.
 func (s *Service) Uncordon(ctx context.Context, in Input) (*Changed, error) {
-	return s.accept(ctx, in.request(lifecycle.MemberUncordon, "uncordonMember"), nil)
+	return s.accept(ctx, in.request(lifecycle.MemberUncordon, "uncordonMember"))
 }

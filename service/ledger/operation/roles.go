@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
@@ -86,6 +87,19 @@ func (r *Recount) Queue(batch *pgx.Batch) error {
 	}
 	batch.Queue(`UPDATE instance SET roles = $2 WHERE id = $1`, r.instanceID, encoded)
 	return nil
+}
+
+// FirstRoles returns the roles of an instance that is launched with these counts, by component: all desired, none active.
+func FirstRoles(components []manifest.Component, counts map[string]int) (json.RawMessage, error) {
+	roles := make([]ComponentCounts, 0, len(components))
+	for _, component := range components {
+		desired := counts[component.Key]
+		roles = append(roles, ComponentCounts{
+			ComponentKey: component.Key, DisplayName: component.DisplayName, Desired: desired,
+			Summary: fmt.Sprintf("0 of %d active", desired),
+		})
+	}
+	return json.Marshal(roles)
 }
 
 // WantMore raises how many members of a component are asked for, or lowers it (never below 0), and

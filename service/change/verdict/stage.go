@@ -1,4 +1,4 @@
-package change
+package verdict
 
 import (
 	"context"
@@ -13,9 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// Hold keeps a version from being promoted, halted or shared out anew until the commit, and reads how far it is
-// trusted by then.
-func Hold(ctx context.Context, t *tx.Tx, stored *db.Manifest) error {
+// hold keeps a version from being promoted, halted or shared out again until the commit, and reads its stage and canary.
+func hold(ctx context.Context, t *tx.Tx, stored *db.Manifest) error {
 	if err := t.QueryRow(ctx, `SELECT platform.hold_manifest($1)`, stored.ID).Scan(&stored.Stage); err != nil {
 		return fmt.Errorf("hold manifest %s: %w", stored.ID, err)
 	}
@@ -29,10 +28,10 @@ func Hold(ctx context.Context, t *tx.Tx, stored *db.Manifest) error {
 	return nil
 }
 
-// Enter says why a project cannot come to a version, as far as its stage goes: an active one takes all, a canary the
-// projects that it has chosen until it is halted. What is "new instance" or "upgrade", and path the input field. The
-// fault is FAILED_PRECONDITION, with reason NOT_IN_CANARY for a canary.
-func Enter(stored *db.Manifest, projectID ids.ID, what, path string) error {
+// enter returns why a version's stage keeps a project out: an active one takes all, a canary the projects that it has
+// chosen until it is halted. What is "new instance" or "upgrade", and path the input field. The fault is
+// FAILED_PRECONDITION, with reason NOT_IN_CANARY for a canary.
+func enter(stored *db.Manifest, projectID ids.ID, what, path string) error {
 	switch {
 	case stored.Stage.Launchable():
 		return nil

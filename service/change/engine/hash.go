@@ -1,4 +1,4 @@
-package change
+package engine
 
 import (
 	"crypto/sha256"
@@ -13,11 +13,12 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/change/verdict"
 	"github.com/gpuaas/app-platform/service/kit/capacity"
 )
 
-// basis is everything that a plan rests on; its digest is the plan's hash. Revision and progress are
-// not among it: they move all the time and change nothing that was shown.
+// basis is everything that a plan rests on; its digest is the plan's hash. It leaves out revision and progress, which move
+// all the time and change nothing that was shown.
 type basis struct {
 	Kind        lifecycle.OperationKind
 	Asked       askedBasis
@@ -88,33 +89,33 @@ type adapterBasis struct {
 	Work    []string
 }
 
-// hash is the digest of what the judged change rests on, with the adapter's word.
-func (c *Change) hash(said *adapter.PlanAnswer) (string, error) {
-	on := basis{Kind: c.Kind, Open: []ids.ID{}, Adapter: wordOf(said)}
+// hashOf returns the digest of what the judged change rests on, with the adapter's answer.
+func hashOf(v *verdict.Verdicts, answer *adapter.PlanAnswer) (string, error) {
+	on := basis{Kind: v.Kind, Open: []ids.ID{}, Adapter: adapterBasisOf(answer)}
 	var err error
-	if on.Asked, err = c.askedBasis(); err != nil {
+	if on.Asked, err = askedBasisOf(v); err != nil {
 		return "", err
 	}
-	if on.Instance, err = c.instanceBasis(); err != nil {
+	if on.Instance, err = instanceBasisOf(v); err != nil {
 		return "", err
 	}
-	if c.To != nil {
-		if on.Target, err = versionBasisOf(c.target, c.To.Config); err != nil {
+	if v.To != nil {
+		if on.Target, err = versionBasisOf(v.Target, v.To.Config); err != nil {
 			return "", err
 		}
 	}
-	on.Members, on.Allocations = c.memberBasis(), c.allocationBasis()
-	for _, op := range c.Open {
+	on.Members, on.Allocations = memberBasisOf(v), allocationBasisOf(v)
+	for _, op := range v.Open {
 		on.Open = append(on.Open, op.ID)
 	}
-	for _, v := range c.verdicts {
-		one := verdictBasis{Source: v.source, Outcome: v.outcome}
-		if v.refusal != nil && (v.source == lifecycle.VerdictQuota || v.source == lifecycle.VerdictPolicy) {
-			one.Reasons = v.refusal.Reasons
+	for _, one := range v.List {
+		basis := verdictBasis{Source: one.Source, Outcome: one.Outcome}
+		if one.Refusal != nil && (one.Source == lifecycle.VerdictQuota || one.Source == lifecycle.VerdictPolicy) {
+			basis.Reasons = one.Refusal.Reasons
 		}
-		on.Verdicts = append(on.Verdicts, one)
+		on.Verdicts = append(on.Verdicts, basis)
 	}
-	for _, one := range c.Attached {
+	for _, one := range v.Attached {
 		on.Attached = append(on.Attached, one.ProjectID)
 	}
 	encoded, err := json.Marshal(on)
@@ -125,67 +126,60 @@ func (c *Change) hash(said *adapter.PlanAnswer) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-func (c *Change) askedBasis() (askedBasis, error) {
-	config, err := canonical(c.Config)
+func askedBasisOf(v *verdict.Verdicts) (askedBasis, error) {
+	config, err := verdict.Canonical(v.Config)
 	return askedBasis{
-		InstanceID: c.InstanceID, MemberID: c.MemberID, ComponentKey: c.ComponentKey, Count: c.Count, AllocationIDs: c.AllocationIDs,
-		Intent: c.Intent, Force: c.Force, Version: c.Version, Config: config, Generation: c.Generation,
+		InstanceID: v.InstanceID, MemberID: v.MemberID, ComponentKey: v.ComponentKey, Count: v.Count, AllocationIDs: v.AllocationIDs,
+		Intent: v.Intent, Force: v.Force, Version: v.Version, Config: config, Generation: v.Generation,
 	}, err
 }
 
-func (c *Change) instanceBasis() (instanceBasis, error) {
-	version, err := versionBasisOf(c.Stored, c.Instance.Config)
+func instanceBasisOf(v *verdict.Verdicts) (instanceBasis, error) {
+	version, err := versionBasisOf(v.Stored, v.Instance.Config)
 	if err != nil {
 		return instanceBasis{}, err
 	}
-	return instanceBasis{ID: c.Instance.ID, Status: c.Instance.Status, Version: *version, Generation: c.Instance.Generation, Wanted: c.Wanted}, nil
+	return instanceBasis{ID: v.Instance.ID, Status: v.Instance.Status, Version: *version, Generation: v.Instance.Generation, Wanted: v.Wanted}, nil
 }
 
 func versionBasisOf(stored *db.Manifest, config json.RawMessage) (*versionBasis, error) {
-	config, err := canonical(config)
+	config, err := verdict.Canonical(config)
 	if err != nil {
 		return nil, fmt.Errorf("read a config: %w", err)
 	}
 	return &versionBasis{ManifestID: stored.ID, Stage: stored.Stage, Digest: stored.Digest, Config: config}, nil
 }
 
-func (c *Change) memberBasis() []memberBasis {
+func memberBasisOf(v *verdict.Verdicts) []memberBasis {
 	list := []memberBasis{}
-	for _, member := range c.Members {
+	for _, member := range v.Members {
 		list = append(list, memberBasis{
 			ID: member.ID, Status: member.Status, Cordoned: member.Cordoned, Healthy: member.Health == lifecycle.HealthHealthy,
-			Allocation: member.AllocationID, Node: member.NodeID, NodeStatus: c.nodeStatus(member.NodeID),
+			Allocation: member.AllocationID, Node: member.NodeID, NodeStatus: v.NodeStatus(member.NodeID),
 		})
 	}
 	return list
 }
 
-// allocationBasis leaves out what was placed for the plan alone.
-func (c *Change) allocationBasis() []allocationBasis {
+// allocationBasisOf leaves out what was placed for the plan alone.
+func allocationBasisOf(v *verdict.Verdicts) []allocationBasis {
 	list := []allocationBasis{}
-	for _, allocation := range c.Allocations {
+	for _, allocation := range v.Allocations {
 		list = append(list, allocationBasis{
-			ID: allocation.ID, Status: allocation.Status, Instance: allocation.InstanceID, NodeStatus: c.nodeStatus(allocation.NodeID),
+			ID: allocation.ID, Status: allocation.Status, Instance: allocation.InstanceID, NodeStatus: v.NodeStatus(allocation.NodeID),
 		})
 	}
 	slices.SortFunc(list, func(a, b allocationBasis) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return list
 }
 
-func (c *Change) nodeStatus(id *ids.ID) lifecycle.NodeStatus {
-	if id == nil || c.Nodes[*id] == nil {
-		return ""
-	}
-	return c.Nodes[*id].Status
-}
-
-// wordOf is the adapter's verdict and the work that would be lost, however it is ordered or described.
-func wordOf(said *adapter.PlanAnswer) *adapterBasis {
-	if said == nil {
+// adapterBasisOf returns the adapter's verdict and the work that would be lost, in whatever order and words it lists it.
+func adapterBasisOf(answer *adapter.PlanAnswer) *adapterBasis {
+	if answer == nil {
 		return nil
 	}
-	out := &adapterBasis{Verdict: said.Verdict, Total: said.WorkTotal, Work: []string{}}
-	for _, work := range said.WorkLost {
+	out := &adapterBasis{Verdict: answer.Verdict, Total: answer.WorkTotal, Work: []string{}}
+	for _, work := range answer.WorkLost {
 		out.Work = append(out.Work, work.Kind+"/"+work.ID)
 	}
 	slices.Sort(out.Work)

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/change/verdict"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
+)
+
+// seatBatch bounds the members of one statement: Ent writes 17 columns for each, and PostgreSQL takes 65,535 parameters.
+const seatBatch = 1_000
+
+// commit writes state, operation, events and audit.
+func commit(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) (*Outcome, error) {
+	before := snapshot(v)
+	events, _, err := operation.SupersedeAll(ctx, t, v.Superseded, v.Minted.Operation, v.Kind)
+	if err != nil {
+		return nil, err
+	}
+	if v.Launch != nil {
+		if err := createInstance(ctx, t, v); err != nil {
+			return nil, err
+		}
+	}
+	op, err := createOperation(ctx, t, v)
+	if err != nil {
+		return nil, err
+	}
+	if err := write(ctx, t, v, op); err != nil {
+		return nil, err
+	}
+	if err := event.Append(ctx, t, v.Instance, append(events, accepted(v, op)...)...); err != nil {
+		return nil, err
+	}
+	if err := record(ctx, t, v, op, before); err != nil {
+		return nil, err
+	}
+	out := &Outcome{Instance: v.Instance, Member: v.Member, Operation: &operation.View{Operation: op}}
+	return out, out.loadMembers(ctx, t, v.Minted)
+}
+
+func createOperation(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) (*db.Operation, error) {
+	desired, err := desiredChange(v)
+	if err != nil {
+		return nil, err
+	}
+	return operation.Create(ctx, t, operation.Draft{
+		ID: v.Minted.Operation, Kind: v.Kind, TenantID: v.Instance.TenantID, ProjectID: v.Instance.ProjectID, Instance: v.Instance,
+		AdapterName: v.Instance.RuntimeBackend, DeadlineSeconds: v.Asked.DeadlineSeconds, Reason: v.Asked.Reason, DesiredChange: desired,
+		CorrelationID: t.Request.CorrelationID, Targets: v.Targets(), Force: v.Force, OnDeadline: v.Asked.OnDeadline, RetryOf: v.Asked.RetryOf,
+	})
+}
+
+// write writes what the kind changes beside its operation.
+func write(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) error {
+	if v.Rule.Places {
+		if err := seat(ctx, t, v, op); err != nil {
+			return err
+		}
+	}
+	if key, more := moreWanted(v); more != 0 {
+		if err := operation.WantMore(ctx, t, v.Instance, key, more); err != nil {
+			return err
+		}
+	}
+	switch {
+	case v.Launch != nil:
+		return firstGeneration(ctx, t, v, op)
+	case v.Kind == lifecycle.InstanceDecommission:
+		return operation.Stop(ctx, t, v.Instance)
+	case v.Member != nil:
+		return touch(ctx, t, v.Member, op)
+	}
+	return nil
+}
+
+// seat creates the members that come, PENDING on the nodes of their allocations, and binds those allocations to the
+// instance. A launch binds all that it names, whether or not a member sits there.
+func seat(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) error {
+	creates := make([]*db.MemberCreate, 0, len(v.Seats))
+	var bound []ids.ID
+	for _, seat := range v.Seats {
+		create := t.Member.Create().SetID(seat.ID).SetTenantID(v.Instance.TenantID).SetProjectID(v.Instance.ProjectID).
+			SetInstanceID(v.Instance.ID).SetComponentKey(seat.ComponentKey).SetOrdinal(seat.Ordinal).SetStatus(lifecycle.MemberPending).
+			SetAllocationID(seat.Allocation.ID).SetNillableNodeID(seat.Allocation.NodeID).
+			SetCorrelationID(op.CorrelationID).SetCreatedAt(t.Now).SetUpdatedAt(t.Now)
+		if v.Launch == nil { // a launch is the operation of the instance, not of a member
+			create.SetLastOperationID(op.ID)
+		}
+		creates = append(creates, create)
+		bound = append(bound, seat.Allocation.ID)
+	}
+	if v.Launch != nil {
+		bound = v.AllocationIDs
+	}
+	for len(creates) > 0 {
+		n := min(len(creates), seatBatch)
+		if err := t.Member.CreateBulk(creates[:n]...).Exec(ctx); err != nil {
+			return fmt.Errorf("create members of %s: %w", v.Instance.ID, err)
+		}
+		creates = creates[n:]
+	}
+	if _, err := t.Exec(ctx, `UPDATE allocation SET instance_id = $1 WHERE id = ANY ($2)`, v.Instance.ID, bound); err != nil {
+		return fmt.Errorf("bind allocations to %s: %w", v.Instance.ID, err)
+	}
+	return nil
+}
+
+// touch makes the operation the member's last. The member's state moves once the operation is carried out.
+func touch(ctx context.Context, t *tx.Tx, member *db.Member, op *db.Operation) error {
+	_, err := t.Exec(ctx, `UPDATE member SET last_operation_id = $2, correlation_id = $3, updated_at = $4 WHERE id = $1`,
+		member.ID, op.ID, op.CorrelationID, t.Now)
+	if err != nil {
+		return fmt.Errorf("touch member %s: %w", member.ID, err)
+	}
+	member.LastOperationID, member.CorrelationID, member.UpdatedAt = &op.ID, op.CorrelationID, t.Now
+	return nil
+}
+
+// desiredChange returns what is stored as the operation's desired change.
+func desiredChange(v *verdict.Verdicts) (json.RawMessage, error) {
+	if v.Launch != nil {
+		return json.Marshal(map[string]any{"components": v.Counts})
+	}
+	input, err := json.Marshal(v.Asked.Input)
+	if err != nil {
+		return nil, fmt.Errorf("encode the input: %w", err)
+	}
+	private := operation.Private{Input: input, KeepFailed: v.Asked.KeepFailed, From: v.From, To: v.To}
+	for _, op := range v.Superseded {
+		private.Supersedes = append(private.Supersedes, op.ID)
+	}
+	for _, allocation := range v.Created {
+		private.CreatedAllocations = append(private.CreatedAllocations, allocation.ID)
+	}
+	return operation.WithPrivate(contractChange(v, false), private)
+}

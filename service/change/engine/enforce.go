@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/change"
+	"github.com/gpuaas/app-platform/service/change/verdict"
+)
+
+// enforce refuses what is not as the plan found it, then what a rule refuses.
+func enforce(v *verdict.Verdicts, answer *adapter.PlanAnswer) error {
+	if v.Asked.PlanHash != "" {
+		v.ApplyAdapterAnswer(answer)
+		hash, err := hashOf(v, answer)
+		if err != nil {
+			return err
+		}
+		if hash != v.Asked.PlanHash {
+			return fault.New(fault.PlanStale, "something that the plan rested on has changed since: plan again").At("input.planHash")
+		}
+	}
+	if refusal := v.Refused(); refusal != nil {
+		return refusal
+	}
+	if refusal := unseen(v); refusal != nil {
+		return refusal
+	}
+	if v.NeedsReason() && v.Asked.Reason == "" {
+		return change.ReasonMissing("a " + v.Rule.Noun + " needs a reason: " + v.Rule.Reason)
+	}
+	return nil
+}
+
+// unseen refuses what may disturb other projects without a plan: to take something away from a shared control plane that
+// others are attached to, the caller needs its plan, which names them.
+func unseen(v *verdict.Verdicts) error {
+	if len(v.Attached) == 0 || v.Asked.PlanHash != "" || !v.Rule.Disturbs {
+		return nil
+	}
+	message := fmt.Sprintf("%d other projects use this control plane: plan the %s first and pass the plan's hash", len(v.Attached), v.Rule.Noun)
+	return fault.New(fault.FailedPrecondition, "%s", message).
+		With(fault.Reason{Code: fault.Required, Message: message, Path: "input.planHash"})
+}

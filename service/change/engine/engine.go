@@ -1,0 +1,102 @@
+// Package engine shows and accepts changes: it leads a request through the steps of package change, asks the adapter, and
+// writes the outcome.
+package engine
+
+import (
+	"context"
+
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/change"
+	"github.com/gpuaas/app-platform/service/change/verdict"
+	"github.com/gpuaas/app-platform/service/contract"
+	"github.com/gpuaas/app-platform/service/kit/idem"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
+)
+
+// Engine shows and accepts changes.
+type Engine struct {
+	// DB is the database.
+	DB *tx.DB
+	// Calls reach adapters; nil leaves their verdicts unknown.
+	Calls *contract.Calls
+}
+
+// Accept accepts a change. It evaluates every rule that the plan evaluates, by the same code; the first refusal is the
+// answer. With a plan's hash the adapter is asked again, and anything that has moved is PLAN_STALE. A repeat under the
+// same idempotency key returns what the first request created.
+//
+// Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, IDEMPOTENCY_KEY_REUSED, PLAN_STALE, and those of the rules:
+// FAILED_PRECONDITION, CONFLICT naming the operation in the way, LIMIT_EXCEEDED, INCOMPATIBLE, CONFIG_INVALID,
+// CAPACITY_EXHAUSTED, NOT_ENTITLED, POLICY_DENIED, ADAPTER_REJECTED.
+func (e *Engine) Accept(ctx context.Context, request *change.Request) (*Outcome, error) {
+	if err := request.Check(); err != nil {
+		return nil, err
+	}
+	if err := request.CheckAsked(); err != nil {
+		return nil, err
+	}
+	var answer *adapter.PlanAnswer
+	if request.Asked.PlanHash != "" {
+		judged, err := e.preview(ctx, request, request.Action)
+		if err != nil {
+			return nil, err
+		}
+		answer = judged.answer
+	}
+	var out *Outcome
+	err := e.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
+		out, err = accept(ctx, t, request, answer)
+		return err
+	})
+	return out, err
+}
+
+// accept leads a request through every step in one transaction.
+func accept(ctx context.Context, t *tx.Tx, request *change.Request, answer *adapter.PlanAnswer) (*Outcome, error) {
+	subject, err := change.Locate(ctx, t, request, request.Action)
+	if err != nil {
+		return nil, err
+	}
+	locked, err := subject.Lock(ctx, t, true)
+	if err != nil {
+		return nil, err
+	}
+	minted := request.Mint()
+	repeated, err := claim(ctx, t, locked, &minted)
+	if err != nil {
+		return nil, err
+	}
+	if repeated {
+		return recall(ctx, t, locked, minted)
+	}
+	facts, err := locked.Load(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	verdicts, err := verdict.Evaluate(ctx, t, facts, minted)
+	if err != nil {
+		return nil, err
+	}
+	if err := enforce(verdicts, answer); err != nil {
+		return nil, refusedByPolicy(t, subject, err)
+	}
+	return commit(ctx, t, verdicts)
+}
+
+// claim claims the idempotency key; true when it was used before, with the ids of that use.
+func claim(ctx context.Context, t *tx.Tx, locked *change.Locked, minted *change.Minted) (bool, error) {
+	return idem.Claim(ctx, t, idem.Key{
+		Verb: locked.Verb(), TenantID: locked.Instance.TenantID, ProjectID: locked.Instance.ProjectID,
+		Value: locked.Asked.IdempotencyKey, Input: locked.Claimed(),
+	}, minted)
+}
+
+// refusedByPolicy audits a refusal by policy or entitlement, and passes every error on.
+func refusedByPolicy(t *tx.Tx, subject *change.Subject, err error) error {
+	key, unknown := subject.Key()
+	if unknown != nil {
+		return unknown
+	}
+	return audit.RefusedByPolicy(t, subject.Verb(), key, subject.Object(), subject.SubjectID(), err)
+}

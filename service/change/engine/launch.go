@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/change/verdict"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
+)
+
+// createInstance stores the draft of a launch as the change's instance. CONFLICT when the name is taken.
+func createInstance(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) error {
+	roles, err := operation.FirstRoles(v.Next.Components, v.Counts)
+	if err != nil {
+		return fmt.Errorf("create the instance: %w", err)
+	}
+	draft := v.Instance
+	row, err := t.Instance.Create().SetID(v.Minted.Instance).SetTenantID(draft.TenantID).SetProjectID(draft.ProjectID).
+		SetName(draft.Name).SetAppSlug(draft.AppSlug).SetAppVersion(v.To.Version).SetPermissionFamily(draft.PermissionFamily).
+		SetManifestID(v.To.ManifestID).SetStatus(draft.Status).SetConfig(v.To.Config).SetRoles(roles).
+		SetBoundCapacityShape(v.Named[0].Shape).SetRuntimeBackend(v.Target.AdapterName).SetSmoke(draft.Smoke).
+		SetOperatingMode(draft.OperatingMode).SetControlPlaneScope(draft.ControlPlaneScope).
+		SetCorrelationID(t.Request.CorrelationID).SetCreatedAt(t.Now).SetUpdatedAt(t.Now).Save(ctx)
+	if tx.Violates(err, "instance_name_live") {
+		return fault.New(fault.Conflict, "a live instance named %q exists in the project", draft.Name).At("input.name")
+	}
+	if err != nil {
+		return fmt.Errorf("create the instance: %w", err)
+	}
+	v.Instance = row
+	return nil
+}
+
+// firstGeneration records what the instance runs, for a rollback to return to.
+func firstGeneration(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) error {
+	row := v.Instance
+	err := t.Generation.Create().SetID(ids.New(ids.Generation)).SetTenantID(row.TenantID).SetProjectID(row.ProjectID).SetInstanceID(row.ID).
+		SetNumber(1).SetManifestID(v.To.ManifestID).SetAppVersion(v.To.Version).SetConfig(v.To.Config).SetOperationID(op.ID).
+		SetCreatedAt(t.Now).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("record the first generation of %s: %w", row.ID, err)
+	}
+	return nil
+}
+
+// launched returns the events of an accepted launch.
+func launched(v *verdict.Verdicts, op *db.Operation) []event.Draft {
+	row := v.Instance
+	return []event.Draft{
+		{Type: lifecycle.EventInstanceRequested, OperationID: op.ID, Message: fmt.Sprintf("%s %s requested", row.AppSlug, row.AppVersion),
+			Payload: map[string]any{"name": row.Name, "version": row.AppVersion, "members": len(v.Seats),
+				"operatingMode": row.OperatingMode, "controlPlaneScope": row.ControlPlaneScope}},
+		{Type: lifecycle.EventOperationAccepted, OperationID: op.ID, Message: v.Rule.Noun + " accepted",
+			Payload: map[string]any{"kind": op.Kind, "deadline": op.Deadline}},
+	}
+}
+
+// launchedState returns the audit's state after a launch.
+func launchedState(row *db.Instance, op *db.Operation) map[string]any {
+	return map[string]any{"name": row.Name, "app": row.AppSlug, "version": row.AppVersion, "operation": op.ID, "smoke": row.Smoke,
+		"operatingMode": row.OperatingMode, "controlPlaneScope": row.ControlPlaneScope}
+}

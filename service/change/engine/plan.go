@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/change"
+	"github.com/gpuaas/app-platform/service/change/verdict"
+	"github.com/gpuaas/app-platform/service/contract"
+	"github.com/gpuaas/app-platform/service/kit/impact"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
+)
+
+// errPreviewed ends the transaction of a preview, so that what it placed to find out is taken back.
+var errPreviewed = errors.New("only a preview")
+
+// previewed is a change that was judged without being made.
+type previewed struct {
+	*verdict.Verdicts
+	// answer is the adapter's; nil when the state refuses the change, so that the adapter was not asked.
+	answer *adapter.PlanAnswer
+	impact *impact.Impact // nil unless a plan shows it
+}
+
+// Plan shows what a change would do. It requires the same keys as the change and writes nothing.
+//
+// Faults: NOT_FOUND, FORBIDDEN, INVALID_ARGUMENT. That the change would be refused is in the plan's verdicts, not a fault.
+func (e *Engine) Plan(ctx context.Context, request *change.Request) (*change.Plan, error) {
+	if err := request.Check(); err != nil {
+		return nil, err
+	}
+	judged, err := e.preview(ctx, request, "plan"+strings.ToUpper(request.Action[:1])+request.Action[1:])
+	if err != nil {
+		return nil, err
+	}
+	judged.ApplyAdapterAnswer(judged.answer)
+	return judged.plan()
+}
+
+// preview evaluates the change in a transaction that is taken back, and asks the adapter after it, unless the state
+// refuses the change. A refusal for want of a key is audited under the action.
+func (e *Engine) preview(ctx context.Context, request *change.Request, action string) (*previewed, error) {
+	out, correlation := &previewed{}, ""
+	err := e.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
+		correlation = t.Request.CorrelationID
+		if out.Verdicts, err = judge(ctx, t, request, action); err != nil {
+			return err
+		}
+		if action != request.Action { // only a plan shows it
+			if out.impact, err = impact.Of(ctx, t, out.Instance.ID); err != nil {
+				return err
+			}
+		}
+		return errPreviewed
+	})
+	if !errors.Is(err, errPreviewed) {
+		return nil, err
+	}
+	if out.List[0].Outcome == lifecycle.VerdictRefused {
+		return out, nil
+	}
+	out.answer, err = e.ask(ctx, out.Verdicts, correlation)
+	return out, err
+}
+
+// judge leads a request to its verdicts without locking rows.
+func judge(ctx context.Context, t *tx.Tx, request *change.Request, action string) (*verdict.Verdicts, error) {
+	subject, err := change.Locate(ctx, t, request, action)
+	if err != nil {
+		return nil, err
+	}
+	read, err := subject.Lock(ctx, t, false)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := read.Load(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return verdict.Evaluate(ctx, t, facts, request.Mint())
+}
+
+// ask asks the adapter about the change. Whatever keeps it from answering is an unknown verdict.
+func (e *Engine) ask(ctx context.Context, v *verdict.Verdicts, correlation string) (*adapter.PlanAnswer, error) {
+	if e.Calls == nil || v.Adapter == nil {
+		return &adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{{
+			Code: string(fault.AdapterUnavailable), Message: fmt.Sprintf("no adapter %q is registered that could be asked", v.Instance.RuntimeBackend),
+		}}}, nil
+	}
+	call, err := question(v, correlation)
+	if err != nil {
+		return nil, err
+	}
+	return e.Calls.Plan(ctx, *call)
+}
+
+// question returns the call to the adapter: about the instance as it would be after the change.
+func question(v *verdict.Verdicts, correlation string) (*contract.Plan, error) {
+	after, err := instanceAfter(v)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(contractChange(v, true))
+	if err != nil {
+		return nil, fmt.Errorf("encode the change: %w", err)
+	}
+	call := &contract.Plan{Kind: v.Kind, Change: encoded, Force: v.Force, Subject: contract.Subject{
+		Adapter: v.Adapter, Instance: after, Manifest: v.Manifest, Members: v.Members, Nodes: v.Nodes, Allocations: v.Allocations,
+		CorrelationID: correlation,
+	}}
+	if v.Next != nil {
+		call.Manifest = v.Next
+	}
+	if v.MemberID != "" {
+		call.Targets = []ids.ID{v.MemberID}
+	}
+	return call, nil
+}
+
+// plan returns the judged change as it is shown.
+func (p *previewed) plan() (*change.Plan, error) {
+	hash, err := hashOf(p.Verdicts, p.answer)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := shownChange(p.Verdicts)
+	if err != nil {
+		return nil, err
+	}
+	out := &change.Plan{
+		Hash: hash, Kind: p.Kind, InstanceID: p.Instance.ID, Allowed: p.Refused() == nil, Members: plannedMembers(p.Verdicts),
+		WorkLost: []*operation.Work{}, Verdicts: []*change.Verdict{}, Reversible: p.Rule.Reversible, Reversal: p.Rule.Reversal,
+		SupersedesIDs: []ids.ID{}, Change: shown, Impact: p.impact,
+	}
+	for _, one := range p.List {
+		out.Verdicts = append(out.Verdicts, one.View())
+	}
+	for _, op := range p.Superseded {
+		out.SupersedesIDs = append(out.SupersedesIDs, op.ID)
+	}
+	applyAdapterAnswer(out, p.answer)
+	return out, nil
+}
+
+// applyAdapterAnswer adds what the adapter reports of lost work and of the way back.
+func applyAdapterAnswer(plan *change.Plan, answer *adapter.PlanAnswer) {
+	if answer == nil {
+		return
+	}
+	plan.WorkLost = operation.WorkOf(answer.WorkLost)
+	if answer.Verdict != adapter.VerdictUnknown || answer.WorkTotal > 0 {
+		plan.WorkLostTotal = &answer.WorkTotal
+	}
+	if plan.Reversible && answer.Verdict != adapter.VerdictUnknown && !answer.Reversible {
+		plan.Reversible, plan.Reversal = false, "the adapter says that it cannot be taken back"
+	}
+}
+
+// plannedMembers returns the members that the change touches, at most MaxMembers.
+func plannedMembers(v *verdict.Verdicts) []*change.PlannedMember {
+	list := []*change.PlannedMember{}
+	for _, member := range v.Members {
+		if v.Kind == lifecycle.MembersAdd || (v.MemberID != "" && member.ID != v.MemberID) {
+			continue
+		}
+		list = append(list, &change.PlannedMember{MemberID: &member.ID, ComponentKey: member.ComponentKey, Action: v.Rule.Touches,
+			AllocationID: member.AllocationID, Reachable: v.Reachable(member.NodeID)})
+	}
+	for _, seat := range v.Seats {
+		coming := &change.PlannedMember{ComponentKey: seat.ComponentKey, Action: lifecycle.PlanAdd, Reachable: v.Reachable(seat.Allocation.NodeID)}
+		if v.Intent == nil {
+			coming.AllocationID = &seat.Allocation.ID
+		}
+		list = append(list, coming)
+	}
+	return list[:min(len(list), change.MaxMembers)]
+}

@@ -1,0 +1,109 @@
+package change
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbapp "github.com/gpuaas/app-platform/ent/generated/db/app"
+	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
+)
+
+// Launch is the part of a request that only an instance which does not exist yet needs. Version, config and allocations
+// are the request's own.
+type Launch struct {
+	ProjectID     ids.ID
+	AppSlug, Name string
+	Components    []Component // empty for the manifest's defaults
+	// OperatingMode is who runs the control plane; ControlPlaneScope is whom it serves.
+	OperatingMode     lifecycle.OperatingMode
+	ControlPlaneScope lifecycle.ControlPlaneScope
+	Smoke             bool
+}
+
+// Component is the number of members of a component, and their allocations.
+type Component struct {
+	Key           string
+	Count         int
+	AllocationIDs []ids.ID // empty for all of the launch's
+}
+
+// locateLaunch loads the project and the app, requires the launch's keys and drafts the instance.
+func (s *Subject) locateLaunch(ctx context.Context, t *tx.Tx, action string) error {
+	project, err := t.Project.Query().Where(dbproject.ID(s.Launch.ProjectID)).Only(ctx)
+	if db.IsNotFound(err) {
+		return audit.Missing(t, action, authz.AppsInstanceCreate, s.Launch.ProjectID)
+	}
+	if err != nil {
+		return fmt.Errorf("load project %s: %w", s.Launch.ProjectID, err)
+	}
+	app, err := launchedApp(ctx, t, project, s.Launch.AppSlug, action)
+	if err != nil {
+		return err
+	}
+	s.project, s.Instance = project, s.Launch.draft(project, app)
+	return s.authoriseLaunch(t, app, action)
+}
+
+// launchedApp loads the app. A caller who may launch nothing in the project does not learn whether the app exists.
+func launchedApp(ctx context.Context, t *tx.Tx, project *db.Project, slug, action string) (*db.App, error) {
+	app, err := t.App.Query().Where(dbapp.Slug(slug)).Only(ctx)
+	if db.IsNotFound(err) {
+		where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
+		if authz.RequireAny(t.Actor, where, authz.FamilyKeys("instance.create")...) != nil {
+			return nil, audit.Require(t, action, authz.AppsInstanceCreate, where, project.ID)
+		}
+		return nil, fault.New(fault.NotFound, "there is no app %q", slug).At("input.appSlug")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load app %s: %w", slug, err)
+	}
+	return app, nil
+}
+
+// draft returns the instance as far as request and app settle it.
+func (l *Launch) draft(project *db.Project, app *db.App) *db.Instance {
+	return &db.Instance{
+		TenantID: project.TenantID, ProjectID: project.ID, Name: l.Name, AppSlug: app.Slug, PermissionFamily: app.PermissionFamily,
+		Status: lifecycle.InstanceCreated, Smoke: l.Smoke,
+		OperatingMode: string(l.OperatingMode), ControlPlaneScope: string(l.ControlPlaneScope),
+	}
+}
+
+// authoriseLaunch requires <family>.instance.create on the project, control_plane.create on the tenant where the control
+// plane serves more than the project or is not the tenant's own, and manifest.smoke for a smoke launch.
+func (s *Subject) authoriseLaunch(t *tx.Tx, app *db.App, action string) error {
+	key, err := s.Key()
+	if err != nil {
+		return err
+	}
+	where := s.Object()
+	if err := audit.Require(t, action, key, where, s.project.ID); err != nil {
+		return err
+	}
+	if s.Launch.OperatingMode != lifecycle.ModeTenantDedicated || s.Launch.ControlPlaneScope != lifecycle.ControlPlaneProject {
+		tenant := authz.Object{TenantID: s.project.TenantID}
+		if err := audit.Require(t, action, authz.ControlPlaneCreate, tenant, s.project.TenantID); err != nil {
+			return err
+		}
+	}
+	if !s.Launch.Smoke {
+		return nil
+	}
+	return audit.Require(t, action, authz.ManifestSmoke, SmokeScope(app, where), s.project.ID)
+}
+
+// SmokeScope returns the object on which manifest.smoke is required. An untrusted version runs in projects of the tenant
+// that publishes the app, by a key of that tenant's, and anywhere by the platform's staff.
+func SmokeScope(app *db.App, where authz.Object) authz.Object {
+	if app.PublisherTenantID == nil || *app.PublisherTenantID != where.TenantID {
+		return authz.Object{}
+	}
+	return where
+}

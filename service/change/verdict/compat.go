@@ -1,0 +1,117 @@
+package verdict
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+)
+
+// compatible checks the manifest: bounds of the component, fit of the allocations, config, and whether the adapter carries
+// out the kind at all.
+func (v *Verdicts) compatible() error {
+	if err := v.supported(); err != nil {
+		return err
+	}
+	switch {
+	case v.To != nil:
+		return v.versionFits()
+	case v.Rule.More != 0:
+		if err := v.withinBounds(); err != nil {
+			return err
+		}
+	}
+	if !v.Rule.Places {
+		return nil
+	}
+	return v.fits(v.Manifest, nil)
+}
+
+// supported refuses a kind that the adapter, by its own description, does not carry out. An adapter without a description
+// is not judged, and a teardown never is.
+func (v *Verdicts) supported() error {
+	if v.Adapter == nil || v.Kind == lifecycle.InstanceDecommission {
+		return nil
+	}
+	var described struct {
+		Apps []struct {
+			Slug       string   `json:"slug"`
+			Operations []string `json:"operations"`
+		} `json:"apps"`
+	}
+	if json.Unmarshal(v.Adapter.Description, &described) != nil {
+		return nil
+	}
+	for _, app := range described.Apps {
+		if app.Slug == v.Instance.AppSlug && len(app.Operations) > 0 && !slices.Contains(app.Operations, v.Kind.WireName()) {
+			return fault.New(fault.Incompatible, "adapter %q does not carry out %s for this app", v.Adapter.Name, v.Kind.WireName()).At(v.SubjectPath())
+		}
+	}
+	return nil
+}
+
+// withinBounds checks the desired members against the component's bounds.
+func (v *Verdicts) withinBounds() error {
+	key, path, more := v.ComponentKey, "input.count", v.Count
+	if v.Rule.More < 0 {
+		key, path, more = v.Member.ComponentKey, "input.memberId", -1
+	}
+	component, ok := v.Manifest.Component(key)
+	if !ok && more > 0 {
+		return fault.New(fault.InvalidArgument, "the app has no component %q", key).
+			With(fault.Reason{Code: fault.UnknownComponent, Message: "is not a component of this app", Path: "input.componentKey"})
+	}
+	after := v.Wanted[key] + more
+	if !ok || (after >= component.Min && after <= component.Max) {
+		return nil
+	}
+	return fault.New(fault.LimitExceeded, "component %q may have %d to %d members, and this would make %d", key, component.Min, component.Max, after).
+		With(fault.Reason{Code: fault.CountOutOfBounds, Message: "must stay from " + strconv.Itoa(component.Min) + " to " + strconv.Itoa(component.Max), Path: path})
+}
+
+// Shapes returns what compatibility judges of allocations.
+func Shapes(allocations []*db.Allocation) []manifest.AllocationShape {
+	shapes := make([]manifest.AllocationShape, len(allocations))
+	for i, allocation := range allocations {
+		shapes[i] = manifest.AllocationShape{Shape: allocation.Shape, GPUs: allocation.GpuCount}
+	}
+	return shapes
+}
+
+// fits checks the allocations that the instance uses afterwards against a manifest; counts are those of a launch.
+func (v *Verdicts) fits(m *manifest.Manifest, counts map[string]int) error {
+	after := v.afterwards()
+	verdict := manifest.Compatible(m, Shapes(after), counts)
+	for i, reason := range verdict.Reasons {
+		verdict.Reasons[i].Path = v.located(reason.Path, after)
+	}
+	return verdict.Err()
+}
+
+// located returns the input field behind a path of the rules, such as "allocations.2".
+func (v *Verdicts) located(path string, after []*db.Allocation) string {
+	if v.Launch != nil { // after is in the request's order
+		if rest, ok := strings.CutPrefix(path, "allocations"); ok {
+			return "input.allocationIds" + rest
+		}
+		return path
+	}
+	number, one := strings.CutPrefix(path, "allocations.")
+	i, err := strconv.Atoi(number)
+	switch {
+	case v.Intent != nil:
+		return "input.intent"
+	case one && err == nil && slices.Contains(v.AllocationIDs, after[i].ID):
+		return v.allocationPath(slices.Index(v.AllocationIDs, after[i].ID))
+	case v.Kind == lifecycle.MembersAdd:
+		return "input.allocationIds"
+	case v.Kind == lifecycle.MemberReplace:
+		return "input.allocationId"
+	}
+	return "input.version"
+}

@@ -1,0 +1,164 @@
+package verdict
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
+)
+
+// Seat is a member before it exists.
+type Seat struct {
+	ID           ids.ID
+	ComponentKey string
+	Ordinal      int
+	Allocation   *db.Allocation
+}
+
+// place finds the allocations of the members that come, and seats those members. Capacity that the change asks for is
+// placed at once; a plan takes it back with its transaction.
+func (v *Verdicts) place(ctx context.Context, t *tx.Tx) error {
+	chosen, err := v.choose()
+	if err != nil {
+		return err
+	}
+	if v.Intent != nil {
+		if chosen, err = v.create(ctx, t); err != nil {
+			return err
+		}
+	}
+	key := v.ComponentKey
+	if v.Member != nil {
+		key = v.Member.ComponentKey
+	}
+	next, err := nextOrdinal(ctx, t, v.Instance.ID, key)
+	if err != nil {
+		return err
+	}
+	v.seat(key, next, v.Minted.Members, chosen)
+	return nil
+}
+
+// seat spreads new members of a component over allocations in turn, numbered from first.
+func (v *Verdicts) seat(key string, first int, members []ids.ID, over []*db.Allocation) {
+	for i, id := range members {
+		v.Seats = append(v.Seats, Seat{ID: id, ComponentKey: key, Ordinal: first + i, Allocation: over[i%len(over)]})
+	}
+}
+
+// choose returns the allocations that the request names; for a replacement without one, the old member's.
+func (v *Verdicts) choose() ([]*db.Allocation, error) {
+	wanted := v.AllocationIDs
+	if v.Kind == lifecycle.MemberReplace && len(wanted) == 0 && v.Intent == nil {
+		if v.Member.AllocationID == nil {
+			return nil, fault.New(fault.InvalidArgument, "the member has no allocation whose place a new one could take").
+				With(fault.Reason{Code: fault.Required, Message: "name an allocation", Path: "input.allocationId"})
+		}
+		wanted = []ids.ID{*v.Member.AllocationID}
+	}
+	return v.usable(wanted)
+}
+
+// usable returns the allocations of these ids: NOT_FOUND, FAILED_PRECONDITION or CONFLICT at the first that the instance
+// cannot use.
+func (v *Verdicts) usable(wanted []ids.ID) ([]*db.Allocation, error) {
+	var chosen []*db.Allocation
+	for i, id := range wanted {
+		allocation := v.Allocations[id]
+		if err := v.checkUsable(allocation, id, v.allocationPath(i)); err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, allocation)
+	}
+	return chosen, nil
+}
+
+// allocationPath returns the input field that names the i-th allocation.
+func (v *Verdicts) allocationPath(i int) string {
+	if v.Kind == lifecycle.MemberReplace {
+		return "input.allocationId"
+	}
+	return fmt.Sprintf("input.allocationIds.%d", i)
+}
+
+func (v *Verdicts) checkUsable(allocation *db.Allocation, id ids.ID, path string) error {
+	switch {
+	case allocation == nil:
+		return fault.New(fault.NotFound, "there is no allocation %s in the project", id).At(path)
+	case allocation.Status != lifecycle.AllocationReady:
+		return fault.New(fault.FailedPrecondition, "allocation %s is %s, not ready", id, strings.ToLower(string(allocation.Status))).At(path)
+	case allocation.InstanceID != nil && *allocation.InstanceID != v.Instance.ID:
+		return fault.New(fault.Conflict, "allocation %s is used by instance %s", id, *allocation.InstanceID).At(path)
+	}
+	return nil
+}
+
+// create places one allocation for each member that comes.
+func (v *Verdicts) create(ctx context.Context, t *tx.Tx) ([]*db.Allocation, error) {
+	for i := range v.Minted.Members {
+		row, err := capacity.Place(ctx, t, capacity.Draft{
+			ID: ids.New(ids.Allocation), Project: v.Project, Want: *v.Intent, Policy: v.Terms.Policy, CreatedBy: v.Minted.Operation,
+		})
+		if fault.Is(err, fault.CapacityUnavailable) {
+			return nil, fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now", i+1, len(v.Minted.Members)).At("input.intent")
+		}
+		if err != nil {
+			return nil, err
+		}
+		v.Created = append(v.Created, row)
+	}
+	var nodes []ids.ID
+	for _, allocation := range v.Created {
+		nodes = append(nodes, *allocation.NodeID)
+	}
+	return v.Created, v.LoadNodes(ctx, t, nodes)
+}
+
+// nextOrdinal returns the number of the component's next member, above all that were ever used.
+func nextOrdinal(ctx context.Context, t *tx.Tx, instanceID ids.ID, key string) (next int, err error) {
+	err = t.QueryRow(ctx, `SELECT coalesce(max(ordinal) + 1, 0) FROM member WHERE instance_id = $1 AND component_key = $2`,
+		instanceID, key).Scan(&next)
+	if err != nil {
+		return 0, fmt.Errorf("number the members of %s: %w", instanceID, err)
+	}
+	return next, nil
+}
+
+// afterwards returns the allocations that the instance uses once the change is done: by id, or of a launch as named.
+func (v *Verdicts) afterwards() []*db.Allocation {
+	if v.Launch != nil {
+		return v.Named
+	}
+	used := make(map[ids.ID]*db.Allocation)
+	for id, allocation := range v.Allocations {
+		if allocation.InstanceID != nil && *allocation.InstanceID == v.Instance.ID {
+			used[id] = allocation
+		}
+	}
+	if v.Kind == lifecycle.MemberReplace && v.Member.AllocationID != nil && v.lastThere() {
+		delete(used, *v.Member.AllocationID)
+	}
+	for _, seat := range v.Seats {
+		used[seat.Allocation.ID] = seat.Allocation
+	}
+	list := make([]*db.Allocation, 0, len(used))
+	for _, allocation := range used {
+		list = append(list, allocation)
+	}
+	slices.SortFunc(list, func(a, b *db.Allocation) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return list
+}
+
+// lastThere reports whether the member is the last of its allocation.
+func (v *Verdicts) lastThere() bool {
+	return !slices.ContainsFunc(v.Members, func(m *db.Member) bool {
+		return m.ID != v.Member.ID && m.AllocationID != nil && *m.AllocationID == *v.Member.AllocationID
+	})
+}
