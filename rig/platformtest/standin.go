@@ -41,9 +41,10 @@ func Outputs(output string) func() (int, string) {
 	return func() (int, string) { return http.StatusOK, `{"output":` + output + `}` }
 }
 
-// StandIn starts an adapter for the test. Its plans are safe until the test says otherwise.
+// StandIn starts an adapter for the test. Its plans are safe until the test sets another answer.
 func (k *Kit) StandIn() *StandIn {
-	s := &StandIn{Calls: k.Calls(), Plan: adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true}, Act: Outputs(`{}`)}
+	s := &StandIn{Calls: k.Calls(), Plan: adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true},
+		Act: Outputs(`{}`)}
 	server := httptest.NewServer(s)
 	k.t.Cleanup(server.Close)
 	s.URL = server.URL

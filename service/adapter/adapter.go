@@ -1,5 +1,5 @@
-// Package adapter holds the registration of adapters: the name and address under which the
-// platform calls them, and what they say of themselves.
+// Package adapter holds the registration of adapters: the name and address under which the platform calls them, and
+// their own descriptions.
 package adapter
 
 import (
@@ -59,9 +59,9 @@ func (in *RegisterInput) check() (*url.URL, error) {
 
 // Register registers an adapter, or changes its address. Key: adapter.register on the platform.
 //
-// The adapter is asked to describe itself between two transactions. One that does not answer is
-// registered all the same, with the reason in lastError, as adapters may start after the platform:
-// it is asked again later. DIAL_REFUSED when the operator does not allow the address.
+// The adapter's description is read between two transactions. An adapter that does not answer is registered all the
+// same, with the reason in lastError, as adapters may start after the platform: it is called again later. DIAL_REFUSED
+// when the operator does not allow the address.
 func (s *Service) Register(ctx context.Context, in RegisterInput) (out *db.Adapter, err error) {
 	address, err := in.check()
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (out *db.Adapt
 	return out, err
 }
 
-// placed is the refusal at the field that named the address.
+// placed returns the refusal at the field that named the address.
 func placed(err error) error {
 	if refused, ok := fault.As(err); ok {
 		return refused.At("input.url")
@@ -115,8 +115,8 @@ func (s *Service) describe(ctx context.Context, in RegisterInput) (json.RawMessa
 	return said, nil
 }
 
-// store upserts the registration. At a new address the operations feed is read from its beginning;
-// what the adapter said before stays until it says something else.
+// store upserts the registration. At a new address the operations feed is read from its beginning; the former
+// description stays until there is another.
 func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage, unreached error) (*db.Adapter, error) {
 	var before any
 	old, err := t.Adapter.Query().Where(dbadapter.Name(in.Name)).ForUpdate().Only(ctx)
@@ -147,7 +147,7 @@ func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage
 		After: map[string]any{"name": in.Name, "url": in.URL, "described": said != nil}})
 }
 
-// text is what a person is told of why the adapter could not be reached.
+// text returns why the adapter could not be reached, for a person.
 func text(err error) string {
 	if err == nil {
 		return ""

@@ -15,10 +15,9 @@ const (
 	refreshAtOnce = 4
 )
 
-// Refresh asks every registered adapter to describe itself again, as those may do that were
-// registered before they ran, or were built anew since. It runs as the workers and takes no input;
-// whoever calls it decides how often. An adapter that does not answer keeps what it said last, and
-// the reason stands in lastError.
+// Refresh reads the description of every registered adapter again, since one may have been registered before it ran, or
+// rebuilt since. It runs as the workers; the caller decides how often. An adapter that does not answer keeps its last
+// description, and lastError gets the reason.
 func (s *Service) Refresh(ctx context.Context) error {
 	found, err := s.DB.Worker().Query(ctx, `SELECT `+columns+` FROM adapter ORDER BY name LIMIT $1`, refreshMost)
 	if err != nil {
@@ -36,7 +35,7 @@ func (s *Service) Refresh(ctx context.Context) error {
 	return group.Wait()
 }
 
-// refresh asks one adapter; nothing is written when its address was changed meanwhile.
+// refresh calls one adapter; nothing is written when its address was changed meanwhile.
 func (s *Service) refresh(ctx context.Context, row *db.Adapter) error {
 	said, unreached := s.describe(ctx, RegisterInput{Name: row.Name, URL: row.URL})
 	if ctx.Err() != nil {

@@ -27,28 +27,28 @@ type Locked struct {
 	Project *db.Project
 	// Terms are what policy and entitlement leave of the change; nil for kinds that neither restricts.
 	Terms *overlay.Terms
-	// held says that rows are locked as they are loaded.
-	held bool
+	// forUpdate locks rows as they are loaded.
+	forUpdate bool
 }
 
-// Lock locks the policy of what it rules, the project when something of it is counted, and the instance; with hold
-// false only the policy. Of a launch nothing exists yet: its policy and project are locked after its idempotency key is
-// claimed, so that a repeat waits for neither.
-func (s *Subject) Lock(ctx context.Context, t *tx.Tx, hold bool) (*Locked, error) {
+// Lock locks the policy of what it rules, the project when something of it is counted, and the instance; without
+// forUpdate, for a plan, only the policy. Of a launch nothing exists yet: its policy and project are locked after its
+// idempotency key is claimed, so that a repeat waits for neither.
+func (s *Subject) Lock(ctx context.Context, t *tx.Tx, forUpdate bool) (*Locked, error) {
 	if s.Launch != nil {
-		return &Locked{Subject: s, Project: s.project, held: hold}, nil
+		return &Locked{Subject: s, Project: s.project, forUpdate: forUpdate}, nil
 	}
 	project, err := t.Project.Query().Where(dbproject.ID(s.Instance.ProjectID)).Only(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load project %s: %w", s.Instance.ProjectID, err)
 	}
-	l := &Locked{Subject: s, Project: project, held: hold}
+	l := &Locked{Subject: s, Project: project, forUpdate: forUpdate}
 	if s.ruled() {
 		if l.Terms, err = overlay.LoadTerms(ctx, t, project, s.Instance.AppSlug); err != nil {
 			return nil, err
 		}
 	}
-	if !hold {
+	if !forUpdate {
 		return l, nil
 	}
 	if s.Rule.Places {
@@ -94,7 +94,7 @@ func (l *Locked) Load(ctx context.Context, t *tx.Tx) (f *Facts, err error) {
 		l.Terms, err = overlay.LoadTerms(ctx, t, l.Project, l.Instance.AppSlug)
 		return f, err
 	}
-	if f.Open, err = operation.AllOpen(ctx, t, f.Instance.ID, l.held); err != nil {
+	if f.Open, err = operation.AllOpen(ctx, t, f.Instance.ID, l.forUpdate); err != nil {
 		return nil, err
 	}
 	if f.Wanted, err = operation.Wanted(f.Instance); err != nil {
@@ -103,7 +103,8 @@ func (l *Locked) Load(ctx context.Context, t *tx.Tx) (f *Facts, err error) {
 	if f.Attached, err = impact.AttachedTo(ctx, t, f.Instance); err != nil {
 		return nil, err
 	}
-	for _, load := range []func(context.Context, *tx.Tx) error{f.loadMembers, f.LoadAllocations, f.loadNodes, f.loadManifest} {
+	rest := []func(context.Context, *tx.Tx) error{f.loadMembers, f.LoadAllocations, f.loadNodes, f.loadManifest}
+	for _, load := range rest {
 		if err := load(ctx, t); err != nil {
 			return nil, err
 		}
@@ -114,7 +115,7 @@ func (l *Locked) Load(ctx context.Context, t *tx.Tx) (f *Facts, err error) {
 func (f *Facts) loadMembers(ctx context.Context, t *tx.Tx) error {
 	query := t.Member.Query().Where(dbmember.InstanceID(f.Instance.ID), dbmember.StatusNEQ(lifecycle.MemberRemoved)).
 		Order(db.Asc(dbmember.FieldID))
-	if f.held {
+	if f.forUpdate {
 		query.ForUpdate()
 	}
 	found, err := query.All(ctx)
@@ -142,8 +143,9 @@ func (f *Facts) LoadAllocations(ctx context.Context, t *tx.Tx) error {
 	if f.Launch == nil {
 		which = dballocation.Or(dballocation.InstanceID(f.Instance.ID), which)
 	}
-	query := t.Allocation.Query().Where(dballocation.ProjectID(f.Instance.ProjectID), which).Order(db.Asc(dballocation.FieldID))
-	if f.held {
+	query := t.Allocation.Query().Where(dballocation.ProjectID(f.Instance.ProjectID), which).
+		Order(db.Asc(dballocation.FieldID))
+	if f.forUpdate {
 		query.ForUpdate()
 	}
 	found, err := query.All(ctx)

@@ -70,14 +70,14 @@ func launchedApp(ctx context.Context, t *tx.Tx, project *db.Project, slug, actio
 // draft returns the instance as far as request and app settle it.
 func (l *Launch) draft(project *db.Project, app *db.App) *db.Instance {
 	return &db.Instance{
-		TenantID: project.TenantID, ProjectID: project.ID, Name: l.Name, AppSlug: app.Slug, PermissionFamily: app.PermissionFamily,
-		Status: lifecycle.InstanceCreated, Smoke: l.Smoke,
+		TenantID: project.TenantID, ProjectID: project.ID, Name: l.Name, AppSlug: app.Slug,
+		PermissionFamily: app.PermissionFamily, Status: lifecycle.InstanceCreated, Smoke: l.Smoke,
 		OperatingMode: string(l.OperatingMode), ControlPlaneScope: string(l.ControlPlaneScope),
 	}
 }
 
-// authoriseLaunch requires <family>.instance.create on the project, control_plane.create on the tenant where the control
-// plane serves more than the project or is not the tenant's own, and manifest.smoke for a smoke launch.
+// authoriseLaunch requires <family>.instance.create on the project, control_plane.create on the tenant where the
+// control plane serves more than the project or is not the tenant's own, and manifest.smoke for a smoke launch.
 func (s *Subject) authoriseLaunch(t *tx.Tx, app *db.App, action string) error {
 	key, err := s.Key()
 	if err != nil {
@@ -87,7 +87,8 @@ func (s *Subject) authoriseLaunch(t *tx.Tx, app *db.App, action string) error {
 	if err := audit.Require(t, action, key, where, s.project.ID); err != nil {
 		return err
 	}
-	if s.Launch.OperatingMode != lifecycle.ModeTenantDedicated || s.Launch.ControlPlaneScope != lifecycle.ControlPlaneProject {
+	if s.Launch.OperatingMode != lifecycle.ModeTenantDedicated ||
+		s.Launch.ControlPlaneScope != lifecycle.ControlPlaneProject {
 		tenant := authz.Object{TenantID: s.project.TenantID}
 		if err := audit.Require(t, action, authz.ControlPlaneCreate, tenant, s.project.TenantID); err != nil {
 			return err
@@ -99,8 +100,8 @@ func (s *Subject) authoriseLaunch(t *tx.Tx, app *db.App, action string) error {
 	return audit.Require(t, action, authz.ManifestSmoke, SmokeScope(app, where), s.project.ID)
 }
 
-// SmokeScope returns the object on which manifest.smoke is required. An untrusted version runs in projects of the tenant
-// that publishes the app, by a key of that tenant's, and anywhere by the platform's staff.
+// SmokeScope returns the object on which manifest.smoke is required. An untrusted version runs in projects of the
+// tenant that publishes the app, by a key of that tenant's, and anywhere by the platform's staff.
 func SmokeScope(app *db.App, where authz.Object) authz.Object {
 	if app.PublisherTenantID == nil || *app.PublisherTenantID != where.TenantID {
 		return authz.Object{}

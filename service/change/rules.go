@@ -15,17 +15,17 @@ type Rule struct {
 	Instance []lifecycle.InstanceStatus
 	// Member are the states that the member may be in; nil when no member is named.
 	Member []lifecycle.MemberStatus
-	// Places says that members are put into allocations.
+	// Places marks kinds that put members into allocations.
 	Places bool
-	// More is by how many the members asked for of the component change, for each one of the request.
+	// More is the change of the component's desired members, for each member of the request.
 	More int
-	// Reason says when a reason must be given, force aside; empty for never.
+	// Reason is when a reason must be given, force aside; empty for never.
 	Reason string
-	// Disturbs says that it takes something away from who uses the instance, or may.
+	// Disturbs marks kinds that take something away from users of the instance, or may.
 	Disturbs bool
-	// Touches is what becomes of the member, or of each member of the instance.
+	// Touches is what happens to the member, or to each member of the instance.
 	Touches lifecycle.PlanAction
-	// Reversible says whether it can be taken back, and Reversal how, or why not.
+	// Reversible reports whether the change can be taken back, and Reversal how, or why not.
 	Reversible bool
 	Reversal   string
 }
@@ -33,11 +33,13 @@ type Rule struct {
 var (
 	running  = []lifecycle.InstanceStatus{lifecycle.InstanceRunning}
 	anyState = []lifecycle.InstanceStatus{
-		lifecycle.InstanceCreated, lifecycle.InstanceStarting, lifecycle.InstanceRunning, lifecycle.InstanceStopping, lifecycle.InstanceFailed,
+		lifecycle.InstanceCreated, lifecycle.InstanceStarting, lifecycle.InstanceRunning, lifecycle.InstanceStopping,
+		lifecycle.InstanceFailed,
 	}
 	inService = []lifecycle.MemberStatus{lifecycle.MemberActive, lifecycle.MemberDraining, lifecycle.MemberDrained}
 	unremoved = []lifecycle.MemberStatus{
-		lifecycle.MemberPending, lifecycle.MemberJoining, lifecycle.MemberActive, lifecycle.MemberDraining, lifecycle.MemberDrained,
+		lifecycle.MemberPending, lifecycle.MemberJoining, lifecycle.MemberActive, lifecycle.MemberDraining,
+		lifecycle.MemberDrained,
 		lifecycle.MemberRemoving, lifecycle.MemberFailed,
 	}
 )
@@ -45,29 +47,37 @@ var (
 // rules is the table of kinds. A member in JOINING or REMOVING always has its operation, unless that
 // has failed: then it may be taken out or replaced.
 var rules = []Rule{
-	{Kind: lifecycle.MembersAdd, Noun: "addition of members", Instance: running, Places: true, More: 1, Touches: lifecycle.PlanAdd,
+	{Kind: lifecycle.MembersAdd, Noun: "addition of members", Instance: running, Places: true, More: 1,
+		Touches:    lifecycle.PlanAdd,
 		Reversible: true, Reversal: "remove the new members"},
-	{Kind: lifecycle.MemberDrain, Noun: "drain", Disturbs: true, Instance: running, Member: inService[:2], Touches: lifecycle.PlanDrain,
+	{Kind: lifecycle.MemberDrain, Noun: "drain", Disturbs: true, Instance: running, Member: inService[:2],
+		Touches:    lifecycle.PlanDrain,
 		Reversible: true, Reversal: "cancel the drain, or uncordon the member"},
 	{Kind: lifecycle.MemberCordon, Noun: "cordon", Instance: running, Member: inService[:1], Touches: lifecycle.PlanChange,
 		Reversible: true, Reversal: "uncordon the member"},
 	{Kind: lifecycle.MemberUncordon, Noun: "uncordon", Instance: running, Member: inService, Touches: lifecycle.PlanChange,
 		Reversible: true, Reversal: "cordon the member"},
-	{Kind: lifecycle.MemberLabel, Noun: "change of labels", Instance: running, Member: inService, Touches: lifecycle.PlanChange,
+	{Kind: lifecycle.MemberLabel, Noun: "change of labels", Instance: running, Member: inService,
+		Touches:    lifecycle.PlanChange,
 		Reversible: true, Reversal: "label it as before"},
-	{Kind: lifecycle.MemberRemove, Noun: "removal", Disturbs: true, Instance: running, Member: unremoved, More: -1, Touches: lifecycle.PlanRemove,
+	{Kind: lifecycle.MemberRemove, Noun: "removal", Disturbs: true, Instance: running, Member: unremoved, More: -1,
+		Touches:  lifecycle.PlanRemove,
 		Reversal: "what a removed member held is gone; a new one can be added"},
-	{Kind: lifecycle.MemberReplace, Noun: "replacement", Disturbs: true, Instance: running, Member: []lifecycle.MemberStatus{
-		lifecycle.MemberActive, lifecycle.MemberDraining, lifecycle.MemberDrained, lifecycle.MemberRemoving, lifecycle.MemberFailed},
+	{Kind: lifecycle.MemberReplace, Noun: "replacement", Disturbs: true, Instance: running,
+		Member: []lifecycle.MemberStatus{
+			lifecycle.MemberActive, lifecycle.MemberDraining, lifecycle.MemberDrained, lifecycle.MemberRemoving,
+			lifecycle.MemberFailed},
 		Places: true, Reason: "the member is ACTIVE and HEALTHY", Touches: lifecycle.PlanReplace,
 		Reversal: "what the old member held is gone once it has left"},
-	{Kind: lifecycle.MemberRecover, Noun: "recovery", Instance: running, Member: []lifecycle.MemberStatus{lifecycle.MemberFailed},
+	{Kind: lifecycle.MemberRecover, Noun: "recovery", Instance: running,
+		Member:  []lifecycle.MemberStatus{lifecycle.MemberFailed},
 		Touches: lifecycle.PlanRecover, Reversible: true, Reversal: "remove the member"},
 	{Kind: lifecycle.InstanceUpgrade, Noun: "upgrade", Disturbs: true, Instance: running, Touches: lifecycle.PlanChange,
 		Reversible: true, Reversal: "roll back to the generation before"},
 	{Kind: lifecycle.InstanceRollback, Noun: "rollback", Disturbs: true, Instance: running, Touches: lifecycle.PlanChange,
 		Reversible: true, Reversal: "upgrade, or roll back to another generation"},
-	{Kind: lifecycle.InstanceDecommission, Noun: "decommission", Disturbs: true, Instance: anyState, Touches: lifecycle.PlanRemove,
+	{Kind: lifecycle.InstanceDecommission, Noun: "decommission", Disturbs: true, Instance: anyState,
+		Touches:  lifecycle.PlanRemove,
 		Reversal: "what the instance held is gone; a new one can be launched"},
 }
 

@@ -29,7 +29,8 @@ func (c *Calls) Invoke(ctx context.Context, action Action) (json.RawMessage, err
 		return nil, err
 	}
 	request := adapter.ActionRequest{
-		Input: action.Input, IdempotencyKey: action.IdempotencyKey, Instance: of.instance, Members: of.members, Platform: of.platform,
+		Input: action.Input, IdempotencyKey: action.IdempotencyKey, Instance: of.instance, Members: of.members,
+		Platform: of.platform,
 		Requester: adapter.Requester{
 			ID: action.Requester.ID, Kind: lifecycle.Wire(action.Requester.Kind), ProjectID: string(action.ProjectID),
 		},

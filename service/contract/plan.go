@@ -38,8 +38,8 @@ func (c *Calls) Plan(ctx context.Context, plan Plan) (*adapter.PlanAnswer, error
 		targets[i] = string(id)
 	}
 	request := adapter.PlanRequest{
-		Kind: adapter.Kind(plan.Kind.WireName()), Instance: of.instance, Members: of.members, Targets: targets, Change: plan.Change,
-		Force: plan.Force, CorrelationID: plan.CorrelationID, Platform: of.platform,
+		Kind: adapter.Kind(plan.Kind.WireName()), Instance: of.instance, Members: of.members, Targets: targets,
+		Change: plan.Change, Force: plan.Force, CorrelationID: plan.CorrelationID, Platform: of.platform,
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()

@@ -33,20 +33,20 @@ type ActionInput struct {
 	InstanceID ids.ID
 	Action     string
 	Input      json.RawMessage
-	// ProjectID is the project that asks, when it is attached to the instance's shared control plane; empty for the
+	// ProjectID is the caller's project, when that is attached to the instance's shared control plane; empty for the
 	// instance's own.
 	ProjectID      ids.ID `json:",omitempty"`
 	IdempotencyKey string
 }
 
-// ActionOutput is what the adapter answered.
+// ActionOutput is the adapter's answer.
 type ActionOutput struct {
 	Action        string
 	Output        json.RawMessage
 	CorrelationID string
 }
 
-// answered is what an idempotency key remembers of an action: nothing until the adapter answered.
+// answered is what an idempotency key stores of an action: nothing until the adapter has answered.
 type answered struct {
 	Output json.RawMessage `json:"output,omitempty"`
 }
@@ -56,7 +56,7 @@ type preparedAction struct {
 	call contract.Action
 	spec manifest.Action
 	key  authz.Key
-	// where is whose action it is: the key is asked for there. share is what lets an attached project ask; empty for
+	// where is the project that acts: the key is required there. share attaches that project to the instance; empty for
 	// the instance's own.
 	where  authz.Object
 	share  ids.ID
@@ -65,13 +65,13 @@ type preparedAction struct {
 	answer answered
 }
 
-// InvokeAction passes an action that the manifest declares to the adapter. It asks for the key the
-// action declares, on the instance's project or on the attached one that asks. The call to the adapter lies between two transactions: one accepts and audits
-// it, one stores the answer; a repeat with the same key gets the stored answer, or asks the
-// adapter again under the same key if none was stored.
+// InvokeAction passes an action that the manifest declares to the adapter. It requires the key that the action
+// declares, on the instance's project or on the attached one that calls. The call to the adapter lies between two
+// transactions: one accepts and audits it, one stores the answer; a repeat with the same key gets the stored answer, or
+// calls the adapter again under the same key if none was stored.
 //
-// Faults: NOT_FOUND (instance, also when the project is not attached to it; action), FORBIDDEN, FAILED_PRECONDITION when the instance does not
-// run, INVALID_ARGUMENT with the input's path, ADAPTER_REJECTED, ADAPTER_UNAVAILABLE,
+// Faults: NOT_FOUND (instance, also when the project is not attached to it; action), FORBIDDEN, FAILED_PRECONDITION
+// when the instance does not run, INVALID_ARGUMENT with the input's path, ADAPTER_REJECTED, ADAPTER_UNAVAILABLE,
 // ADAPTER_INVALID, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) InvokeAction(ctx context.Context, in ActionInput) (*ActionOutput, error) {
 	if len(in.Input) > maxActionInput {
@@ -96,7 +96,7 @@ func (s *Service) InvokeAction(ctx context.Context, in ActionInput) (*ActionOutp
 	if err != nil {
 		return nil, err
 	}
-	// It has happened, whoever still listens.
+	// The action has happened: its answer is stored even if the caller has left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	return out, s.storeAnswer(ctx, prepared, out.Output)
@@ -111,7 +111,7 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 	if err != nil {
 		return nil, fmt.Errorf("load instance %s: %w", in.InstanceID, err)
 	}
-	where, share, err := asking(ctx, t, row, in.ProjectID)
+	where, share, err := actingFor(ctx, t, row, in.ProjectID)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 	}
 	p.actor = t.Actor
 	if p.where, p.share = where, share; share == "" {
-		in.ProjectID = "" // named or not, the instance's own project asks
+		in.ProjectID = "" // named or not, the caller is the instance's own project
 	}
 	if err := audit.Require(t, verb, p.key, where, row.ID); err != nil {
 		return nil, err
@@ -129,13 +129,15 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 	if err := t.Actor.RequireRisk(lifecycle.ActionRisk(strings.ToUpper(p.spec.Risk))); err != nil {
 		return nil, audit.Refused(t, verb, p.key, where, row.ID, fault.From(err))
 	}
-	p.claim = idem.Key{Verb: verb, TenantID: where.TenantID, ProjectID: where.ProjectID, Value: in.IdempotencyKey, Input: in}
+	p.claim = idem.Key{
+		Verb: verb, TenantID: where.TenantID, ProjectID: where.ProjectID, Value: in.IdempotencyKey, Input: in,
+	}
 	repeated, err := idem.Claim(ctx, t, p.claim, &p.answer)
 	if err != nil {
 		return nil, err
 	}
 	p.call.CorrelationID = t.Request.CorrelationID
-	if p.answer.Output != nil { // what was answered stands, whatever has become of the instance
+	if p.answer.Output != nil { // the stored answer is valid whatever state the instance is in now
 		return p, nil
 	}
 	if err := p.check(row, in); err != nil {
@@ -156,7 +158,8 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 // check refuses an action that the instance cannot take now, or input that breaks its schema.
 func (p *preparedAction) check(row *db.Instance, in ActionInput) error {
 	if row.Status != lifecycle.InstanceRunning {
-		return fault.New(fault.FailedPrecondition, "instance %s is %s, not running", row.ID, row.Status).At("input.instanceId")
+		return fault.New(fault.FailedPrecondition, "instance %s is %s, not running", row.ID, row.Status).
+			At("input.instanceId")
 	}
 	if reasons := manifest.Validate(p.spec.InputSchema, in.Input, "input.input"); len(reasons) > 0 {
 		return fault.New(fault.InvalidArgument, "the input does not fit the action's schema").With(reasons...)
@@ -164,9 +167,11 @@ func (p *preparedAction) check(row *db.Instance, in ActionInput) error {
 	return nil
 }
 
-// specOf finds the action in the manifest. Someone who may not even read the instance is not told
-// which actions there are.
-func specOf(ctx context.Context, t *tx.Tx, row *db.Instance, in ActionInput, where authz.Object) (*preparedAction, error) {
+// specOf finds the action in the manifest. A caller who may not even read the instance does not learn which actions
+// exist.
+func specOf(
+	ctx context.Context, t *tx.Tx, row *db.Instance, in ActionInput, where authz.Object,
+) (*preparedAction, error) {
 	document, err := manifestOf(ctx, t, row)
 	if err != nil {
 		return nil, err
@@ -183,10 +188,12 @@ func specOf(ctx context.Context, t *tx.Tx, row *db.Instance, in ActionInput, whe
 		return nil, fault.New(fault.NotFound, "app %q has no action %q", row.AppSlug, in.Action).At("input.action")
 	}
 	key, err := authz.ParseKey(document.Actions[at].PermissionKey)
-	return &preparedAction{call: contract.Action{Subject: contract.Subject{Manifest: document}}, spec: document.Actions[at], key: key}, err
+	p := &preparedAction{spec: document.Actions[at], key: key}
+	p.call.Manifest = document
+	return p, err
 }
 
-// prepare gathers what the adapter is sent.
+// prepare loads what the adapter is sent.
 func (p *preparedAction) prepare(ctx context.Context, t *tx.Tx, in ActionInput) error {
 	row := p.call.Instance
 	adapter, err := t.Adapter.Query().Where(dbadapter.Name(row.RuntimeBackend)).Only(ctx)
@@ -260,8 +267,7 @@ func (s *Service) callAdapter(ctx context.Context, p *preparedAction) (json.RawM
 	return output, nil
 }
 
-// storeAnswer remembers the answer for repeats, and tells the timeline of actions that change
-// something.
+// storeAnswer stores the answer for repeats, and writes an event for actions that change something.
 func (s *Service) storeAnswer(ctx context.Context, p *preparedAction, output json.RawMessage) error {
 	return s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		if err := idem.Store(ctx, t, p.claim, answered{Output: output}); err != nil {

@@ -14,10 +14,12 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// asking is where an action's key is asked for: on the instance's project, or on another one that is attached to the
-// instance, with the share that attaches it. The share is held until the commit, so that a detachment is either
-// before the action or after it. NOT_FOUND when the project is not attached.
-func asking(ctx context.Context, t *tx.Tx, row *db.Instance, project ids.ID) (where authz.Object, share ids.ID, err error) {
+// actingFor returns the object on which an action's key is required: the instance's project, or another one that is
+// attached to the instance, with the share that attaches it. The share is locked until the commit, so that a detachment
+// comes either before the action or after it. NOT_FOUND when the project is not attached.
+func actingFor(
+	ctx context.Context, t *tx.Tx, row *db.Instance, project ids.ID,
+) (where authz.Object, share ids.ID, err error) {
 	if project == "" || project == row.ProjectID {
 		return object(row), "", nil
 	}
@@ -32,9 +34,8 @@ func asking(ctx context.Context, t *tx.Tx, row *db.Instance, project ids.ID) (wh
 	return authz.Object{TenantID: row.TenantID, ProjectID: project, InstanceID: row.ID}, share, nil
 }
 
-// prepareShared gathers what the adapter is sent about an instance that the caller sees through a share alone. The
-// caller may act and was allowed to; what lies below the instance is the owner's and is read by the platform, which
-// hands it to the adapter and to nobody else.
+// prepareShared loads what the adapter is sent about an instance that the caller sees only through a share. The caller
+// may act, but what lies below the instance is the owner's: the platform reads it and passes it to the adapter alone.
 func (s *Service) prepareShared(ctx context.Context, p *preparedAction, in ActionInput) error {
 	if p.share == "" {
 		return nil

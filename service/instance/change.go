@@ -22,7 +22,9 @@ func (s *Service) accept(ctx context.Context, request *change.Request) (*Started
 }
 
 // Again calls the verb of a kind again for what an operation did not achieve.
-func (s *Service) Again(ctx context.Context, kind lifecycle.OperationKind, again change.Again) (*operation.View, error) {
+func (s *Service) Again(
+	ctx context.Context, kind lifecycle.OperationKind, again change.Again,
+) (*operation.View, error) {
 	request, err := requestAgain(kind, again.Input)
 	if err != nil {
 		return nil, err

@@ -19,12 +19,12 @@ type DecommissionInput struct {
 	IdempotencyKey  string `json:"-"`
 }
 
-// Decommission accepts the teardown of an instance. It supersedes a launch and operations of members that are still under
-// way: they end as canceled, and the teardown takes over what they had begun. It requires <family>.instance.delete; force
-// needs a reason.
+// Decommission accepts the teardown of an instance. It supersedes a launch and operations of members that are still
+// under way: they end as canceled, and the teardown takes over what they had begun. It requires
+// <family>.instance.delete; force needs a reason.
 //
-// Faults: those of engine.Engine.Accept; FAILED_PRECONDITION when nothing of it is left, CONFLICT naming another operation
-// under way.
+// Faults: those of engine.Engine.Accept; FAILED_PRECONDITION when nothing of it is left, CONFLICT naming another
+// operation under way.
 func (s *Service) Decommission(ctx context.Context, in DecommissionInput) (*Started, error) {
 	return s.accept(ctx, in.request())
 }

@@ -111,8 +111,8 @@ func (d *detail) loaded() *Loaded {
 	return loaded
 }
 
-// permitted is what of the wanted neighbours the actor may read: each asks for the same key here as
-// when it is read by itself.
+// permitted returns which of the wanted neighbours the actor may read: each requires the same key here as when it is
+// read by itself.
 func permitted(actor *authz.Actor, row *db.Instance, want Want) Want {
 	where := object(row)
 	operations, allocations := actor.AllowsOn(authz.OperationRead, where), actor.AllowsOn(authz.AllocationRead, where)
@@ -139,8 +139,8 @@ func cutEvents(args page.Args, found []*event.Event) *page.Page[*event.Event] {
 	return page.Cut(args, found, func(e *event.Event) string { return e.Cursor })
 }
 
-// Members reads the members of an instance that the caller has read, by id: the order in which
-// they were asked for. It asks for <family>.instance.read.
+// Members reads the members of an instance by id, which is the order of their creation. It requires
+// <family>.instance.read.
 func (s *Service) Members(ctx context.Context, id ids.ID, args page.Args) (*page.Page[*db.Member], error) {
 	view, err := s.Get(ctx, id, Want{Members: &args})
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Service) Members(ctx context.Context, id ids.ID, args page.Args) (*page
 	return view.Loaded.Members, nil
 }
 
-// Events reads the timeline of an instance, oldest first. It asks for <family>.instance.read.
+// Events reads the timeline of an instance, oldest first. It requires <family>.instance.read.
 func (s *Service) Events(ctx context.Context, id ids.ID, args page.Args) (*page.Page[*event.Event], error) {
 	view, err := s.Get(ctx, id, Want{Events: &args})
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *Service) Events(ctx context.Context, id ids.ID, args page.Args) (*page.
 	return view.Loaded.Events, nil
 }
 
-// Allocations reads the allocations of an instance. It asks for allocation.read.
+// Allocations reads the allocations of an instance. It requires allocation.read.
 func (s *Service) Allocations(ctx context.Context, id ids.ID) ([]*db.Allocation, error) {
 	var of *View
 	var found []*db.Allocation
@@ -172,7 +172,7 @@ func (s *Service) Allocations(ctx context.Context, id ids.ID) ([]*db.Allocation,
 	return found, authz.RequireOn(actor, authz.AllocationRead, object(of.Instance))
 }
 
-// Member reads a member. It asks for <family>.node.read of its instance.
+// Member reads a member. It requires <family>.node.read of its instance.
 func (s *Service) Member(ctx context.Context, id ids.ID) (*db.Member, error) {
 	var member *db.Member
 	var of *View
@@ -192,7 +192,7 @@ func (s *Service) Member(ctx context.Context, id ids.ID) (*db.Member, error) {
 	return member, authz.RequireOn(actor, key, object(of.Instance))
 }
 
-// ManyMembers reads members by id; those missing or hidden are left out. It asks for <family>.node.read.
+// ManyMembers reads members by id; it leaves out those that are missing or hidden. It requires <family>.node.read.
 func (s *Service) ManyMembers(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.Member, error) {
 	var found []*db.Member
 	var of []*View
@@ -217,7 +217,7 @@ func (s *Service) ManyMembers(ctx context.Context, wanted []ids.ID) (map[ids.ID]
 	return byID, nil
 }
 
-// Event reads an event. It asks for <family>.instance.read of its instance.
+// Event reads an event. It requires <family>.instance.read of its instance.
 func (s *Service) Event(ctx context.Context, id ids.ID) (*event.Event, error) {
 	var found *event.Event
 	var of *View

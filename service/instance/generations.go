@@ -18,8 +18,8 @@ const (
 	maxDrift       = 256
 )
 
-// Generations are what instances run and have run, newest first, at most 50 each. The caller has
-// authorised the instances.
+// Generations returns what instances run and have run, newest first, at most 50 each. The caller has authorised the
+// instances.
 func (s *Service) Generations(ctx context.Context, instances []ids.ID) (map[ids.ID][]*db.Generation, error) {
 	var found []*db.Generation
 	_, err := s.DB.Read(ctx, tx.Rows(&found, scanGeneration, `SELECT g.id, g.tenant_id, g.project_id, g.instance_id, g.number, g.manifest_id,
@@ -42,14 +42,14 @@ func scanGeneration(row pgx.CollectableRow) (*db.Generation, error) {
 		&g.OperationID, &g.CreatedAt)
 }
 
-// Drift is a difference between what is meant and what the adapter sees.
+// Drift is a difference between the desired state and the one that the adapter observes.
 type Drift struct {
 	Code     string  `json:"code"`
 	Message  string  `json:"message"`
-	MemberID *ids.ID `json:"memberId,omitempty"` // nil when it is about the whole
+	MemberID *ids.ID `json:"memberId,omitempty"` // nil when it concerns the whole instance
 }
 
-// Drift is where what the adapter sees differs from what is meant, at most 256.
+// Drift returns the differences between the desired and the observed state, at most 256.
 func (v *View) Drift() ([]*Drift, error) {
 	list := []*Drift{}
 	if len(v.Instance.Drift) == 0 {

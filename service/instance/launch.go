@@ -46,9 +46,9 @@ type Started struct {
 // control_plane.create on the tenant when the control plane serves more than the project or is not the tenant's own.
 //
 // Faults: NOT_FOUND (project, app, version, allocation), NOT_ENTITLED, FAILED_PRECONDITION (no launchable version, with
-// reason NOT_IN_CANARY where a canary has not chosen the project or was halted; allocation not ready), CONFLICT (allocation
-// in use, name taken), INCOMPATIBLE, CONFIG_INVALID with the config's path, LIMIT_EXCEEDED at input.components beyond the
-// project's quota, POLICY_DENIED, INVALID_ARGUMENT, IDEMPOTENCY_KEY_REUSED.
+// reason NOT_IN_CANARY where a canary has not chosen the project or was halted; allocation not ready), CONFLICT
+// (allocation in use, name taken), INCOMPATIBLE, CONFIG_INVALID with the config's path, LIMIT_EXCEEDED at
+// input.components beyond the project's quota, POLICY_DENIED, INVALID_ARGUMENT, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Launch(ctx context.Context, in LaunchInput) (*Started, error) {
 	in.settle()
 	if err := in.check(); err != nil {
@@ -59,12 +59,15 @@ func (s *Service) Launch(ctx context.Context, in LaunchInput) (*Started, error) 
 
 func (in LaunchInput) request() *change.Request {
 	return &change.Request{
-		Action: "launchInstance", Kind: lifecycle.InstanceCreate, AllocationIDs: in.AllocationIDs, Version: in.Version, Config: in.Config,
+		Action: "launchInstance", Kind: lifecycle.InstanceCreate,
+		AllocationIDs: in.AllocationIDs, Version: in.Version, Config: in.Config,
 		Launch: &change.Launch{
 			ProjectID: in.ProjectID, AppSlug: in.AppSlug, Name: in.Name, Components: in.Components,
 			OperatingMode: in.OperatingMode, ControlPlaneScope: in.ControlPlaneScope, Smoke: in.Smoke,
 		},
-		Asked: change.Asked{DeadlineSeconds: in.DeadlineSeconds, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in},
+		Asked: change.Asked{
+			DeadlineSeconds: in.DeadlineSeconds, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in,
+		},
 	}
 }
 

@@ -34,14 +34,14 @@ type Options struct {
 type Version struct {
 	Version string
 	Stage   lifecycle.Stage
-	// Chosen says that a launch which names no version gets it.
+	// Chosen marks the version of a launch that names none.
 	Chosen  bool
 	Reasons []Reason
 }
 
-// Verdict reports whether a launch into one allocation alone would be accepted: it would when there are no reasons, of the
-// manifest, its stage, the entitlement or policy. The stage is not a reason for callers who may test the version by a smoke
-// launch.
+// Verdict reports whether a launch into one allocation alone would be accepted: it would when there are no reasons, of
+// the manifest, its stage, the entitlement or policy. The stage is not a reason for callers who may test the version by
+// a smoke launch.
 type Verdict struct {
 	Allocation *db.Allocation
 	Reasons    []Reason
@@ -50,8 +50,8 @@ type Verdict struct {
 // maxVersions bounds the versions that the options list.
 const maxVersions = 50
 
-// versionsSQL reads an app's versions without the documents of those that no launch gets. It includes the requested version,
-// whatever its stage, and puts it first.
+// versionsSQL reads an app's versions without the documents of those that no launch gets. It includes the requested
+// version, whatever its stage, and puts it first.
 var versionsSQL = `SELECT ` + strings.Replace(rows.ManifestColumns, "manifest.document",
 	"CASE WHEN stage IN ('ACTIVE', 'CANARY') OR version = $2 THEN manifest.document ELSE '' END", 1) + ` FROM manifest
 	WHERE app_slug = $1 AND (stage <> 'RETIRED' OR version = $2) ORDER BY version = $2 DESC, stage IN ('ACTIVE', 'CANARY') DESC, id DESC LIMIT $3`
@@ -89,8 +89,8 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 	}
 	whole := verdict.OfApp(terms, options.Manifest, document)
 	where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
-	smokes := verdict.Testable(options.Manifest.Stage) && actor.AllowsOn(authz.ManifestSmoke, change.SmokeScope(app, where))
-	if !smokes {
+	smokes := actor.AllowsOn(authz.ManifestSmoke, change.SmokeScope(app, where))
+	if !smokes || !verdict.Testable(options.Manifest.Stage) {
 		whole = slices.Concat(verdict.Reasons(verdict.Launchable(options.Manifest, project.ID, "version")), whole)
 	}
 	for _, allocation := range free {
@@ -102,7 +102,9 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 }
 
 // choose picks the version that would be launched, and lists for each why it may not be.
-func (o *Options) choose(versions []*db.Manifest, read verdict.Documents, version string, projectID ids.ID, terms *overlay.Terms) error {
+func (o *Options) choose(
+	versions []*db.Manifest, read verdict.Documents, version string, projectID ids.ID, terms *overlay.Terms,
+) error {
 	byDefault, err := verdict.Choose(versions, read, projectID, terms)
 	if err != nil {
 		return err
@@ -140,8 +142,8 @@ func ofAllocation(terms *overlay.Terms, allocation *db.Allocation) []Reason {
 	return slices.Concat(verdict.Reasons(limits), verdict.Reasons(denied))
 }
 
-// mayLaunch requires the family's create key on the project. A caller who may launch nothing in the project does not learn
-// whether the app exists.
+// mayLaunch requires the family's create key on the project. A caller who may launch nothing in the project does not
+// learn whether the app exists.
 func mayLaunch(actor *authz.Actor, project *db.Project, app *db.App, slug string) error {
 	if project == nil {
 		return fault.NoSuch()

@@ -23,7 +23,7 @@ const (
 	members = "members"   // names the cursors of member lists
 )
 
-// Want says which neighbours of an instance a detail read brings along in its one round trip.
+// Want lists the neighbours of an instance that a detail read loads in its one round trip.
 type Want struct {
 	Members       *page.Args
 	Events        *page.Args
@@ -34,7 +34,7 @@ type Want struct {
 	Manifest      bool
 }
 
-// Loaded are neighbours that came with an instance; nil means that they did not come.
+// Loaded are neighbours that were read with an instance; nil for those that were not.
 type Loaded struct {
 	Members       *page.Page[*db.Member]
 	MembersArgs   page.Args
@@ -53,7 +53,7 @@ func scan(row pgx.CollectableRow) (*View, error) {
 	return &View{Instance: stored}, err
 }
 
-// readable says whether the actor may read the instance, by its family's key.
+// readable reports whether the actor may read the instance, by its family's key.
 func readable(actor *authz.Actor, row *db.Instance) error {
 	key, err := authz.FamilyKey(row.PermissionFamily, "instance.read")
 	if err != nil {
@@ -62,7 +62,7 @@ func readable(actor *authz.Actor, row *db.Instance) error {
 	return authz.RequireOn(actor, key, object(row))
 }
 
-// Get reads an instance with the neighbours wanted, in one round trip. It asks for
+// Get reads an instance with the neighbours wanted, in one round trip. It requires
 // <family>.instance.read, and leaves out neighbours that need another key which the caller lacks.
 // NOT_FOUND when it is missing or hidden.
 func (s *Service) Get(ctx context.Context, id ids.ID, want Want) (*View, error) {
@@ -106,7 +106,7 @@ type Filter struct {
 	Statuses []lifecycle.InstanceStatus
 	AppSlug  string
 	Search   string // part of the name, at most 100 characters
-	// LastOperations brings the last operation of each along, where the caller may read it.
+	// LastOperations loads the last operation of each as well, where the caller may read it.
 	LastOperations bool
 }
 
@@ -150,7 +150,7 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, filter Filter, arg
 	return kept, nil
 }
 
-// attach hands each instance its last operation, if the actor may read that.
+// attach gives each instance its last operation, if the actor may read that.
 func attach(actor *authz.Actor, views []*View, operations []*operation.View) {
 	if len(operations) == 0 {
 		return
@@ -166,7 +166,7 @@ func attach(actor *authz.Actor, views []*View, operations []*operation.View) {
 	}
 }
 
-// chosenSQL is a list's query from FROM on. It names only the filters that are set, so that every
+// chosenSQL returns a list's query from FROM on. It names only the filters that are set, so that every
 // list has a plan of its own.
 func chosenSQL(projectID ids.ID, filter Filter, after ids.ID, limit int) (string, []any) {
 	sql := strings.Builder{}
@@ -210,7 +210,7 @@ func visible(actor *authz.Actor, found []*View) []*View {
 	return kept
 }
 
-// keepVisible drops rows after the cut, so that the cursor still says where the list stands.
+// keepVisible drops rows after the cut, so that the cursor still marks the end of the page.
 func keepVisible(actor *authz.Actor, cut *page.Page[*View]) *page.Page[*View] {
 	rows, cursors := cut.Rows, cut.Cursors
 	cut.Rows, cut.Cursors = nil, nil

@@ -32,12 +32,12 @@ func (in UpgradeInput) request() *change.Request {
 	}
 }
 
-// Upgrade changes an instance's version or config. The instance's row keeps the old ones until the upgrade has succeeded;
-// nothing is taken down when it fails. It requires <family>.instance.update.
+// Upgrade changes an instance's version or config. The instance's row keeps the old ones until the upgrade has
+// succeeded; nothing is taken down when it fails. It requires <family>.instance.update.
 //
 // Faults: those of engine.Engine.Accept; NOT_FOUND and FAILED_PRECONDITION at input.version (no such version, neither
-// ACTIVE nor in a canary that has chosen the project, nothing would change), INCOMPATIBLE, CONFIG_INVALID with the config's
-// path.
+// ACTIVE nor in a canary that has chosen the project, nothing would change), INCOMPATIBLE, CONFIG_INVALID with the
+// config's path.
 func (s *Service) Upgrade(ctx context.Context, in UpgradeInput) (*Started, error) {
 	return s.accept(ctx, in.request())
 }

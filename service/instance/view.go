@@ -55,7 +55,7 @@ func setCount(counts *operation.ComponentCounts, name string, value gjson.Result
 	return true
 }
 
-// Failure is why the instance failed; nil when it did not.
+// Failure returns why the instance failed; nil when it did not.
 func (v *View) Failure() *operation.Failure {
 	if v.FailureCode == "" {
 		return nil

@@ -33,8 +33,8 @@ type Added struct {
 
 func (in AddInput) request() *change.Request {
 	return &change.Request{
-		Action: "addMembers", Kind: lifecycle.MembersAdd, InstanceID: in.InstanceID, ComponentKey: in.ComponentKey, Count: in.Count,
-		AllocationIDs: in.AllocationIDs, Intent: in.Intent,
+		Action: "addMembers", Kind: lifecycle.MembersAdd, InstanceID: in.InstanceID, ComponentKey: in.ComponentKey,
+		Count: in.Count, AllocationIDs: in.AllocationIDs, Intent: in.Intent,
 		Asked: change.Asked{
 			KeepFailed: in.KeepFailed, DeadlineSeconds: in.DeadlineSeconds, PlanHash: in.PlanHash, Reason: in.Reason,
 			IdempotencyKey: in.IdempotencyKey, Input: in,
@@ -43,8 +43,8 @@ func (in AddInput) request() *change.Request {
 }
 
 // Add adds members of a component: PENDING, with numbers that were never used, on the nodes of their allocations, which
-// become the instance's. Capacity that an intent describes is placed in the same transaction and marked as the operation's
-// own. It requires <family>.member.add, and allocation.create with an intent.
+// become the instance's. Capacity that an intent describes is placed in the same transaction and marked as the
+// operation's own. It requires <family>.member.add, and allocation.create with an intent.
 //
 // Faults: those of engine.Engine.Accept; LIMIT_EXCEEDED at input.count beyond the component's bounds or the project's
 // quota.

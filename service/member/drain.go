@@ -7,8 +7,8 @@ import (
 	"github.com/gpuaas/app-platform/service/change"
 )
 
-// Drain lets a member's work end; it takes no new work and stays. It asks for <family>.node.operate;
-// force, which loses the work, needs a reason. Faults: those of engine.Engine.Accept.
+// Drain lets a member's work end; it takes no new work and stays a member. It requires <family>.node.operate; force,
+// which loses the work, needs a reason. Faults: those of engine.Engine.Accept.
 func (s *Service) Drain(ctx context.Context, in Input) (*Changed, error) {
 	return s.accept(ctx, in.request(lifecycle.MemberDrain, "drainMember"))
 }

@@ -1,6 +1,6 @@
 // Package member holds the verbs on the members of a running instance: add, drain, cordon, uncordon, label, remove,
-// replace, recover, and their plans. A verb evaluates every rule and writes the operation; the states of members move when
-// a worker carries it out.
+// replace, recover, and their plans. A verb evaluates every rule and writes the operation; the states of members move
+// when a worker carries it out.
 package member
 
 import (
@@ -76,12 +76,14 @@ func (s *Service) accept(ctx context.Context, request *change.Request) (*Changed
 
 // plain are the verbs that take nothing but the member.
 var plain = map[lifecycle.OperationKind]string{
-	lifecycle.MemberDrain: "drainMember", lifecycle.MemberCordon: "cordonMember", lifecycle.MemberUncordon: "uncordonMember",
-	lifecycle.MemberRecover: "recoverMember", lifecycle.MemberRemove: "removeMember",
+	lifecycle.MemberDrain: "drainMember", lifecycle.MemberRecover: "recoverMember", lifecycle.MemberRemove: "removeMember",
+	lifecycle.MemberCordon: "cordonMember", lifecycle.MemberUncordon: "uncordonMember",
 }
 
 // Again calls the verb of a kind again for what an operation did not achieve.
-func (s *Service) Again(ctx context.Context, kind lifecycle.OperationKind, again change.Again) (*operation.View, error) {
+func (s *Service) Again(
+	ctx context.Context, kind lifecycle.OperationKind, again change.Again,
+) (*operation.View, error) {
 	request, err := requestAgain(kind, again.Input)
 	if err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package retry asks again for what an operation did not come to: it calls the verb of the
-// operation's kind with what that operation was asked, so that every rule is asked again.
+// Package retry repeats what an operation did not achieve: it calls the verb of the operation's kind again with the
+// input of that operation, so that every rule is evaluated again.
 package retry
 
 import (
@@ -19,18 +19,18 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// Verb asks the verb of a kind once more.
+// Verb calls the verb of a kind again.
 type Verb func(ctx context.Context, kind lifecycle.OperationKind, again change.Again) (*operation.View, error)
 
 // Service holds what the verb needs.
 type Service struct {
 	// DB is the database.
 	DB *tx.DB
-	// Members asks the verbs on members, and Instances those on instances.
+	// Members calls the verbs on members, and Instances those on instances.
 	Members, Instances Verb
 }
 
-// Input is which operation is tried again.
+// Input names the operation to retry.
 type Input struct {
 	OperationID     ids.ID
 	DeadlineSeconds *int // nil for as long as the first time
@@ -38,12 +38,11 @@ type Input struct {
 	IdempotencyKey  string
 }
 
-// Retry accepts a new try: another operation of the same kind for the same change, after every rule was
-// asked again. It asks for operation.retry and for the kind's own key.
+// Retry accepts another operation of the same kind for the same change, after every rule was evaluated again. It
+// requires operation.retry and the kind's own key.
 //
-// Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION at input.operationId when it has
-// not ended, has succeeded, was superseded, or is of a kind that is not tried again; and those of the
-// kind's verb.
+// Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION at input.operationId when the operation has not
+// ended, has succeeded, was superseded, or is of a kind that is not retried; and those of the kind's verb.
 func (s *Service) Retry(ctx context.Context, in Input) (*operation.View, error) {
 	wrong := &check.Input{}
 	wrong.Reason("input.reason", in.Reason)
@@ -63,8 +62,7 @@ func (s *Service) Retry(ctx context.Context, in Input) (*operation.View, error) 
 	})
 }
 
-// find loads the operation and asks for the key. What has ended stays as it ended, so that no lock is
-// needed.
+// find loads the operation and requires the key. An ended operation does not change, so no lock is needed.
 func (s *Service) find(ctx context.Context, in Input) (*db.Operation, error) {
 	const action = "retryOperation"
 	var op *db.Operation
@@ -104,7 +102,7 @@ func retryable(op *db.Operation) error {
 	return nil
 }
 
-// instead is what to do about a kind that is not tried again.
+// instead states the remedy for kinds that are not retried.
 var instead = map[lifecycle.OperationKind]string{
 	lifecycle.InstanceCreate:    "a launch is not tried again: decommission the instance and launch anew",
 	lifecycle.AllocationRelease: "a release is not tried again: ask for the release of the allocation anew",

@@ -14,7 +14,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// seatBatch bounds the members of one statement: Ent writes 17 columns for each, and PostgreSQL takes 65,535 parameters.
+// seatBatch bounds the members of one statement: Ent writes 17 columns for each, and PostgreSQL takes 65,535
+// parameters.
 const seatBatch = 1_000
 
 // commit writes state, operation, events and audit.
@@ -52,9 +53,10 @@ func createOperation(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) (*db.Op
 		return nil, err
 	}
 	return operation.Create(ctx, t, operation.Draft{
-		ID: v.Minted.Operation, Kind: v.Kind, TenantID: v.Instance.TenantID, ProjectID: v.Instance.ProjectID, Instance: v.Instance,
-		AdapterName: v.Instance.RuntimeBackend, DeadlineSeconds: v.Asked.DeadlineSeconds, Reason: v.Asked.Reason, DesiredChange: desired,
-		CorrelationID: t.Request.CorrelationID, Targets: v.Targets(), Force: v.Force, OnDeadline: v.Asked.OnDeadline, RetryOf: v.Asked.RetryOf,
+		ID: v.Minted.Operation, Kind: v.Kind, TenantID: v.Instance.TenantID, ProjectID: v.Instance.ProjectID,
+		Instance: v.Instance, AdapterName: v.Instance.RuntimeBackend, DesiredChange: desired, Targets: v.Targets(),
+		DeadlineSeconds: v.Asked.DeadlineSeconds, OnDeadline: v.Asked.OnDeadline, Force: v.Force,
+		Reason: v.Asked.Reason, RetryOf: v.Asked.RetryOf, CorrelationID: t.Request.CorrelationID,
 	})
 }
 
@@ -88,7 +90,8 @@ func seat(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) 
 	var bound []ids.ID
 	for _, seat := range v.Seats {
 		create := t.Member.Create().SetID(seat.ID).SetTenantID(v.Instance.TenantID).SetProjectID(v.Instance.ProjectID).
-			SetInstanceID(v.Instance.ID).SetComponentKey(seat.ComponentKey).SetOrdinal(seat.Ordinal).SetStatus(lifecycle.MemberPending).
+			SetInstanceID(v.Instance.ID).SetComponentKey(seat.ComponentKey).SetOrdinal(seat.Ordinal).
+			SetStatus(lifecycle.MemberPending).
 			SetAllocationID(seat.Allocation.ID).SetNillableNodeID(seat.Allocation.NodeID).
 			SetCorrelationID(op.CorrelationID).SetCreatedAt(t.Now).SetUpdatedAt(t.Now)
 		if v.Launch == nil { // a launch is the operation of the instance, not of a member
@@ -107,7 +110,8 @@ func seat(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) 
 		}
 		creates = creates[n:]
 	}
-	if _, err := t.Exec(ctx, `UPDATE allocation SET instance_id = $1 WHERE id = ANY ($2)`, v.Instance.ID, bound); err != nil {
+	_, err := t.Exec(ctx, `UPDATE allocation SET instance_id = $1 WHERE id = ANY ($2)`, v.Instance.ID, bound)
+	if err != nil {
 		return fmt.Errorf("bind allocations to %s: %w", v.Instance.ID, err)
 	}
 	return nil

@@ -18,7 +18,8 @@ func enforce(v *verdict.Verdicts, answer *adapter.PlanAnswer) error {
 			return err
 		}
 		if hash != v.Asked.PlanHash {
-			return fault.New(fault.PlanStale, "something that the plan rested on has changed since: plan again").At("input.planHash")
+			return fault.New(fault.PlanStale, "something that the plan rested on has changed since: plan again").
+				At("input.planHash")
 		}
 	}
 	if refusal := v.Refused(); refusal != nil {
@@ -33,13 +34,14 @@ func enforce(v *verdict.Verdicts, answer *adapter.PlanAnswer) error {
 	return nil
 }
 
-// unseen refuses what may disturb other projects without a plan: to take something away from a shared control plane that
-// others are attached to, the caller needs its plan, which names them.
+// unseen refuses what may disturb other projects without a plan: to take something away from a shared control plane
+// that others are attached to, the caller needs its plan, which names them.
 func unseen(v *verdict.Verdicts) error {
 	if len(v.Attached) == 0 || v.Asked.PlanHash != "" || !v.Rule.Disturbs {
 		return nil
 	}
-	message := fmt.Sprintf("%d other projects use this control plane: plan the %s first and pass the plan's hash", len(v.Attached), v.Rule.Noun)
+	message := fmt.Sprintf("%d other projects use this control plane: plan the %s first and pass the plan's hash",
+		len(v.Attached), v.Rule.Noun)
 	return fault.New(fault.FailedPrecondition, "%s", message).
 		With(fault.Reason{Code: fault.Required, Message: message, Path: "input.planHash"})
 }

@@ -1,5 +1,5 @@
-// Package engine shows and accepts changes: it leads a request through the steps of package change, asks the adapter, and
-// writes the outcome.
+// Package engine shows and accepts changes: it leads a request through the steps of package change, asks the adapter,
+// and writes the outcome.
 package engine
 
 import (

@@ -17,8 +17,8 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/capacity"
 )
 
-// basis is everything that a plan rests on; its digest is the plan's hash. It leaves out revision and progress, which move
-// all the time and change nothing that was shown.
+// basis is everything that a plan rests on; its digest is the plan's hash. It leaves out revision and progress, which
+// move all the time and change nothing that was shown.
 type basis struct {
 	Kind        lifecycle.OperationKind
 	Asked       askedBasis
@@ -129,8 +129,9 @@ func hashOf(v *verdict.Verdicts, answer *adapter.PlanAnswer) (string, error) {
 func askedBasisOf(v *verdict.Verdicts) (askedBasis, error) {
 	config, err := verdict.Canonical(v.Config)
 	return askedBasis{
-		InstanceID: v.InstanceID, MemberID: v.MemberID, ComponentKey: v.ComponentKey, Count: v.Count, AllocationIDs: v.AllocationIDs,
-		Intent: v.Intent, Force: v.Force, Version: v.Version, Config: config, Generation: v.Generation,
+		InstanceID: v.InstanceID, MemberID: v.MemberID, ComponentKey: v.ComponentKey, Count: v.Count,
+		AllocationIDs: v.AllocationIDs, Intent: v.Intent, Force: v.Force, Version: v.Version, Config: config,
+		Generation: v.Generation,
 	}, err
 }
 
@@ -139,7 +140,9 @@ func instanceBasisOf(v *verdict.Verdicts) (instanceBasis, error) {
 	if err != nil {
 		return instanceBasis{}, err
 	}
-	return instanceBasis{ID: v.Instance.ID, Status: v.Instance.Status, Version: *version, Generation: v.Instance.Generation, Wanted: v.Wanted}, nil
+	return instanceBasis{
+		ID: v.Instance.ID, Status: v.Instance.Status, Version: *version, Generation: v.Instance.Generation, Wanted: v.Wanted,
+	}, nil
 }
 
 func versionBasisOf(stored *db.Manifest, config json.RawMessage) (*versionBasis, error) {
@@ -166,14 +169,16 @@ func allocationBasisOf(v *verdict.Verdicts) []allocationBasis {
 	list := []allocationBasis{}
 	for _, allocation := range v.Allocations {
 		list = append(list, allocationBasis{
-			ID: allocation.ID, Status: allocation.Status, Instance: allocation.InstanceID, NodeStatus: v.NodeStatus(allocation.NodeID),
+			ID: allocation.ID, Status: allocation.Status, Instance: allocation.InstanceID,
+			NodeStatus: v.NodeStatus(allocation.NodeID),
 		})
 	}
 	slices.SortFunc(list, func(a, b allocationBasis) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return list
 }
 
-// adapterBasisOf returns the adapter's verdict and the work that would be lost, in whatever order and words it lists it.
+// adapterBasisOf returns the adapter's verdict and the work that would be lost, in whatever order and words it lists
+// it.
 func adapterBasisOf(answer *adapter.PlanAnswer) *adapterBasis {
 	if answer == nil {
 		return nil

@@ -40,7 +40,8 @@ func createInstance(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) error {
 // firstGeneration records what the instance runs, for a rollback to return to.
 func firstGeneration(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) error {
 	row := v.Instance
-	err := t.Generation.Create().SetID(ids.New(ids.Generation)).SetTenantID(row.TenantID).SetProjectID(row.ProjectID).SetInstanceID(row.ID).
+	err := t.Generation.Create().SetID(ids.New(ids.Generation)).SetTenantID(row.TenantID).SetProjectID(row.ProjectID).
+		SetInstanceID(row.ID).
 		SetNumber(1).SetManifestID(v.To.ManifestID).SetAppVersion(v.To.Version).SetConfig(v.To.Config).SetOperationID(op.ID).
 		SetCreatedAt(t.Now).Exec(ctx)
 	if err != nil {
@@ -53,7 +54,8 @@ func firstGeneration(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.
 func launched(v *verdict.Verdicts, op *db.Operation) []event.Draft {
 	row := v.Instance
 	return []event.Draft{
-		{Type: lifecycle.EventInstanceRequested, OperationID: op.ID, Message: fmt.Sprintf("%s %s requested", row.AppSlug, row.AppVersion),
+		{Type: lifecycle.EventInstanceRequested, OperationID: op.ID,
+			Message: fmt.Sprintf("%s %s requested", row.AppSlug, row.AppVersion),
 			Payload: map[string]any{"name": row.Name, "version": row.AppVersion, "members": len(v.Seats),
 				"operatingMode": row.OperatingMode, "controlPlaneScope": row.ControlPlaneScope}},
 		{Type: lifecycle.EventOperationAccepted, OperationID: op.ID, Message: v.Rule.Noun + " accepted",
@@ -63,6 +65,8 @@ func launched(v *verdict.Verdicts, op *db.Operation) []event.Draft {
 
 // launchedState returns the audit's state after a launch.
 func launchedState(row *db.Instance, op *db.Operation) map[string]any {
-	return map[string]any{"name": row.Name, "app": row.AppSlug, "version": row.AppVersion, "operation": op.ID, "smoke": row.Smoke,
-		"operatingMode": row.OperatingMode, "controlPlaneScope": row.ControlPlaneScope}
+	return map[string]any{
+		"name": row.Name, "app": row.AppSlug, "version": row.AppVersion, "operation": op.ID, "smoke": row.Smoke,
+		"operatingMode": row.OperatingMode, "controlPlaneScope": row.ControlPlaneScope,
+	}
 }

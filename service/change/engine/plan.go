@@ -32,7 +32,8 @@ type previewed struct {
 
 // Plan shows what a change would do. It requires the same keys as the change and writes nothing.
 //
-// Faults: NOT_FOUND, FORBIDDEN, INVALID_ARGUMENT. That the change would be refused is in the plan's verdicts, not a fault.
+// Faults: NOT_FOUND, FORBIDDEN, INVALID_ARGUMENT. That the change would be refused is in the plan's verdicts, not a
+// fault.
 func (e *Engine) Plan(ctx context.Context, request *change.Request) (*change.Plan, error) {
 	if err := request.Check(); err != nil {
 		return nil, err
@@ -91,9 +92,10 @@ func judge(ctx context.Context, t *tx.Tx, request *change.Request, action string
 // ask asks the adapter about the change. Whatever keeps it from answering is an unknown verdict.
 func (e *Engine) ask(ctx context.Context, v *verdict.Verdicts, correlation string) (*adapter.PlanAnswer, error) {
 	if e.Calls == nil || v.Adapter == nil {
-		return &adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{{
-			Code: string(fault.AdapterUnavailable), Message: fmt.Sprintf("no adapter %q is registered that could be asked", v.Instance.RuntimeBackend),
-		}}}, nil
+		message := fmt.Sprintf("no adapter %q is registered that could be asked", v.Instance.RuntimeBackend)
+		return &adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{
+			{Code: string(fault.AdapterUnavailable), Message: message},
+		}}, nil
 	}
 	call, err := question(v, correlation)
 	if err != nil {
@@ -113,8 +115,8 @@ func question(v *verdict.Verdicts, correlation string) (*contract.Plan, error) {
 		return nil, fmt.Errorf("encode the change: %w", err)
 	}
 	call := &contract.Plan{Kind: v.Kind, Change: encoded, Force: v.Force, Subject: contract.Subject{
-		Adapter: v.Adapter, Instance: after, Manifest: v.Manifest, Members: v.Members, Nodes: v.Nodes, Allocations: v.Allocations,
-		CorrelationID: correlation,
+		Adapter: v.Adapter, Instance: after, Manifest: v.Manifest, Members: v.Members, Nodes: v.Nodes,
+		Allocations: v.Allocations, CorrelationID: correlation,
 	}}
 	if v.Next != nil {
 		call.Manifest = v.Next
@@ -137,8 +139,8 @@ func (p *previewed) plan() (*change.Plan, error) {
 	}
 	out := &change.Plan{
 		Hash: hash, Kind: p.Kind, InstanceID: p.Instance.ID, Allowed: p.Refused() == nil, Members: plannedMembers(p.Verdicts),
-		WorkLost: []*operation.Work{}, Verdicts: []*change.Verdict{}, Reversible: p.Rule.Reversible, Reversal: p.Rule.Reversal,
-		SupersedesIDs: []ids.ID{}, Change: shown, Impact: p.impact,
+		WorkLost: []*operation.Work{}, Verdicts: []*change.Verdict{}, SupersedesIDs: []ids.ID{},
+		Reversible: p.Rule.Reversible, Reversal: p.Rule.Reversal, Change: shown, Impact: p.impact,
 	}
 	for _, one := range p.List {
 		out.Verdicts = append(out.Verdicts, one.View())
@@ -171,11 +173,14 @@ func plannedMembers(v *verdict.Verdicts) []*change.PlannedMember {
 		if v.Kind == lifecycle.MembersAdd || (v.MemberID != "" && member.ID != v.MemberID) {
 			continue
 		}
-		list = append(list, &change.PlannedMember{MemberID: &member.ID, ComponentKey: member.ComponentKey, Action: v.Rule.Touches,
-			AllocationID: member.AllocationID, Reachable: v.Reachable(member.NodeID)})
+		list = append(list, &change.PlannedMember{
+			MemberID: &member.ID, ComponentKey: member.ComponentKey, Action: v.Rule.Touches,
+			AllocationID: member.AllocationID, Reachable: v.Reachable(member.NodeID),
+		})
 	}
 	for _, seat := range v.Seats {
-		coming := &change.PlannedMember{ComponentKey: seat.ComponentKey, Action: lifecycle.PlanAdd, Reachable: v.Reachable(seat.Allocation.NodeID)}
+		coming := &change.PlannedMember{ComponentKey: seat.ComponentKey, Action: lifecycle.PlanAdd}
+		coming.Reachable = v.Reachable(seat.Allocation.NodeID)
 		if v.Intent == nil {
 			coming.AllocationID = &seat.Allocation.ID
 		}

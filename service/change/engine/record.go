@@ -20,12 +20,17 @@ func accepted(v *verdict.Verdicts, op *db.Operation) []event.Draft {
 	}
 	var drafts []event.Draft
 	for _, allocation := range v.Created {
-		drafts = append(drafts, event.Draft{Type: lifecycle.EventAllocationReady, OperationID: op.ID, CorrelationID: op.CorrelationID,
-			Message: "allocation " + allocation.Name + " is ready", Payload: map[string]any{"allocation": allocation.ID, "createdBy": op.ID}})
+		drafts = append(drafts, event.Draft{
+			Type: lifecycle.EventAllocationReady, OperationID: op.ID, CorrelationID: op.CorrelationID,
+			Message: "allocation " + allocation.Name + " is ready",
+			Payload: map[string]any{"allocation": allocation.ID, "createdBy": op.ID},
+		})
 	}
 	for _, kind := range v.Kind.Effects().Accepted {
-		drafts = append(drafts, event.Draft{Type: kind, OperationID: op.ID, CorrelationID: op.CorrelationID, Message: v.Rule.Noun + " requested",
-			Payload: map[string]any{"reason": v.Asked.Reason}})
+		drafts = append(drafts, event.Draft{
+			Type: kind, OperationID: op.ID, CorrelationID: op.CorrelationID,
+			Message: v.Rule.Noun + " requested", Payload: map[string]any{"reason": v.Asked.Reason},
+		})
 	}
 	return append(drafts, event.Draft{
 		Type: lifecycle.EventOperationAccepted, OperationID: op.ID, MemberID: v.MemberID, CorrelationID: op.CorrelationID,
@@ -69,7 +74,9 @@ func record(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation
 	if err != nil {
 		return err
 	}
-	entry := audit.Entry{Action: v.Verb(), Key: key, Object: v.Object(), ObjectID: v.SubjectID(), Reason: v.Asked.Reason, After: after(v, op)}
+	entry := audit.Entry{
+		Action: v.Verb(), Key: key, Object: v.Object(), ObjectID: v.SubjectID(), Reason: v.Asked.Reason, After: after(v, op),
+	}
 	if before != nil {
 		entry.Before = before
 	}
@@ -82,6 +89,8 @@ func record(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation
 		placed[i] = allocation.ID
 	}
 	where := authz.Object{TenantID: v.Instance.TenantID, ProjectID: v.Instance.ProjectID}
-	return audit.Write(ctx, t, audit.Entry{Action: v.Verb(), Key: authz.AllocationCreate, Object: where, ObjectID: v.Instance.ProjectID,
-		Reason: v.Asked.Reason, After: map[string]any{"allocations": placed, "operation": op.ID}})
+	return audit.Write(ctx, t, audit.Entry{
+		Action: v.Verb(), Key: authz.AllocationCreate, Object: where, ObjectID: v.Instance.ProjectID,
+		Reason: v.Asked.Reason, After: map[string]any{"allocations": placed, "operation": op.ID},
+	})
 }

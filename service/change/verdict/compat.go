@@ -12,8 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 )
 
-// compatible checks the manifest: bounds of the component, fit of the allocations, config, and whether the adapter carries
-// out the kind at all.
+// compatible checks the manifest: bounds of the component, fit of the allocations, config, and whether the adapter
+// carries out the kind at all.
 func (v *Verdicts) compatible() error {
 	if err := v.supported(); err != nil {
 		return err
@@ -32,8 +32,8 @@ func (v *Verdicts) compatible() error {
 	return v.fits(v.Manifest, nil)
 }
 
-// supported refuses a kind that the adapter, by its own description, does not carry out. An adapter without a description
-// is not judged, and a teardown never is.
+// supported refuses a kind that the adapter, by its own description, does not carry out. An adapter without a
+// description is not judged, and a teardown never is.
 func (v *Verdicts) supported() error {
 	if v.Adapter == nil || v.Kind == lifecycle.InstanceDecommission {
 		return nil
@@ -49,7 +49,8 @@ func (v *Verdicts) supported() error {
 	}
 	for _, app := range described.Apps {
 		if app.Slug == v.Instance.AppSlug && len(app.Operations) > 0 && !slices.Contains(app.Operations, v.Kind.WireName()) {
-			return fault.New(fault.Incompatible, "adapter %q does not carry out %s for this app", v.Adapter.Name, v.Kind.WireName()).At(v.SubjectPath())
+			return fault.New(fault.Incompatible, "adapter %q does not carry out %s for this app", v.Adapter.Name,
+				v.Kind.WireName()).At(v.SubjectPath())
 		}
 	}
 	return nil
@@ -64,13 +65,15 @@ func (v *Verdicts) withinBounds() error {
 	component, ok := v.Manifest.Component(key)
 	if !ok && more > 0 {
 		return fault.New(fault.InvalidArgument, "the app has no component %q", key).
-			With(fault.Reason{Code: fault.UnknownComponent, Message: "is not a component of this app", Path: "input.componentKey"})
+			With(fault.Reason{Code: fault.UnknownComponent, Message: "is not a component of this app",
+				Path: "input.componentKey"})
 	}
 	after := v.Wanted[key] + more
 	if !ok || (after >= component.Min && after <= component.Max) {
 		return nil
 	}
-	return fault.New(fault.LimitExceeded, "component %q may have %d to %d members, and this would make %d", key, component.Min, component.Max, after).
+	return fault.New(fault.LimitExceeded, "component %q may have %d to %d members, and this would make %d", key,
+		component.Min, component.Max, after).
 		With(fault.Reason{Code: fault.CountOutOfBounds, Message: "must stay from " + strconv.Itoa(component.Min) + " to " + strconv.Itoa(component.Max), Path: path})
 }
 

@@ -52,13 +52,15 @@ func (v *Verdicts) launchCounts(context.Context, *tx.Tx) error {
 	want := make(map[string]int, len(v.Launch.Components))
 	for i, component := range v.Launch.Components {
 		if _, twice := want[component.Key]; twice {
-			return fault.New(fault.InvalidArgument, "component %q is named twice", component.Key).At(fmt.Sprintf("input.components.%d.key", i))
+			return fault.New(fault.InvalidArgument, "component %q is named twice", component.Key).
+				At(fmt.Sprintf("input.components.%d.key", i))
 		}
 		want[component.Key] = component.Count
 	}
 	counts, reasons := manifest.Counts(v.Next, want)
 	if len(reasons) > 0 {
-		return fault.New(fault.InvalidArgument, "the component counts do not fit the manifest").With(componentPaths(v.Launch.Components, reasons)...)
+		return fault.New(fault.InvalidArgument, "the component counts do not fit the manifest").
+			With(componentPaths(v.Launch.Components, reasons)...)
 	}
 	v.Counts = counts
 	return nil

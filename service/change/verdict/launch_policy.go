@@ -35,7 +35,8 @@ func (v *Verdicts) launchPermitted(context.Context, *tx.Tx) error {
 	}
 	err := v.Terms.Entitlement.Within(overlay.Wanted{
 		Version: version, Instances: v.usage.AppInstances + 1, Members: members, GPUs: gpusOf(v.Named),
-		VersionPath: "input.version", InstancesPath: "input.appSlug", MembersPath: "input.components", GPUsPath: "input.allocationIds",
+		VersionPath: "input.version", InstancesPath: "input.appSlug", MembersPath: "input.components",
+		GPUsPath: "input.allocationIds",
 	})
 	if err != nil {
 		return err

@@ -20,13 +20,15 @@ import (
 const maxChoices = 3
 
 // tested are the stages of versions that smoke launches may have: everything on its way to ACTIVE.
-var tested = []lifecycle.Stage{lifecycle.StageDraft, lifecycle.StageStaged, lifecycle.StageCanary, lifecycle.StageActive}
+var tested = []lifecycle.Stage{
+	lifecycle.StageDraft, lifecycle.StageStaged, lifecycle.StageCanary, lifecycle.StageActive,
+}
 
 // Testable reports whether smoke launches may have a version of the stage.
 func Testable(stage lifecycle.Stage) bool { return slices.Contains(tested, stage) }
 
-// Launchable returns why the version's stage keeps the project's new instances out: FAILED_PRECONDITION at the path, with
-// reason NOT_IN_CANARY for a canary.
+// Launchable returns why the version's stage keeps the project's new instances out: FAILED_PRECONDITION at the path,
+// with reason NOT_IN_CANARY for a canary.
 func Launchable(stored *db.Manifest, projectID ids.ID, path string) error {
 	return enter(stored, projectID, "new instance", path)
 }
@@ -62,8 +64,8 @@ func (d Documents) Of(stored *db.Manifest) (*manifest.Manifest, error) {
 	return parsed, nil
 }
 
-// namedManifest returns the version that the launch names. Ordinary launches may have the active one, or that of a canary
-// which has chosen the project; smoke launches also those before it.
+// namedManifest returns the version that the launch names. Ordinary launches may have the active one, or that of a
+// canary which has chosen the project; smoke launches also those before it.
 func (v *Verdicts) namedManifest(ctx context.Context, t *tx.Tx) (*db.Manifest, error) {
 	app := v.Instance.AppSlug
 	stored, err := t.Manifest.Query().Where(dbmanifest.AppSlug(app), dbmanifest.Version(v.Version)).Only(ctx)
@@ -105,7 +107,8 @@ func (v *Verdicts) chosenManifest(ctx context.Context, t *tx.Tx, read Documents)
 			return stored, nil
 		}
 	}
-	return nil, fault.New(fault.Conflict, "versions of app %q were promoted while this was under way", app).At("input.appSlug")
+	return nil, fault.New(fault.Conflict, "versions of app %q were promoted while this was under way", app).
+		At("input.appSlug")
 }
 
 // Choose returns the default version of an app for a project: the canary that has chosen the project, where policy and

@@ -66,8 +66,8 @@ func (v *Verdicts) choose() ([]*db.Allocation, error) {
 	return v.usable(wanted)
 }
 
-// usable returns the allocations of these ids: NOT_FOUND, FAILED_PRECONDITION or CONFLICT at the first that the instance
-// cannot use.
+// usable returns the allocations of these ids: NOT_FOUND, FAILED_PRECONDITION or CONFLICT at the first that the
+// instance cannot use.
 func (v *Verdicts) usable(wanted []ids.ID) ([]*db.Allocation, error) {
 	var chosen []*db.Allocation
 	for i, id := range wanted {
@@ -93,7 +93,8 @@ func (v *Verdicts) checkUsable(allocation *db.Allocation, id ids.ID, path string
 	case allocation == nil:
 		return fault.New(fault.NotFound, "there is no allocation %s in the project", id).At(path)
 	case allocation.Status != lifecycle.AllocationReady:
-		return fault.New(fault.FailedPrecondition, "allocation %s is %s, not ready", id, strings.ToLower(string(allocation.Status))).At(path)
+		return fault.New(fault.FailedPrecondition, "allocation %s is %s, not ready", id,
+			strings.ToLower(string(allocation.Status))).At(path)
 	case allocation.InstanceID != nil && *allocation.InstanceID != v.Instance.ID:
 		return fault.New(fault.Conflict, "allocation %s is used by instance %s", id, *allocation.InstanceID).At(path)
 	}
@@ -104,10 +105,12 @@ func (v *Verdicts) checkUsable(allocation *db.Allocation, id ids.ID, path string
 func (v *Verdicts) create(ctx context.Context, t *tx.Tx) ([]*db.Allocation, error) {
 	for i := range v.Minted.Members {
 		row, err := capacity.Place(ctx, t, capacity.Draft{
-			ID: ids.New(ids.Allocation), Project: v.Project, Want: *v.Intent, Policy: v.Terms.Policy, CreatedBy: v.Minted.Operation,
+			ID: ids.New(ids.Allocation), Project: v.Project, Want: *v.Intent, Policy: v.Terms.Policy,
+			CreatedBy: v.Minted.Operation,
 		})
 		if fault.Is(err, fault.CapacityUnavailable) {
-			return nil, fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now", i+1, len(v.Minted.Members)).At("input.intent")
+			return nil, fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now", i+1,
+				len(v.Minted.Members)).At("input.intent")
 		}
 		if err != nil {
 			return nil, err

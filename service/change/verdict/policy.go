@@ -17,8 +17,8 @@ func (v *Verdicts) moves() bool {
 	return v.Kind == lifecycle.InstanceUpgrade && v.Target != nil && v.Target.ID != v.Stored.ID
 }
 
-// evaluatePolicy asks policy once the state allows the change; before that there is nothing to judge when members come or
-// versions change.
+// evaluatePolicy asks policy once the state allows the change; before that there is nothing to judge when members come
+// or versions change.
 func (v *Verdicts) evaluatePolicy(ctx context.Context, t *tx.Tx) error {
 	switch {
 	case v.Terms == nil:
@@ -45,7 +45,8 @@ func (v *Verdicts) versionPermitted() error {
 		return nil
 	}
 	rules := v.Terms.Policy
-	answers := []error{rules.App(v.Instance.AppSlug, "input.instanceId"), rules.Version(v.Instance.AppSlug, v.Target.Version, "input.version")}
+	app := v.Instance.AppSlug
+	answers := []error{rules.App(app, "input.instanceId"), rules.Version(app, v.Target.Version, "input.version")}
 	return policy.Join(append(answers, sources(rules, v.Next, "input.version")...)...)
 }
 
@@ -57,8 +58,8 @@ func sources(rules *policy.Effective, document *manifest.Manifest, path string) 
 	return answers
 }
 
-// membersPermitted asks policy about the members that come and their allocations. Usage includes what was placed for the
-// change.
+// membersPermitted asks policy about the members that come and their allocations. Usage includes what was placed for
+// the change.
 func (v *Verdicts) membersPermitted(usage *overlay.Usage) error {
 	rules := v.Terms.Policy
 	var answers []error
@@ -94,7 +95,8 @@ func (v *Verdicts) comeTo() (list []*db.Allocation) {
 	}
 	for _, seat := range v.Seats {
 		if !slices.ContainsFunc(list, func(a *db.Allocation) bool {
-			return a.ID == seat.Allocation.ID || (v.Intent != nil && a.Region == seat.Allocation.Region && a.Sku == seat.Allocation.Sku)
+			alike := a.Region == seat.Allocation.Region && a.Sku == seat.Allocation.Sku
+			return a.ID == seat.Allocation.ID || (v.Intent != nil && alike)
 		}) {
 			list = append(list, seat.Allocation)
 		}
@@ -114,7 +116,8 @@ func (v *Verdicts) entitled() error {
 			return err
 		}
 	}
-	want := overlay.Wanted{VersionPath: "input.version", MembersPath: "input.count", GPUsPath: "input." + v.capacityField()}
+	want := overlay.Wanted{VersionPath: "input.version", MembersPath: "input.count",
+		GPUsPath: "input." + v.capacityField()}
 	if v.moves() {
 		want.Version = v.Target.Version
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// hold keeps a version from being promoted, halted or shared out again until the commit, and reads its stage and canary.
+// hold keeps a version from being promoted, halted or shared out again until the commit, and reads its stage and
+// canary.
 func hold(ctx context.Context, t *tx.Tx, stored *db.Manifest) error {
 	if err := t.QueryRow(ctx, `SELECT platform.hold_manifest($1)`, stored.ID).Scan(&stored.Stage); err != nil {
 		return fmt.Errorf("hold manifest %s: %w", stored.ID, err)
@@ -21,7 +22,8 @@ func hold(ctx context.Context, t *tx.Tx, stored *db.Manifest) error {
 	if stored.Stage != lifecycle.StageCanary {
 		return nil
 	}
-	err := t.QueryRow(ctx, `SELECT canary_percent, canary_halted_at FROM manifest WHERE id = $1`, stored.ID).Scan(&stored.CanaryPercent, &stored.CanaryHaltedAt)
+	err := t.QueryRow(ctx, `SELECT canary_percent, canary_halted_at FROM manifest WHERE id = $1`, stored.ID).
+		Scan(&stored.CanaryPercent, &stored.CanaryHaltedAt)
 	if err != nil {
 		return fmt.Errorf("read canary %s: %w", stored.ID, err)
 	}
@@ -36,7 +38,8 @@ func enter(stored *db.Manifest, projectID ids.ID, what, path string) error {
 	case stored.Stage.Launchable():
 		return nil
 	case stored.Stage != lifecycle.StageCanary:
-		return fault.New(fault.FailedPrecondition, "version %s is %s and takes no %s", stored.Version, strings.ToLower(string(stored.Stage)), what).At(path)
+		return fault.New(fault.FailedPrecondition, "version %s is %s and takes no %s", stored.Version,
+			strings.ToLower(string(stored.Stage)), what).At(path)
 	case stored.CanaryHaltedAt != nil:
 		return outside(path, "the canary of version %s was halted and takes no %s", stored.Version, what)
 	case !rollout.Chosen(projectID, stored.ID, stored.CanaryPercent):

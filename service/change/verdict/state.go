@@ -35,9 +35,11 @@ func (v *Verdicts) instanceState() error {
 	row := v.Instance
 	switch {
 	case row.ReleasedAt != nil:
-		return fault.New(fault.FailedPrecondition, "instance %s was torn down at %s", row.ID, row.ReleasedAt.Format("2006-01-02 15:04:05Z")).At(v.SubjectPath())
+		return fault.New(fault.FailedPrecondition, "instance %s was torn down at %s", row.ID,
+			row.ReleasedAt.Format("2006-01-02 15:04:05Z")).At(v.SubjectPath())
 	case !slices.Contains(v.Rule.Instance, row.Status):
-		return fault.New(fault.FailedPrecondition, "the instance is %s, and a %s needs it %s", row.Status, v.Rule.Noun, either(v.Rule.Instance)).At(v.SubjectPath())
+		return fault.New(fault.FailedPrecondition, "the instance is %s, and a %s needs it %s", row.Status, v.Rule.Noun,
+			either(v.Rule.Instance)).At(v.SubjectPath())
 	}
 	return nil
 }
@@ -78,11 +80,13 @@ func (v *Verdicts) memberState() error {
 	status := v.Member.Status
 	switch {
 	case !slices.Contains(v.Rule.Member, status):
-		return fault.New(fault.FailedPrecondition, "the member is %s, and a %s needs it %s", status, v.Rule.Noun, either(v.Rule.Member)).At("input.memberId")
+		return fault.New(fault.FailedPrecondition, "the member is %s, and a %s needs it %s", status, v.Rule.Noun,
+			either(v.Rule.Member)).At("input.memberId")
 	case v.Kind == lifecycle.MemberCordon && v.Member.Cordoned:
 		return fault.New(fault.FailedPrecondition, "the member is cordoned already").At("input.memberId")
 	case v.Kind == lifecycle.MemberUncordon && status == lifecycle.MemberActive && !v.Member.Cordoned:
-		return fault.New(fault.FailedPrecondition, "the member is %s and not cordoned: it takes work", status).At("input.memberId")
+		return fault.New(fault.FailedPrecondition, "the member is %s and not cordoned: it takes work", status).
+			At("input.memberId")
 	}
 	return nil
 }

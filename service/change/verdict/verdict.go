@@ -133,7 +133,8 @@ func (v *Verdicts) Refused() *fault.Fault {
 
 // NeedsReason reports whether the kind needs a reason in the member's present state.
 func (v *Verdicts) NeedsReason() bool {
-	return v.Rule.Reason != "" && v.Member != nil && v.Member.Status == lifecycle.MemberActive && v.Member.Health == lifecycle.HealthHealthy
+	return v.Rule.Reason != "" && v.Member != nil && v.Member.Status == lifecycle.MemberActive &&
+		v.Member.Health == lifecycle.HealthHealthy
 }
 
 // quota checks what the change adds against the project's entitlement to the app and its quota.
@@ -152,8 +153,8 @@ func (v *Verdicts) quota(ctx context.Context, t *tx.Tx) error {
 	return capacity.GPUs(ctx, t, v.Project, "input.intent")
 }
 
-// ApplyAdapterAnswer adds the adapter's verdict; nil when it was not asked, since the state refuses the change. An unsafe
-// verdict refuses the change unless force was chosen.
+// ApplyAdapterAnswer adds the adapter's verdict; nil when it was not asked, since the state refuses the change. An
+// unsafe verdict refuses the change unless force was chosen.
 func (v *Verdicts) ApplyAdapterAnswer(answer *adapter.PlanAnswer) {
 	if answer == nil {
 		v.skip(lifecycle.VerdictAdapter)
@@ -165,7 +166,8 @@ func (v *Verdicts) ApplyAdapterAnswer(answer *adapter.PlanAnswer) {
 		one.Outcome = lifecycle.VerdictAllowed
 	case answer.Verdict == adapter.VerdictUnsafe:
 		one.Outcome = lifecycle.VerdictRefused
-		one.Refusal = fault.New(fault.AdapterRejected, "the adapter says that this is not safe: %s", answer.Message).With(one.Reasons...)
+		one.Refusal = fault.New(fault.AdapterRejected, "the adapter says that this is not safe: %s", answer.Message).
+			With(one.Reasons...)
 	}
 	v.List = append(v.List, one)
 }

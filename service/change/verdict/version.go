@@ -27,12 +27,13 @@ func (v *Verdicts) chooseVersion(ctx context.Context, t *tx.Tx) error {
 	return v.chooseManifest(ctx, t)
 }
 
-// chooseManifest finds an upgrade's version and keeps it from promotion until the commit. A new version must be ACTIVE, or
-// in a canary that has chosen the project; the present one must not be retired.
+// chooseManifest finds an upgrade's version and keeps it from promotion until the commit. A new version must be ACTIVE,
+// or in a canary that has chosen the project; the present one must not be retired.
 func (v *Verdicts) chooseManifest(ctx context.Context, t *tx.Tx) error {
 	stored := v.Stored
 	if v.Version != "" && v.Version != stored.Version {
-		found, err := t.Manifest.Query().Where(dbmanifest.AppSlug(v.Instance.AppSlug), dbmanifest.Version(v.Version)).Only(ctx)
+		found, err := t.Manifest.Query().Where(dbmanifest.AppSlug(v.Instance.AppSlug), dbmanifest.Version(v.Version)).
+			Only(ctx)
 		if db.IsNotFound(err) {
 			return fault.New(fault.NotFound, "app %q has no version %q", v.Instance.AppSlug, v.Version).At("input.version")
 		}
@@ -75,8 +76,10 @@ func (v *Verdicts) lead(stored *db.Manifest, config []byte) error {
 	}
 	v.Target, v.Next = stored, parsed
 	v.To = &operation.Version{ManifestID: stored.ID, Version: stored.Version, Config: config}
-	if v.Kind == lifecycle.InstanceUpgrade && v.misfit == nil && stored.ID == v.Stored.ID && sameJSON(config, v.Instance.Config) {
-		return fault.New(fault.FailedPrecondition, "the instance runs version %s with this config already", stored.Version).At("input.version")
+	if v.Kind == lifecycle.InstanceUpgrade && v.misfit == nil && stored.ID == v.Stored.ID &&
+		sameJSON(config, v.Instance.Config) {
+		return fault.New(fault.FailedPrecondition, "the instance runs version %s with this config already", stored.Version).
+			At("input.version")
 	}
 	return nil
 }
@@ -96,11 +99,12 @@ func configured(m *manifest.Manifest, config []byte) ([]byte, error) {
 }
 
 func misconfigured(reasons []fault.Reason) error {
-	return fault.New(fault.ConfigInvalid, "the configuration does not fit the app's schema").With(fault.Prefixed("input", reasons)...)
+	return fault.New(fault.ConfigInvalid, "the configuration does not fit the app's schema").
+		With(fault.Prefixed("input", reasons)...)
 }
 
-// chooseGeneration finds a rollback's target. By default it is the generation before, or the present one when the newest
-// change of version failed half-way.
+// chooseGeneration finds a rollback's target. By default it is the generation before, or the present one when the
+// newest change of version failed half-way.
 func (v *Verdicts) chooseGeneration(ctx context.Context, t *tx.Tx) error {
 	torn, err := torn(ctx, t, v.Instance.ID)
 	if err != nil {
@@ -116,9 +120,11 @@ func (v *Verdicts) chooseGeneration(ctx context.Context, t *tx.Tx) error {
 		return fault.New(fault.FailedPrecondition, "the instance runs generation %d already", number).At("input.generation")
 	}
 	if number < 1 && v.Generation == nil {
-		return fault.New(fault.FailedPrecondition, "generation %d is the first one: there is none to go back to", v.Instance.Generation).At("input.generation")
+		return fault.New(fault.FailedPrecondition, "generation %d is the first one: there is none to go back to",
+			v.Instance.Generation).At("input.generation")
 	}
-	wanted, err := t.Generation.Query().Where(dbgeneration.InstanceID(v.Instance.ID), dbgeneration.Number(number)).Only(ctx)
+	wanted, err := t.Generation.Query().Where(dbgeneration.InstanceID(v.Instance.ID), dbgeneration.Number(number)).
+		Only(ctx)
 	if db.IsNotFound(err) {
 		return fault.New(fault.NotFound, "the instance has no generation %d", number).At("input.generation")
 	}
@@ -147,7 +153,8 @@ func (v *Verdicts) leadBack(ctx context.Context, t *tx.Tx, wanted *db.Generation
 // run its target.
 func torn(ctx context.Context, t *tx.Tx, instanceID ids.ID) (bool, error) {
 	last, err := t.Operation.Query().Where(dboperation.InstanceID(instanceID),
-		dboperation.KindIn(lifecycle.InstanceUpgrade, lifecycle.InstanceRollback)).Order(db.Desc(dboperation.FieldID)).First(ctx)
+		dboperation.KindIn(lifecycle.InstanceUpgrade, lifecycle.InstanceRollback)).Order(db.Desc(dboperation.FieldID)).
+		First(ctx)
 	if db.IsNotFound(err) {
 		return false, nil
 	}
@@ -160,14 +167,16 @@ func torn(ctx context.Context, t *tx.Tx, instanceID ids.ID) (bool, error) {
 // versionFits checks the instance as it is against the version that the change leads to.
 func (v *Verdicts) versionFits() error {
 	if v.Target.AdapterName != v.Instance.RuntimeBackend {
-		return fault.New(fault.Incompatible, "version %s is run by adapter %q, and the instance by %q", v.Target.Version, v.Target.AdapterName, v.Instance.RuntimeBackend).
+		return fault.New(fault.Incompatible, "version %s is run by adapter %q, and the instance by %q", v.Target.Version,
+			v.Target.AdapterName, v.Instance.RuntimeBackend).
 			At("input.version")
 	}
 	if v.Next.PermissionFamily != v.Instance.PermissionFamily {
 		return fault.New(fault.Incompatible, "version %s has another permission family", v.Target.Version).At("input.version")
 	}
 	if reasons := v.countsFit(); len(reasons) > 0 {
-		return fault.New(fault.Incompatible, "the instance's members do not fit version %s", v.Target.Version).With(reasons...)
+		return fault.New(fault.Incompatible, "the instance's members do not fit version %s", v.Target.Version).
+			With(reasons...)
 	}
 	if v.misfit != nil {
 		return v.misfit

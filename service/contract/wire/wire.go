@@ -35,8 +35,8 @@ func Instance(row *db.Instance) (adapter.Instance, error) {
 	return out, nil
 }
 
-// Pinned adds what the manifest of the instance's version states for its adapter: the runtime profile, which the platform
-// does not interpret, and the artifacts that the adapter may have its nodes fetch.
+// Pinned adds what the manifest of the instance's version states for its adapter: the runtime profile, which the
+// platform does not interpret, and the artifacts that the adapter may have its nodes fetch.
 func Pinned(instance *adapter.Instance, m *manifest.Manifest) {
 	if m == nil {
 		return
@@ -50,11 +50,15 @@ func Pinned(instance *adapter.Instance, m *manifest.Manifest) {
 
 // Members returns the members with the nodes and allocations that they are bound to; without a known node the node is
 // empty.
-func Members(rows []*db.Member, nodes map[ids.ID]*db.ComputeNode, allocations map[ids.ID]*db.Allocation) []adapter.Member {
+func Members(
+	rows []*db.Member, nodes map[ids.ID]*db.ComputeNode, allocations map[ids.ID]*db.Allocation,
+) []adapter.Member {
 	out := make([]adapter.Member, 0, len(rows))
 	for _, row := range rows {
-		member := adapter.Member{ID: string(row.ID), ComponentKey: row.ComponentKey, Index: row.Ordinal, Status: lifecycle.Wire(row.Status),
-			Cordoned: row.Cordoned, Labels: labels(row)}
+		member := adapter.Member{
+			ID: string(row.ID), ComponentKey: row.ComponentKey, Index: row.Ordinal, Status: lifecycle.Wire(row.Status),
+			Cordoned: row.Cordoned, Labels: labels(row),
+		}
 		if row.NodeID != nil && nodes[*row.NodeID] != nil {
 			var allocation *db.Allocation
 			if row.AllocationID != nil {
