@@ -14,7 +14,7 @@ import (
 type App struct{ ent.Schema }
 
 // Annotations of the table.
-func (App) Annotations() []schema.Annotation { return table("app") }
+func (App) Annotations() []schema.Annotation { return pipelined("app") }
 
 // Mixin of the table.
 func (App) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
@@ -36,7 +36,9 @@ func (App) Fields() []ent.Field {
 type Artifact struct{ ent.Schema }
 
 // Annotations of the table.
-func (Artifact) Annotations() []schema.Annotation { return table("artifact") }
+func (Artifact) Annotations() []schema.Annotation {
+	return append(table("artifact"), Pipelined{Omit: map[string]bool{}, Lists: map[string]bool{"platforms": true}})
+}
 
 // Mixin of the table.
 func (Artifact) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, referred{}} }
@@ -80,7 +82,7 @@ func (Artifact) Indexes() []ent.Index {
 type Manifest struct{ ent.Schema }
 
 // Annotations of the table.
-func (Manifest) Annotations() []schema.Annotation { return table("manifest") }
+func (Manifest) Annotations() []schema.Annotation { return pipelined("manifest") }
 
 // Mixin of the table.
 func (Manifest) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }

@@ -27,6 +27,23 @@ func table(name string) []schema.Annotation {
 	return []schema.Annotation{entsql.Annotation{Table: name}}
 }
 
+// Pipelined marks a table whose rows hand-written, pipelined reads scan. ent/template/rows.tmpl writes the columns and
+// the scan function of each, so that a column is stated here and in its migration alone.
+type Pipelined struct {
+	// Omit are columns that these reads leave out.
+	Omit map[string]bool
+	// Lists are JSON columns whose NULL is read as the empty list.
+	Lists map[string]bool
+}
+
+// Name is the key of the annotation in templates.
+func (Pipelined) Name() string { return "Pipelined" }
+
+// pipelined names the table and marks it.
+func pipelined(name string) []schema.Annotation {
+	return append(table(name), Pipelined{Omit: map[string]bool{}, Lists: map[string]bool{}})
+}
+
 // text is the one string type of the database.
 var text = map[string]string{dialect.Postgres: "text"}
 

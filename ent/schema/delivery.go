@@ -88,7 +88,7 @@ func (SignerKey) Indexes() []ent.Index {
 type ArtifactPart struct{ ent.Schema }
 
 // Annotations of the table.
-func (ArtifactPart) Annotations() []schema.Annotation { return table("artifact_part") }
+func (ArtifactPart) Annotations() []schema.Annotation { return pipelined("artifact_part") }
 
 // Mixin of the table.
 func (ArtifactPart) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }

@@ -15,7 +15,7 @@ import (
 type Instance struct{ ent.Schema }
 
 // Annotations of the table.
-func (Instance) Annotations() []schema.Annotation { return table("instance") }
+func (Instance) Annotations() []schema.Annotation { return pipelined("instance") }
 
 // Mixin of the table.
 func (Instance) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}, referred{}} }
@@ -69,7 +69,7 @@ func (Instance) Indexes() []ent.Index {
 type Member struct{ ent.Schema }
 
 // Annotations of the table.
-func (Member) Annotations() []schema.Annotation { return table("member") }
+func (Member) Annotations() []schema.Annotation { return pipelined("member") }
 
 // Mixin of the table.
 func (Member) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}, referred{}} }
@@ -137,7 +137,7 @@ func (Generation) Indexes() []ent.Index {
 type Event struct{ ent.Schema }
 
 // Annotations of the table.
-func (Event) Annotations() []schema.Annotation { return table("app_instance_event") }
+func (Event) Annotations() []schema.Annotation { return pipelined("app_instance_event") }
 
 // Mixin of the table.
 func (Event) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }

@@ -14,7 +14,7 @@ import (
 type ComputeNode struct{ ent.Schema }
 
 // Annotations of the table.
-func (ComputeNode) Annotations() []schema.Annotation { return table("compute_node") }
+func (ComputeNode) Annotations() []schema.Annotation { return pipelined("compute_node") }
 
 // Mixin of the table.
 func (ComputeNode) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
@@ -92,7 +92,7 @@ func (NodeEnrolment) Fields() []ent.Field {
 type Allocation struct{ ent.Schema }
 
 // Annotations of the table.
-func (Allocation) Annotations() []schema.Annotation { return table("allocation") }
+func (Allocation) Annotations() []schema.Annotation { return pipelined("allocation") }
 
 // Mixin of the table.
 func (Allocation) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}, referred{}} }
@@ -130,7 +130,7 @@ func (Allocation) Indexes() []ent.Index {
 type NodeTask struct{ ent.Schema }
 
 // Annotations of the table.
-func (NodeTask) Annotations() []schema.Annotation { return table("node_task") }
+func (NodeTask) Annotations() []schema.Annotation { return pipelined("node_task") }
 
 // Mixin of the table.
 func (NodeTask) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }

@@ -13,8 +13,11 @@ import (
 // Operation is a durable piece of work, and its own queue row.
 type Operation struct{ ent.Schema }
 
-// Annotations of the table.
-func (Operation) Annotations() []schema.Annotation { return table("operation") }
+// Annotations of the table. Only workers read what belongs to the queue.
+func (Operation) Annotations() []schema.Annotation {
+	queue := map[string]bool{"adapter_status": true, "claimed_by": true, "failures": true, "next_run_at": true}
+	return append(table("operation"), Pipelined{Omit: queue, Lists: map[string]bool{}})
+}
 
 // Mixin of the table.
 func (Operation) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}, referred{}} }
@@ -86,7 +89,7 @@ func (Operation) Indexes() []ent.Index {
 type OperationStep struct{ ent.Schema }
 
 // Annotations of the table.
-func (OperationStep) Annotations() []schema.Annotation { return table("operation_step") }
+func (OperationStep) Annotations() []schema.Annotation { return pipelined("operation_step") }
 
 // Mixin of the table.
 func (OperationStep) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }

@@ -39,18 +39,22 @@ type Held struct {
 	Worker ids.ID
 }
 
+// heldColumns are those of an operation with what belongs to the queue.
 const heldColumns = rows.OperationColumns + `, operation.adapter_status, operation.failures, operation.claimed_by`
 
 // scanHeld scans heldColumns.
 func scanHeld(row pgx.CollectableRow) (*Held, error) {
-	x := &db.Operation{}
-	return &Held{Operation: x}, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.InstanceID, &x.AllocationID, &x.Kind, &x.State, &x.Outcome,
-		&x.AdapterName, &x.Phase, &x.Percent, &x.Message, &x.RequesterKind, &x.RequesterID,
-		&x.RequesterName, &x.Reason, &x.CorrelationID, &x.DesiredChange, &x.Evidence, &x.ErrorCode,
-		&x.ErrorMessage, &x.ErrorOwner, &x.ErrorRetryable, &x.DispatchAttempt, &x.ClaimEpoch,
-		&x.Deadline, &x.CreatedAt, &x.StartedAt, &x.EndedAt, &x.Targets, &x.Force,
-		(*string)(&x.OnDeadline), &x.ForcedAt, &x.CancelRequestedAt, &x.CancelRequester,
-		&x.CancelReason, &x.CancelMessage, &x.RetryOf, &x.AdapterStatus, &x.Failures, &x.ClaimedBy)
+	var queue struct {
+		status    []byte
+		failures  int
+		claimedBy *ids.ID
+	}
+	op, err := rows.Operation(also{row, []any{&queue.status, &queue.failures, &queue.claimedBy}})
+	if err != nil {
+		return nil, err
+	}
+	op.AdapterStatus, op.Failures, op.ClaimedBy = queue.status, queue.failures, queue.claimedBy
+	return &Held{Operation: op}, nil
 }
 
 // unclaimed is true of operations that wait in the queue.

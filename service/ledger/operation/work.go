@@ -45,11 +45,11 @@ func (v *View) WaitsFor() []*Work {
 	return WorkOf(list)
 }
 
-// also hands one more column to a scan that knows those before it.
+// also is a row with more columns than its scan function knows: those that follow.
 type also struct {
 	pgx.CollectableRow
-	into any
+	into []any
 }
 
 // Scan implements pgx.CollectableRow.
-func (a also) Scan(into ...any) error { return a.CollectableRow.Scan(append(into, a.into)...) }
+func (a also) Scan(into ...any) error { return a.CollectableRow.Scan(append(into, a.into...)...) }
