@@ -53,8 +53,8 @@ func (r *queryResolver) AuditEntries(ctx context.Context, projectID ids.ID, acto
 	return read.Connection[model.AuditEntryConnection](audit.List(ctx, r.DB, projectID, actorKinds, args))
 }
 
-// InstanceTimeline and ProjectActivity return the encoder's channel: live.Server.Open has taken the operation, authorised
-// its caller and opened its feed before the executor runs it.
+// InstanceTimeline and ProjectActivity return the encoder's channel: live.Server.Open has taken the operation,
+// authorised its caller and opened its feed before the executor runs it.
 func (r *subscriptionResolver) InstanceTimeline(ctx context.Context, instanceID ids.ID, after *string) (<-chan *event.Event, error) {
 	return live.Channel(ctx), nil
 }

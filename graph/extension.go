@@ -10,27 +10,27 @@ import (
 	"github.com/gpuaas/app-platform/graph/read"
 )
 
-// Extension gives every response its own loaders: they cache, and a subscription must not answer
-// with what was true an event ago.
+// Extension gives every response its own loaders: they cache, and a subscription must not answer with what was true one
+// event ago.
 type Extension struct{ Resolver *Resolver }
 
-// ExtensionName is the extension's name for the executor.
+// ExtensionName returns the extension's name for the executor.
 func (Extension) ExtensionName() string { return "Loaders" }
 
-// Validate has nothing to check.
+// Validate returns nil: there is nothing to check.
 func (Extension) Validate(graphql.ExecutableSchema) error { return nil }
 
-// InterceptOperation gives the operation a place for the reason its subscription ends.
+// InterceptOperation lets the operation hold the reason why its subscription ends.
 func (Extension) InterceptOperation(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
 	return next(live.WithEnding(ctx))
 }
 
-// InterceptResponse runs one response with fresh loaders, and records what it was refused. A query of plain fields is answered without
-// the executor. The end of a subscription that was cut off is an error.
+// InterceptResponse runs one response with fresh loaders, and records its refusals. A query of plain fields is answered
+// without the executor. A subscription that was cut off ends with an error.
 func (e Extension) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	ctx = e.Resolver.WithLoaders(ctx)
 	if response, ok := e.Resolver.plain().Answer(ctx); ok {
-		return denial.Record(ctx, e.Resolver.DB, response)
+		return response // without errors
 	}
 	if response := next(ctx); response != nil {
 		return denial.Record(ctx, e.Resolver.DB, response)

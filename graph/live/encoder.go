@@ -10,9 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// encoder runs one subscription operation on the executor and turns events into whole GraphQL
-// responses, one at a time. The executor's resolver reads from the encoder's channel instead of
-// subscribing to anything.
+// encoder runs one subscription operation on the executor and encodes events as whole GraphQL responses, one at a time.
+// The executor's resolver reads from the encoder's channel instead of subscribing to anything.
 type encoder struct {
 	events chan *event.Event
 	next   func() *graphql.Response
@@ -23,15 +22,15 @@ type encoder struct {
 
 type channelKey struct{}
 
-// Channel is where a subscription's resolver gets its events from when the operation is served by
-// this package; nil when it is not.
+// Channel returns the channel that a subscription's resolver reads its events from, and nil for an operation that this
+// package does not serve.
 func Channel(ctx context.Context) <-chan *event.Event {
 	events, _ := ctx.Value(channelKey{}).(chan *event.Event)
 	return events
 }
 
-// newEncoder starts the operation with the rights of the caller of ctx, if there is one. It outlives
-// the request that gave the operation, and ends with close.
+// newEncoder starts the operation with the rights of the caller of ctx, if ctx has one. It outlives the request of the
+// operation, and ends with close.
 func newEncoder(ctx context.Context, engine *transport.Engine, op *graphql.OperationContext) *encoder {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e := &encoder{events: make(chan *event.Event, 1), engine: engine, ctx: ctx, cancel: cancel}
@@ -39,7 +38,7 @@ func newEncoder(ctx context.Context, engine *transport.Engine, op *graphql.Opera
 	return e
 }
 
-// again is the same operation for another execution; its caches are its own.
+// again returns the same operation for another execution, without its caches.
 func again(op *graphql.OperationContext) *graphql.OperationContext {
 	return &graphql.OperationContext{
 		RawQuery: op.RawQuery, Variables: op.Variables, OperationName: op.OperationName, Doc: op.Doc, Operation: op.Operation,
@@ -48,9 +47,8 @@ func again(op *graphql.OperationContext) *graphql.OperationContext {
 	}
 }
 
-// encode executes the operation's selection on one event. The channel holds it, so that the
-// executor's read never waits. After an error, which may be a panic caught, the encoder is of no use
-// any more.
+// encode executes the operation's selection on one event. The channel buffers the event, so that the executor's read
+// never waits. After an error, which may be a recovered panic, the encoder cannot be used any more.
 func (e *encoder) encode(ev *event.Event) (payload []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -69,4 +67,5 @@ func (e *encoder) encode(ev *event.Event) (payload []byte, err error) {
 	return transport.Encode(response)
 }
 
+// close ends the execution.
 func (e *encoder) close() { e.cancel() }

@@ -12,26 +12,28 @@ import (
 )
 
 const (
-	pageSize  = 200                    // events a read
-	slowLook  = 10 * time.Second       // a group looks by itself this often
-	held      = 100 * time.Millisecond // a project's group looks again this soon after a wake-up, for commits behind a running transaction
-	heldLooks = 20                     // and this often
-	patience  = time.Second            // how long a burst waits for its slowest members before it cuts them
-	ringSize  = 64                     // encoded events a group keeps for those who join
+	pageSize   = 200              // events of one read
+	pollEvery  = 10 * time.Second // a group polls this often without a wake-up
+	patience   = time.Second      // how long a burst waits for its slowest members before it cuts them
+	bufferSize = 64               // encoded events that a group keeps for subscribers that join
+	// A project's group polls again this soon and this often after a wake-up: a commit becomes readable only after
+	// every transaction that began before it.
+	delayedPoll  = 100 * time.Millisecond
+	delayedPolls = 20
 )
 
 // feed is one ordered source of events.
 type feed struct {
 	topic string
-	// read gives up to pageSize events after a position, for everybody in the group.
+	// read returns up to pageSize events after a position, for all members of the group.
 	read func(ctx context.Context, after event.Position) ([]*event.Event, error)
-	// position is where an event stands.
+	// position returns the position of an event.
 	position func(*event.Event) event.Position
-	// delayed says that a woken-up commit may become readable a little later.
+	// delayed states that a commit may become readable a little later than its wake-up.
 	delayed bool
 }
 
-// group is the subscribers that share one execution.
+// group holds the subscribers that share one execution.
 type group struct {
 	key  string
 	feed feed
@@ -44,66 +46,67 @@ type group struct {
 	mu       sync.Mutex
 	encoder  *encoder // nil before the first event, after an error, and at the end
 	ended    bool
-	place    event.Position // everything up to here was handed out
+	cursor   event.Position // everything up to here was handed out
 	members  map[*subscriber]struct{}
-	ring     []encoded      // the newest, oldest first
-	ringFrom event.Position // the place before the ring's oldest
+	buffer   []encoded      // the newest events, oldest first
+	bufferAt event.Position // the position before the buffer's oldest event
 	users    int            // subscribers that replay or are joined; guarded by the server's lock
 }
 
+// encoded is an event as it is sent, with its position.
 type encoded struct {
-	at      event.Position
-	payload []byte
+	position event.Position
+	payload  []byte
 }
 
-// subscriber is one sink and the place of the last event it was sent.
+// subscriber is one sink, with the position of the last event that was sent to it.
 type subscriber struct {
-	sink transport.Sink
-	at   event.Position
+	sink   transport.Sink
+	cursor event.Position
 }
 
-// run hands out what is new until ctx ends.
+// run hands out new events until ctx ends.
 func (g *group) run(ctx context.Context) {
 	defer g.wake.Close()
-	look := time.NewTimer(slowLook)
-	defer look.Stop()
+	poll := time.NewTimer(pollEvery)
+	defer poll.Stop()
 	again := 0
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-g.wake.C:
-			again = heldLooks
-		case <-look.C:
+			again = delayedPolls
+		case <-poll.C:
 		}
 		found, err := g.advance(ctx)
 		if err != nil && ctx.Err() == nil {
 			g.log.Warn("a live feed could not be read; it is tried again", "topic", g.feed.topic, "error", err)
 		}
-		pause := slowLook
+		pause := pollEvery
 		if g.feed.delayed && !found && again > 0 {
-			again, pause = again-1, held
+			again, pause = again-1, delayedPoll
 		}
-		look.Reset(pause)
+		poll.Reset(pause)
 	}
 }
 
-// advance reads, encodes and hands out everything new; found says whether there was anything. A
-// group that nobody has joined has no place to read from.
+// advance reads, encodes and hands out all new events. found reports whether there were any. A group without members
+// has no cursor to read from.
 func (g *group) advance(ctx context.Context) (found bool, err error) {
 	for {
 		g.mu.Lock()
-		place, idle := g.place, len(g.members) == 0
+		cursor, idle := g.cursor, len(g.members) == 0
 		g.mu.Unlock()
 		if idle {
 			return found, nil
 		}
-		events, err := g.feed.read(ctx, place)
+		events, err := g.feed.read(ctx, cursor)
 		if err != nil || len(events) == 0 {
 			return found, err
 		}
 		found = true
-		if err := g.handOut(place, events); err != nil {
+		if err := g.handOut(cursor, events); err != nil {
 			return found, err
 		}
 		if len(events) < pageSize {
@@ -113,7 +116,7 @@ func (g *group) advance(ctx context.Context) (found bool, err error) {
 	}
 }
 
-// sinks are the members' queues, for pacing a burst over all of them.
+// sinks returns the members' queues, for pacing a burst over all of them.
 func (g *group) sinks() []transport.Sink {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,13 +127,13 @@ func (g *group) sinks() []transport.Sink {
 	return sinks
 }
 
-// handOut encodes events once and queues the same bytes for every member. A member whose queue is
-// full is cut by its socket and leaves. Events read before everybody left and somebody else joined
-// are dropped: whoever joined has its own place. Events that cannot be encoded fail the members.
+// handOut encodes events once and queues the same bytes for every member. A member whose queue is full is cut by its
+// socket and leaves. Events that were read before all members left and others joined are dropped: the new members have
+// their own cursor. Events that cannot be encoded fail the members.
 func (g *group) handOut(from event.Position, events []*event.Event) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.ended || g.place != from || len(g.members) == 0 {
+	if g.ended || g.cursor != from || len(g.members) == 0 {
 		return nil
 	}
 	batch, payloads, err := g.encodeAll(events)
@@ -141,7 +144,7 @@ func (g *group) handOut(from event.Position, events []*event.Event) error {
 	for _, e := range batch {
 		g.keep(e)
 	}
-	g.place = batch[len(batch)-1].at
+	g.cursor = batch[len(batch)-1].position
 	for member := range g.members {
 		if !member.send(batch, payloads) {
 			delete(g.members, member)
@@ -150,7 +153,7 @@ func (g *group) handOut(from event.Position, events []*event.Event) error {
 	return nil
 }
 
-// encodeAll encodes a page; the lock is held.
+// encodeAll encodes a page. The caller holds the lock.
 func (g *group) encodeAll(events []*event.Event) ([]encoded, [][]byte, error) {
 	if g.encoder == nil {
 		g.encoder = g.begin()
@@ -162,13 +165,13 @@ func (g *group) encodeAll(events []*event.Event) ([]encoded, [][]byte, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		batch[i], payloads[i] = encoded{at: g.feed.position(ev), payload: payload}, payload
+		batch[i], payloads[i] = encoded{position: g.feed.position(ev), payload: payload}, payload
 	}
 	return batch, payloads, nil
 }
 
-// fail ends every member's subscription with the error, and the execution that made it; whoever
-// joins next starts another. The lock is held.
+// fail ends every member's subscription with the error, and the execution that caused it. The next member starts
+// another execution. The caller holds the lock.
 func (g *group) fail(err error) {
 	for member := range g.members {
 		member.sink.Fail(err)
@@ -178,7 +181,7 @@ func (g *group) fail(err error) {
 	g.encoder = nil
 }
 
-// end stops the group; it may be called twice.
+// end stops the group. It may be called twice.
 func (g *group) end() {
 	g.stop()
 	g.mu.Lock()
@@ -190,74 +193,75 @@ func (g *group) end() {
 	}
 }
 
-// send queues what lies after the member's place; payloads are the batch's, made once for all.
+// send queues the events after the subscriber's cursor. payloads are the batch's, collected once for all subscribers.
 func (s *subscriber) send(batch []encoded, payloads [][]byte) bool {
 	skip := 0
-	for skip < len(batch) && !s.at.Before(batch[skip].at) {
+	for skip < len(batch) && !s.cursor.Before(batch[skip].position) {
 		skip++
 	}
 	if skip == len(batch) {
 		return true
 	}
-	s.at = batch[len(batch)-1].at
+	s.cursor = batch[len(batch)-1].position
 	return s.sink.SendAll(payloads[skip:])
 }
 
-// keep puts a payload on the ring; the lock is held.
+// keep adds an event to the buffer. The caller holds the lock.
 func (g *group) keep(e encoded) {
-	if len(g.ring) == ringSize {
-		g.ringFrom = g.ring[0].at
-		copy(g.ring, g.ring[1:])
-		g.ring = g.ring[:ringSize-1]
+	if len(g.buffer) == bufferSize {
+		g.bufferAt = g.buffer[0].position
+		copy(g.buffer, g.buffer[1:])
+		g.buffer = g.buffer[:bufferSize-1]
 	}
-	g.ring = append(g.ring, e)
+	g.buffer = append(g.buffer, e)
 }
 
-// join makes a subscriber live that has replayed to the end of the feed. If others are joined, it
-// may stand behind the group by what came since: then the ring brings it there, or it replays on.
+// join makes a subscriber live that has replayed to the end of the feed. Where others are joined, it may be behind the
+// group by the newest events: then the buffer holds them, or join reports false and the subscriber replays on.
 func (g *group) join(s *subscriber) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.members) == 0 {
-		g.place, g.ringFrom, g.ring = s.at, s.at, nil
+		g.cursor, g.bufferAt, g.buffer = s.cursor, s.cursor, nil
 	}
 	return g.admit(s)
 }
 
-// joinEarly makes a subscriber live without reading anything, where others are joined and the ring
-// still holds what it misses: most of those who reconnect.
+// joinEarly makes a subscriber live without a read, where others are joined and the buffer still holds what it misses:
+// most subscribers that reconnect.
 func (g *group) joinEarly(s *subscriber) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.members) > 0 && g.admit(s)
 }
 
-// admit brings the subscriber to the group's place and joins it; the lock is held.
+// admit sends the subscriber what it misses up to the group's cursor, and joins it. It reports false where the buffer
+// no longer holds that. The caller holds the lock.
 func (g *group) admit(s *subscriber) bool {
-	if s.at.Before(g.ringFrom) {
+	if s.cursor.Before(g.bufferAt) {
 		return false
 	}
-	if s.at.Before(g.place) {
-		payloads := make([][]byte, len(g.ring))
-		for i := range g.ring {
-			payloads[i] = g.ring[i].payload
+	if s.cursor.Before(g.cursor) {
+		payloads := make([][]byte, len(g.buffer))
+		for i := range g.buffer {
+			payloads[i] = g.buffer[i].payload
 		}
-		if !s.send(g.ring, payloads) {
-			return true // it was cut: there is nothing left to join
+		if !s.send(g.buffer, payloads) {
+			return true // its socket was cut
 		}
 	}
 	g.members[s] = struct{}{}
 	return true
 }
 
+// leave removes a subscriber.
 func (g *group) leave(s *subscriber) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.members, s)
 }
 
-// poke makes the group look now: something may have come between the subscriber's last read and
-// its joining.
+// poke makes the group poll now: an event may have been written between the subscriber's last read and its joining.
 func (g *group) poke() {
 	select {
 	case g.wake.C <- struct{}{}:

@@ -12,10 +12,10 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// progressLook is how often a watched operation is looked at without a wake-up, which is a hint.
-const progressLook = 10 * time.Second
+// progressPoll is how often a watched operation is read without a wake-up, which is only a hint.
+const progressPoll = 10 * time.Second
 
-// Progress watches operations: each that anybody watches is read once a change, however many watch.
+// Progress watches operations. A watched operation is read once for each change, however many watch it.
 type Progress struct {
 	DB       *tx.DB
 	Hub      *event.Hub
@@ -26,22 +26,22 @@ type Progress struct {
 	watched map[ids.ID]*watchedOperation
 }
 
-// watchedOperation is one operation with those who watch it.
+// watchedOperation is one operation with its watchers.
 type watchedOperation struct {
 	watchers map[chan reading]struct{}
-	again    chan struct{} // asks for a reading though nothing is known to have changed
+	again    chan struct{} // requests a reading without a known change
 	stop     context.CancelFunc
 }
 
-// reading is the operation as it was at some moment after it was asked for.
+// reading is the operation as it was at some moment after the read began.
 type reading struct {
 	view  *operation.View
-	asked time.Time
+	begun time.Time
 }
 
-// Watch sends the operation as it is, then as it is after each change, and closes after its end. A
-// watcher that is slow misses what came in between, never the newest. end is called with the reason
-// when the caller of ctx may no more. It asks for operation.read.
+// Watch sends the operation as it is, then as it is after each change, and closes the channel after the operation's
+// end. A slow watcher misses states in between, never the newest. end is called with the reason when the caller of ctx
+// loses the right. Watch requires operation.read.
 func (p *Progress) Watch(ctx context.Context, id ids.ID, end func(error)) (<-chan *operation.View, error) {
 	w, newest := p.join(id)
 	current, err := operation.Get(ctx, p.DB, id)
@@ -66,9 +66,12 @@ func (p *Progress) Watch(ctx context.Context, id ids.ID, end func(error)) (<-cha
 	return out, nil
 }
 
-// follow passes on what differs from what was sent, until the operation has ended. A reading that was asked for before
-// the first one had come may be the older of the two: it is made again, so that nobody is told of an earlier state.
-func (w *watchedOperation) follow(ctx context.Context, current *operation.View, since time.Time, newest <-chan reading, out chan<- *operation.View) {
+// follow passes on the readings that differ from the last one that was sent, until the operation has ended. A reading
+// that began before the first one was complete may be the older of the two: the operation is read again, so that no
+// watcher receives an earlier state after a later one.
+func (w *watchedOperation) follow(
+	ctx context.Context, current *operation.View, since time.Time, newest <-chan reading, out chan<- *operation.View,
+) {
 	for {
 		select {
 		case out <- current:
@@ -81,7 +84,7 @@ func (w *watchedOperation) follow(ctx context.Context, current *operation.View, 
 			}
 			select {
 			case next := <-newest:
-				if next.asked.Before(since) {
+				if next.begun.Before(since) {
 					w.readAgain()
 				} else {
 					current = next.view
@@ -93,10 +96,11 @@ func (w *watchedOperation) follow(ctx context.Context, current *operation.View, 
 	}
 }
 
+// readAgain requests a reading.
 func (w *watchedOperation) readAgain() {
 	select {
 	case w.again <- struct{}{}:
-	default: // it is asked for already
+	default: // one is requested already
 	}
 }
 
@@ -119,6 +123,7 @@ func (p *Progress) join(id ids.ID) (*watchedOperation, chan reading) {
 	return w, newest
 }
 
+// leave removes a watcher, and stops the reads of an operation without watchers.
 func (p *Progress) leave(id ids.ID, newest chan reading) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,21 +135,21 @@ func (p *Progress) leave(id ids.ID, newest chan reading) {
 	}
 }
 
-// run reads the operation at each wake-up for all who watch it; each of them was authorised, and is
-// asked about again by the sentinel.
+// run reads the operation at each wake-up for all of its watchers. Each of them was authorised, and the sentinel
+// rechecks them.
 func (p *Progress) run(ctx context.Context, id ids.ID, w *watchedOperation, waiter *event.Waiter) {
 	defer waiter.Close()
-	look := time.NewTicker(progressLook)
-	defer look.Stop()
+	poll := time.NewTicker(progressPoll)
+	defer poll.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-waiter.C:
 		case <-w.again:
-		case <-look.C:
+		case <-poll.C:
 		}
-		asked := time.Now()
+		begun := time.Now()
 		view, err := operation.Latest(ctx, p.DB, id)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -152,13 +157,13 @@ func (p *Progress) run(ctx context.Context, id ids.ID, w *watchedOperation, wait
 			}
 			continue
 		}
-		p.tell(w, reading{view: view, asked: asked})
+		p.send(w, reading{view: view, begun: begun})
 	}
 }
 
-// tell gives every watcher of w the newest view, in place of one it has not taken yet. Those who came
-// after w had ended have another goroutine, whose word is newer.
-func (p *Progress) tell(w *watchedOperation, now reading) {
+// send gives every watcher of w the newest reading, in place of one that it has not taken yet. Watchers that joined
+// after w stopped belong to a newer goroutine and are not sent to.
+func (p *Progress) send(w *watchedOperation, now reading) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for newest := range w.watchers {
@@ -166,6 +171,6 @@ func (p *Progress) tell(w *watchedOperation, now reading) {
 		case <-newest:
 		default:
 		}
-		newest <- now // this goroutine alone sends, so there is room
+		newest <- now // only this goroutine sends, so there is space
 	}
 }

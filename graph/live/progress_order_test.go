@@ -18,8 +18,8 @@ func TestAReadingThatMayBeOlderThanWhatWasSentIsMadeAgain(t *testing.T) {
 	go w.follow(t.Context(), at(5), since, newest, out)
 	require.Equal(t, 5, (<-out).Percent)
 
-	newest <- reading{view: at(0), asked: since.Add(-time.Millisecond)}
+	newest <- reading{view: at(0), begun: since.Add(-time.Millisecond)}
 	<-w.again
-	newest <- reading{view: at(40), asked: since.Add(time.Millisecond)}
+	newest <- reading{view: at(40), begun: since.Add(time.Millisecond)}
 	require.Equal(t, 40, (<-out).Percent, "the older reading is not passed on")
 }

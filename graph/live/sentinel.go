@@ -10,118 +10,123 @@ import (
 )
 
 const (
-	askEvery   = 3 * time.Second // a right that is gone ends what rests on it within this and one query
-	askTimeout = 2 * time.Second
-	askAtOnce  = 8 // questions under way at a time
+	recheckEvery   = 3 * time.Second // a lost right ends what was opened with it within this and one query
+	recheckTimeout = 2 * time.Second
+	recheckAtOnce  = 8 // rechecks under way at a time
 )
 
-// Sentinel asks again and again whether callers still may what they are doing: once for each
-// different question, however many sockets or subscriptions rest on its answer.
+// Sentinel rechecks, while sockets and subscriptions are open, whether their callers may still have them: once for each
+// question, however many sockets and subscriptions share it.
 type Sentinel struct {
 	mu      sync.Mutex
 	watches map[question]*watch
 }
 
-// question is what makes two watches one. The credential is told by its fingerprint: with its id
-// alone, a forged secret would be asked about in the name of whom it was forged of, and end their
-// subscriptions too.
+// question identifies a recheck; equal questions share one. It keys on the credential's fingerprint, not its id:
+// otherwise a forged secret with a real id would share, and end, the real holder's subscriptions.
 type question struct{ credential, subject string }
 
+// watch is a recheck with the subscriptions that end when it fails.
 type watch struct {
-	ctx    context.Context // values of one of those who wait, for its credential
-	ask    func(ctx context.Context) error
-	losers map[*loser]struct{}
+	ctx           context.Context // values of one of the subscribers, for its credential
+	check         func(ctx context.Context) error
+	subscriptions map[*subscription]struct{}
 }
 
-type loser struct{ lost func(error) }
+// subscription is one call of Watch. end is called when the recheck fails.
+type subscription struct{ end func(error) }
 
-// NewSentinel makes a sentinel; it asks while Run runs.
+// NewSentinel returns a sentinel. It rechecks while Run runs.
 func NewSentinel() *Sentinel { return &Sentinel{watches: make(map[question]*watch)} }
 
-// Watch calls lost, at most once, when ask says that the caller of ctx may no more: with PERMISSION_REVOKED when the right is
-// gone, UNAUTHENTICATED or TOKEN_EXPIRED when the credential is. The returned
-// function ends the watch; it may be called twice. Asking that fails for another reason, such as a
-// database that is away, changes nothing.
-func (s *Sentinel) Watch(ctx context.Context, subject string, ask func(context.Context) error, lost func(error)) (forget func()) {
+// Watch calls end, at most once, when check reports that the caller of ctx has lost the right or the credential: with
+// PERMISSION_REVOKED for the right, UNAUTHENTICATED or TOKEN_EXPIRED for the credential. The returned function ends the
+// watch; it may be called twice. A check that fails for another reason, such as an unreachable database, changes
+// nothing.
+func (s *Sentinel) Watch(
+	ctx context.Context, subject string, check func(context.Context) error, end func(error),
+) (forget func()) {
 	credential, _ := tx.CredentialFrom(ctx)
 	key := question{credential: credential.Fingerprint(), subject: subject}
-	l := &loser{lost: lost}
+	sub := &subscription{end: end}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.watches[key]
 	if w == nil {
-		w = &watch{ctx: context.WithoutCancel(ctx), ask: ask, losers: make(map[*loser]struct{})}
+		w = &watch{ctx: context.WithoutCancel(ctx), check: check, subscriptions: make(map[*subscription]struct{})}
 		s.watches[key] = w
 	}
-	w.losers[l] = struct{}{}
+	w.subscriptions[sub] = struct{}{}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(w.losers, l)
-		if len(w.losers) == 0 && s.watches[key] == w {
+		delete(w.subscriptions, sub)
+		if len(w.subscriptions) == 0 && s.watches[key] == w {
 			delete(s.watches, key)
 		}
 	}
 }
 
-// Run asks until ctx ends. A round begins when the one before has ended.
+// Run rechecks until ctx ends. It does not begin again before every recheck of the time before has ended.
 func (s *Sentinel) Run(ctx context.Context) error {
-	tick := time.NewTicker(askEvery)
+	tick := time.NewTicker(recheckEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			s.round(ctx)
+			s.recheckAll(ctx)
 		}
 	}
 }
 
-func (s *Sentinel) round(ctx context.Context) {
+// recheckAll rechecks every question once.
+func (s *Sentinel) recheckAll(ctx context.Context) {
 	s.mu.Lock()
-	asked := make(map[question]*watch, len(s.watches))
+	open := make(map[question]*watch, len(s.watches))
 	for key, w := range s.watches {
-		asked[key] = w
+		open[key] = w
 	}
 	s.mu.Unlock()
-	slots := make(chan struct{}, askAtOnce)
+	slots := make(chan struct{}, recheckAtOnce)
 	var running sync.WaitGroup
-	for key, w := range asked {
+	for key, w := range open {
 		if ctx.Err() != nil {
 			break
 		}
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
-			s.askOne(key, w)
+			s.recheck(key, w)
 		})
 	}
 	running.Wait()
 }
 
-func (s *Sentinel) askOne(key question, w *watch) {
-	ctx, cancel := context.WithTimeout(w.ctx, askTimeout)
+// recheck checks one question, and ends its subscriptions when the right or the credential is lost.
+func (s *Sentinel) recheck(key question, w *watch) {
+	ctx, cancel := context.WithTimeout(w.ctx, recheckTimeout)
 	defer cancel()
-	err := w.ask(ctx)
-	if !gone(err) {
+	err := w.check(ctx)
+	if !lost(err) {
 		return
 	}
 	err = ended(err)
 	s.mu.Lock()
-	losers := w.losers
-	w.losers = make(map[*loser]struct{})
+	subscriptions := w.subscriptions
+	w.subscriptions = make(map[*subscription]struct{})
 	if s.watches[key] == w {
 		delete(s.watches, key)
 	}
 	s.mu.Unlock()
-	for l := range losers {
-		l.lost(err)
+	for sub := range subscriptions {
+		sub.end(err)
 	}
 }
 
-// ended is what those are told whose right is gone. What they hear of an object is PERMISSION_REVOKED, whatever enforcement
-// says of it now: they knew of it. That the credential itself is no more is told as it is.
+// ended maps a failed recheck to the error that subscribers see: FORBIDDEN and NOT_FOUND become PERMISSION_REVOKED,
+// since they could see the object before; credential errors pass through.
 func ended(err error) error {
 	if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound) {
 		return fault.New(fault.PermissionRevoked, "the right that this was opened with is gone").Because(err)
@@ -129,8 +134,8 @@ func ended(err error) error {
 	return err
 }
 
-// gone says whether an answer takes a right away, rather than leaving the question open.
-func gone(err error) bool {
+// lost reports whether a recheck found that the right or the credential is lost, rather than finding nothing out.
+func lost(err error) bool {
 	return fault.Is(err, fault.Unauthenticated) || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound) ||
 		fault.Is(err, fault.TokenExpired) || fault.Is(err, fault.PermissionRevoked)
 }

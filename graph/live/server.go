@@ -19,41 +19,41 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// maxGroups bounds the groups of a process; a subscription that would need one more is refused.
+// maxGroups bounds the groups of a process. A subscription that needs one more is refused.
 const maxGroups = 20_000
 
-// Source is what the server needs to know of one subscription field.
+// Source opens the subscriptions of one field.
 type Source interface {
-	// Open authorises the caller of ctx and says which feed the field's arguments name.
+	// Open authorises the caller of ctx and returns the feed that the field's arguments name.
 	Open(ctx context.Context, arguments map[string]any) (*Opened, error)
 }
 
 // Opened is an authorised subscription.
 type Opened struct {
-	// Feed names what is watched, with whatever of the caller's rights shapes it.
+	// Feed names what is watched, with those of the caller's rights that decide its content.
 	Feed string
-	// Topic is what the hub wakes.
+	// Topic is the hub's topic of its wake-ups.
 	Topic string
-	// Start is the place of the caller's cursor.
+	// Start is the position of the caller's cursor.
 	Start event.Position
-	// Replay reads a page after a place as the caller, for its replay.
+	// Replay reads a page after a position with the caller's rights, for its replay.
 	Replay func(ctx context.Context, after event.Position, limit int) ([]*event.Event, error)
-	// Read reads a page after a place for everybody in the group.
+	// Read reads a page after a position for all members of the group.
 	Read func(ctx context.Context, after event.Position, limit int) ([]*event.Event, error)
-	// Position is where an event stands in this feed.
+	// Position returns the position of an event in this feed.
 	Position func(*event.Event) event.Position
-	// Delayed says that a woken-up commit may become readable a little later.
+	// Delayed states that a commit may become readable a little later than its wake-up.
 	Delayed bool
-	// Recheck asks again whether the caller may watch; nil error means yes.
+	// Recheck returns nil while the caller may still watch.
 	Recheck func(ctx context.Context) error
 }
 
-// Server serves subscriptions; it is the transport's Streams.
+// Server serves subscriptions. It is the transport's Streams.
 type Server struct {
 	Engine *transport.Engine
 	Hub    *event.Hub
 	Log    *slog.Logger
-	// Sentinel asks again, while a subscription is open, whether its caller may still watch.
+	// Sentinel rechecks, while a subscription is open, whether its caller may still watch.
 	Sentinel *Sentinel
 	// Sources are the fields served, by name.
 	Sources map[string]Source
@@ -80,7 +80,9 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // Open serves one subscription operation, if its field is one of the sources.
-func (s *Server) Open(ctx context.Context, op *graphql.OperationContext, sink transport.Sink) (stop func(), ok bool, err error) {
+func (s *Server) Open(
+	ctx context.Context, op *graphql.OperationContext, sink transport.Sink,
+) (stop func(), ok bool, err error) {
 	field := rootField(op)
 	if field == nil || s.Sources[field.Name] == nil {
 		return nil, false, nil
@@ -93,7 +95,7 @@ func (s *Server) Open(ctx context.Context, op *graphql.OperationContext, sink tr
 	if err != nil {
 		return nil, true, err
 	}
-	member := &subscriber{sink: sink, at: opened.Start}
+	member := &subscriber{sink: sink, cursor: opened.Start}
 	go s.serve(ctx, g, opened, member, op)
 	forget := s.Sentinel.Watch(ctx, opened.Feed, opened.Recheck, sink.Fail)
 	return func() {
@@ -104,7 +106,9 @@ func (s *Server) Open(ctx context.Context, op *graphql.OperationContext, sink tr
 }
 
 // serve replays until the subscriber can join the group.
-func (s *Server) serve(ctx context.Context, g *group, opened *Opened, member *subscriber, op *graphql.OperationContext) {
+func (s *Server) serve(
+	ctx context.Context, g *group, opened *Opened, member *subscriber, op *graphql.OperationContext,
+) {
 	var own *encoder
 	defer func() {
 		if own != nil {
@@ -116,7 +120,7 @@ func (s *Server) serve(ctx context.Context, g *group, opened *Opened, member *su
 			g.poke()
 			return
 		}
-		page, err := opened.Replay(ctx, member.at, pageSize)
+		page, err := opened.Replay(ctx, member.cursor, pageSize)
 		if err != nil {
 			member.sink.Fail(ended(err))
 			return
@@ -138,7 +142,9 @@ func (s *Server) serve(ctx context.Context, g *group, opened *Opened, member *su
 }
 
 // replay sends a page to one subscriber, no faster than it reads.
-func (s *Server) replay(ctx context.Context, own *encoder, opened *Opened, member *subscriber, page []*event.Event) bool {
+func (s *Server) replay(
+	ctx context.Context, own *encoder, opened *Opened, member *subscriber, page []*event.Event,
+) bool {
 	payloads := make([][]byte, len(page))
 	for i, ev := range page {
 		payload, err := own.encode(ev)
@@ -158,11 +164,11 @@ func (s *Server) replay(ctx context.Context, own *encoder, opened *Opened, membe
 		}
 		payloads = payloads[n:]
 	}
-	member.at = opened.Position(page[len(page)-1])
+	member.cursor = opened.Position(page[len(page)-1])
 	return true
 }
 
-// enter finds or makes the group of an operation and counts its user.
+// enter returns the group of an operation, a new one where there is none, and counts its user.
 func (s *Server) enter(ctx context.Context, op *graphql.OperationContext, opened *Opened) (*group, error) {
 	key, err := groupKey(op, opened.Feed)
 	if err != nil {
@@ -185,9 +191,9 @@ func (s *Server) enter(ctx context.Context, op *graphql.OperationContext, opened
 	return g, nil
 }
 
-// newGroup makes a group. What it executes for all of its members is executed by nobody: with the first
-// member's credential it would outlive that member's rights and reach further than the others'. So nothing that an
-// operation selects of an event may ask the database, and nothing does: see TestWhatAGroupExecutesAsksForNothing.
+// newGroup returns a running group. It executes for all of its members without any credential: with the first member's
+// it would outlive that member's rights and reach further than the others'. So no field that an operation selects of an
+// event may read the database, and none does: see TestWhatAGroupExecutesAsksForNothing.
 func (s *Server) newGroup(ctx context.Context, key string, op *graphql.OperationContext, opened *Opened) *group {
 	running, stop := context.WithCancel(s.ctx)
 	nobody := authz.WithRequest(s.ctx, authz.Request(ctx))
@@ -205,7 +211,7 @@ func (s *Server) newGroup(ctx context.Context, key string, op *graphql.Operation
 	return g
 }
 
-// exit ends a group that nobody uses any more.
+// exit stops counting a user of a group, and ends a group without users.
 func (s *Server) exit(g *group) {
 	s.mu.Lock()
 	g.users--
@@ -214,20 +220,20 @@ func (s *Server) exit(g *group) {
 		delete(s.groups, g.key)
 	}
 	s.mu.Unlock()
-	if last { // outside of the lock: a group that is encoding is waited for
+	if last { // outside of the lock: end waits for a group that is encoding
 		g.end()
 	}
 }
 
-// Groups is how many groups there are now.
+// Groups returns the number of groups.
 func (s *Server) Groups() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.groups)
 }
 
-// groupKey joins what shapes a group's bytes: the document, its operation, its variables without
-// the cursor, and the feed.
+// groupKey returns a hash of all that decides a group's bytes: the document, its operation, its variables without the
+// cursor, and the feed.
 func groupKey(op *graphql.OperationContext, feed string) (string, error) {
 	variables := make(map[string]any, len(op.Variables))
 	for name, value := range op.Variables {
@@ -247,7 +253,7 @@ func groupKey(op *graphql.OperationContext, feed string) (string, error) {
 	return string(sum.Sum(nil)), nil
 }
 
-// cursorVariables names the variables that stand for the field's `after`.
+// cursorVariables returns the names of the variables that the field's `after` is set from.
 func cursorVariables(op *graphql.OperationContext) []string {
 	var names []string
 	for _, selection := range op.Operation.SelectionSet {
@@ -262,7 +268,7 @@ func cursorVariables(op *graphql.OperationContext) []string {
 	return names
 }
 
-// rootField is the operation's one field; nil when it is not plainly there.
+// rootField returns the operation's one field, and nil for an operation of another form.
 func rootField(op *graphql.OperationContext) *ast.Field {
 	if op.Operation == nil || op.Operation.Operation != ast.Subscription || len(op.Operation.SelectionSet) != 1 {
 		return nil
