@@ -6,7 +6,6 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/blocker"
 	"github.com/gpuaas/app-platform/domain/ids"
-	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -28,14 +27,6 @@ func (r *instanceResolver) Manifest(ctx context.Context, obj *instance.View) (*d
 		return obj.Loaded.Manifest, nil
 	}
 	return read.Of(ctx).Manifests.Load(ctx, obj.ManifestID)
-}
-
-func (r *instanceResolver) OperatingMode(ctx context.Context, obj *instance.View) (lifecycle.OperatingMode, error) {
-	return lifecycle.OperatingMode(obj.Instance.OperatingMode), nil
-}
-
-func (r *instanceResolver) ControlPlaneScope(ctx context.Context, obj *instance.View) (lifecycle.ControlPlaneScope, error) {
-	return lifecycle.ControlPlaneScope(obj.Instance.ControlPlaneScope), nil
 }
 
 func (r *instanceResolver) Generations(ctx context.Context, obj *instance.View) ([]*db.Generation, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/gpuaas/app-platform/domain/ids"
-	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -14,10 +13,6 @@ import (
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/task"
 )
-
-func (r *computeNodeResolver) Isolation(ctx context.Context, obj *db.ComputeNode) (lifecycle.NodeIsolation, error) {
-	return lifecycle.NodeIsolation(obj.Isolation), nil
-}
 
 func (r *mutationResolver) CreateNodeEnrolment(ctx context.Context, input node.EnrolmentInput) (*model.CreateNodeEnrolmentPayload, error) {
 	secret, err := r.Nodes.CreateEnrolment(ctx, input)
@@ -95,11 +90,6 @@ func (r *subscriptionResolver) NodeTasks(ctx context.Context) (<-chan *db.NodeTa
 	return r.Tasks.Follow(ctx, live.EndWith(ctx))
 }
 
-func (r *Resolver) ComputeNode() exec.ComputeNodeResolver { return &computeNodeResolver{r} }
-
 func (r *Resolver) NodeTask() exec.NodeTaskResolver { return &nodeTaskResolver{r} }
 
-type (
-	computeNodeResolver struct{ *Resolver }
-	nodeTaskResolver    struct{ *Resolver }
-)
+type nodeTaskResolver struct{ *Resolver }

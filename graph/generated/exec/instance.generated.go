@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/orphan"
@@ -31,9 +32,6 @@ type GenerationResolver interface {
 }
 type InstanceResolver interface {
 	Manifest(ctx context.Context, obj *instance.View) (*db.Manifest, error)
-
-	OperatingMode(ctx context.Context, obj *instance.View) (lifecycle.OperatingMode, error)
-	ControlPlaneScope(ctx context.Context, obj *instance.View) (lifecycle.ControlPlaneScope, error)
 
 	Generations(ctx context.Context, obj *instance.View) ([]*db.Generation, error)
 
@@ -1093,18 +1091,18 @@ func (ec *executionContext) _Instance_operatingMode(ctx context.Context, field g
 			return ec.fieldContext_Instance_operatingMode(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.Instance().OperatingMode(ctx, obj)
+			return obj.OperatingMode, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v lifecycle.OperatingMode) graphql.Marshaler {
-			return ec.marshalNOperatingMode2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOperatingMode(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNOperatingMode2string(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
 func (ec *executionContext) fieldContext_Instance_operatingMode(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Instance", field, true, true, errors.New("field of type OperatingMode does not have child fields"))
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type OperatingMode does not have child fields"))
 }
 
 func (ec *executionContext) _Instance_controlPlaneScope(ctx context.Context, field graphql.CollectedField, obj *instance.View) (ret graphql.Marshaler) {
@@ -1116,18 +1114,18 @@ func (ec *executionContext) _Instance_controlPlaneScope(ctx context.Context, fie
 			return ec.fieldContext_Instance_controlPlaneScope(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.Instance().ControlPlaneScope(ctx, obj)
+			return obj.ControlPlaneScope, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v lifecycle.ControlPlaneScope) graphql.Marshaler {
-			return ec.marshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐControlPlaneScope(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNControlPlaneScope2string(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
 func (ec *executionContext) fieldContext_Instance_controlPlaneScope(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Instance", field, true, true, errors.New("field of type ControlPlaneScope does not have child fields"))
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type ControlPlaneScope does not have child fields"))
 }
 
 func (ec *executionContext) _Instance_runtimeBackend(ctx context.Context, field graphql.CollectedField, obj *instance.View) (ret graphql.Marshaler) {
@@ -2788,8 +2786,8 @@ func (ec *executionContext) fieldContext_MemberEdge_node(_ context.Context, fiel
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputComponentInput(ctx context.Context, obj any) (instance.Component, error) {
-	var it instance.Component
+func (ec *executionContext) unmarshalInputComponentInput(ctx context.Context, obj any) (change.Component, error) {
+	var it change.Component
 	if obj == nil {
 		return it, nil
 	}
@@ -3086,7 +3084,7 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 			it.AllocationIDs = data
 		case "components":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("components"))
-			data, err := ec.unmarshalOComponentInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐComponentᚄ(ctx, v)
+			data, err := ec.unmarshalOComponentInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋchangeᚐComponentᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3770,81 +3768,15 @@ func (ec *executionContext) _Instance(ctx context.Context, sel ast.SelectionSet,
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "operatingMode":
-			field := field
-
-			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
-				defer func() {
-					if r := recover(); r != nil {
-						ec.Error(ctx, ec.Recover(ctx, r))
-					}
-				}()
-				res = ec._Instance_operatingMode(ctx, field, obj)
-				if res == graphql.Null {
-					atomic.AddUint32(&fs.Invalids, 1)
-				}
-				return res
+			out.Values[i] = ec._Instance_operatingMode(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
 			}
-
-			if field.IsDeferred() {
-				deferredFieldSet.AddField(field)
-				fieldIndex := len(deferredFieldSet.Values) - 1
-				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
-					return innerFunc(ctx, deferredFieldSet)
-				})
-
-				for _, deferrable := range field.Deferrables {
-					view, ok := deferLabelToView[deferrable.Label]
-					if !ok {
-						view = deferredFieldSet.NewView()
-						deferLabelToView[deferrable.Label] = view
-					}
-					view.AddIndices(fieldIndex)
-				}
-
-				// don't run the out.Concurrently() call below
-				out.Values[i] = graphql.Null
-				continue
-			}
-
-			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "controlPlaneScope":
-			field := field
-
-			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
-				defer func() {
-					if r := recover(); r != nil {
-						ec.Error(ctx, ec.Recover(ctx, r))
-					}
-				}()
-				res = ec._Instance_controlPlaneScope(ctx, field, obj)
-				if res == graphql.Null {
-					atomic.AddUint32(&fs.Invalids, 1)
-				}
-				return res
+			out.Values[i] = ec._Instance_controlPlaneScope(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
 			}
-
-			if field.IsDeferred() {
-				deferredFieldSet.AddField(field)
-				fieldIndex := len(deferredFieldSet.Values) - 1
-				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
-					return innerFunc(ctx, deferredFieldSet)
-				})
-
-				for _, deferrable := range field.Deferrables {
-					view, ok := deferLabelToView[deferrable.Label]
-					if !ok {
-						view = deferredFieldSet.NewView()
-						deferLabelToView[deferrable.Label] = view
-					}
-					view.AddIndices(fieldIndex)
-				}
-
-				// don't run the out.Concurrently() call below
-				out.Values[i] = graphql.Null
-				continue
-			}
-
-			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "runtimeBackend":
 			out.Values[i] = ec._Instance_runtimeBackend(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -4950,7 +4882,7 @@ func (ec *executionContext) marshalNAllocationVerdict2ᚖgithubᚗcomᚋgpuaas�
 	return ec._AllocationVerdict(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNComponentInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐComponent(ctx context.Context, v any) (instance.Component, error) {
+func (ec *executionContext) unmarshalNComponentInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋchangeᚐComponent(ctx context.Context, v any) (instance.Component, error) {
 	res, err := ec.unmarshalInputComponentInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
@@ -4990,6 +4922,22 @@ func (ec *executionContext) unmarshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋ
 func (ec *executionContext) marshalNControlPlaneScope2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐControlPlaneScope(ctx context.Context, sel ast.SelectionSet, v lifecycle.ControlPlaneScope) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNControlPlaneScope2string(ctx context.Context, v any) (string, error) {
+	res, err := graphql.UnmarshalString(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNControlPlaneScope2string(ctx context.Context, sel ast.SelectionSet, v string) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(v)
 	if res == graphql.Null {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
@@ -5300,6 +5248,22 @@ func (ec *executionContext) marshalNOperatingMode2githubᚗcomᚋgpuaasᚋappᚑ
 	return res
 }
 
+func (ec *executionContext) unmarshalNOperatingMode2string(ctx context.Context, v any) (string, error) {
+	res, err := graphql.UnmarshalString(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNOperatingMode2string(ctx context.Context, sel ast.SelectionSet, v string) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(v)
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
 func (ec *executionContext) unmarshalNRollbackInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐRollbackInput(ctx context.Context, v any) (instance.RollbackInput, error) {
 	res, err := ec.unmarshalInputRollbackInstanceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -5310,7 +5274,7 @@ func (ec *executionContext) unmarshalNUpgradeInstanceInput2githubᚗcomᚋgpuaas
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalOComponentInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐComponentᚄ(ctx context.Context, v any) ([]instance.Component, error) {
+func (ec *executionContext) unmarshalOComponentInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋchangeᚐComponentᚄ(ctx context.Context, v any) ([]instance.Component, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -5319,7 +5283,7 @@ func (ec *executionContext) unmarshalOComponentInput2ᚕgithubᚗcomᚋgpuaasᚋ
 	res := make([]instance.Component, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNComponentInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐComponent(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNComponentInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋchangeᚐComponent(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}

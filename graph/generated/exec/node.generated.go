@@ -23,9 +23,6 @@ import (
 
 // region    ************************** generated!.gotpl **************************
 
-type ComputeNodeResolver interface {
-	Isolation(ctx context.Context, obj *db.ComputeNode) (lifecycle.NodeIsolation, error)
-}
 type NodeTaskResolver interface {
 	ProgressDone(ctx context.Context, obj *db.NodeTask) (float64, error)
 	ProgressTotal(ctx context.Context, obj *db.NodeTask) (float64, error)
@@ -301,18 +298,18 @@ func (ec *executionContext) _ComputeNode_isolation(ctx context.Context, field gr
 			return ec.fieldContext_ComputeNode_isolation(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.ComputeNode().Isolation(ctx, obj)
+			return obj.Isolation, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v lifecycle.NodeIsolation) graphql.Marshaler {
-			return ec.marshalNNodeIsolation2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeIsolation(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNNodeIsolation2string(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
 func (ec *executionContext) fieldContext_ComputeNode_isolation(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ComputeNode", field, true, true, errors.New("field of type NodeIsolation does not have child fields"))
+	return graphql.NewScalarFieldContext("ComputeNode", field, false, false, errors.New("field of type NodeIsolation does not have child fields"))
 }
 
 func (ec *executionContext) _ComputeNode_agentVersion(ctx context.Context, field graphql.CollectedField, obj *db.ComputeNode) (ret graphql.Marshaler) {
@@ -1744,110 +1741,77 @@ func (ec *executionContext) _ComputeNode(ctx context.Context, sel ast.SelectionS
 		case "id":
 			out.Values[i] = ec._ComputeNode_id(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "name":
 			out.Values[i] = ec._ComputeNode_name(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "address":
 			out.Values[i] = ec._ComputeNode_address(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "status":
 			out.Values[i] = ec._ComputeNode_status(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "region":
 			out.Values[i] = ec._ComputeNode_region(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "sku":
 			out.Values[i] = ec._ComputeNode_sku(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "cpus":
 			out.Values[i] = ec._ComputeNode_cpus(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "memoryMiB":
 			out.Values[i] = ec._ComputeNode_memoryMiB(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "gpus":
 			out.Values[i] = ec._ComputeNode_gpus(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "gpuModel":
 			out.Values[i] = ec._ComputeNode_gpuModel(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "gpusSimulated":
 			out.Values[i] = ec._ComputeNode_gpusSimulated(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "isolation":
-			field := field
-
-			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
-				defer func() {
-					if r := recover(); r != nil {
-						ec.Error(ctx, ec.Recover(ctx, r))
-					}
-				}()
-				res = ec._ComputeNode_isolation(ctx, field, obj)
-				if res == graphql.Null {
-					atomic.AddUint32(&fs.Invalids, 1)
-				}
-				return res
+			out.Values[i] = ec._ComputeNode_isolation(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
 			}
-
-			if field.IsDeferred() {
-				deferredFieldSet.AddField(field)
-				fieldIndex := len(deferredFieldSet.Values) - 1
-				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
-					return innerFunc(ctx, deferredFieldSet)
-				})
-
-				for _, deferrable := range field.Deferrables {
-					view, ok := deferLabelToView[deferrable.Label]
-					if !ok {
-						view = deferredFieldSet.NewView()
-						deferLabelToView[deferrable.Label] = view
-					}
-					view.AddIndices(fieldIndex)
-				}
-
-				// don't run the out.Concurrently() call below
-				out.Values[i] = graphql.Null
-				continue
-			}
-
-			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "agentVersion":
 			out.Values[i] = ec._ComputeNode_agentVersion(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "lastSeenAt":
 			out.Values[i] = ec._ComputeNode_lastSeenAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "createdAt":
 			out.Values[i] = ec._ComputeNode_createdAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -2494,6 +2458,22 @@ func (ec *executionContext) unmarshalNNodeIsolation2githubᚗcomᚋgpuaasᚋapp�
 func (ec *executionContext) marshalNNodeIsolation2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐNodeIsolation(ctx context.Context, sel ast.SelectionSet, v lifecycle.NodeIsolation) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNNodeIsolation2string(ctx context.Context, v any) (string, error) {
+	res, err := graphql.UnmarshalString(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNNodeIsolation2string(ctx context.Context, sel ast.SelectionSet, v string) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(v)
 	if res == graphql.Null {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")

@@ -52,7 +52,6 @@ type ResolverRoot interface {
 	ArtifactPart() ArtifactPartResolver
 	ArtifactSource() ArtifactSourceResolver
 	AuditEntry() AuditEntryResolver
-	ComputeNode() ComputeNodeResolver
 	ControlPlaneShare() ControlPlaneShareResolver
 	Generation() GenerationResolver
 	Instance() InstanceResolver

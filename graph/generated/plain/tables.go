@@ -108,7 +108,7 @@ func componentRoleTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// computeNodeTable is the table of ComputeNode. The executor answers isolation.
+// computeNodeTable is the table of ComputeNode.
 func computeNodeTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.ComputeNode
 	return &engine.Type{Name: "ComputeNode", Implements: []string{"Node"}, Fields: map[string]engine.Field{
@@ -123,6 +123,7 @@ func computeNodeTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"gpus":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Gpus) }),
 		"gpuModel":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.GpuModel) }),
 		"gpusSimulated": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.GpusSimulated) }),
+		"isolation":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Isolation) }),
 		"agentVersion":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.AgentVersion) }),
 		"lastSeenAt":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.LastSeenAt) }),
 		"createdAt":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
@@ -216,8 +217,8 @@ func instanceTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"revision":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Revision) }),
 		"config":             engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.Config) }),
 		"boundCapacityShape": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.BoundCapacityShape) }),
-		"operatingMode":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Instance.OperatingMode) }),
-		"controlPlaneScope":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Instance.ControlPlaneScope) }),
+		"operatingMode":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.OperatingMode) }),
+		"controlPlaneScope":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ControlPlaneScope) }),
 		"runtimeBackend":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.RuntimeBackend) }),
 		"smoke":              engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.Smoke) }),
 		"failure": engine.One(t.of("Failure"), func(ctx context.Context, obj *object, args engine.Args) (*operation.Failure, error) {

@@ -146,10 +146,9 @@ func (b *builder) table(name string) bool {
 
 // field returns how a field is answered, and false for one that only the executor can answer.
 func (b *builder) field(f *codegen.Field, how rule) (field, bool) {
-	out := field{Name: f.Name, Read: how.read, Alone: how.alone, Call: f.IsResolver && how.read == ""}
+	out := field{Name: f.Name, Alone: how.alone, Call: f.IsResolver}
 	out.Fails = out.Call || (f.GoFieldType == codegen.GoFieldMethod && !f.NoErr)
 	switch {
-	case out.Read != "":
 	case f.IsResolver:
 		out.Read = f.GoFieldName
 	case f.GoFieldType == codegen.GoFieldMethod && !f.MethodHasContext && !f.VOkFunc && len(f.Args) == 0:
