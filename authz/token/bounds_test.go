@@ -172,6 +172,8 @@ func TestKeysThatCannotBeReadOrWrittenAreAnError(t *testing.T) {
 		require.ErrorContains(t, err, "signing keys: ", place)
 		require.Nil(t, found, place)
 	}
+	_, err = token.ListKeys(filepath.Join(dir, "x["))
+	require.ErrorContains(t, err, "syntax error in pattern")
 	id, err := token.AddKey(filepath.Join(dir, "gone"))
 	require.ErrorContains(t, err, "signing keys: ")
 	require.Empty(t, id)
