@@ -12,13 +12,6 @@ func TestARefusedMoveSaysWhereItStands(t *testing.T) {
 	require.ErrorContains(t, InstanceStopped.CanMove(InstanceRunning), "the instance is STOPPED and cannot become RUNNING")
 }
 
-func TestWhatIsNotANameIsRefusedAsThat(t *testing.T) {
-	t.Parallel()
-	var status InstanceStatus
-	require.ErrorContains(t, status.UnmarshalGQL(7), "an enum value must be a name")
-	require.NotContains(t, status.UnmarshalGQL("SEVEN").Error(), "an enum value must be a name")
-}
-
 func TestTheListsThatAreOnlyAnsweredReadThemselvesToo(t *testing.T) {
 	t.Parallel()
 	list[DeadlineOutcome](t)

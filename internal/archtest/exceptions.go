@@ -22,14 +22,10 @@ var (
 	undocumentedNames = map[string]string{}
 	longFiles         = map[string]string{}
 	largePackages     = map[string]string{
-		"cmd/appctl/internal/cli":                       toSplit,
-		"cmd/node-agent/internal/memberinit":            toSplit,
-		"cmd/slurm-reference-controller/internal/slurm": toSplit,
-		"sdk/adapter":                 toSplit,
-		"sdk/adaptertest/conformance": toSplit,
-		"service/catalog":             toSplit,
-		"service/identity":            toSplit,
-		"service/ledger/operation":    toSplit,
+		"cmd/node-agent/internal/memberinit": toSplit,
+		"service/catalog":                    toSplit,
+		"service/identity":                   toSplit,
+		"service/ledger/operation":           toSplit,
 	}
 	longFunctions = map[string]string{}
 	sleeping      = map[string]string{}
