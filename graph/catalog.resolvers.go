@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/kit/page"
 )
 
@@ -163,14 +164,14 @@ func (r *mutationResolver) RegisterAdapter(ctx context.Context, input adapter.Re
 	return r.Adapters.Register(ctx, input)
 }
 
-func (r *mutationResolver) GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string, limits *catalog.EntitlementLimits, expiresAt *time.Time, reason *string) (*db.Entitlement, error) {
-	return r.Catalog.GrantEntitlement(ctx, catalog.GrantInput{
+func (r *mutationResolver) GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string, limits *entitlement.Limits, expiresAt *time.Time, reason *string) (*db.Entitlement, error) {
+	return r.Entitlements.GrantEntitlement(ctx, entitlement.GrantInput{
 		ProjectID: projectID, AppSlug: appSlug, Limits: value(limits), ExpiresAt: expiresAt, Reason: value(reason),
 	})
 }
 
 func (r *mutationResolver) RevokeEntitlement(ctx context.Context, projectID ids.ID, appSlug string, reason *string) (*db.Entitlement, error) {
-	return r.Catalog.RevokeEntitlement(ctx, projectID, appSlug, value(reason))
+	return r.Entitlements.RevokeEntitlement(ctx, projectID, appSlug, value(reason))
 }
 
 func (r *queryResolver) Entitlements(ctx context.Context, projectID ids.ID, ended bool, first *int, after *string) (*model.EntitlementConnection, error) {
@@ -178,7 +179,7 @@ func (r *queryResolver) Entitlements(ctx context.Context, projectID ids.ID, ende
 	if err != nil {
 		return nil, err
 	}
-	return read.Connection[model.EntitlementConnection](r.Catalog.Entitlements(ctx, projectID, ended, args))
+	return read.Connection[model.EntitlementConnection](r.Resolver.Entitlements.Entitlements(ctx, projectID, ended, args))
 }
 
 func (r *queryResolver) Apps(ctx context.Context, search *string, first *int, after *string) (*model.AppConnection, error) {

@@ -52,7 +52,7 @@ func (r *Resolver) nodeReads() map[ids.Kind]nodeRead {
 		ids.RoleBinding:    asNode(r.Identity.RoleBinding),
 		ids.App:            asNode(r.Catalog.AppByID),
 		ids.Manifest:       asNode(r.Catalog.Manifest),
-		ids.Entitlement:    asNode(r.Catalog.Entitlement),
+		ids.Entitlement:    asNode(r.Entitlements.Entitlement),
 		ids.Artifact:       asNode(r.Artifacts.Artifact),
 		ids.ArtifactSource: asNode(r.ArtifactSources.Get),
 		ids.Adapter:        asNode(r.Adapters.Adapter),

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/delivery"
+	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
@@ -46,8 +47,10 @@ type Resolver struct {
 	Instances *instance.Service
 	// Identity holds the verbs on tenants, projects, people, roles, service accounts and logins.
 	Identity *identity.Service
-	// Catalog holds the verbs on apps, manifests and entitlements.
+	// Catalog holds the verbs on apps and manifests.
 	Catalog *catalog.Service
+	// Entitlements holds the verbs on the right to launch an app.
+	Entitlements *entitlement.Service
 	// ArtifactSources holds the verbs on artifact sources.
 	ArtifactSources *source.Service
 	// Deliveries brings artifacts to nodes.

@@ -35,7 +35,7 @@ func overlays(v, a *house) []arguments {
 	})(v, a)
 }
 
-func entitlement(v, _ *house) []arguments {
+func entitlementOf(v, _ *house) []arguments {
 	return []arguments{{"projectId": v.Project, "appSlug": v.Slug}}
 }
 

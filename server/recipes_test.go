@@ -215,8 +215,8 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"mutation registerAdapter": plain(func(_, _ *house) []object {
 		return []object{{"name": "mine", "url": "http://127.0.0.1:1"}}
 	}),
-	"mutation grantEntitlement":  entitlement,
-	"mutation revokeEntitlement": entitlement,
+	"mutation grantEntitlement":  entitlementOf,
+	"mutation revokeEntitlement": entitlementOf,
 
 	"mutation launchInstance": input(func(v, a *house) []object {
 		return []object{

@@ -12,13 +12,13 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // claim takes up to limit operations for a worker that is not running.
-func (l *lab) claim(worker ids.ID, limit int) []*operation.Held {
+func (l *lab) claim(worker ids.ID, limit int) []*queue.Held {
 	l.Helper()
-	held, _, err := operation.Claim(l.Context(), l.db.Worker(), worker, operation.Want{Limit: limit})
+	held, _, err := queue.Claim(l.Context(), l.db.Worker(), worker, queue.Want{Limit: limit})
 	require.NoError(l.TB, err)
 	return held
 }
@@ -30,8 +30,8 @@ func TestFormerHolderWritesNothing(t *testing.T) {
 	one, two := ids.New(ids.Worker), ids.New(ids.Worker)
 	first := l.claim(one, 1)[0]
 	require.Empty(t, l.claim(two, 1), "it is held")
-	lock := func(held *operation.Held) error {
-		var locking *operation.Locking
+	lock := func(held *queue.Held) error {
+		var locking *queue.Locking
 		return l.db.AsPipelined(t.Context(), authz.System("test"), func(batch *pgx.Batch) { locking = held.QueueLock(batch) },
 			func(context.Context, *tx.Tx, *pgx.Batch) error {
 				_, err := locking.Done()
@@ -39,18 +39,18 @@ func TestFormerHolderWritesNothing(t *testing.T) {
 			})
 	}
 	require.NoError(t, lock(first))
-	require.NoError(t, operation.HandOver(t.Context(), l.db.Worker(), one))
-	require.ErrorIs(t, lock(first), operation.ErrFenced, "handed over")
+	require.NoError(t, queue.HandOver(t.Context(), l.db.Worker(), one))
+	require.ErrorIs(t, lock(first), queue.ErrFenced, "handed over")
 	again := l.claim(one, 1)[0]
 	require.Equal(t, first.ClaimEpoch+1, again.ClaimEpoch)
-	require.ErrorIs(t, lock(first), operation.ErrFenced, "the same worker's earlier claim")
+	require.ErrorIs(t, lock(first), queue.ErrFenced, "the same worker's earlier claim")
 	require.NoError(t, lock(again))
 	var woken bool
-	err := l.db.Worker().QueryRow(t.Context(), operation.ReleaseSQL, first.ID, first.ClaimEpoch, first.Worker, time.Now(), 0).Scan(&woken)
+	err := l.db.Worker().QueryRow(t.Context(), queue.ReleaseSQL, first.ID, first.ClaimEpoch, first.Worker, time.Now(), 0).Scan(&woken)
 	require.ErrorIs(t, err, pgx.ErrNoRows, "a former holder releases nothing")
 	require.Equal(t, one, *l.op(it.create).ClaimedBy)
 	l.own.Operation.UpdateOneID(it.create).SetEndedAt(time.Now()).ExecX(t.Context())
-	require.ErrorIs(t, lock(again), operation.ErrFenced, "an ended operation")
+	require.ErrorIs(t, lock(again), queue.ErrFenced, "an ended operation")
 }
 
 func TestNewsThatComesWhileItIsHeldIsNotLost(t *testing.T) {
@@ -59,7 +59,7 @@ func TestNewsThatComesWhileItIsHeldIsNotLost(t *testing.T) {
 	l.launch(l.world("news", "http://127.0.0.1:1"), time.Minute)
 	held := l.claim(ids.New(ids.Worker), 1)[0]
 	release := func() (woken bool) {
-		err := l.db.Worker().QueryRow(t.Context(), operation.ReleaseSQL, held.ID, held.ClaimEpoch, held.Worker, time.Now().Add(time.Hour), 0).Scan(&woken)
+		err := l.db.Worker().QueryRow(t.Context(), queue.ReleaseSQL, held.ID, held.ClaimEpoch, held.Worker, time.Now().Add(time.Hour), 0).Scan(&woken)
 		require.NoError(t, err)
 		return woken
 	}
@@ -101,10 +101,10 @@ func TestTwoClaimsNeverTakeTheSame(t *testing.T) {
 	for range 20 {
 		l.launch(w, time.Minute)
 	}
-	taken := make(chan []*operation.Held, 4)
+	taken := make(chan []*queue.Held, 4)
 	for range 4 {
 		go func() {
-			held, _, err := operation.Claim(context.Background(), l.db.Worker(), ids.New(ids.Worker), operation.Want{Limit: 8})
+			held, _, err := queue.Claim(context.Background(), l.db.Worker(), ids.New(ids.Worker), queue.Want{Limit: 8})
 			if err != nil {
 				l.Error(err)
 			}

@@ -65,7 +65,7 @@ func (s *Services) entitled(ctx context.Context, wanted []Launch) (map[Launch]bo
 	}
 	out := make(map[Launch]bool, len(wanted))
 	for project, apps := range slugs {
-		entitled, err := s.Catalog.Entitled(ctx, project, apps)
+		entitled, err := s.Entitlements.Entitled(ctx, project, apps)
 		if err != nil {
 			return nil, err
 		}

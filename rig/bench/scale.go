@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // scaleBar is how much longer a query may take on ten times the data.
@@ -141,10 +142,10 @@ var scaleQueries = []struct {
 }{
 	{fmt.Sprintf("a claim of %d and the next due", scaleClaimed), func(ctx context.Context, s *scaled, _ int) error {
 		worker := ids.New(ids.Worker)
-		if _, _, err := operation.Claim(ctx, s.db.Worker(), worker, operation.Want{Limit: scaleClaimed}); err != nil {
+		if _, _, err := queue.Claim(ctx, s.db.Worker(), worker, queue.Want{Limit: scaleClaimed}); err != nil {
 			return err
 		}
-		return operation.HandOver(ctx, s.db.Worker(), worker)
+		return queue.HandOver(ctx, s.db.Worker(), worker)
 	}},
 	{"first 50 instances of a project", func(_ context.Context, s *scaled, n int) error {
 		as, number := s.of(n)

@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 const because = "the adapter hangs and its host is gone"
@@ -79,9 +80,9 @@ func TestAHeldOperationIsEndedFencedAndFlaggedEverywhere(t *testing.T) {
 	require.Contains(t, ended.ErrorMessage, because)
 	require.Equal(t, breakglass.Ended, ended.ErrorCode)
 
-	held := &operation.Held{Operation: op, Worker: "wrk_one"}
+	held := &queue.Held{Operation: op, Worker: "wrk_one"}
 	held.ClaimEpoch = 3
-	require.ErrorIs(t, held.Refresh(t.Context(), b.DB.Worker()), operation.ErrFenced)
+	require.ErrorIs(t, held.Refresh(t.Context(), b.DB.Worker()), queue.ErrFenced)
 	require.Equal(t, 1, b.Count("operation", "claim_epoch = 4 AND claimed_by IS NULL AND ended_at IS NOT NULL"))
 	require.Equal(t, 1, b.Count("instance", "status = 'FAILED' AND failure_code = 'BREAK_GLASS'"))
 	require.Equal(t, 1, b.Count("member", "status = 'FAILED'"))

@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 	"github.com/gpuaas/app-platform/service/orphan"
 )
 
@@ -252,7 +253,7 @@ func (e *ending) wakeReleases(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for releases that wait: %w", err)
 	}
-	return operation.Wake(ctx, e.Tx, waiting...)
+	return queue.Wake(ctx, e.Tx, waiting...)
 }
 
 // events are what the instance's timeline is told, the break-glass itself first.

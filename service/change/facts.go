@@ -26,7 +26,7 @@ type Locked struct {
 	*Subject
 	Project *db.Project
 	// Terms are what policy and entitlement leave of the change; nil for kinds that neither restricts.
-	Terms *overlay.Terms
+	Terms *overlay.EffectivePolicy
 	// forUpdate locks rows as they are loaded.
 	forUpdate bool
 }

@@ -78,7 +78,7 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 	if err := mayLaunch(actor, project, app, slug); err != nil {
 		return nil, err
 	}
-	terms := &overlay.Terms{Policy: policy.Merge(levels...), Entitlement: held, App: slug}
+	terms := &overlay.EffectivePolicy{Policy: policy.Merge(levels...), Entitlement: held, App: slug}
 	options, read := &Options{Entitled: held != nil}, make(verdict.Documents)
 	if err := options.choose(versions, read, version, project.ID, terms); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 
 // choose picks the version that would be launched, and lists for each why it may not be.
 func (o *Options) choose(
-	versions []*db.Manifest, read verdict.Documents, version string, projectID ids.ID, terms *overlay.Terms,
+	versions []*db.Manifest, read verdict.Documents, version string, projectID ids.ID, terms *overlay.EffectivePolicy,
 ) error {
 	byDefault, err := verdict.Choose(versions, read, projectID, terms)
 	if err != nil {
@@ -135,7 +135,7 @@ func (o *Options) choose(
 }
 
 // ofAllocation returns the reasons of policy and entitlement against one allocation.
-func ofAllocation(terms *overlay.Terms, allocation *db.Allocation) []Reason {
+func ofAllocation(terms *overlay.EffectivePolicy, allocation *db.Allocation) []Reason {
 	rules := terms.Policy
 	limits := terms.Entitlement.Within(overlay.Wanted{GPUs: allocation.GpuCount, GPUsPath: "allocations.0"})
 	denied := policy.Join(rules.Region(allocation.Region, "allocations.0"), rules.SKU(allocation.Sku, "allocations.0"))

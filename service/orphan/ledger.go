@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // firstTry is how long after it was found an orphan is tried for the first time.
@@ -155,7 +155,7 @@ func wakeReleases(ctx context.Context, t *tx.Tx, allocation ids.ID) error {
 	if err != nil {
 		return fmt.Errorf("look for a release of %s: %w", allocation, err)
 	}
-	return operation.Wake(ctx, t, waiting...)
+	return queue.Wake(ctx, t, waiting...)
 }
 
 func value(id *ids.ID) ids.ID {

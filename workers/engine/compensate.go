@@ -40,7 +40,7 @@ func (c *Context) turnBack(ctx context.Context, failure operation.Failure) error
 		return err
 	}
 	c.Log.Warn("operation is taken back", "code", failure.Code, "message", failure.Message)
-	c.failures, c.asked, c.Memo = 0, false, nil
+	c.failures, c.asked, c.Cached = 0, false, nil
 	return c.compensate(ctx)
 }
 

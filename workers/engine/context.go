@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // finishStep is the name of the step that the engine adds to every kind.
@@ -25,11 +26,11 @@ const finishStep = "finish"
 // Context is one claimed operation in a worker's hands. It is used by one goroutine.
 type Context struct {
 	// Op is the operation as it was last read; Write refreshes it.
-	Op *operation.Held
+	Op *queue.Held
 	// Log names the operation.
 	Log *slog.Logger
-	// Memo is what the steps of one claim share; a new claim starts without.
-	Memo any
+	// Cached is what the steps of one claim share; a new claim starts without.
+	Cached any
 
 	engine   *Engine
 	kind     *Kind
@@ -114,7 +115,7 @@ func (c *Context) Write(ctx context.Context, fn func(ctx context.Context, t *tx.
 // WriteAfter is Write with queries of the caller's own, which go out with the locks, in the same
 // round trip, and after them. What fn queues in locked.Writes goes out with the commit.
 func (c *Context) WriteAfter(ctx context.Context, reads func(*pgx.Batch), fn func(ctx context.Context, t *tx.Tx, locked *Locked) error) error {
-	var locking *operation.Locking
+	var locking *queue.Locking
 	err := c.DB().AsPipelined(ctx, c.engine.actor, func(batch *pgx.Batch) {
 		locking = c.Op.QueueLock(batch)
 		reads(batch)

@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // Bounds of running and retrying.
@@ -30,7 +31,7 @@ const (
 var errPanicked = errors.New("a step panicked")
 
 // drive carries a claimed operation on until it waits, ends or is lost.
-func (e *Engine) drive(ctx context.Context, held *operation.Held) {
+func (e *Engine) drive(ctx context.Context, held *queue.Held) {
 	c := &Context{Op: held, engine: e, kind: e.kinds[held.Kind], failures: held.Failures,
 		Log: e.config.Log.With("operation", held.ID, "kind", held.Kind, "epoch", held.ClaimEpoch, "correlation_id", held.CorrelationID)}
 	err := c.guarded(ctx)
@@ -40,7 +41,7 @@ func (e *Engine) drive(ctx context.Context, held *operation.Held) {
 	switch {
 	case err == nil, ctx.Err() != nil: // what a stopping worker holds is handed over at once
 		return
-	case errors.Is(err, operation.ErrFenced):
+	case errors.Is(err, queue.ErrFenced):
 		c.Log.Info("the operation was ended or taken over; dropped")
 		return
 	}
@@ -53,7 +54,7 @@ func (e *Engine) drive(ctx context.Context, held *operation.Held) {
 	if len(c.rows) > 0 {
 		c.Say("the platform met an internal error; it is tried again")
 	}
-	if err := c.release(last, c.backoff()); err != nil && !errors.Is(err, operation.ErrFenced) {
+	if err := c.release(last, c.backoff()); err != nil && !errors.Is(err, queue.ErrFenced) {
 		c.Log.Warn("the claim could not be given back; the sweep will", "error", err)
 	}
 }
@@ -146,7 +147,7 @@ func (c *Context) runStep(ctx context.Context) (over bool, err error) {
 	defer cancel()
 	result, err := c.step().Run(bounded, c)
 	switch {
-	case errors.Is(err, operation.ErrFenced) || (err != nil && ctx.Err() != nil):
+	case errors.Is(err, queue.ErrFenced) || (err != nil && ctx.Err() != nil):
 		return true, err
 	case err != nil:
 		return true, c.retry(ctx, err)
@@ -206,10 +207,10 @@ func (c *Context) wait(ctx context.Context, result Result) error {
 func (c *Context) retry(ctx context.Context, cause error) error {
 	c.failures++
 	after := c.backoff()
-	message, blame := "the platform met an internal error", Blame{Owner: operation.OwnerPlatform}
-	var trouble *Trouble
+	message, blame := "the platform met an internal error", FailureCause{Owner: operation.OwnerPlatform}
+	var trouble *RetryableError
 	if errors.As(cause, &trouble) {
-		message, blame = trouble.Message, trouble.Blame
+		message, blame = trouble.Message, trouble.Cause
 	}
 	c.Log.Warn("step failed; it is tried again", "step", c.Step(), "failures", c.failures, "after", after, "error", cause)
 	row := c.rows[c.at]
@@ -222,7 +223,7 @@ func (c *Context) retry(ctx context.Context, cause error) error {
 }
 
 // blame notes what the step waits for, for the case that the deadline comes first.
-func (c *Context) blame(blame Blame) error {
+func (c *Context) blame(blame FailureCause) error {
 	if blame.Code == "" {
 		blame.Code = fault.DeadlineExceeded
 	}
@@ -252,14 +253,14 @@ func (c *Context) release(ctx context.Context, after time.Duration) error {
 	var err error
 	if c.unsaved() {
 		err = c.Write(ctx, func(_ context.Context, _ *tx.Tx, locked *Locked) error {
-			locked.Writes.Queue(operation.ReleaseSQL, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&woken) })
+			locked.Writes.Queue(queue.ReleaseSQL, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&woken) })
 			return nil
 		})
 	} else {
-		err = c.DB().Worker().QueryRow(ctx, operation.ReleaseSQL, args...).Scan(&woken)
+		err = c.DB().Worker().QueryRow(ctx, queue.ReleaseSQL, args...).Scan(&woken)
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		return operation.ErrFenced
+		return queue.ErrFenced
 	}
 	if err != nil {
 		return fmt.Errorf("release %s: %w", c.Op.ID, err)

@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 func TestAStepThatPanicsIsLoggedOnceWithItsStack(t *testing.T) {
 	t.Parallel()
 	log := new(bytes.Buffer)
-	c := &Context{Op: &operation.Held{}, Log: slog.New(slog.NewTextHandler(log, nil)).With("correlation_id", "planted-1")}
+	c := &Context{Op: &queue.Held{}, Log: slog.New(slog.NewTextHandler(log, nil)).With("correlation_id", "planted-1")}
 	err := c.guarded(t.Context()) // it has no engine, so that its first step into the database panics
 	require.ErrorIs(t, err, errPanicked)
 	require.NotContains(t, err.Error(), "nil pointer", "what it was is for the log")

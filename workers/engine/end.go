@@ -117,7 +117,7 @@ func (c *Context) snapshotRows() (restore func()) {
 
 // reopened runs a step again whose word turned out not to hold when the operation was about to end.
 func (c *Context) reopened(ctx context.Context, cause error) error {
-	var again *Reopen
+	var again *RerunStep
 	if !errors.As(cause, &again) {
 		return cause
 	}

@@ -11,18 +11,18 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // defaultConcurrency is how many operations' steps run at once in a process.
 const defaultConcurrency = 16
 
-// lingerers is how many operations more a process keeps in hand, for each that runs, while they wait for
-// a word that comes at once.
-const lingerers = 4
+// maxWaiting bounds the operations that a process holds while they wait for an adapter's answer, per running step; they use
+// no concurrency slot.
+const maxWaiting = 4
 
-// The pause between two claims when room is made step by step: so many times what the last one took, so that
-// claims do not take all of the database's time, and at most so long. New operations wait for less.
+// After a claim the loop sleeps claimRest × the claim's duration, at most claimRestMax, so that claims take at most a
+// third of the loop's time. When new operations arrive it sleeps one duration, at most wokenRestMax.
 const (
 	claimRest    = 2
 	claimRestMax = 10 * time.Millisecond
@@ -69,9 +69,9 @@ type Engine struct {
 	looked time.Time // behind a backlog; the loop's own
 
 	mu        sync.Mutex
-	running   map[*operation.Held]carried
-	lingering map[*operation.Held]struct{} // those of running that do nothing but wait
-	wanting   bool                         // the loop passed work over for want of room
+	running   map[*queue.Held]carried
+	lingering map[*queue.Held]struct{} // those of running that do nothing but wait
+	wanting   bool                     // the loop passed work over for want of room
 	steps     sync.WaitGroup
 }
 
@@ -95,8 +95,8 @@ func New(config Config) *Engine {
 	}
 	e := &Engine{
 		config: config, actor: authz.System("worker"), kinds: make(map[lifecycle.OperationKind]*Kind, len(config.Kinds)),
-		poke: make(chan struct{}, 1), wakeAt: make(chan time.Time, 1), running: make(map[*operation.Held]carried),
-		lingering: make(map[*operation.Held]struct{}),
+		poke: make(chan struct{}, 1), wakeAt: make(chan time.Time, 1), running: make(map[*queue.Held]carried),
+		lingering: make(map[*queue.Held]struct{}),
 	}
 	for i := range config.Kinds {
 		e.kinds[config.Kinds[i].Kind] = &config.Kinds[i]
@@ -113,7 +113,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.steps.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), letGo)
 	defer cancel()
-	if err := operation.HandOver(last, e.config.DB.Worker(), e.config.Worker.ID()); err != nil {
+	if err := queue.HandOver(last, e.config.DB.Worker(), e.config.Worker.ID()); err != nil {
 		return err
 	}
 	e.config.DB.Wake(event.QueueTopic)
@@ -157,7 +157,7 @@ func (e *Engine) sweep(ctx context.Context) {
 		mine = append(mine, string(one.id))
 	}
 	e.mu.Unlock()
-	if err := operation.ReleaseLost(ctx, e.config.DB.Worker(), e.config.Worker.ID(), mine); err != nil && ctx.Err() == nil {
+	if err := queue.ReleaseLost(ctx, e.config.DB.Worker(), e.config.Worker.ID(), mine); err != nil && ctx.Err() == nil {
 		e.config.Log.Warn("lost claims could not be given back", "error", err)
 	}
 }
@@ -197,11 +197,11 @@ func (e *Engine) claim(ctx context.Context) (time.Duration, error) {
 		if room == 0 {
 			return pollMax, nil // a step that ends pokes
 		}
-		want := operation.Want{Limit: room, Full: full, Narrow: time.Since(e.looked) < lookBehind}
+		want := queue.Want{Limit: room, Full: full, Narrow: time.Since(e.looked) < lookBehind}
 		if !want.Narrow {
 			e.looked = time.Now()
 		}
-		held, next, err := operation.Claim(ctx, e.config.DB.Worker(), e.config.Worker.ID(), want)
+		held, next, err := queue.Claim(ctx, e.config.DB.Worker(), e.config.Worker.ID(), want)
 		if err != nil {
 			return 0, err
 		}
@@ -237,7 +237,7 @@ func (e *Engine) room() (int, []string) {
 	return max(room, 0), full
 }
 
-func (e *Engine) start(ctx context.Context, held *operation.Held) {
+func (e *Engine) start(ctx context.Context, held *queue.Held) {
 	e.mu.Lock()
 	for _, other := range e.running {
 		if other.id == held.ID && other.epoch >= held.ClaimEpoch {
@@ -255,7 +255,7 @@ func (e *Engine) start(ctx context.Context, held *operation.Held) {
 	})
 }
 
-func (e *Engine) ended(held *operation.Held) {
+func (e *Engine) ended(held *queue.Held) {
 	e.mu.Lock()
 	delete(e.running, held)
 	wanting := e.wanting
@@ -266,10 +266,10 @@ func (e *Engine) ended(held *operation.Held) {
 }
 
 // linger makes room for others while an operation in hand waits; false when too many do already.
-func (e *Engine) linger(held *operation.Held) bool {
+func (e *Engine) linger(held *queue.Held) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.lingering) >= lingerers*e.config.Concurrency {
+	if len(e.lingering) >= maxWaiting*e.config.Concurrency {
 		return false
 	}
 	e.lingering[held] = struct{}{}
@@ -279,7 +279,7 @@ func (e *Engine) linger(held *operation.Held) bool {
 	return true
 }
 
-func (e *Engine) lingered(held *operation.Held) {
+func (e *Engine) lingered(held *queue.Held) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.lingering, held)

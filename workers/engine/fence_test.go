@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/platformtest"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 func TestAWorkerWithoutItsClaimWritesNothingAndKnowsIt(t *testing.T) {
@@ -24,7 +24,7 @@ func TestAWorkerWithoutItsClaimWritesNothingAndKnowsIt(t *testing.T) {
 	instance := kit.Instance(project, stored, lifecycle.InstanceRunning, kit.Allocation(project, node))
 	kit.Operation(instance, lifecycle.MembersAdd, lifecycle.OperationRunning)
 	worker := ids.New(ids.Worker)
-	held, _, err := operation.Claim(t.Context(), kit.DB.Worker(), worker, operation.Want{Limit: 1})
+	held, _, err := queue.Claim(t.Context(), kit.DB.Worker(), worker, queue.Want{Limit: 1})
 	require.NoError(t, err)
 	require.Len(t, held, 1)
 	step := &stepRow{dirty: true, OperationStep: &db.OperationStep{
@@ -34,14 +34,14 @@ func TestAWorkerWithoutItsClaimWritesNothingAndKnowsIt(t *testing.T) {
 		Op: held[0], Log: slog.New(slog.DiscardHandler), engine: New(Config{DB: kit.DB, Hub: kit.Hub}), kind: &Kind{},
 		rows: []*stepRow{step}, verdict: "kept",
 	}
-	require.NoError(t, operation.HandOver(t.Context(), kit.DB.Worker(), worker))
+	require.NoError(t, queue.HandOver(t.Context(), kit.DB.Worker(), worker))
 
 	err = c.Write(t.Context(), func(context.Context, *tx.Tx, *Locked) error {
 		require.FailNow(t, "what is fenced is not run")
 		return nil
 	})
-	require.ErrorIs(t, err, operation.ErrFenced)
-	require.ErrorIs(t, c.Write(t.Context(), nil), operation.ErrFenced)
+	require.ErrorIs(t, err, queue.ErrFenced)
+	require.ErrorIs(t, c.Write(t.Context(), nil), queue.ErrFenced)
 	require.True(t, step.dirty, "it is not stored")
 	require.Empty(t, step.stored)
 	require.Equal(t, "kept", c.verdict)

@@ -45,9 +45,9 @@ func (c *Context) due() time.Time {
 	switch {
 	case !forced:
 		return c.Op.Deadline
-	case step.Endures:
+	case step.OwnDeadline:
 		return since.Add(never)
-	case step.Patient:
+	case step.DoubleGrace:
 		return latest(since.Add(2*c.engine.config.Grace), c.Op.Deadline)
 	}
 	return since.Add(c.engine.config.Grace)
@@ -69,7 +69,7 @@ func (c *Context) Grace() time.Duration { return c.engine.config.Grace }
 // gives says that force makes do without the current step.
 func (c *Context) gives() bool {
 	_, forced := c.ForcedSince()
-	return forced && c.step().Yields && !c.undoing()
+	return forced && c.step().SkipWhenForced && !c.undoing()
 }
 
 // giveUp skips the step, saying why.
@@ -115,7 +115,7 @@ func (c *Context) force(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Memo = nil
+	c.Cached = nil
 	c.Log.Warn("the deadline passed; it goes on by force")
 	return c.Op.Refresh(ctx, c.DB().Worker())
 }

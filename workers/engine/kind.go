@@ -52,13 +52,12 @@ type Step struct {
 	Percent int
 	// Owner is whom the step waits for, when its waiting says nothing else.
 	Owner string
-	// Yields says that force makes do without the step: once its grace is over, or the step has failed,
-	// it is skipped.
-	Yields bool
-	// Patient says that the step gets another grace when force is used, since it begins late.
-	Patient bool
-	// Endures says that the step bounds itself when force is used.
-	Endures bool
+	// SkipWhenForced: under force the step is skipped once its grace period ends or it fails.
+	SkipWhenForced bool
+	// DoubleGrace: under force the step gets two grace periods, since it begins late, or until the deadline if that is later.
+	DoubleGrace bool
+	// OwnDeadline: under force the step enforces its own limit.
+	OwnDeadline bool
 	// Run does the step. It may be run again after any crash, so it must be idempotent. An error is
 	// tried again until the operation's deadline.
 	Run func(ctx context.Context, c *Context) (Result, error)
@@ -69,13 +68,13 @@ type Result struct {
 	evidence any
 	after    time.Duration
 	message  string
-	blame    Blame
+	blame    FailureCause
 	failure  *operation.Failure
 	waiting  bool
 }
 
-// Blame is what becomes of the operation if what it waits for does not come before the deadline.
-type Blame struct {
+// FailureCause is what becomes of the operation if what it waits for does not come before the deadline.
+type FailureCause struct {
 	// Code is DEADLINE_EXCEEDED when empty.
 	Code fault.Code
 	// Owner is the step's when empty.
@@ -87,7 +86,7 @@ func Done(evidence any) Result { return Result{evidence: evidence} }
 
 // Wait says that the step must be run again after a while, or sooner if the operation is woken. An
 // empty message leaves the last one.
-func Wait(after time.Duration, message string, blame Blame) Result {
+func Wait(after time.Duration, message string, blame FailureCause) Result {
 	return Result{waiting: true, after: after, message: message, blame: blame}
 }
 
@@ -102,25 +101,25 @@ type Answer struct {
 	Message string
 }
 
-// Reopen is an error of Complete, or of OnFail, which says that a step's word does not hold any more:
-// nothing is written and the step is run again, with the state given.
-type Reopen struct {
+// RerunStep is an error of Complete, or of OnFail: a step's evidence no longer holds. Nothing is written and the step
+// is run again, with the state given.
+type RerunStep struct {
 	Step, Message string
 	State         any
 }
 
 // Error is for the log.
-func (r *Reopen) Error() string { return r.Step + " must be done again: " + r.Message }
+func (r *RerunStep) Error() string { return r.Step + " must be done again: " + r.Message }
 
-// Trouble is an error with a word for people; the step is tried again.
-type Trouble struct {
-	Message string
-	Blame   Blame
-	Err     error
+// RetryableError is an error with a message for people; the step is run again.
+type RetryableError struct {
+	Message      string
+	Cause FailureCause
+	Err          error
 }
 
 // Error is for the log.
-func (t *Trouble) Error() string {
+func (t *RetryableError) Error() string {
 	if t.Err == nil {
 		return t.Message
 	}
@@ -128,7 +127,7 @@ func (t *Trouble) Error() string {
 }
 
 // Unwrap is the cause.
-func (t *Trouble) Unwrap() error { return t.Err }
+func (t *RetryableError) Unwrap() error { return t.Err }
 
 // Locked is what a step's transaction holds.
 type Locked struct {

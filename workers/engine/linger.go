@@ -14,11 +14,11 @@ func (c *Context) Listen() {
 	}
 }
 
-// Linger keeps the operation in hand for a short while until the adapter's last word is stored, and
+// WaitInPlace keeps the operation in hand for a short while until the adapter's last word is stored, and
 // then reads it again, which saves letting go of it and claiming it once more. It answers whether the
 // word came since Listen; false at once when too many linger already. Whoever lingers takes no part of
 // the engine's concurrency and holds no connection. ErrFenced when the claim is gone.
-func (c *Context) Linger(ctx context.Context, patience time.Duration) (bool, error) {
+func (c *Context) WaitInPlace(ctx context.Context, patience time.Duration) (bool, error) {
 	if c.word == nil || patience <= 0 || !c.engine.linger(c.Op) {
 		return false, nil
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // The lease of a worker process, by the database's clock. A killed worker's operations are due
@@ -98,7 +98,7 @@ func (p *Process) beat(ctx context.Context) error {
 func (p *Process) bury(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
-	released, err := operation.ReleaseDead(ctx, p.pool(), deadAfter)
+	released, err := queue.ReleaseDead(ctx, p.pool(), deadAfter)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // together is how many statuses are stored in one transaction at most: one commit serves all of them,
@@ -118,7 +119,7 @@ func (l *locked) queue(batch *pgx.Batch, name string, statuses []adapter.Status)
 	for i, status := range statuses {
 		wanted[i] = status.OperationID
 	}
-	batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id IN (SELECT instance_id FROM operation WHERE `+operation.OfAdapter+`)
+	batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id IN (SELECT instance_id FROM operation WHERE `+queue.OfAdapter+`)
 		ORDER BY id FOR UPDATE`, wanted, name).
 		Query(func(found pgx.Rows) error {
 			list, err := pgx.CollectRows(found, rows.Instance)
@@ -127,7 +128,7 @@ func (l *locked) queue(batch *pgx.Batch, name string, statuses []adapter.Status)
 			}
 			return err
 		})
-	operation.QueueOpen(batch, wanted, name, func(one *db.Operation) { l.operations[one.ID] = one })
+	queue.Open(batch, wanted, name, func(one *db.Operation) { l.operations[one.ID] = one })
 }
 
 func (l *locked) absorb(ctx context.Context, t *tx.Tx, writes *pgx.Batch, op *db.Operation, status adapter.Status) (bool, error) {

@@ -34,7 +34,7 @@ func (w *Work) Await() engine.Step {
 			if status := operation.StoredStatus(c.Op.Operation); status != nil && status.State.Terminal() {
 				return w.ended(c, status)
 			}
-			if c.Memo != nil { // dispatched a moment ago, under this claim
+			if c.Cached != nil { // dispatched a moment ago, under this claim
 				return w.linger(ctx, c)
 			}
 			return w.ask(ctx, c)
@@ -71,7 +71,7 @@ func (w *Work) ask(ctx context.Context, c *engine.Context) (engine.Result, error
 		return w.ended(c, &status)
 	}
 	after := min(time.Duration(status.RetryAfterSeconds)*time.Second, maxRetryAfter)
-	return engine.Wait(max(after, w.poll(ctx, c)), "", engine.Blame{}), nil
+	return engine.Wait(max(after, w.poll(ctx, c)), "", engine.FailureCause{}), nil
 }
 
 // reminded is the step's state: the attempt that the adapter last accepted again.
@@ -106,7 +106,7 @@ func (w *Work) resend(ctx context.Context, c *engine.Context, s *Snapshot) (engi
 	if err := c.SetState(reminded{Accepted: c.Op.DispatchAttempt}); err != nil {
 		return engine.Result{}, err
 	}
-	return engine.Wait(w.poll(ctx, c), "", engine.Blame{}), nil
+	return engine.Wait(w.poll(ctx, c), "", engine.FailureCause{}), nil
 }
 
 // outcome is what the adapter's end means for the step.

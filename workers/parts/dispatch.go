@@ -46,7 +46,7 @@ func (w *Work) Dispatch() engine.Step {
 			if failure != nil {
 				return engine.Fail(*failure), nil
 			}
-			evidence.Superseded, c.Memo = before, s
+			evidence.Superseded, c.Cached = before, s
 			return engine.Done(evidence), nil
 		},
 	}
@@ -54,7 +54,7 @@ func (w *Work) Dispatch() engine.Step {
 
 // snapshot is what the step before has loaded under the same claim, or a fresh one.
 func (w *Work) snapshot(ctx context.Context, c *engine.Context) (*Snapshot, error) {
-	if s, ok := c.Memo.(*Snapshot); ok {
+	if s, ok := c.Cached.(*Snapshot); ok {
 		return s, nil
 	}
 	return load(ctx, c.DB().Worker(), c.Op.Operation)
@@ -82,7 +82,7 @@ func (w *Work) send(ctx context.Context, c *engine.Context, s *Snapshot) (*dispa
 		if err := w.raise(ctx, c); err != nil {
 			return nil, nil, err
 		}
-		return nil, nil, &engine.Trouble{Message: "adapter " + s.target.Name + " knows a newer attempt; it is sent again", Err: refused}
+		return nil, nil, &engine.RetryableError{Message: "adapter " + s.target.Name + " knows a newer attempt; it is sent again", Err: refused}
 	case refused.Kind == adapterclient.Conflict:
 		// Ids of operations are the platform's own: the adapter has it from an earlier try, and a
 		// detail of a node has changed since. What was sent first counts.
@@ -168,14 +168,14 @@ func texts(list []ids.ID) []string {
 
 // trouble is an adapter's failure to answer, as an error that is tried again.
 func trouble(e *adapterclient.Error) error {
-	blame := engine.Blame{Owner: operation.OwnerAdapter}
+	blame := engine.FailureCause{Owner: operation.OwnerAdapter}
 	switch e.Kind {
 	case adapterclient.Forbidden:
-		blame = engine.Blame{Code: fault.DialRefused, Owner: operation.OwnerPlatform}
+		blame = engine.FailureCause{Code: fault.DialRefused, Owner: operation.OwnerPlatform}
 	case adapterclient.Invalid, adapterclient.Missing:
 		blame.Code = fault.AdapterInvalid
 	}
-	return &engine.Trouble{Message: e.Reason(), Blame: blame, Err: e}
+	return &engine.RetryableError{Message: e.Reason(), Cause: blame, Err: e}
 }
 
 // Sorted sorts names in place and returns each once.

@@ -68,7 +68,7 @@ func (h *habits) learn(of habit, quickly bool) {
 // linger waits a moment for an adapter that ends its operations at once, before it lets go.
 func (w *Work) linger(ctx context.Context, c *engine.Context) (engine.Result, error) {
 	patience := w.habits.patience(habitOf(c.Op.Operation))
-	told, err := c.Linger(ctx, patience)
+	told, err := c.WaitInPlace(ctx, patience)
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -78,7 +78,7 @@ func (w *Work) linger(ctx context.Context, c *engine.Context) (engine.Result, er
 	if patience > 0 {
 		w.habits.learn(habitOf(c.Op.Operation), false)
 	}
-	return engine.Wait(w.poll(ctx, c), "", engine.Blame{}), nil
+	return engine.Wait(w.poll(ctx, c), "", engine.FailureCause{}), nil
 }
 
 // ended is the outcome of the adapter's last word; how soon it came is learnt.

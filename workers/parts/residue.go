@@ -88,10 +88,10 @@ type unproved struct {
 	Reason string `json:"reason"`
 }
 
-// ResidueBlame is the cause of failure when something is left at the deadline.
-var ResidueBlame = engine.Blame{Code: fault.ResidueLeft, Owner: operation.OwnerNode}
+// ResidueCause is the cause of failure when something is left at the deadline.
+var ResidueCause = engine.FailureCause{Code: fault.ResidueLeft, Owner: operation.OwnerNode}
 
-var silentBlame = engine.Blame{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}
+var silentCause = engine.FailureCause{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}
 
 // unclean are the members of which the round's reports found something, or found nothing out.
 func unclean(list []finding) (dirty []ids.ID, worst string) {

@@ -92,7 +92,7 @@ func (s *Snapshot) Check(op *db.Operation) error {
 		return fmt.Errorf("operation %s has no instance", op.ID)
 	}
 	if s.target.Name == "" {
-		return &engine.Trouble{Message: fmt.Sprintf("no adapter %q is registered", op.AdapterName), Blame: engine.Blame{Owner: operation.OwnerPlatform}}
+		return &engine.RetryableError{Message: fmt.Sprintf("no adapter %q is registered", op.AdapterName), Cause: engine.FailureCause{Owner: operation.OwnerPlatform}}
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ type sweep struct {
 // Residue sweeps the members that an operation takes away.
 func (w *Work) Residue(about Subject) engine.Step {
 	return engine.Step{
-		Name: "residue", Title: "checking that nothing is left on the nodes", Percent: 95, Owner: operation.OwnerNode, Endures: true,
+		Name: "residue", Title: "checking that nothing is left on the nodes", Percent: 95, Owner: operation.OwnerNode, OwnDeadline: true,
 		Run: sweep{Work: w, about: about}.run,
 	}
 }
@@ -59,7 +59,7 @@ func (s sweep) run(ctx context.Context, c *engine.Context) (engine.Result, error
 	case state.Round == 0 || (!state.Again.IsZero() && !c.Now().Before(state.Again)):
 		return s.look(ctx, c, Rounds{Round: state.Round + 1})
 	case !state.Again.IsZero():
-		return engine.Wait(state.Again.Sub(c.Now()), "", ResidueBlame), nil
+		return engine.Wait(state.Again.Sub(c.Now()), "", ResidueCause), nil
 	}
 	return s.weigh(ctx, c, state)
 }
@@ -115,9 +115,9 @@ func (s sweep) look(ctx context.Context, c *engine.Context, state Rounds) (engin
 		return engine.Result{}, err
 	case s.forced(c) && busy.heard == 0: // those on silent nodes count as unproved
 	case len(busy.silent) > 0:
-		return engine.Wait(s.Pace.Task, nameNodes(busy.silent), silentBlame), nil
+		return engine.Wait(s.Pace.Task, nameNodes(busy.silent), silentCause), nil
 	case busy.open > 0:
-		return engine.Wait(s.Pace.Task, fmt.Sprintf("waits for earlier node tasks to end: %d", busy.open), ResidueBlame), nil
+		return engine.Wait(s.Pace.Task, fmt.Sprintf("waits for earlier node tasks to end: %d", busy.open), ResidueCause), nil
 	}
 	return s.search(ctx, c, state, lifecycle.TaskResidue, nil)
 }
@@ -156,7 +156,7 @@ func (s sweep) search(ctx context.Context, c *engine.Context, state Rounds, kind
 	err = c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 		return place(ctx, t, locked.Op, orders)
 	})
-	return engine.Wait(s.Pace.Task, "", ResidueBlame), err
+	return engine.Wait(s.Pace.Task, "", ResidueCause), err
 }
 
 // weigh looks at a round under way: first its reports, then the teardowns that they called for.
@@ -169,9 +169,9 @@ func (s sweep) weigh(ctx context.Context, c *engine.Context, state Rounds) (engi
 		list = heard(list)
 	}
 	if pending, silent := open(list); silent != "" {
-		return engine.Wait(s.Pace.Task, silent, silentBlame), nil
+		return engine.Wait(s.Pace.Task, silent, silentCause), nil
 	} else if pending {
-		return engine.Wait(s.Pace.Task, "", ResidueBlame), nil
+		return engine.Wait(s.Pace.Task, "", ResidueCause), nil
 	}
 	dirty, worst := unclean(list)
 	switch {
@@ -183,7 +183,7 @@ func (s sweep) weigh(ctx context.Context, c *engine.Context, state Rounds) (engi
 		if torn(list) {
 			state.Again = c.Now()
 		}
-		return engine.Wait(state.Again.Sub(c.Now()), worst, ResidueBlame), c.SetState(state)
+		return engine.Wait(state.Again.Sub(c.Now()), worst, ResidueCause), c.SetState(state)
 	}
 	c.Say(worst + "; the platform tears it down")
 	return s.search(ctx, c, state, lifecycle.TaskTeardown, dirty)
@@ -207,7 +207,7 @@ func (s sweep) proof(ctx context.Context, c *engine.Context, round int, list []f
 		return engine.Result{}, err
 	}
 	if later, err := LaterThan(ctx, c.DB().Worker(), c.Op.Operation, evidence.Residue); err != nil || later {
-		return engine.Wait(0, "a node task came while the agents looked", ResidueBlame), errors.Join(err, c.SetState(Rounds{Round: round, Again: c.Now()}))
+		return engine.Wait(0, "a node task came while the agents looked", ResidueCause), errors.Join(err, c.SetState(Rounds{Round: round, Again: c.Now()}))
 	}
 	return engine.Done(evidence), nil
 }

@@ -52,7 +52,7 @@ type Rounds struct {
 // about all members, or those of a subject, and about the manifest that the operation leads to.
 func (w *Work) Verify(about Subject) engine.Step {
 	return engine.Step{
-		Name: "verify", Title: "checking readiness on the nodes", Percent: 95, Owner: operation.OwnerAdapter, Patient: true,
+		Name: "verify", Title: "checking readiness on the nodes", Percent: 95, Owner: operation.OwnerAdapter, DoubleGrace: true,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
 			var state Rounds
 			if err := c.State(&state); err != nil {
@@ -76,7 +76,7 @@ func (w *Work) pause(round int) time.Duration {
 	return min(w.Pace.Round*time.Duration(round), max(maxPause, w.Pace.Round))
 }
 
-var readinessBlame = engine.Blame{Code: fault.ReadinessFailed, Owner: operation.OwnerAdapter}
+var readinessBlame = engine.FailureCause{Code: fault.ReadinessFailed, Owner: operation.OwnerAdapter}
 
 func probePrefix(c *engine.Context, round int) string {
 	return fmt.Sprintf("%sprobe %s %d %d ", keyPrefix, c.Op.ID, c.Op.DispatchAttempt, round)
@@ -226,7 +226,7 @@ func (w *Work) judge(ctx context.Context, c *engine.Context, about Subject, stat
 		return w.probe(ctx, c, about, Rounds{Round: state.Round + 1})
 	}
 	if pending, silent := open(list); silent != "" {
-		return engine.Wait(w.Pace.Task, silent, engine.Blame{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}), nil
+		return engine.Wait(w.Pace.Task, silent, engine.FailureCause{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}), nil
 	} else if pending {
 		return engine.Wait(w.Pace.Task, "", readinessBlame), nil
 	}

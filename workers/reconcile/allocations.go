@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // Bounds of looking after allocations.
@@ -79,5 +79,5 @@ func (r *Reconciler) change(ctx context.Context, sql string) (int64, error) {
 			waiting = append(waiting, one.Waiting)
 		}
 	}
-	return int64(len(list)), r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error { return operation.Wake(ctx, t, waiting...) })
+	return int64(len(list)), r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error { return queue.Wake(ctx, t, waiting...) })
 }

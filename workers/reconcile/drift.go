@@ -55,7 +55,7 @@ func (h held) settled() bool {
 
 // storeDrift compares what the adapter sees with what is meant, and keeps when it saw it. It answers
 // whether the differences are others than before.
-func storeDrift(ctx context.Context, t *tx.Tx, instance *db.Instance, seen sight) (changed bool, err error) {
+func storeDrift(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observation) (changed bool, err error) {
 	var members []held
 	var open bool
 	batch := &pgx.Batch{}
@@ -90,7 +90,7 @@ func storeDrift(ctx context.Context, t *tx.Tx, instance *db.Instance, seen sight
 
 // compare lists the differences, at most maxDrift. While an operation is open the adapter and the
 // platform may know of it at different moments, so that members are not compared.
-func compare(members []held, seen sight, open bool) []difference {
+func compare(members []held, seen observation, open bool) []difference {
 	list := []difference{}
 	for _, one := range members {
 		if one.Allocation != nil && *one.Allocation == lifecycle.AllocationReleased {

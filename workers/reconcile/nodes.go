@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // Bounds of looking at nodes.
@@ -113,7 +114,7 @@ func (r *Reconciler) tell(ctx context.Context, node named, back bool) error {
 	}
 	if back {
 		r.Log.Info("a node's agent is heard again", "node", node.ID, "name", node.Name, "instances", len(instances))
-		return r.glance(ctx, instances)
+		return r.pollSoon(ctx, instances)
 	}
 	return nil
 }
@@ -184,5 +185,5 @@ func wakeOn(ctx context.Context, t *tx.Tx, instance ids.ID) error {
 	if err != nil {
 		return fmt.Errorf("look for operations on %s: %w", instance, err)
 	}
-	return operation.Wake(ctx, t, open...)
+	return queue.Wake(ctx, t, open...)
 }

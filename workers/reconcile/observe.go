@@ -36,8 +36,8 @@ const (
 	maxText        = 2_000
 )
 
-// watched is a running instance and where to ask about it.
-type watched struct {
+// polled is a running instance and where to ask about it.
+type polled struct {
 	ID                                  ids.ID
 	Family, Adapter, URL, CorrelationID string
 }
@@ -69,49 +69,49 @@ const freshSQL = `WITH ended AS MATERIALIZED (SELECT instance_id, max(ended_at) 
 	WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND (i.observed_at IS NULL OR ended.at > i.observed_at)
 	ORDER BY ended.at LIMIT $2`
 
-func (r *Reconciler) page(ctx context.Context, after ids.ID) ([]watched, error) {
+func (r *Reconciler) page(ctx context.Context, after ids.ID) ([]polled, error) {
 	return r.running(ctx, watchedSQL+`i.id > $1 ORDER BY i.id LIMIT $2`, after, observePage)
 }
 
-func (r *Reconciler) running(ctx context.Context, sql string, args ...any) ([]watched, error) {
+func (r *Reconciler) running(ctx context.Context, sql string, args ...any) ([]polled, error) {
 	found, err := r.DB.Worker().Query(ctx, sql, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list running instances: %w", err)
 	}
-	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[watched])
+	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[polled])
 	if err != nil {
 		return nil, fmt.Errorf("list running instances: %w", err)
 	}
 	return list, nil
 }
 
-// fresh looks at instances whose operations have ended since they were last seen: at most maxGlance of
+// pollEnded looks at instances whose operations have ended since they were last seen: at most maxGlance of
 // the newestOps newest operations. The others' turn comes with the sweep.
-func (r *Reconciler) fresh(ctx context.Context) error {
+func (r *Reconciler) pollEnded(ctx context.Context) error {
 	list, err := r.running(ctx, freshSQL, newestOps, maxGlance)
 	if err != nil {
 		return err
 	}
-	r.lookAt(ctx, list)
+	r.pollAll(ctx, list)
 	return nil
 }
 
-// glance looks at the running ones among some instances, at most maxGlance, out of turn.
-func (r *Reconciler) glance(ctx context.Context, wanted []ids.ID) error {
+// pollSoon looks at the running ones among some instances, at most maxGlance, out of turn.
+func (r *Reconciler) pollSoon(ctx context.Context, wanted []ids.ID) error {
 	list, err := r.running(ctx, watchedSQL+`i.id = ANY ($1) ORDER BY i.id LIMIT $2`, wanted, maxGlance)
 	if err != nil {
 		return err
 	}
-	r.lookAt(ctx, list)
+	r.pollAll(ctx, list)
 	return nil
 }
 
-func (r *Reconciler) lookAt(ctx context.Context, list []watched) {
+func (r *Reconciler) pollAll(ctx context.Context, list []polled) {
 	group := errgroup.Group{}
 	group.SetLimit(observeAtOnce)
 	for _, one := range list {
 		group.Go(func() error {
-			r.look(ctx, one)
+			r.poll(ctx, one)
 			return nil
 		})
 	}
@@ -119,7 +119,7 @@ func (r *Reconciler) lookAt(ctx context.Context, list []watched) {
 }
 
 // observePage asks about a page of instances. An adapter that does not answer is not asked again in it.
-func (r *Reconciler) observePage(ctx context.Context, page []watched) error {
+func (r *Reconciler) observePage(ctx context.Context, page []polled) error {
 	gap := min(max(observeEvery/time.Duration(len(page)+1), observeMinGap), observeMaxGap)
 	var mu sync.Mutex
 	silent := make(map[string]bool)
@@ -132,7 +132,7 @@ func (r *Reconciler) observePage(ctx context.Context, page []watched) error {
 			mu.Unlock()
 			answered := false
 			if !skip {
-				answered = r.look(ctx, one)
+				answered = r.poll(ctx, one)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -150,9 +150,9 @@ func (r *Reconciler) observePage(ctx context.Context, page []watched) error {
 	return group.Wait()
 }
 
-// look asks about one instance and stores what it hears; it answers whether the adapter can be asked
+// poll asks about one instance and stores what it hears; it answers whether the adapter can be asked
 // about others.
-func (r *Reconciler) look(ctx context.Context, one watched) bool {
+func (r *Reconciler) poll(ctx context.Context, one polled) bool {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
 	seen, err := r.ask(ctx, one)
@@ -161,7 +161,7 @@ func (r *Reconciler) look(ctx context.Context, one watched) bool {
 	}
 	refused, isRefusal := adapterclient.As(err)
 	silent := isRefusal && (refused.Kind == adapterclient.Unavailable || refused.Kind == adapterclient.Forbidden)
-	sees := sight{Observation: seen, answered: true}
+	sees := observation{Observation: seen, answered: true}
 	switch {
 	case err == nil:
 		r.count(string(one.ID), false)
@@ -175,7 +175,7 @@ func (r *Reconciler) look(ctx context.Context, one watched) bool {
 	case r.count(string(one.ID), true) < toleratedFails:
 		return !silent
 	default:
-		sees = sight{Observation: adapter.Observation{Health: adapter.HealthUnknown, Message: refused.Reason()}}
+		sees = observation{Observation: adapter.Observation{Health: adapter.HealthUnknown, Message: refused.Reason()}}
 	}
 	if err := r.store(ctx, one, sees); err != nil {
 		r.Log.Warn("an observation could not be stored", "instance", one.ID, "error", err)
@@ -183,8 +183,8 @@ func (r *Reconciler) look(ctx context.Context, one watched) bool {
 	return !silent
 }
 
-// sight is what is known of an instance after its adapter was asked.
-type sight struct {
+// observation is what is known of an instance after its adapter was asked.
+type observation struct {
 	adapter.Observation
 	answered bool // the adapter said something
 	unknown  bool // namely that it does not know the instance
@@ -202,7 +202,7 @@ func (r *Reconciler) count(id string, failed bool) int {
 	return r.failures[id]
 }
 
-func (r *Reconciler) ask(ctx context.Context, one watched) (adapter.Observation, error) {
+func (r *Reconciler) ask(ctx context.Context, one polled) (adapter.Observation, error) {
 	read, err := authz.FamilyKey(one.Family, "instance.read")
 	if err != nil {
 		return adapter.Observation{}, err
@@ -216,7 +216,7 @@ func (r *Reconciler) ask(ctx context.Context, one watched) (adapter.Observation,
 }
 
 // store keeps what the adapter sees, and tells the timeline what changed.
-func (r *Reconciler) store(ctx context.Context, one watched, seen sight) error {
+func (r *Reconciler) store(ctx context.Context, one polled, seen observation) error {
 	health, err := lifecycle.FromWire[lifecycle.Health](string(seen.Health))
 	if err != nil {
 		return err

@@ -123,7 +123,7 @@ func (r *Reconciler) jobs() []job {
 
 // woken looks at once at instances whose operations have just ended, until ctx ends.
 func (r *Reconciler) woken(ctx context.Context) error {
-	return r.told(ctx, event.EndedTopic, "ended operations", r.fresh)
+	return r.told(ctx, event.EndedTopic, "ended operations", r.pollEnded)
 }
 
 // told looks whenever the topic is woken, at most once in freshEvery, until ctx ends.

@@ -11,7 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // Bounds of looking for what is stuck.
@@ -34,7 +34,7 @@ func (r *Reconciler) stuck(ctx context.Context) error {
 
 // freeClaims is behind what every process does for its peers; it takes at most 1,000.
 func (r *Reconciler) freeClaims(ctx context.Context) error {
-	freed, err := operation.ReleaseDead(ctx, r.DB.Worker(), deadSilence)
+	freed, err := queue.ReleaseDead(ctx, r.DB.Worker(), deadSilence)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // Bounds of looking at tasks.
@@ -63,7 +63,7 @@ func end(ctx context.Context, t *tx.Tx, gone []lost) error {
 		}
 		t.Wake(event.TaskTopic(one.ID), event.NodeTopic(one.NodeID))
 	}
-	if err := operation.Wake(ctx, t, waiting...); err != nil {
+	if err := queue.Wake(ctx, t, waiting...); err != nil {
 		return err
 	}
 	_, err := t.Exec(ctx, `UPDATE node_task SET state = 'TIMED_OUT', ended_at = $2,

@@ -46,14 +46,14 @@ func (w *work) prepareCreate() engine.Step {
 					return nil
 				}
 				if absent := s.Absent(); absent != "" {
-					result = engine.Wait(w.Pace.Round, absent, engine.Blame{Code: fault.NodeUnreachable, Owner: operation.OwnerNode})
+					result = engine.Wait(w.Pace.Round, absent, engine.FailureCause{Code: fault.NodeUnreachable, Owner: operation.OwnerNode})
 					return nil
 				}
 				begin(t, locked, s)
 				return nil
 			})
 			if err == nil {
-				c.Memo = s
+				c.Cached = s
 			}
 			return result, err
 		},

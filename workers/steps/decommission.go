@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
 )
@@ -76,7 +77,7 @@ func (w *work) residueOfAll() engine.Step {
 			return engine.Result{}, fmt.Errorf("look for orphans: %w", err)
 		}
 		if open > 0 {
-			return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for what earlier operations have left (%d): %s", open, *message), parts.ResidueBlame), nil
+			return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for what earlier operations have left (%d): %s", open, *message), parts.ResidueCause), nil
 		}
 		return sweepAll(ctx, c)
 	}
@@ -127,5 +128,5 @@ func wakeReleases(ctx context.Context, t *tx.Tx, instanceID ids.ID) error {
 	if err != nil {
 		return fmt.Errorf("look for releases that wait: %w", err)
 	}
-	return operation.Wake(ctx, t, waiting...)
+	return queue.Wake(ctx, t, waiting...)
 }

@@ -57,7 +57,7 @@ func (w *work) saidOf(name string, status adapter.MemberStatus) engine.Step {
 	return engine.Step{
 		Name: name, Title: "checking the adapter's word on each member", Percent: 95, Owner: operation.OwnerAdapter,
 		Run: func(_ context.Context, c *engine.Context) (engine.Result, error) {
-			said := operation.Said(c.Op.Operation)
+			said := operation.ReportedStatus(c.Op.Operation)
 			var missing []string
 			for _, id := range c.Op.Targets {
 				if said[id] != status {

@@ -30,7 +30,7 @@ func (w *work) remove() engine.Kind {
 
 // yields is a step that force makes do without.
 func yields(step engine.Step) engine.Step {
-	step.Yields = true
+	step.SkipWhenForced = true
 	return step
 }
 

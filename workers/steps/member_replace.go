@@ -33,7 +33,7 @@ func (w *work) replace() engine.Kind {
 
 // patient is a step that may need another grace, or the rest of the time, when force is used.
 func patient(step engine.Step) engine.Step {
-	step.Patient = true
+	step.DoubleGrace = true
 	return step
 }
 
@@ -53,7 +53,7 @@ func exchanged(op *db.Operation, member *db.Member) parts.Was {
 // stays says whether the new member stays though the replacement did not succeed: the old one is out of
 // the app already.
 func stays(op *db.Operation) bool {
-	said := operation.Said(op)
+	said := operation.ReportedStatus(op)
 	for _, id := range op.Targets {
 		if said[id] != adapter.MemberRemoved {
 			return false

@@ -59,7 +59,7 @@ func (w *work) prepareMembers(o opening) engine.Step {
 			})
 			if err == nil && known.Members != nil {
 				s.Members = s.Chosen(known.Members)
-				c.Memo = s
+				c.Cached = s
 			}
 			return result, err
 		},
@@ -94,7 +94,7 @@ func (w *work) readyFor(o opening, locked *engine.Locked, s *parts.Snapshot) (en
 		return refuse("%s", unready)
 	}
 	if absent := s.AbsentOf(arriving); absent != "" {
-		return engine.Wait(w.Pace.Round, absent, engine.Blame{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}), false
+		return engine.Wait(w.Pace.Round, absent, engine.FailureCause{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}), false
 	}
 	return engine.Result{}, true
 }

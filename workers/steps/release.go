@@ -80,9 +80,9 @@ func (w *work) follow(ctx context.Context, c *engine.Context, instance ids.ID) (
 		return engine.Result{}, err
 	}
 	if op.state == lifecycle.OperationSucceeded {
-		return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits until nothing is left of instance %s, which was torn down by force", instance), parts.ResidueBlame), nil
+		return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits until nothing is left of instance %s, which was torn down by force", instance), parts.ResidueCause), nil
 	}
-	return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for operation %s to tear instance %s down", op.id, instance), engine.Blame{}), nil
+	return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for operation %s to tear instance %s down", op.id, instance), engine.FailureCause{}), nil
 }
 
 // memberProofs is the evidence of the residue step: for each member that ever lived in the
@@ -120,7 +120,7 @@ func (w *work) proofOfMembers() engine.Step {
 			}
 			for _, member := range members {
 				if member.status != lifecycle.MemberRemoved || member.Task == nil {
-					return engine.Wait(w.Pace.Poll, fmt.Sprintf("member %s is not proved gone", member.Member), parts.ResidueBlame), nil
+					return engine.Wait(w.Pace.Poll, fmt.Sprintf("member %s is not proved gone", member.Member), parts.ResidueCause), nil
 				}
 			}
 			return engine.Done(memberProofs{Members: members}), nil

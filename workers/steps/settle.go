@@ -31,7 +31,7 @@ func (w *work) settle(ctx context.Context, t *tx.Tx, c *engine.Context, locked *
 	if err != nil {
 		return fmt.Errorf("lock members of %s: %w", locked.Instance.ID, err)
 	}
-	said := operation.Said(locked.Op)
+	said := operation.ReportedStatus(locked.Op)
 	for _, member := range members {
 		before, touched := first.Before[member.ID]
 		if !touched {

@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
@@ -3087,8 +3088,8 @@ func (ec *executionContext) unmarshalInputCreateAppInput(ctx context.Context, ob
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputEntitlementLimitsInput(ctx context.Context, obj any) (catalog.EntitlementLimits, error) {
-	var it catalog.EntitlementLimits
+func (ec *executionContext) unmarshalInputEntitlementLimitsInput(ctx context.Context, obj any) (entitlement.Limits, error) {
+	var it entitlement.Limits
 	if obj == nil {
 		return it, nil
 	}
@@ -5775,7 +5776,7 @@ func (ec *executionContext) marshalOActionRisk2ᚖgithubᚗcomᚋgpuaasᚋappᚑ
 	return res
 }
 
-func (ec *executionContext) unmarshalOEntitlementLimitsInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐEntitlementLimits(ctx context.Context, v any) (*catalog.EntitlementLimits, error) {
+func (ec *executionContext) unmarshalOEntitlementLimitsInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋentitlementᚐLimits(ctx context.Context, v any) (*entitlement.Limits, error) {
 	if v == nil {
 		return nil, nil
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/delivery"
+	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
@@ -64,7 +65,7 @@ type MutationResolver interface {
 	PublishManifest(ctx context.Context, input catalog.PublishManifestInput) (*db.Manifest, error)
 	PromoteManifest(ctx context.Context, input catalog.PromoteManifestInput) (*db.Manifest, error)
 	RegisterAdapter(ctx context.Context, input adapter.RegisterInput) (*db.Adapter, error)
-	GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string, limits *catalog.EntitlementLimits, expiresAt *time.Time, reason *string) (*db.Entitlement, error)
+	GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string, limits *entitlement.Limits, expiresAt *time.Time, reason *string) (*db.Entitlement, error)
 	RevokeEntitlement(ctx context.Context, projectID ids.ID, appSlug string, reason *string) (*db.Entitlement, error)
 	OpenArtifactDelivery(ctx context.Context, taskID ids.ID) (*delivery.Delivery, error)
 	BreakGlassEndOperation(ctx context.Context, input breakglass.EndOperationInput) (*operation.View, error)
@@ -665,8 +666,8 @@ func (ec *executionContext) field_Mutation_grantEntitlement_args(ctx context.Con
 	}
 	args["appSlug"] = arg1
 	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "limits",
-		func(ctx context.Context, v any) (*catalog.EntitlementLimits, error) {
-			return ec.unmarshalOEntitlementLimitsInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐEntitlementLimits(ctx, v)
+		func(ctx context.Context, v any) (*entitlement.Limits, error) {
+			return ec.unmarshalOEntitlementLimitsInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋentitlementᚐLimits(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -3370,7 +3371,7 @@ func (ec *executionContext) _Mutation_grantEntitlement(ctx context.Context, fiel
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().GrantEntitlement(ctx, fc.Args["projectId"].(ids.ID), fc.Args["appSlug"].(string), fc.Args["limits"].(*catalog.EntitlementLimits), fc.Args["expiresAt"].(*time.Time), fc.Args["reason"].(*string))
+			return ec.Resolvers.Mutation().GrantEntitlement(ctx, fc.Args["projectId"].(ids.ID), fc.Args["appSlug"].(string), fc.Args["limits"].(*entitlement.Limits), fc.Args["expiresAt"].(*time.Time), fc.Args["reason"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.Entitlement) graphql.Marshaler {

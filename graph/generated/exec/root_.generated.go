@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
@@ -754,7 +755,7 @@ type ComplexityRoot struct {
 		DrainMember             func(childComplexity int, input member.Input) int
 		EndSession              func(childComplexity int, sessionID ids.ID) int
 		EnrolNode               func(childComplexity int, input node.EnrolInput) int
-		GrantEntitlement        func(childComplexity int, projectID ids.ID, appSlug string, limits *catalog.EntitlementLimits, expiresAt *time.Time, reason *string) int
+		GrantEntitlement        func(childComplexity int, projectID ids.ID, appSlug string, limits *entitlement.Limits, expiresAt *time.Time, reason *string) int
 		GrantRole               func(childComplexity int, input identity.GrantRoleInput) int
 		InvokeAction            func(childComplexity int, input instance.ActionInput) int
 		IssueRuntimeSecret      func(childComplexity int, input secret.IssueInput) int
@@ -4403,7 +4404,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.GrantEntitlement(childComplexity, args["projectId"].(ids.ID), args["appSlug"].(string), args["limits"].(*catalog.EntitlementLimits), args["expiresAt"].(*time.Time), args["reason"].(*string)), true
+		return e.ComplexityRoot.Mutation.GrantEntitlement(childComplexity, args["projectId"].(ids.ID), args["appSlug"].(string), args["limits"].(*entitlement.Limits), args["expiresAt"].(*time.Time), args["reason"].(*string)), true
 	case "Mutation.grantRole":
 		if e.ComplexityRoot.Mutation.GrantRole == nil {
 			break

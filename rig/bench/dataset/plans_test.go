@@ -29,6 +29,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 var update = flag.Bool("update", false, "write the golden plans")
@@ -209,15 +210,15 @@ func TestNoQueryOfAListAClaimOrATimelineReadsATableWhole(t *testing.T) {
 func TestStatementsOnOneOperationFindItByItsIDThoughNothingElseIsOpen(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	held := &operation.Held{Operation: &db.Operation{ID: "op_1", ClaimEpoch: 1}, Worker: "wrk_1"}
+	held := &queue.Held{Operation: &db.Operation{ID: "op_1", ClaimEpoch: 1}, Worker: "wrk_1"}
 	require.NoError(t, r.db.As(t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
 		batch := &pgx.Batch{}
 		held.QueueLock(batch)
-		operation.QueueOpen(batch, []string{"op_1"}, dataset.AdapterName, func(*db.Operation) {})
-		batch.Queue(operation.ReleaseSQL, held.ID, held.ClaimEpoch, held.Worker, t.Now, 0)
-		return errors.Join(t.SendBatch(ctx, batch).Close(), operation.Wake(ctx, t, "op_1"))
+		queue.Open(batch, []string{"op_1"}, dataset.AdapterName, func(*db.Operation) {})
+		batch.Queue(queue.ReleaseSQL, held.ID, held.ClaimEpoch, held.Worker, t.Now, 0)
+		return errors.Join(t.SendBatch(ctx, batch).Close(), queue.Wake(ctx, t, "op_1"))
 	}))
-	require.ErrorIs(t, held.Refresh(t.Context(), r.db.Worker()), operation.ErrFenced)
+	require.ErrorIs(t, held.Refresh(t.Context(), r.db.Worker()), queue.ErrFenced)
 	sent, _ := r.sent.take()
 	require.Len(t, sent, 5)
 	for _, sql := range sent {
@@ -233,7 +234,7 @@ func TestAClaimIsPlannedForABacklogThoughThereIsNone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	explained := func() string {
-		_, _, err := operation.Claim(t.Context(), r.db.Worker(), ids.New(ids.Worker), operation.Want{Limit: 16})
+		_, _, err := queue.Claim(t.Context(), r.db.Worker(), ids.New(ids.Worker), queue.Want{Limit: 16})
 		require.NoError(t, err)
 		sent, settings := r.sent.take()
 		require.Len(t, sent, 2)
@@ -270,7 +271,7 @@ func (r *rig) calls() []call {
 	}
 	return []call{
 		{"claim and next due", "app_worker", func(ctx context.Context) error {
-			_, _, err := operation.Claim(ctx, r.db.Worker(), ids.New(ids.Worker), operation.Want{Limit: 16})
+			_, _, err := queue.Claim(ctx, r.db.Worker(), ids.New(ids.Worker), queue.Want{Limit: 16})
 			return err
 		}},
 		{"instances of a project with their last operations", "app_api", list(instance.Filter{LastOperations: true}, first)},

@@ -113,7 +113,7 @@ func (v *Verdicts) chosenManifest(ctx context.Context, t *tx.Tx, read Documents)
 
 // Choose returns the default version of an app for a project: the canary that has chosen the project, where policy and
 // entitlement allow it, and otherwise the active one. Nil when there is neither.
-func Choose(versions []*db.Manifest, read Documents, projectID ids.ID, terms *overlay.Terms) (*db.Manifest, error) {
+func Choose(versions []*db.Manifest, read Documents, projectID ids.ID, terms *overlay.EffectivePolicy) (*db.Manifest, error) {
 	var active *db.Manifest
 	for _, stored := range versions {
 		switch {
@@ -133,7 +133,7 @@ func Choose(versions []*db.Manifest, read Documents, projectID ids.ID, terms *ov
 }
 
 // OfApp returns the reasons of policy and entitlement against a version of an app, wherever it is launched.
-func OfApp(terms *overlay.Terms, stored *db.Manifest, document *manifest.Manifest) []fault.Reason {
+func OfApp(terms *overlay.EffectivePolicy, stored *db.Manifest, document *manifest.Manifest) []fault.Reason {
 	rules := terms.Policy
 	answers := []error{rules.App(terms.App, "appSlug"), rules.Version(terms.App, stored.Version, "version")}
 	limits := terms.Entitlement.Within(overlay.Wanted{Version: stored.Version, VersionPath: "version"})

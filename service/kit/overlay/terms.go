@@ -16,8 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// Terms is what a project may do with an app.
-type Terms struct {
+// EffectivePolicy is what a project may do with an app.
+type EffectivePolicy struct {
 	// Policy is what the overlays leave.
 	Policy *policy.Effective
 	// Entitlement is how far the project's right to the app goes; nil when it has none that holds.
@@ -39,7 +39,7 @@ const entitlement = "ENTITLEMENT"
 
 // LoadTerms reads the terms of an app in a project, in one statement. Until the transaction ends nobody writes
 // them: call it before the project or anything below it is locked.
-func LoadTerms(ctx context.Context, t *tx.Tx, project *db.Project, appSlug string) (*Terms, error) {
+func LoadTerms(ctx context.Context, t *tx.Tx, project *db.Project, appSlug string) (*EffectivePolicy, error) {
 	rows, err := t.Query(ctx, `SELECT term_id, term_kind, term_document FROM platform.terms_of($1, $2, $3, $4)`,
 		project.TenantID, project.ID, appSlug, t.Now)
 	if err != nil {
@@ -48,7 +48,7 @@ func LoadTerms(ctx context.Context, t *tx.Tx, project *db.Project, appSlug strin
 	var id, kind string
 	var document []byte
 	var levels []policy.Level
-	out := &Terms{App: appSlug}
+	out := &EffectivePolicy{App: appSlug}
 	_, err = pgx.ForEachRow(rows, []any{&id, &kind, &document}, func() error {
 		if kind == entitlement {
 			out.Entitlement = &Limits{}
@@ -76,7 +76,7 @@ func Held(into **Limits, projectID ids.ID, appSlug string, at time.Time) tx.Quer
 }
 
 // Entitled asks whether the project may have the app at all: NOT_ENTITLED at the path.
-func (t *Terms) Entitled(path string) error {
+func (t *EffectivePolicy) Entitled(path string) error {
 	if t.Entitlement != nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (t *Terms) Entitled(path string) error {
 }
 
 // Counts says whether what the project has must be known: what Count reads.
-func (t *Terms) Counts() bool {
+func (t *EffectivePolicy) Counts() bool {
 	return t.Policy.Counts() || (t.Entitlement != nil && t.Entitlement.MaxInstances != nil)
 }
 

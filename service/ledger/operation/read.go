@@ -25,7 +25,7 @@ const list = "operations"
 func Scan(row pgx.CollectableRow) (*View, error) {
 	view := &View{}
 	var err error
-	view.Operation, err = rows.Operation(also{row, []any{&view.waits}})
+	view.Operation, err = rows.Operation(rows.Also{CollectableRow: row, Into: []any{&view.waits}})
 	return view, err
 }
 

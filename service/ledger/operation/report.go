@@ -14,6 +14,7 @@ import (
 	dboperation "github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // Bounds of a report.
@@ -171,7 +172,7 @@ func applyReport(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Op
 	}
 	if in.Percent != nil && *in.Percent == 100 {
 		// It says that it is done, which a worker verifies; the report itself ends nothing.
-		if err := Wake(ctx, t, op.ID); err != nil {
+		if err := queue.Wake(ctx, t, op.ID); err != nil {
 			return err
 		}
 	}

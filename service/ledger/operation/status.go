@@ -130,7 +130,7 @@ func QueueAbsorb(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Opera
 		progress.Message = status.Message
 	}
 	progress = progress.within(op)
-	status.Members = heard(op, status.Members) // the rest is kept on the members' rows
+	status.Members = mergeReports(op, status.Members) // the rest is kept on the members' rows
 	status.WaitsFor = status.WaitsFor[:min(len(status.WaitsFor), adapter.MaxWork)]
 	encoded, err := json.Marshal(status)
 	if err != nil {
@@ -178,13 +178,13 @@ func mergeStatus(ctx context.Context, t *tx.Tx, op *db.Operation, in ReportInput
 	if in.Message != nil {
 		status.Message = *in.Message
 	}
-	status.Members = heard(op, updatesOf(in.Members))
+	status.Members = mergeReports(op, updatesOf(in.Members))
 	return storeStatus(ctx, t, op, *status)
 }
 
-// heard is the newest word on each of the members that an operation is about, without details: what
+// mergeReports is the newest word on each of the members that an operation is about, without details: what
 // its end may rest on. Nothing for an operation on a whole instance.
-func heard(op *db.Operation, updates []adapter.MemberUpdate) []adapter.MemberUpdate {
+func mergeReports(op *db.Operation, updates []adapter.MemberUpdate) []adapter.MemberUpdate {
 	if len(op.Targets) == 0 {
 		return nil
 	}
@@ -205,9 +205,9 @@ func heard(op *db.Operation, updates []adapter.MemberUpdate) []adapter.MemberUpd
 	return out
 }
 
-// Said is where the adapter says that the members stand which an operation is about, by its word on
+// ReportedStatus is where the adapter says that the members stand which an operation is about, by its word on
 // the current dispatch; one that it has said nothing of is missing.
-func Said(op *db.Operation) map[ids.ID]adapter.MemberStatus {
+func ReportedStatus(op *db.Operation) map[ids.ID]adapter.MemberStatus {
 	said := make(map[ids.ID]adapter.MemberStatus)
 	if status := StoredStatus(op); status != nil {
 		for _, update := range status.Members {

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
@@ -44,12 +42,3 @@ func (v *View) WaitsFor() []*Work {
 	}
 	return WorkOf(list)
 }
-
-// also is a row with more columns than its scan function knows: those that follow.
-type also struct {
-	pgx.CollectableRow
-	into []any
-}
-
-// Scan implements pgx.CollectableRow.
-func (a also) Scan(into ...any) error { return a.CollectableRow.Scan(append(into, a.into...)...) }

@@ -723,7 +723,7 @@ func (ec *executionContext) field_Query_echo_args(ctx context.Context, rawArgs m
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (EchoInput, error) {
-			return ec.unmarshalNEchoInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐEchoInput(ctx, v)
+			return ec.unmarshalNEchoInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐEchoInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -737,7 +737,7 @@ func (ec *executionContext) field_Query_fail_args(ctx context.Context, rawArgs m
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "how",
 		func(ctx context.Context, v any) (Failure, error) {
-			return ec.unmarshalNFailure2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐFailure(ctx, v)
+			return ec.unmarshalNFailure2githubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐFailure(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -965,7 +965,7 @@ func (ec *executionContext) _Item_parent(ctx context.Context, field graphql.Coll
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *record.Item) graphql.Marshaler {
-			return ec.marshalOItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx, selections, v)
+			return ec.marshalOItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx, selections, v)
 		},
 		true,
 		false,
@@ -1020,7 +1020,7 @@ func (ec *executionContext) _Item_peers(ctx context.Context, field graphql.Colle
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*record.Item) graphql.Marshaler {
-			return ec.marshalNItem2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItemᚄ(ctx, selections, v)
+			return ec.marshalNItem2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItemᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1053,7 +1053,7 @@ func (ec *executionContext) _Item_children(ctx context.Context, field graphql.Co
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *record.Connection) graphql.Marshaler {
-			return ec.marshalNItemConnection2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐConnection(ctx, selections, v)
+			return ec.marshalNItemConnection2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐConnection(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1096,7 +1096,7 @@ func (ec *executionContext) _ItemConnection_edges(ctx context.Context, field gra
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*record.Edge) graphql.Marshaler {
-			return ec.marshalNItemEdge2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐEdgeᚄ(ctx, selections, v)
+			return ec.marshalNItemEdge2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐEdgeᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1128,7 +1128,7 @@ func (ec *executionContext) _ItemConnection_nodes(ctx context.Context, field gra
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*record.Item) graphql.Marshaler {
-			return ec.marshalNItem2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItemᚄ(ctx, selections, v)
+			return ec.marshalNItem2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItemᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1206,7 +1206,7 @@ func (ec *executionContext) _ItemEdge_node(ctx context.Context, field graphql.Co
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *record.Item) graphql.Marshaler {
-			return ec.marshalNItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx, selections, v)
+			return ec.marshalNItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1239,7 +1239,7 @@ func (ec *executionContext) _Mutation_touch(ctx context.Context, field graphql.C
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *record.Item) graphql.Marshaler {
-			return ec.marshalNItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx, selections, v)
+			return ec.marshalNItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1417,7 +1417,7 @@ func (ec *executionContext) _Query_item(ctx context.Context, field graphql.Colle
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *record.Item) graphql.Marshaler {
-			return ec.marshalOItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx, selections, v)
+			return ec.marshalOItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx, selections, v)
 		},
 		true,
 		false,
@@ -1461,7 +1461,7 @@ func (ec *executionContext) _Query_items(ctx context.Context, field graphql.Coll
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *record.Connection) graphql.Marshaler {
-			return ec.marshalNItemConnection2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐConnection(ctx, selections, v)
+			return ec.marshalNItemConnection2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐConnection(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1504,7 +1504,7 @@ func (ec *executionContext) _Query_everything(ctx context.Context, field graphql
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*record.Item) graphql.Marshaler {
-			return ec.marshalNItem2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItemᚄ(ctx, selections, v)
+			return ec.marshalNItem2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItemᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1537,7 +1537,7 @@ func (ec *executionContext) _Query_pages(ctx context.Context, field graphql.Coll
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*record.Item) graphql.Marshaler {
-			return ec.marshalNItem2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItemᚄ(ctx, selections, v)
+			return ec.marshalNItem2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItemᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2941,7 +2941,7 @@ func (ec *executionContext) unmarshalInputEchoInput(ctx context.Context, obj any
 			it.Times = data
 		case "how":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("how"))
-			data, err := ec.unmarshalOFailure2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐFailure(ctx, v)
+			data, err := ec.unmarshalOFailure2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐFailure(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3890,18 +3890,18 @@ func (ec *executionContext) marshalNBoolean2bool(ctx context.Context, sel ast.Se
 	return res
 }
 
-func (ec *executionContext) unmarshalNEchoInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐEchoInput(ctx context.Context, v any) (EchoInput, error) {
+func (ec *executionContext) unmarshalNEchoInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐEchoInput(ctx context.Context, v any) (EchoInput, error) {
 	res, err := ec.unmarshalInputEchoInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNFailure2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐFailure(ctx context.Context, v any) (Failure, error) {
+func (ec *executionContext) unmarshalNFailure2githubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐFailure(ctx context.Context, v any) (Failure, error) {
 	var res Failure
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNFailure2githubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐFailure(ctx context.Context, sel ast.SelectionSet, v Failure) graphql.Marshaler {
+func (ec *executionContext) marshalNFailure2githubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐFailure(ctx context.Context, sel ast.SelectionSet, v Failure) graphql.Marshaler {
 	return v
 }
 
@@ -3937,11 +3937,11 @@ func (ec *executionContext) marshalNInt2int(ctx context.Context, sel ast.Selecti
 	return res
 }
 
-func (ec *executionContext) marshalNItem2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItemᚄ(ctx context.Context, sel ast.SelectionSet, v []*record.Item) graphql.Marshaler {
+func (ec *executionContext) marshalNItem2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItemᚄ(ctx context.Context, sel ast.SelectionSet, v []*record.Item) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx, sel, v[i])
+		return ec.marshalNItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -3953,7 +3953,7 @@ func (ec *executionContext) marshalNItem2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑpla
 	return ret
 }
 
-func (ec *executionContext) marshalNItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx context.Context, sel ast.SelectionSet, v *record.Item) graphql.Marshaler {
+func (ec *executionContext) marshalNItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx context.Context, sel ast.SelectionSet, v *record.Item) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
@@ -3963,7 +3963,7 @@ func (ec *executionContext) marshalNItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatfo
 	return ec._Item(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNItemConnection2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐConnection(ctx context.Context, sel ast.SelectionSet, v *record.Connection) graphql.Marshaler {
+func (ec *executionContext) marshalNItemConnection2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐConnection(ctx context.Context, sel ast.SelectionSet, v *record.Connection) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
@@ -3973,11 +3973,11 @@ func (ec *executionContext) marshalNItemConnection2ᚖgithubᚗcomᚋgpuaasᚋap
 	return ec._ItemConnection(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNItemEdge2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*record.Edge) graphql.Marshaler {
+func (ec *executionContext) marshalNItemEdge2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*record.Edge) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNItemEdge2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐEdge(ctx, sel, v[i])
+		return ec.marshalNItemEdge2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐEdge(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -3989,7 +3989,7 @@ func (ec *executionContext) marshalNItemEdge2ᚕᚖgithubᚗcomᚋgpuaasᚋapp�
 	return ret
 }
 
-func (ec *executionContext) marshalNItemEdge2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐEdge(ctx context.Context, sel ast.SelectionSet, v *record.Edge) graphql.Marshaler {
+func (ec *executionContext) marshalNItemEdge2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐEdge(ctx context.Context, sel ast.SelectionSet, v *record.Edge) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
@@ -4214,7 +4214,7 @@ func (ec *executionContext) marshalOBoolean2ᚖbool(ctx context.Context, sel ast
 	return res
 }
 
-func (ec *executionContext) unmarshalOFailure2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐFailure(ctx context.Context, v any) (*Failure, error) {
+func (ec *executionContext) unmarshalOFailure2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐFailure(ctx context.Context, v any) (*Failure, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -4223,7 +4223,7 @@ func (ec *executionContext) unmarshalOFailure2ᚖgithubᚗcomᚋgpuaasᚋappᚑp
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOFailure2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐFailure(ctx context.Context, sel ast.SelectionSet, v *Failure) graphql.Marshaler {
+func (ec *executionContext) marshalOFailure2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋgeneratedᚐFailure(ctx context.Context, sel ast.SelectionSet, v *Failure) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
@@ -4248,7 +4248,7 @@ func (ec *executionContext) marshalOInt2ᚖint(ctx context.Context, sel ast.Sele
 	return res
 }
 
-func (ec *executionContext) marshalOItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx context.Context, sel ast.SelectionSet, v *record.Item) graphql.Marshaler {
+func (ec *executionContext) marshalOItem2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋtransportᚋinternalᚋtestschemaᚋrecordᚐItem(ctx context.Context, sel ast.SelectionSet, v *record.Item) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

@@ -1,4 +1,4 @@
-package operation
+package queue
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func scanHeld(row pgx.CollectableRow) (*Held, error) {
 		failures  int
 		claimedBy *ids.ID
 	}
-	op, err := rows.Operation(also{row, []any{&queue.status, &queue.failures, &queue.claimedBy}})
+	op, err := rows.Operation(rows.Also{CollectableRow: row, Into: []any{&queue.status, &queue.failures, &queue.claimedBy}})
 	if err != nil {
 		return nil, err
 	}
@@ -191,9 +191,9 @@ func (h *Held) QueueLock(batch *pgx.Batch) *Locking {
 // OfAdapter is true of the operations $1 that are the adapter $2's and have not ended.
 const OfAdapter = `id = ANY ($1::text[]) AND adapter_name = $2 AND ` + notEnded
 
-// QueueOpen queues what locks those of an adapter's operations that have not ended, in the order of
+// Open queues what locks those of an adapter's operations that have not ended, in the order of
 // their ids. Their instances, if anything is to be written to them, are locked before.
-func QueueOpen(batch *pgx.Batch, wanted []string, adapter string, each func(*db.Operation)) {
+func Open(batch *pgx.Batch, wanted []string, adapter string, each func(*db.Operation)) {
 	batch.Queue(`SELECT `+heldColumns+` FROM operation WHERE `+OfAdapter+` ORDER BY id FOR UPDATE`,
 		wanted, adapter).Query(func(found pgx.Rows) error {
 		list, err := pgx.CollectRows(found, scanHeld)

@@ -1,4 +1,4 @@
-package operation_test
+package queue_test
 
 import (
 	"testing"
@@ -10,20 +10,20 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/rig/platformtest"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
-// queue lays n operations of a project down that became due one after the other, the first so long ago.
-func queue(kit *platformtest.Kit, of *db.Project, n int, ago time.Duration) {
+// fill lays n operations of a project down that became due one after the other, the first so long ago.
+func fill(kit *platformtest.Kit, of *db.Project, n int, ago time.Duration) {
 	kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id, correlation_id, next_run_at, deadline, created_at)
 		SELECT 'op_' || right($2, 12) || '_' || n, $1, $2, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() - $4::interval * (($3 - n + 1)::float8 / $3),
 			now() + interval '1 hour', now() FROM generate_series(1, $3::int) n`, of.TenantID, of.ID, n, ago)
 }
 
 // claimed is how many of each project's operations one claim takes.
-func claimed(t *testing.T, kit *platformtest.Kit, want operation.Want) map[ids.ID]int {
+func claimed(t *testing.T, kit *platformtest.Kit, want queue.Want) map[ids.ID]int {
 	t.Helper()
-	held, _, err := operation.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), want)
+	held, _, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), want)
 	require.NoError(t, err)
 	counts := map[ids.ID]int{}
 	for _, one := range held {
@@ -36,11 +36,11 @@ func TestALoneOperationIsClaimedAtOnceBesideTenThousandOfAnotherTenant(t *testin
 	t.Parallel()
 	kit := platformtest.New(t)
 	crowd, lone := kit.Project(kit.Tenant()), kit.Project(kit.Tenant())
-	queue(kit, crowd, 10_000, time.Hour)
-	queue(kit, lone, 1, time.Second)
-	require.Equal(t, map[ids.ID]int{crowd.ID: 4}, claimed(t, kit, operation.Want{Limit: 4, Narrow: true}), "a narrow claim sees the longest waiting alone")
-	require.Equal(t, map[ids.ID]int{crowd.ID: 3, lone.ID: 1}, claimed(t, kit, operation.Want{Limit: 4}))
-	require.Equal(t, map[ids.ID]int{crowd.ID: 4}, claimed(t, kit, operation.Want{Limit: 4}), "and nothing is claimed twice")
+	fill(kit, crowd, 10_000, time.Hour)
+	fill(kit, lone, 1, time.Second)
+	require.Equal(t, map[ids.ID]int{crowd.ID: 4}, claimed(t, kit, queue.Want{Limit: 4, Narrow: true}), "a narrow claim sees the longest waiting alone")
+	require.Equal(t, map[ids.ID]int{crowd.ID: 3, lone.ID: 1}, claimed(t, kit, queue.Want{Limit: 4}))
+	require.Equal(t, map[ids.ID]int{crowd.ID: 4}, claimed(t, kit, queue.Want{Limit: 4}), "and nothing is claimed twice")
 }
 
 func TestProjectsOfATenantTakeTurnsBehindABacklog(t *testing.T) {
@@ -48,21 +48,21 @@ func TestProjectsOfATenantTakeTurnsBehindABacklog(t *testing.T) {
 	kit := platformtest.New(t)
 	tenant := kit.Tenant()
 	crowd, second, third := kit.Project(tenant), kit.Project(tenant), kit.Project(tenant)
-	queue(kit, crowd, 500, time.Hour)
-	queue(kit, second, 2, time.Second)
-	queue(kit, third, 2, time.Second)
-	require.Equal(t, map[ids.ID]int{crowd.ID: 2, second.ID: 2, third.ID: 2}, claimed(t, kit, operation.Want{Limit: 6}))
+	fill(kit, crowd, 500, time.Hour)
+	fill(kit, second, 2, time.Second)
+	fill(kit, third, 2, time.Second)
+	require.Equal(t, map[ids.ID]int{crowd.ID: 2, second.ID: 2, third.ID: 2}, claimed(t, kit, queue.Want{Limit: 6}))
 }
 
 func TestATenantThatHasItsMostIsPassedOver(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
 	crowd, lone := kit.Project(kit.Tenant()), kit.Project(kit.Tenant())
-	queue(kit, crowd, 200, time.Hour)
-	queue(kit, lone, 1, time.Second)
+	fill(kit, crowd, 200, time.Hour)
+	fill(kit, lone, 1, time.Second)
 	full := []string{string(crowd.TenantID)}
-	require.Equal(t, map[ids.ID]int{lone.ID: 1}, claimed(t, kit, operation.Want{Limit: 4, Full: full}))
-	_, next, err := operation.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), operation.Want{Limit: 4, Full: full})
+	require.Equal(t, map[ids.ID]int{lone.ID: 1}, claimed(t, kit, queue.Want{Limit: 4, Full: full}))
+	_, next, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 4, Full: full})
 	require.NoError(t, err)
 	require.Greater(t, next, time.Hour, "what is passed over is nothing to look again for")
 }
@@ -71,8 +71,8 @@ func TestOperationsThatAreNotDueAreLeftAndTheirMomentIsTold(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
 	project := kit.Project(kit.Tenant())
-	queue(kit, project, 1, -time.Minute)
-	held, next, err := operation.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), operation.Want{Limit: 4})
+	fill(kit, project, 1, -time.Minute)
+	held, next, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 4})
 	require.NoError(t, err)
 	require.Empty(t, held)
 	require.InDelta(t, time.Minute, next, float64(10*time.Second))
@@ -81,15 +81,15 @@ func TestOperationsThatAreNotDueAreLeftAndTheirMomentIsTold(t *testing.T) {
 func TestAWorkerThatStopsLetsGoAndItsClaimIsReadAgainAsGone(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
-	queue(kit, kit.Project(kit.Tenant()), 1, time.Second)
+	fill(kit, kit.Project(kit.Tenant()), 1, time.Second)
 	worker := ids.New(ids.Worker)
-	held, _, err := operation.Claim(t.Context(), kit.DB.Worker(), worker, operation.Want{Limit: 4})
+	held, _, err := queue.Claim(t.Context(), kit.DB.Worker(), worker, queue.Want{Limit: 4})
 	require.NoError(t, err)
 	require.Len(t, held, 1)
 	require.NoError(t, held[0].Refresh(t.Context(), kit.DB.Worker()))
-	require.NoError(t, operation.HandOver(t.Context(), kit.DB.Worker(), worker))
-	require.ErrorIs(t, held[0].Refresh(t.Context(), kit.DB.Worker()), operation.ErrFenced)
-	again, _, err := operation.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), operation.Want{Limit: 4})
+	require.NoError(t, queue.HandOver(t.Context(), kit.DB.Worker(), worker))
+	require.ErrorIs(t, held[0].Refresh(t.Context(), kit.DB.Worker()), queue.ErrFenced)
+	again, _, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 4})
 	require.NoError(t, err)
 	require.Equal(t, held[0].ClaimEpoch+1, again[0].ClaimEpoch)
 }
@@ -98,7 +98,7 @@ func TestAnAdaptersOpenOperationsAreLockedAndNoOthers(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
 	project := kit.Project(kit.Tenant())
-	queue(kit, project, 4, time.Second)
+	fill(kit, project, 4, time.Second)
 	kit.SQL(`UPDATE operation SET adapter_name = 'one'`)
 	kit.SQL(`UPDATE operation SET adapter_name = 'two' WHERE id LIKE '%\_2'`)
 	kit.SQL(`UPDATE operation SET ended_at = now(), state = 'RUNNING' WHERE id LIKE '%\_3'`)
@@ -109,7 +109,7 @@ func TestAnAdaptersOpenOperationsAreLockedAndNoOthers(t *testing.T) {
 	require.NoError(t, err)
 	var found []ids.ID
 	batch := &pgx.Batch{}
-	operation.QueueOpen(batch, wanted, "one", func(one *db.Operation) { found = append(found, one.ID) })
+	queue.Open(batch, wanted, "one", func(one *db.Operation) { found = append(found, one.ID) })
 	require.NoError(t, kit.DB.Worker().SendBatch(t.Context(), batch).Close())
 	require.Equal(t, []ids.ID{ids.ID(wanted[2])}, found)
 }

@@ -1,4 +1,4 @@
-package catalog
+package entitlement
 
 import (
 	"context"
@@ -25,8 +25,8 @@ const (
 	maxVersions      = 20
 )
 
-// EntitlementLimits are how far an entitlement goes; nil parts have no bound.
-type EntitlementLimits struct {
+// Limits are how far an entitlement goes; nil parts have no bound.
+type Limits struct {
 	// MaxInstances counts the project's live instances of the app, MaxMembers the members of one of them, MaxGpus
 	// the GPUs of one's allocations.
 	MaxInstances, MaxMembers, MaxGpus *int
@@ -38,7 +38,7 @@ type EntitlementLimits struct {
 type GrantInput struct {
 	ProjectID ids.ID
 	AppSlug   string
-	Limits    EntitlementLimits
+	Limits    Limits
 	ExpiresAt *time.Time // nil for never
 	Reason    string
 }
