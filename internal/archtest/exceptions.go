@@ -42,7 +42,8 @@ var (
 	unasked = map[string]string{
 		"usage.read": ahead, "billing.read": ahead,
 	}
-	unraised = map[string]string{
+	misspeltStates = map[string]string{}
+	unraised       = map[string]string{
 		"SLOW_CONSUMER": "it is the first word of the close reason of a socket, which is text",
 	}
 )

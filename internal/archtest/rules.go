@@ -74,6 +74,7 @@ func Rules() []Rule {
 		{"nothing is left unfinished", Unfinished, nil},
 		{"tests run in parallel", Serial, serial},
 		{"every permission key is asked for", Unasked, unasked},
+		{"states in SQL are the lifecycle's", MisspeltStates, misspeltStates},
 		{"every fault code is answered with", Unraised, unraised},
 	}
 }

@@ -99,6 +99,7 @@ var offences = []offence{
 	{"work left undone", archtest.Unfinished, "service/x/x.go", "package x\n// TODO later\n", 1},
 	{"a test blocks the others", archtest.Serial, "service/x/x_test.go", "package x\nfunc TestX(t *testing.T) { f(t) }\n", 1},
 	{"a key that nothing asks for", archtest.Unasked, "authz/keys.go", "package authz\nvar catalogue = [...]KeyEntry{ Nobody: {\"nobody.asks\", \"x\"} }\n", 1},
+	{"a statement with a state that does not exist", archtest.MisspeltStates, "service/x/x.go", "package x\nconst q = `UPDATE member SET status = 'ACTVE'`", 1},
 	{"a code that nothing answers with", archtest.Unraised, "domain/fault/catalogue.go", "package fault\nconst Never Code = \"NEVER\"\n", 1},
 	{"a test runs beside others", archtest.Serial, "service/x/x_test.go", "package x\nfunc TestX(t *testing.T) { t.Parallel() }\n", 0},
 }

@@ -1,10 +1,23 @@
 // Package engine carries operations through their steps. It knows no app and no kind's meaning:
 // kinds are registered as data.
 //
-// An operation's row is its own queue. A worker process claims due rows with SKIP LOCKED, in a
+//	            claim (epoch+1)          all steps ended        finish, one transaction
+//	PENDING ───────────────▶ RUNNING ───────────────────────▶ SUCCEEDED
+//	                          │  │ ▲
+//	         cancel requested │  │ └── a step waits: claim released, due again at its moment or when woken
+//	                          ▼  │
+//	                  CANCELING  │ a step failed, or the deadline passed
+//	      the adapter stopped │  │
+//	                          ▼  ▼
+//	                     COMPENSATING ── undo steps, in a time of their own ──▶ CANCELED | FAILED
+//	                                     what is left becomes orphans
+//
+//	a step:  PENDING ─▶ RUNNING ─▶ SUCCEEDED | FAILED | SKIPPED      SUCCEEDED ─▶ UNDOING ─▶ UNDONE | FAILED
+//
+// An operation's row is its own queue (service/ledger/queue). A worker process claims due rows with SKIP LOCKED, in a
 // statement that commits by itself, and runs their steps one after the other within one claim, as
-// long as they end at once. A step that has to wait, for the adapter, for a node, for time, lets go
-// of everything: the row holds when to look again, and whoever brings news makes it due at once.
+// long as they end at once. A step that has to wait, for the adapter, for a node, for time, releases
+// the claim: the row stores when to run it next, and news of it makes the operation due at once.
 // So waiting costs no goroutine, connection or lease.
 //
 // The lease of whatever a process holds is its heartbeat row, by the database's clock. A process
@@ -13,12 +26,12 @@
 // was only slow writes nothing after it was replaced. The adapter's reports are fenced by another
 // number, the dispatch attempt, which a take-over does not raise.
 //
-// A request to stop is put to whoever carries the operation out, and its answer is what happens:
-// canceled, too late, or asked again while the operation is looked after as before. What was half done
-// is taken back by steps of their own, which are rows too, within a time of their own; what they could
+// A request to stop goes to whoever carries the operation out, and the answer decides: canceled, too late, or
+// requested again while the operation goes on as before. What was half done
+// is taken back by undo steps, which are rows too, within a time of their own; what they could
 // not take back is listed by the transaction that ends the operation, which therefore always comes.
-// Force, from the start or at the deadline, makes do without the steps that can be done without.
+// Force, from the start or at the deadline, skips the steps that can be skipped.
 //
-// A step may be run again at any point: after a crash between its effect and the note of it, after a
+// A step may be run again at any point: after a crash between its effect and its record, after a
 // take-over, after an error. Steps are written so that this is harmless.
 package engine

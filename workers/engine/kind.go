@@ -113,9 +113,9 @@ func (r *RerunStep) Error() string { return r.Step + " must be done again: " + r
 
 // RetryableError is an error with a message for people; the step is run again.
 type RetryableError struct {
-	Message      string
-	Cause FailureCause
-	Err          error
+	Message string
+	Cause   FailureCause
+	Err     error
 }
 
 // Error is for the log.
