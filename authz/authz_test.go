@@ -205,14 +205,12 @@ func TestNobodyGivesWhatTheyLack(t *testing.T) {
 	require.ErrorContains(t, RequireDelegate(operator, []string{"no.such"}, tenant1, project1), "permissionKeys.0")
 }
 
-func TestContextCarriesActorAndRequest(t *testing.T) {
+func TestContextCarriesTheRequest(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	require.Nil(t, FromContext(ctx))
 	require.Equal(t, RequestInfo{}, Request(ctx))
-	actor, info := System("test"), RequestInfo{CorrelationID: "c-1", Origin: "192.0.2.1"}
-	ctx = WithRequest(WithActor(ctx, actor), info)
-	require.Same(t, actor, FromContext(ctx))
+	info := RequestInfo{CorrelationID: "c-1", Origin: "192.0.2.1"}
+	ctx = WithRequest(ctx, info)
 	require.Equal(t, info, Request(ctx))
 }
 

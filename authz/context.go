@@ -13,20 +13,8 @@ type RequestInfo struct {
 }
 
 type (
-	actorKey   struct{}
 	requestKey struct{}
 )
-
-// WithActor is ctx with the authenticated actor.
-func WithActor(ctx context.Context, actor *Actor) context.Context {
-	return context.WithValue(ctx, actorKey{}, actor)
-}
-
-// FromContext is the authenticated actor; nil when there is none, which Require refuses.
-func FromContext(ctx context.Context) *Actor {
-	actor, _ := ctx.Value(actorKey{}).(*Actor)
-	return actor
-}
 
 // WithRequest is ctx with what is known of the request.
 func WithRequest(ctx context.Context, info RequestInfo) context.Context {

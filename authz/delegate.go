@@ -60,9 +60,6 @@ func RequireDelegate(actor *Actor, names []string, tenantID, projectID ids.ID) e
 	return mayDelegate(actor, asked, tenantID, projectID)
 }
 
-// DelegableKeys lists the keys a service account can hold at most.
-func DelegableKeys() []Key { return RoleMask(ceilingServiceAccount).Keys() }
-
 // OperationKeys narrows the keys asked for to what an operation's or call's token can hold at most, by name.
 func OperationKeys(keys ...Key) []string {
 	return MaskOf(keys...).Intersect(RoleMask(ceilingOperation)).Names()

@@ -66,24 +66,3 @@ var eventTypes = []EventType{
 
 // EventTypes lists every type of event.
 func EventTypes() []EventType { return append([]EventType(nil), eventTypes...) }
-
-// OperationEvent is the event that an operation's arrival in the state is told by.
-func OperationEvent(state OperationState) EventType {
-	switch state {
-	case OperationPending:
-		return EventOperationAccepted
-	case OperationRunning:
-		return EventOperationStarted
-	case OperationCanceling:
-		return EventOperationCanceling
-	case OperationCompensating:
-		return EventOperationCompensating
-	case OperationSucceeded:
-		return EventOperationSucceeded
-	case OperationFailed:
-		return EventOperationFailed
-	case OperationCanceled:
-		return EventOperationCanceled
-	}
-	return EventOperationProgress
-}

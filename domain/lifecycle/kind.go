@@ -116,15 +116,5 @@ func (k OperationKind) Effects() Effects {
 // WireName is the kind in the adapter contract, such as "instance.create"; empty for a kind no adapter sees.
 func (k OperationKind) WireName() string { return k.Effects().Wire }
 
-// KindFromWire finds the kind of a wire name such as "member.drain".
-func KindFromWire(wire string) (OperationKind, bool) {
-	for _, effect := range effects {
-		if effect.Wire == wire && wire != "" {
-			return effect.Kind, true
-		}
-	}
-	return "", false
-}
-
 // events spells a list in the table.
 func events(types ...EventType) []EventType { return types }

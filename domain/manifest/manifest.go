@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"golang.org/x/mod/semver"
 )
 
 // SchemaV1 is the value of a manifest's member "schema".
@@ -239,6 +237,3 @@ func inFamily(family, key string) bool {
 	suffix, ok := strings.CutPrefix(key, family+".")
 	return ok && slices.Contains(suffixes, suffix)
 }
-
-// CompareVersions orders two semantic versions: negative when a comes first, 0 when neither does.
-func CompareVersions(a, b string) int { return semver.Compare("v"+a, "v"+b) }

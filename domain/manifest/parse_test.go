@@ -175,13 +175,6 @@ func TestFamiliesAndSuffixesAreCopies(t *testing.T) {
 	require.True(t, json.Valid(DocumentSchema()))
 }
 
-func TestVersionsAreOrderedSemantically(t *testing.T) {
-	t.Parallel()
-	require.Negative(t, CompareVersions("1.9.0", "1.10.0"))
-	require.Positive(t, CompareVersions("1.0.0", "1.0.0-rc.1"))
-	require.Zero(t, CompareVersions("1.0.0", "1.0.0"))
-}
-
 // FuzzParse proves that no document makes the parser fail in another way than by a MANIFEST_INVALID with
 // bounded reasons, and that what it accepts can be read again.
 func FuzzParse(f *testing.F) {
