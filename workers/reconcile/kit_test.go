@@ -46,6 +46,7 @@ type lab struct {
 	stored  *db.Manifest
 	script  *script
 
+	beats  sync.Mutex // guards silent; held while an agent beats
 	mu     sync.Mutex
 	silent map[ids.ID]bool
 	answer func(task *db.NodeTask) (lifecycle.NodeTaskState, string) // "" leaves the task open
@@ -224,12 +225,11 @@ func (l *lab) agents(ctx context.Context) error {
 			continue
 		}
 		for _, node := range nodes {
-			l.mu.Lock()
-			silent := l.silent[node.ID]
-			l.mu.Unlock()
-			if !silent && node.Status != lifecycle.NodeRetired {
+			l.beats.Lock()
+			if !l.silent[node.ID] && node.Status != lifecycle.NodeRetired {
 				l.beat(ctx, node.ID)
 			}
+			l.beats.Unlock()
 		}
 	}
 }
@@ -258,11 +258,12 @@ func (l *lab) beat(ctx context.Context, node ids.ID) {
 	}
 }
 
-// silence has a node's agent fall silent, some time ago.
+// silence has a node's agent fall silent, some time ago. A beat under way has ended when it returns: one that ended later
+// would undo what is written here.
 func (l *lab) silence(node ids.ID, ago time.Duration) {
-	l.mu.Lock()
+	l.beats.Lock()
 	l.silent[node] = true
-	l.mu.Unlock()
+	l.beats.Unlock()
 	l.until("the last beat has passed", func() bool {
 		l.SQL(`UPDATE compute_node SET last_seen_at = $2 WHERE id = $1`, node, time.Now().Add(-ago))
 		seen := l.Ent.ComputeNode.GetX(l.Context(), node).LastSeenAt
@@ -272,8 +273,8 @@ func (l *lab) silence(node ids.ID, ago time.Duration) {
 
 // speak has a silenced agent beat again.
 func (l *lab) speak(node ids.ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.beats.Lock()
+	defer l.beats.Unlock()
 	delete(l.silent, node)
 }
 
