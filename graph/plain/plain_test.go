@@ -62,7 +62,7 @@ func tables() *plain.Type {
 // answer runs a document; false when it is left to the executor.
 func answer(t *testing.T, document string) (string, bool) {
 	t.Helper()
-	doc, errs := gqlparser.LoadQuery(schema, document)
+	doc, errs := gqlparser.LoadQueryWithRules(schema, document, nil)
 	require.Empty(t, errs, document)
 	ctx := graphql.WithOperationContext(t.Context(), &graphql.OperationContext{
 		RawQuery: document, Doc: doc, Operation: doc.Operations[0], Variables: map[string]any{},

@@ -16,12 +16,11 @@ type bench struct {
 	*platformtest.Kit
 	verbs    *entitlement.Service
 	operator context.Context
-	t        *testing.T
 }
 
 func newBench(t *testing.T) *bench {
 	kit := platformtest.New(t)
-	return &bench{Kit: kit, verbs: &entitlement.Service{DB: kit.DB}, t: t, operator: kit.As(kit.Operator())}
+	return &bench{Kit: kit, verbs: &entitlement.Service{DB: kit.DB}, operator: kit.As(kit.Operator())}
 }
 
 // refused wants a fault of the code with reasons at the paths.
@@ -37,14 +36,4 @@ func refused(t *testing.T, err error, code fault.Code, path ...string) {
 	for _, p := range path {
 		require.Contains(t, at, p, err.Error())
 	}
-}
-
-func (b *bench) audited(action, code string) int {
-	n := 0
-	for _, entry := range b.Audit() {
-		if entry.Action == action && entry.Code == code && entry.Allowed == (code == "") {
-			n++
-		}
-	}
-	return n
 }
