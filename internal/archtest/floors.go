@@ -28,7 +28,7 @@ var units = []Unit{
 	{"authz", 2, "who may: permission keys, policy, decisions"},
 	{"internal", 3, "plumbing: transactions, edge, dialling, fetching, custody, test databases"},
 	{"service/kit", 4, "tools of the verbs: input checks, pages, idempotency, policy, placing"},
-	{"service/ledger", 5, "what verbs write beside state: audit, event, operation"},
+	{"service/ledger", 5, "what verbs write beside state: audit, event, operation, and its queue"},
 	{"service", 6, "the verbs: a folder for each noun, a file for each verb, one transaction each"},
 	{"graph", 7, "translates GraphQL to verbs; live groups, logins, deliveries"},
 	{"workers", 7, "acts on what verbs recorded: engine, steps, reconcilers, feed"},

@@ -64,7 +64,8 @@ func misspelt(text string, words map[string][]string) (problems []string) {
 	return problems
 }
 
-// lifecycleWords returns every value of the types of domain/lifecycle and domain/fault, with the types that have it.
+// lifecycleWords returns every constant of the packages whose values are stored, most of them domain/lifecycle's, with the
+// types that have it.
 func lifecycleWords(tree *Tree) map[string][]string {
 	words := map[string][]string{}
 	for _, file := range tree.Written() {

@@ -36,23 +36,14 @@ type Server struct {
 	Address string
 }
 
-// Serve starts a child that serves. The configuration is the same on both sides.
+// Serve starts a child that serves the data set. The configuration is the same on both sides.
 func (b *Bench) Serve(ctx context.Context, role process.Role, work bool) (*Server, error) {
-	child, err := process.Start(ctx, role, platform.Config{
+	return b.Child(ctx, role, platform.Config{
 		DSN: b.Set.DSN, Keys: b.Keys(), Issuer: Issuer, Connections: b.Plan.Pool, Work: work,
 	})
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{Child: child}
-	if err := child.Ask("address", nil, &s.Address); err != nil {
-		child.Stop()
-		return nil, err
-	}
-	return s, nil
 }
 
-// Child starts a child that serves.
+// Child starts a child that serves, with a configuration of its own.
 func (b *Bench) Child(ctx context.Context, role process.Role, config any) (*Server, error) {
 	child, err := process.Start(ctx, role, config)
 	if err != nil {
