@@ -153,7 +153,12 @@ keep() {
 
 clean() {
 	podman rm --all --force --time 10 > /dev/null 2>&1 || true
-	find "$limits"/*/"$group" -depth -type d -exec rmdir {} \; 2> /dev/null || true
+	# The kernel keeps a group busy for a moment after the end of its last process: for at most 5 s it is tried again.
+	tries=0
+	while [ -n "$(find "$limits" -mindepth 2 -maxdepth 2 -name "$group")" ] && [ "$tries" -lt 50 ]; do
+		find "$limits"/*/"$group" -depth -type d -exec rmdir {} \; 2> /dev/null || sleep 0.1
+		tries=$((tries + 1))
+	done
 }
 
 verb=$1
