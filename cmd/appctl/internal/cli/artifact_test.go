@@ -197,4 +197,9 @@ func TestASmokeTestThatFailsIsTornDownAndItsCapacityGivenBack(t *testing.T) {
 	got = r.run(t.Context(), "", "manifest", "smoke", "man_1", "--allocation", "slot-1")
 	require.Equal(t, 4, got.code, got.stderr)
 	require.Empty(t, done, "what was given is not given back")
+
+	r.Handle("releaseAllocation", refuse("FORBIDDEN", "the project may not release it"))
+	got = r.run(t.Context(), "", "manifest", "smoke", "man_1")
+	require.NotZero(t, got.code)
+	require.Contains(t, got.stderr, "was not given back", "capacity that stays rented is reported")
 }
