@@ -2,6 +2,7 @@ package adaptertest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -176,7 +177,7 @@ func (p *process) running() bool {
 	}
 }
 
-// stop signals a supervised process to end and waits up to ten seconds.
+// stop sends a supervised process its stop signal, and kills it when it outlives its stop time, as a node does.
 func (m *member) stop(ctx context.Context, name string) error {
 	m.mu.Lock()
 	p, ok := m.processes[name]
@@ -185,16 +186,29 @@ func (m *member) stop(ctx context.Context, name string) error {
 	if !ok || !p.running() {
 		return nil
 	}
-	kill := nodetask.Run{Command: []string{"sh", "-c", `kill -TERM "$(cat "$GPUAAS_MEMBER_ROOT/tmp/$0.pid")"`, name}}
-	if _, err := m.command(ctx, kill); err != nil {
+	signal := strings.TrimPrefix(strings.ToUpper(cmp.Or(p.spec.StopSignal, "TERM")), "SIG")
+	if err := m.signal(ctx, name, signal); err != nil {
 		return err
 	}
 	select {
 	case <-p.exited:
 		return nil
-	case <-time.After(10 * time.Second):
-		return fmt.Errorf("process %s did not stop", name)
+	case <-time.After(p.spec.StopTimeout()):
 	}
+	if err := m.signal(ctx, name, "KILL"); err != nil {
+		return err
+	}
+	<-p.exited
+	return nil
+}
+
+// signal sends a supervised process a signal, from inside the member.
+func (m *member) signal(ctx context.Context, name, signal string) error {
+	kill := nodetask.Run{
+		Command: []string{"sh", "-c", `kill -"$1" "$(cat "$GPUAAS_MEMBER_ROOT/tmp/$0.pid")"`, name, signal},
+	}
+	_, err := m.command(ctx, kill)
+	return err
 }
 
 // inspect returns the state of a supervised process; an unknown one is absent.

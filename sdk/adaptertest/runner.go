@@ -2,7 +2,6 @@ package adaptertest
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -273,14 +272,14 @@ func (r *runner) residue(id string) adapter.Residue {
 func probe(ctx context.Context, m *member, spec nodetask.Probe) (map[string]any, error) {
 	var err error
 	attempts := 0
-	for attempts < max(spec.Attempts, 1) && ctx.Err() == nil {
+	for attempts < spec.Tries() && ctx.Err() == nil {
 		attempts++
 		if err = probeOnce(ctx, m, spec); err == nil {
 			return map[string]any{"ok": true, "attempts": attempts, "detail": ""}, nil
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Duration(spec.IntervalSeconds * float64(time.Second))):
+		case <-time.After(spec.Interval()):
 		}
 	}
 	return map[string]any{
@@ -292,7 +291,7 @@ func probe(ctx context.Context, m *member, spec nodetask.Probe) (map[string]any,
 
 // probeOnce makes one attempt of a probe within the spec's timeout.
 func probeOnce(ctx context.Context, m *member, spec nodetask.Probe) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(cmp.Or(spec.TimeoutSeconds, 1)*float64(time.Second)))
+	ctx, cancel := context.WithTimeout(ctx, spec.Timeout())
 	defer cancel()
 	switch {
 	case spec.Exec != nil:
