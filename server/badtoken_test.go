@@ -29,7 +29,8 @@ func forged(ring *token.Keyring, subject ids.ID, header, claims map[string]any, 
 		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
 	change := func(of, by map[string]any) {
 		for name, value := range by {
-			if of[name] = value; value == nil {
+			of[name] = value
+			if value == nil {
 				delete(of, name)
 			}
 		}

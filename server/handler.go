@@ -185,7 +185,8 @@ func (p *platform) authenticate(gate *gate) func(context.Context, transport.Cred
 				return ctx, err
 			}
 			ctx = tx.WithOutcome(ctx, func(entered bool) {
-				if gate.guesses.Outcome(attempt, entered); !entered {
+				gate.guesses.Outcome(attempt, entered)
+				if !entered {
 					p.stranger(ctx, fault.New(fault.Unauthenticated, ""), "")
 				}
 			})

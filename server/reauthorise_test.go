@@ -70,7 +70,8 @@ func (l *listener) run(subscribe json.RawMessage) {
 		var closed *websocket.CloseError
 		switch {
 		case err != nil:
-			if l.closed = -1; errors.As(err, &closed) {
+			l.closed = -1
+			if errors.As(err, &closed) {
 				l.closed = closed.Code
 			}
 		case in.Type == "connection_ack":

@@ -60,7 +60,8 @@ func (s *script) serve(next func(r *http.Request, body []byte) (int, any)) http.
 		body := make([]byte, max(r.ContentLength, 0))
 		for read := 0; read < len(body); {
 			n, err := r.Body.Read(body[read:])
-			if read += n; err != nil {
+			read += n
+			if err != nil {
 				break
 			}
 		}

@@ -93,7 +93,8 @@ func Run(ctx context.Context, config Config) error {
 	err := group.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	if gone := process.Deregister(last); err == nil {
+	gone := process.Deregister(last)
+	if err == nil {
 		err = gone
 	}
 	return err

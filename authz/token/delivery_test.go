@@ -80,7 +80,8 @@ func TestAForgedDeliveryTokenIsRefused(t *testing.T) {
 		"art": "", "exp": nil,
 	} {
 		claims := whole()
-		if claims[field] = value; value == nil {
+		claims[field] = value
+		if value == nil {
 			delete(claims, field)
 		}
 		_, err = ring.VerifyDelivery(forge(header, claims, sign), now)

@@ -109,7 +109,8 @@ func TestForgedTokensAreRefused(t *testing.T) {
 		for k, v := range of {
 			out[k] = v
 		}
-		if out[name] = value; value == nil {
+		out[name] = value
+		if value == nil {
 			delete(out, name)
 		}
 		return out

@@ -55,7 +55,8 @@ func TestEveryOpenOperationHasABlockerInEveryStateAndStep(t *testing.T) {
 				for _, adapter := range []string{"it", ""} {
 					f := working(lifecycle.MemberRemove)
 					f.Operation.State, f.Operation.Claimed, f.Operation.Holder.Alive, f.AdapterName = state, claimed, true, adapter
-					if f.Operation.Step.Name = step; step == "" {
+					f.Operation.Step.Name = step
+					if step == "" {
 						f.Operation.Step = nil
 					}
 					if adapter == "" && state == lifecycle.OperationCanceling {

@@ -94,7 +94,8 @@ func (p *parser) object(path string, member func(path, name string) error) error
 			return err
 		}
 		name, _ := token.(string)
-		if below := join(path, name); seen[name] {
+		below := join(path, name)
+		if seen[name] {
 			p.bad(fault.Duplicate, below, "stands twice")
 			err = p.skip()
 		} else {
@@ -223,7 +224,8 @@ func (p *parser) words(path string, of list) ([]string, error) {
 		if wrong != "" {
 			p.bad(code, path+"."+strconv.Itoa(i), "%s", wrong)
 		}
-		if seen[word] = true; wrong == "" && i < maxList {
+		seen[word] = true
+		if wrong == "" && i < maxList {
 			found = append(found, word)
 		}
 		if err := p.drop(token); err != nil {

@@ -148,7 +148,8 @@ func (o *opened) resigned(change map[string]any) func(string) string {
 			return err.Error()
 		}
 		for name, value := range change {
-			if claims[name] = value; value == nil {
+			claims[name] = value
+			if value == nil {
 				delete(claims, name)
 			}
 		}

@@ -69,6 +69,7 @@ func Rules() []Rule {
 		{"files stay short", LongFiles, longFiles},
 		{"packages stay small", LargePackages, largePackages},
 		{"functions stay short", LongFunctions, longFunctions},
+		{"an if tests what its initialiser assigns", StrayInitialisers, nil},
 		{"tests wait for states", Sleeping, sleeping},
 		{"nothing happens unasked", Hidden, hidden},
 		{"nothing is left unfinished", Unfinished, nil},

@@ -225,7 +225,8 @@ func TestAnswersThatAreReadIntoMemoryAreBounded(t *testing.T) {
 	flood := func(w http.ResponseWriter, _ *http.Request) {
 		for range 64 {
 			n, err := w.Write(make([]byte, 1<<20))
-			if sent.Add(int64(n)); err != nil {
+			sent.Add(int64(n))
+			if err != nil {
 				return
 			}
 		}

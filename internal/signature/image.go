@@ -145,7 +145,8 @@ func (l *look) referrer(ctx context.Context, registry Registry, one Descriptor) 
 		if bundle == nil {
 			continue
 		}
-		if l.bundle(bundle); l.key != nil {
+		l.bundle(bundle)
+		if l.key != nil {
 			return nil
 		}
 	}
@@ -203,7 +204,8 @@ func (l *look) classic(ctx context.Context, registry Registry, sum string) error
 		if payload == nil {
 			continue
 		}
-		if l.payload(payload, layer.Annotations[signing.SignatureAnnotation]); l.key != nil {
+		l.payload(payload, layer.Annotations[signing.SignatureAnnotation])
+		if l.key != nil {
 			return nil
 		}
 	}

@@ -207,7 +207,8 @@ func (p *puller) pull(ctx context.Context, size int64) (out pullResult, err erro
 	var complaint bytes.Buffer
 	command.Stderr = &complaint
 	said, err := command.Output()
-	if out.server = peak(); err != nil {
+	out.server = peak()
+	if err != nil {
 		return out, fmt.Errorf("%w: %s", err, complaint.String())
 	}
 	if err := json.Unmarshal(said, &out); err != nil {

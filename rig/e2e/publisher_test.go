@@ -237,7 +237,8 @@ func TestWhatAPublisherMayNotPublishLeavesNothingBehind(t *testing.T) {
 		tag := strings.ReplaceAll(name, " ", "-")
 		p.repository = outside.host + "/" + p.app + "/" + tag
 		ref, digest := p.push(tag)
-		if p.signing = test.signed; test.signed != "" {
+		p.signing = test.signed
+		if test.signed != "" {
 			p.must("artifact", "sign", ref, "--plain-http")
 		}
 		outside.breaks(p.app+"/"+tag, test.fault)

@@ -87,14 +87,16 @@ func Parse(kind Kind, raw json.RawMessage) (Spec, error) {
 		c.add(BadValue, "kind", "%.40q is not a kind of node task", kind)
 		return nil, c.err()
 	}
-	if c.document(raw, knownOf(kind)); c.failed() {
+	c.document(raw, knownOf(kind))
+	if c.failed() {
 		return nil, c.err()
 	}
 	if err := json.Unmarshal(raw, spec); err != nil {
 		c.mismatch(err)
 		return nil, c.err()
 	}
-	if spec.check(c); c.failed() {
+	spec.check(c)
+	if c.failed() {
 		return nil, c.err()
 	}
 	return spec, nil

@@ -59,7 +59,8 @@ func (c *checker) document(raw json.RawMessage, known fields) {
 		c.add(BadValue, "spec", "must be an object")
 		return
 	}
-	if c.object(decoder, "spec", known); c.failed() {
+	c.object(decoder, "spec", known)
+	if c.failed() {
 		return
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
@@ -88,7 +89,8 @@ func (c *checker) object(decoder *json.Decoder, path string, known fields) {
 			return
 		}
 		seen[name] = true
-		if c.value(decoder, at, below); c.failed() {
+		c.value(decoder, at, below)
+		if c.failed() {
 			return
 		}
 	}

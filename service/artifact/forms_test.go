@@ -169,7 +169,8 @@ type zeroFile struct{ size, at int64 }
 func (z *zeroFile) Read(into []byte) (int, error) {
 	n := min(int64(len(into)), z.size-z.at)
 	clear(into[:n])
-	if z.at += n; n == 0 {
+	z.at += n
+	if n == 0 {
 		return 0, http.ErrBodyReadAfterClose // never reached: ServeContent copies exactly
 	}
 	return int(n), nil

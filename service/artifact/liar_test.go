@@ -127,7 +127,8 @@ func TestALyingRegistryIsFoundOutAndNothingIsWritten(t *testing.T) {
 				return
 			}
 			told := httptest.NewRecorder()
-			if tell(&probe{w, told}, r); told.Code == http.StatusTeapot {
+			tell(&probe{w, told}, r)
+			if told.Code == http.StatusTeapot {
 				b.honest.ServeHTTP(w, r)
 			}
 		})

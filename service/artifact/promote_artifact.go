@@ -52,7 +52,8 @@ func (s *Service) PromoteArtifact(ctx context.Context, in PromoteArtifactInput) 
 		if err != nil {
 			return nil, at(err, "input.artifactId")
 		}
-		if seen = row; row.Stage == lifecycle.StageDraft {
+		seen = row
+		if row.Stage == lifecycle.StageDraft {
 			if found, err = s.read(ctx, again(promoting, row, from)); err != nil {
 				return nil, at(err, "input.artifactId")
 			}

@@ -77,7 +77,8 @@ func (s *Service) seclude(ctx context.Context, action string, id ids.ID, reason 
 		if err != nil {
 			return audit.Refused(t, action, authz.ArtifactQuarantine, objectOf(row), id, err)
 		}
-		if out = changed; after == nil {
+		out = changed
+		if after == nil {
 			return nil
 		}
 		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ArtifactQuarantine, Object: objectOf(row), ObjectID: id, Reason: reason, Before: before, After: after})

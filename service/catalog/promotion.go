@@ -65,7 +65,8 @@ func (s *Service) HistoryOf(ctx context.Context, objects []ids.ID) (map[ids.ID][
 	}
 	out := make(map[ids.ID][]*db.Promotion, len(objects))
 	for _, one := range found {
-		if step := one.row; !actor.AllowsOn(authz.ManifestRead, one.object()) && !actor.AllowsOn(authz.ArtifactRead, one.object()) {
+		step := one.row
+		if !actor.AllowsOn(authz.ManifestRead, one.object()) && !actor.AllowsOn(authz.ArtifactRead, one.object()) {
 			step.Reason, step.ActorID, step.ActorName = "", "", ""
 		}
 		out[one.row.ObjectID] = append(out[one.row.ObjectID], one.row)

@@ -86,7 +86,8 @@ func TestNobodyRaisesThemselves(t *testing.T) {
 		require.Zero(t, b.Count("service_account", `permission_keys @> '["apps.instance.create"]'`), name)
 		now, latest := 0, ""
 		for _, entry := range b.Audit() {
-			if now += entry.Repeats; entry.Action == c.audited && entry.Code == string(c.code) && !entry.Allowed {
+			now += entry.Repeats
+			if entry.Action == c.audited && entry.Code == string(c.code) && !entry.Allowed {
 				latest = entry.Action
 			}
 		}

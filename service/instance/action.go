@@ -120,7 +120,8 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 		return nil, err
 	}
 	p.actor = t.Actor
-	if p.where, p.share = where, share; share == "" {
+	p.where, p.share = where, share
+	if share == "" {
 		in.ProjectID = "" // named or not, the caller is the instance's own project
 	}
 	if err := audit.Require(t, verb, p.key, where, row.ID); err != nil {
@@ -143,7 +144,8 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 	if err := p.check(row, in); err != nil {
 		return nil, err
 	}
-	if p.call.Instance = row; share == "" {
+	p.call.Instance = row
+	if share == "" {
 		err = p.prepare(ctx, t, in)
 	}
 	if err != nil || repeated {

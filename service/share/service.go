@@ -134,7 +134,8 @@ func (m move) ask(t *tx.Tx, row *db.ControlPlaneShare, instance *db.Instance, le
 // write writes share, event and audit.
 func (m move) write(ctx context.Context, t *tx.Tx, row *db.ControlPlaneShare, instance *db.Instance, reason string) (*db.ControlPlaneShare, error) {
 	before, to := row.Status, m.to(row)
-	if row.Status = to; to == lifecycle.ShareAttached || to == lifecycle.ShareDeclined {
+	row.Status = to
+	if to == lifecycle.ShareAttached || to == lifecycle.ShareDeclined {
 		row.AnsweredBy, row.AnsweredAt = t.Actor.Name, &t.Now
 	}
 	if to.Terminal() {

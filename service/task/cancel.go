@@ -19,7 +19,8 @@ func (s *Service) Cancel(ctx context.Context, id ids.ID) (*db.NodeTask, error) {
 	var out *db.NodeTask
 	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		row, err := lock(ctx, t, "cancelNodeTask", authz.TaskRun, id)
-		if out = row; err != nil || row.State.Terminal() || row.CancelRequested {
+		out = row
+		if err != nil || row.State.Terminal() || row.CancelRequested {
 			return err
 		}
 		if err := requestCancel(ctx, t, row); err != nil {

@@ -57,7 +57,8 @@ func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
 		row, made, err := create(ctx, t, draft{
 			member: member, spec: spec, timeoutSeconds: in.TimeoutSeconds, operationID: operationOf(t.Actor), key: in.IdempotencyKey,
 		})
-		if out = row; err != nil || !made {
+		out = row
+		if err != nil || !made {
 			return err
 		}
 		if err := supplied(ctx, t, rules, row, spec); err != nil {

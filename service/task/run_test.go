@@ -80,7 +80,8 @@ func TestManyAtOnceWithOneKeyMakeOneTask(t *testing.T) {
 	for i := range callers {
 		running.Go(func() {
 			row, err := b.Run(b.adapter, b.input("k"))
-			if failures[i] = err; err == nil {
+			failures[i] = err
+			if err == nil {
 				made[i] = row.ID
 			}
 		})

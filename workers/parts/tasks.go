@@ -133,7 +133,8 @@ func cancelOthers(ctx context.Context, t *tx.Tx, op *db.Operation, members []ids
 	}
 	var wanted []ids.ID
 	for _, one := range list {
-		if out.open++; one.Online {
+		out.open++
+		if one.Online {
 			out.heard++
 		} else {
 			out.silent = append(out.silent, one.Node)

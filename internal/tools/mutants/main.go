@@ -38,7 +38,8 @@ func run() error {
 	short := flag.Bool("short", false, "run the tests with -short")
 	all := flag.Bool("v", false, "print the killed mutants too")
 	flag.Usage = usage
-	if flag.Parse(); flag.NArg() == 0 {
+	flag.Parse()
+	if flag.NArg() == 0 {
 		usage()
 		os.Exit(2)
 	}

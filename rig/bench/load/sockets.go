@@ -160,7 +160,8 @@ func (c *client) listen() {
 		}
 		c.mu.Lock()
 		for _, event := range events[:max(n, 0)] {
-			if failed := c.read(event.Fd, buffer); err == nil {
+			failed := c.read(event.Fd, buffer)
+			if err == nil {
 				err = failed
 			}
 		}

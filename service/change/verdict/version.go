@@ -70,7 +70,8 @@ func (v *Verdicts) lead(stored *db.Manifest, config []byte) error {
 		if err != nil && !fault.Is(err, fault.ConfigInvalid) {
 			return err
 		}
-		if v.misfit = err; err == nil {
+		v.misfit = err
+		if err == nil {
 			config = filled
 		}
 	}

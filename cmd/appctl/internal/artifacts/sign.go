@@ -65,7 +65,8 @@ func writeNew(path string, data []byte, mode os.FileMode) error {
 		return err
 	}
 	_, err = file.Write(data)
-	if closed := file.Close(); err == nil {
+	closed := file.Close()
+	if err == nil {
 		err = closed
 	}
 	return err

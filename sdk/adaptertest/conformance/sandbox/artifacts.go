@@ -135,7 +135,8 @@ func (a *Artifacts) manifest(spec adapter.FetchArtifact, data []byte) (*document
 		if json.Unmarshal(data, &found) != nil || found.Config == nil && found.Layers == nil && found.Manifests == nil {
 			return nil, top, nil
 		}
-		if top.MediaType = found.MediaType; found.Manifests == nil {
+		top.MediaType = found.MediaType
+		if found.Manifests == nil {
 			return &found, top, nil
 		}
 		below, ok := choose(found.Manifests, wanted)

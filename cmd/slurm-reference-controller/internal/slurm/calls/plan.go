@@ -115,7 +115,8 @@ func ending(found load, jobs []report.Job, total int) adapter.PlanAnswer {
 			answer.WorkLost,
 			report.WorkOf([]report.Job{one}, found.members[report.FirstNode(one.NodeList)])...)
 	}
-	if answer.WorkTotal = total; total > 0 {
+	answer.WorkTotal = total
+	if total > 0 {
 		answer.Message = report.Counted(total, "job") + " would be canceled"
 		answer.Reasons = []adapter.PlanReason{{Code: "JOBS_LOST", Message: answer.Message}}
 	}

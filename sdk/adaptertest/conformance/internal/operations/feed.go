@@ -132,7 +132,8 @@ func feedWakes(c *trial.Check) {
 			Method: http.MethodGet, Target: adapter.ChangesPath(cursor, asked), Patience: asked + c.Bounds.Request,
 		})
 		var page adapter.OperationsPage
-		if failed = err; err == nil {
+		failed = err
+		if err == nil {
 			failed = trial.DecodePage(answer, &page)
 		}
 		if failed == nil {
