@@ -57,6 +57,9 @@ const (
 	ControlPlaneInUse    Code = "CONTROL_PLANE_IN_USE"
 	SecretSpent          Code = "SECRET_SPENT"
 	LoginRefused         Code = "LOGIN_REFUSED"
+	RuntimeMissing       Code = "RUNTIME_MISSING"
+	ClassUnavailable     Code = "ISOLATION_UNAVAILABLE"
+	ProfileUnavailable   Code = "PROFILE_UNAVAILABLE"
 	Internal             Code = "INTERNAL"
 )
 
@@ -95,6 +98,8 @@ const (
 	EntitlementLimit       Code = "ENTITLEMENT_LIMIT"
 	NotInCanary            Code = "NOT_IN_CANARY"
 	AccountLimit           Code = "ACCOUNT_LIMIT"
+	ClassDenied            Code = "ISOLATION_DENIED"
+	ProfileDenied          Code = "PROFILE_DENIED"
 	PlatformFinal          Code = "PLATFORM_FINAL"
 )
 
@@ -164,6 +169,9 @@ var catalogue = []Entry{
 	{ControlPlaneInUse, 412, false, "Other projects are attached to this control plane: detach them, or force with a reason."},
 	{SecretSpent, 410, false, "The secret was delivered as often as it may be, has expired or was revoked."},
 	{LoginRefused, 403, false, "The identity provider knows the person, and this platform does not let them in; the message says why."},
+	{RuntimeMissing, 503, true, "The node can start no member: its container runtime is missing or does not work. Install it, or take another node."},
+	{ClassUnavailable, 422, false, "The node does not offer the isolation class that app or policy demand: take an allocation that demands it."},
+	{ProfileUnavailable, 422, false, "The node does not offer the profile that the app's members need: take an allocation that demands it."},
 	{Internal, 500, false, "The platform failed; the correlation id finds the cause in its logs."},
 
 	{Required, 0, false, "The field must be given."},
@@ -199,6 +207,8 @@ var catalogue = []Entry{
 	{EntitlementLimit, 0, false, "The project's entitlement to the app allows no more."},
 	{AccountLimit, 0, false, "The service account's own limits do not allow this."},
 	{NotInCanary, 0, false, "The version is in a canary that this project is not part of, or that was halted."},
+	{ClassDenied, 0, false, "Policy demands another isolation class of members."},
+	{ProfileDenied, 0, false, "Policy does not allow this profile of members."},
 	{PlatformFinal, 0, false, "The platform forbids this for everyone; no overlay can allow it."},
 }
 

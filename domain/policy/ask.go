@@ -13,7 +13,7 @@ import (
 // codes are what a reason says of each dimension.
 var (
 	listCodes = [lists]fault.Code{fault.RegionDenied, fault.SKUDenied, fault.SourceDenied, fault.AppDenied, fault.VersionDenied,
-		fault.ModeDenied, fault.ModeDenied, fault.PurposeDenied}
+		fault.ModeDenied, fault.ModeDenied, fault.PurposeDenied, fault.ClassDenied, fault.ProfileDenied}
 	ceilingCodes = [ceilings]fault.Code{fault.MembersCeiling, fault.MembersCeiling, fault.GPUsCeiling, fault.InstancesCeiling}
 )
 

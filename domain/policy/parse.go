@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
@@ -265,6 +266,10 @@ func normalise(of list, word string) (normal, want string) {
 		return word, unless(ok && good && slugPattern.MatchString(slug), "an app's slug, @ and a constraint, such as hello@>=1.2 <2")
 	case modes:
 		return word, unless(slices.Contains(lifecycle.OperatingMode("").Values(), word), "one of "+strings.Join(lifecycle.OperatingMode("").Values(), ", "))
+	case classes:
+		return word, unless(slices.Contains(isolation.Class("").Values(), word), "one of "+strings.Join(isolation.Class("").Values(), ", "))
+	case profiles:
+		return word, unless(slices.Contains(isolation.Profile("").Values(), word), "one of "+strings.Join(isolation.Profile("").Values(), ", "))
 	case planes:
 		return word, unless(slices.Contains(lifecycle.ControlPlaneScope("").Values(), word), "one of "+strings.Join(lifecycle.ControlPlaneScope("").Values(), ", "))
 	}

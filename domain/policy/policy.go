@@ -77,6 +77,8 @@ const (
 	modes
 	planes
 	purposes
+	classes
+	profiles
 	lists // how many there are
 )
 
@@ -92,8 +94,10 @@ const (
 )
 
 var (
-	listNames    = [lists]string{"regions", "skus", "artifactSources", "apps", "versions", "operatingModes", "controlPlaneScopes", "secretPurposes"}
-	listNouns    = [lists]string{"region", "SKU", "artifact source", "app", "version", "operating mode", "control-plane scope", "secret purpose"}
+	listNames = [lists]string{"regions", "skus", "artifactSources", "apps", "versions", "operatingModes", "controlPlaneScopes", "secretPurposes",
+		"isolationClasses", "memberProfiles"}
+	listNouns = [lists]string{"region", "SKU", "artifact source", "app", "version", "operating mode", "control-plane scope", "secret purpose",
+		"isolation class", "member profile"}
 	ceilingNames = [ceilings]string{"maxMembersPerInstance", "maxMembers", "maxGpus", "maxInstances"}
 	ceilingNouns = [ceilings]string{"members in one instance", "members in a project", "GPUs in a project", "instances in a project"}
 )

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -62,7 +63,14 @@ func amount(of list, n int) string {
 	if n == 1 {
 		return "one " + listNouns[of]
 	}
-	return fmt.Sprintf("%d %ss", n, listNouns[of])
+	return strconv.Itoa(n) + " " + plural(listNouns[of])
+}
+
+func plural(noun string) string {
+	if strings.HasSuffix(noun, "s") {
+		return noun + "es"
+	}
+	return noun + "s"
 }
 
 func (c *compiled) ceiling(name string, most int, message string) *Rule {

@@ -7,6 +7,7 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
@@ -86,6 +87,10 @@ func (Member) Fields() []ent.Field {
 		str("health_message", "what the adapter says"),
 		optionalID("allocation_id", "the allocation it lives in"),
 		optionalID("node_id", "the node it is bound to"),
+		field.Enum("profile").GoType(isolation.Profile("")).Default(string(isolation.Service)).Comment("what it may do inside of its walls"),
+		field.Enum("isolation_class").GoType(isolation.Class("")).Optional().Nillable().
+			Comment("what keeps it apart on its node; null when the node had not said what it offers"),
+		field.Int("max_pids").Default(isolation.DefaultPids).Comment("most processes and threads of it"),
 		optionalID("last_operation_id", "last operation that touched it"),
 		str("correlation_id", "of that operation"),
 		jsonb("adapter_detail", "the adapter's own detail"),

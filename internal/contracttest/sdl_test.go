@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/internal/contracttest"
@@ -77,6 +78,9 @@ var bound = map[string]valued{
 	"DeliveryState":     lifecycle.DeliveryState(""),
 	"Health":            lifecycle.Health(""),
 	"InstanceStatus":    lifecycle.InstanceStatus(""),
+	"IsolationClass":    isolation.Class(""),
+	"IsolationWall":     isolation.Wall(""),
+	"MemberProfile":     isolation.Profile(""),
 	"MemberStatus":      lifecycle.MemberStatus(""),
 	"NodeIsolation":     lifecycle.NodeIsolation(""),
 	"NodeStatus":        lifecycle.NodeStatus(""),

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -33,12 +34,16 @@ type RequestInput struct {
 	SchedulerType       string
 	IntegrationMetadata json.RawMessage
 	IdempotencyKey      string
+	// IsolationClass is the weakest of its members, and MemberProfile one that its node offers; empty for any.
+	IsolationClass isolation.Class   `json:",omitempty"`
+	MemberProfile  isolation.Profile `json:",omitempty"`
 }
 
 // Request rents capacity: all that is asked for or nothing. It asks for allocation.create on the
 // project.
 //
-// Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, CAPACITY_EXHAUSTED when no node fits,
+// Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, CAPACITY_EXHAUSTED when no node fits, ISOLATION_UNAVAILABLE at
+// input.isolationClass when no node offers the walls that are demanded,
 // LIMIT_EXCEEDED at input.count when the project's quota does not allow as many GPUs, POLICY_DENIED at
 // input.region, input.sku or input.count (GPUs, spending), IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Request(ctx context.Context, in RequestInput) ([]*db.Allocation, error) {
@@ -73,7 +78,7 @@ func (s *Service) Request(ctx context.Context, in RequestInput) ([]*db.Allocatio
 }
 
 func (in *RequestInput) want() *capacity.Want {
-	return &capacity.Want{Shape: in.Shape, GPUCount: in.GPUCount, SKU: in.SKU, Region: in.Region}
+	return &capacity.Want{Shape: in.Shape, GPUCount: in.GPUCount, SKU: in.SKU, Region: in.Region, Class: in.IsolationClass, Profile: in.MemberProfile}
 }
 
 // check refuses input that is wrong by itself.
@@ -124,6 +129,9 @@ func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, m
 		})
 		if fault.Is(err, fault.CapacityUnavailable) {
 			return nil, fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now", i+1, in.Count)
+		}
+		if fault.Is(err, fault.ClassUnavailable) {
+			return nil, fault.From(err).At("input.isolationClass")
 		}
 		if err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/service/kit/impact"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -40,6 +41,9 @@ type PlannedMember struct {
 	Action       lifecycle.PlanAction
 	AllocationID *ids.ID // nil when one would be placed
 	Reachable    bool
+	Profile      isolation.Profile
+	// IsolationClass is nil on a node that has not reported its walls.
+	IsolationClass *isolation.Class
 }
 
 // Verdict is the answer of one source to a plan.

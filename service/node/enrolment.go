@@ -167,18 +167,18 @@ func spend(ctx context.Context, t *tx.Tx) error {
 }
 
 const enrolSQL = `INSERT INTO compute_node (id, name, address, status, region, sku, cpus, memory_mib, gpus, gpu_model, gpus_simulated, isolation,
-	sealing_key, agent_version, boot_id, kernel, labels, created_at)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+	sealing_key, agent_version, boot_id, kernel, labels, created_at, walls, devices)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
 	ON CONFLICT (id) DO UPDATE SET address = excluded.address, region = excluded.region, sku = excluded.sku, cpus = excluded.cpus,
 	memory_mib = excluded.memory_mib, gpus = excluded.gpus, gpu_model = excluded.gpu_model, gpus_simulated = excluded.gpus_simulated,
 	isolation = excluded.isolation, sealing_key = excluded.sealing_key, agent_version = excluded.agent_version, boot_id = excluded.boot_id,
-	kernel = excluded.kernel, labels = excluded.labels
+	kernel = excluded.kernel, labels = excluded.labels, walls = excluded.walls, devices = excluded.devices
 	WHERE compute_node.status <> 'RETIRED' RETURNING ` + rows.ComputeNodeColumns
 
 func (in *EnrolInput) write(ctx context.Context, t *tx.Tx) (*db.ComputeNode, error) {
 	v := in.Inventory
 	row, err := one(ctx, t, enrolSQL, t.Actor.NodeID, in.Name, in.Address, lifecycle.NodeOffline, v.Region, v.SKU, v.CPUs, v.MemoryMiB, v.GPUs,
-		v.GPUModel, v.GPUsSimulated, v.Isolation, in.SealingKey, in.AgentVersion, in.BootID, v.Kernel, document(v.Labels), t.Now)
+		v.GPUModel, v.GPUsSimulated, v.Isolation, in.SealingKey, in.AgentVersion, in.BootID, v.Kernel, document(v.Labels), t.Now, v.Walls, devices(v.Devices))
 	switch {
 	case tx.Violates(err, "compute_node_name_key"):
 		return nil, fault.New(fault.Conflict, "another node is named %q", in.Name).At("input.name").Retry(false)

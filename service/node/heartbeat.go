@@ -31,7 +31,7 @@ const (
 	beatSQL = `UPDATE compute_node SET last_seen_at = $2, agent_version = $3, boot_id = $4,
 		status = CASE status WHEN 'OFFLINE' THEN 'ONLINE' ELSE status END WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
 	changeSQL = `UPDATE compute_node SET region = $2, sku = $3, cpus = $4, memory_mib = $5, gpus = $6, gpu_model = $7, gpus_simulated = $8,
-		isolation = $9, kernel = $10, labels = $11 WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
+		isolation = $9, kernel = $10, labels = $11, walls = $12, devices = $13 WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
 )
 
 // Heartbeat notes that the calling node is alive, and what changed of it. It asks for node.report.
@@ -53,7 +53,7 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 		if out, err = one(ctx, t, beatSQL, t.Actor.NodeID, t.Now, in.AgentVersion, in.BootID); err == nil && out != nil && in.Inventory != nil {
 			v := in.Inventory
 			out, err = one(ctx, t, changeSQL, t.Actor.NodeID, v.Region, v.SKU, v.CPUs, v.MemoryMiB, v.GPUs, v.GPUModel, v.GPUsSimulated,
-				v.Isolation, v.Kernel, document(v.Labels))
+				v.Isolation, v.Kernel, document(v.Labels), v.Walls, devices(v.Devices))
 		}
 		if err != nil {
 			return fmt.Errorf("heartbeat of %s: %w", t.Actor.NodeID, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
@@ -59,6 +60,9 @@ type Inventory struct {
 	Isolation             lifecycle.NodeIsolation
 	Region, SKU, Kernel   string
 	Labels                json.RawMessage // an object; nil for none
+	// Walls and Devices are nil from an agent that does not know them.
+	Walls   *isolation.Walls
+	Devices []isolation.Device
 }
 
 // check notes what is wrong with the inventory at the path.
@@ -76,6 +80,12 @@ func (v *Inventory) check(in *check.Input, at string) {
 	var labels map[string]any
 	if len(v.Labels) > maxLabels || len(v.Labels) > 0 && json.Unmarshal(v.Labels, &labels) != nil || holdsNUL(labels) {
 		in.Bad(at+".labels", "must be an object of at most %d bytes, without NUL characters", maxLabels)
+	}
+	if v.Walls != nil {
+		checkWalls(in, at+".walls", v.Walls)
+	}
+	if v.Devices != nil {
+		v.checkDevices(in, at+".devices")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
 )
@@ -47,6 +48,14 @@ type Allocation struct {
 	SchedulerType string `json:"scheduler_type,omitempty"`
 	// integration metadata
 	IntegrationMetadata json.RawMessage `json:"integration_metadata,omitempty"`
+	// the GPUs it holds, by identity
+	Devices []isolation.Device `json:"devices,omitempty"`
+	// the weakest that its members may have; null for any
+	IsolationClass *isolation.Class `json:"isolation_class,omitempty"`
+	// memory that its members share; null for the whole node's
+	MemoryMib *int `json:"memory_mib,omitempty"`
+	// thousandths of processors that its members share; null for the whole node's
+	CPUMillis *int `json:"cpu_millis,omitempty"`
 	// the operation that releases it
 	ReleaseOperationID *ids.ID `json:"release_operation_id,omitempty"`
 	// when the row was made
@@ -61,11 +70,11 @@ func (*Allocation) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case allocation.FieldIntegrationMetadata:
+		case allocation.FieldIntegrationMetadata, allocation.FieldDevices:
 			values[i] = new([]byte)
-		case allocation.FieldGpuCount:
+		case allocation.FieldGpuCount, allocation.FieldMemoryMib, allocation.FieldCPUMillis:
 			values[i] = new(sql.NullInt64)
-		case allocation.FieldID, allocation.FieldTenantID, allocation.FieldProjectID, allocation.FieldCreatedByOperationID, allocation.FieldName, allocation.FieldShape, allocation.FieldSku, allocation.FieldRegion, allocation.FieldStatus, allocation.FieldNodeID, allocation.FieldInstanceID, allocation.FieldSchedulerType, allocation.FieldReleaseOperationID:
+		case allocation.FieldID, allocation.FieldTenantID, allocation.FieldProjectID, allocation.FieldCreatedByOperationID, allocation.FieldName, allocation.FieldShape, allocation.FieldSku, allocation.FieldRegion, allocation.FieldStatus, allocation.FieldNodeID, allocation.FieldInstanceID, allocation.FieldSchedulerType, allocation.FieldIsolationClass, allocation.FieldReleaseOperationID:
 			values[i] = new(sql.NullString)
 		case allocation.FieldCreatedAt, allocation.FieldReleasedAt:
 			values[i] = new(sql.NullTime)
@@ -173,6 +182,35 @@ func (_m *Allocation) assignValues(columns []string, values []any) error {
 					return fmt.Errorf("unmarshal field integration_metadata: %w", err)
 				}
 			}
+		case allocation.FieldDevices:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field devices", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Devices); err != nil {
+					return fmt.Errorf("unmarshal field devices: %w", err)
+				}
+			}
+		case allocation.FieldIsolationClass:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field isolation_class", values[i])
+			} else if value.Valid {
+				_m.IsolationClass = new(isolation.Class)
+				*_m.IsolationClass = isolation.Class(value.String)
+			}
+		case allocation.FieldMemoryMib:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field memory_mib", values[i])
+			} else if value.Valid {
+				_m.MemoryMib = new(int)
+				*_m.MemoryMib = int(value.Int64)
+			}
+		case allocation.FieldCPUMillis:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field cpu_millis", values[i])
+			} else if value.Valid {
+				_m.CPUMillis = new(int)
+				*_m.CPUMillis = int(value.Int64)
+			}
 		case allocation.FieldReleaseOperationID:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field release_operation_id", values[i])
@@ -273,6 +311,24 @@ func (_m *Allocation) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("integration_metadata=")
 	builder.WriteString(fmt.Sprintf("%v", _m.IntegrationMetadata))
+	builder.WriteString(", ")
+	builder.WriteString("devices=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Devices))
+	builder.WriteString(", ")
+	if v := _m.IsolationClass; v != nil {
+		builder.WriteString("isolation_class=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.MemoryMib; v != nil {
+		builder.WriteString("memory_mib=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.CPUMillis; v != nil {
+		builder.WriteString("cpu_millis=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	if v := _m.ReleaseOperationID; v != nil {
 		builder.WriteString("release_operation_id=")

@@ -12,6 +12,7 @@ import (
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
 )
@@ -154,6 +155,54 @@ func (_c *AllocationCreate) SetNillableSchedulerType(v *string) *AllocationCreat
 // SetIntegrationMetadata sets the "integration_metadata" field.
 func (_c *AllocationCreate) SetIntegrationMetadata(v json.RawMessage) *AllocationCreate {
 	_c.mutation.SetIntegrationMetadata(v)
+	return _c
+}
+
+// SetDevices sets the "devices" field.
+func (_c *AllocationCreate) SetDevices(v []isolation.Device) *AllocationCreate {
+	_c.mutation.SetDevices(v)
+	return _c
+}
+
+// SetIsolationClass sets the "isolation_class" field.
+func (_c *AllocationCreate) SetIsolationClass(v isolation.Class) *AllocationCreate {
+	_c.mutation.SetIsolationClass(v)
+	return _c
+}
+
+// SetNillableIsolationClass sets the "isolation_class" field if the given value is not nil.
+func (_c *AllocationCreate) SetNillableIsolationClass(v *isolation.Class) *AllocationCreate {
+	if v != nil {
+		_c.SetIsolationClass(*v)
+	}
+	return _c
+}
+
+// SetMemoryMib sets the "memory_mib" field.
+func (_c *AllocationCreate) SetMemoryMib(v int) *AllocationCreate {
+	_c.mutation.SetMemoryMib(v)
+	return _c
+}
+
+// SetNillableMemoryMib sets the "memory_mib" field if the given value is not nil.
+func (_c *AllocationCreate) SetNillableMemoryMib(v *int) *AllocationCreate {
+	if v != nil {
+		_c.SetMemoryMib(*v)
+	}
+	return _c
+}
+
+// SetCPUMillis sets the "cpu_millis" field.
+func (_c *AllocationCreate) SetCPUMillis(v int) *AllocationCreate {
+	_c.mutation.SetCPUMillis(v)
+	return _c
+}
+
+// SetNillableCPUMillis sets the "cpu_millis" field if the given value is not nil.
+func (_c *AllocationCreate) SetNillableCPUMillis(v *int) *AllocationCreate {
+	if v != nil {
+		_c.SetCPUMillis(*v)
+	}
 	return _c
 }
 
@@ -301,6 +350,11 @@ func (_c *AllocationCreate) check() error {
 	if _, ok := _c.mutation.SchedulerType(); !ok {
 		return &ValidationError{Name: "scheduler_type", err: errors.New(`db: missing required field "Allocation.scheduler_type"`)}
 	}
+	if v, ok := _c.mutation.IsolationClass(); ok {
+		if err := allocation.IsolationClassValidator(v); err != nil {
+			return &ValidationError{Name: "isolation_class", err: fmt.Errorf(`db: validator failed for field "Allocation.isolation_class": %w`, err)}
+		}
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "Allocation.created_at"`)}
 	}
@@ -390,6 +444,22 @@ func (_c *AllocationCreate) createSpec() (*Allocation, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.IntegrationMetadata(); ok {
 		_spec.SetField(allocation.FieldIntegrationMetadata, field.TypeJSON, value)
 		_node.IntegrationMetadata = value
+	}
+	if value, ok := _c.mutation.Devices(); ok {
+		_spec.SetField(allocation.FieldDevices, field.TypeJSON, value)
+		_node.Devices = value
+	}
+	if value, ok := _c.mutation.IsolationClass(); ok {
+		_spec.SetField(allocation.FieldIsolationClass, field.TypeEnum, value)
+		_node.IsolationClass = &value
+	}
+	if value, ok := _c.mutation.MemoryMib(); ok {
+		_spec.SetField(allocation.FieldMemoryMib, field.TypeInt, value)
+		_node.MemoryMib = &value
+	}
+	if value, ok := _c.mutation.CPUMillis(); ok {
+		_spec.SetField(allocation.FieldCPUMillis, field.TypeInt, value)
+		_node.CPUMillis = &value
 	}
 	if value, ok := _c.mutation.ReleaseOperationID(); ok {
 		_spec.SetField(allocation.FieldReleaseOperationID, field.TypeString, value)

@@ -14,6 +14,7 @@ import (
 	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
@@ -215,6 +216,98 @@ func (_u *AllocationUpdate) ClearIntegrationMetadata() *AllocationUpdate {
 	return _u
 }
 
+// SetDevices sets the "devices" field.
+func (_u *AllocationUpdate) SetDevices(v []isolation.Device) *AllocationUpdate {
+	_u.mutation.SetDevices(v)
+	return _u
+}
+
+// AppendDevices appends value to the "devices" field.
+func (_u *AllocationUpdate) AppendDevices(v []isolation.Device) *AllocationUpdate {
+	_u.mutation.AppendDevices(v)
+	return _u
+}
+
+// ClearDevices clears the value of the "devices" field.
+func (_u *AllocationUpdate) ClearDevices() *AllocationUpdate {
+	_u.mutation.ClearDevices()
+	return _u
+}
+
+// SetIsolationClass sets the "isolation_class" field.
+func (_u *AllocationUpdate) SetIsolationClass(v isolation.Class) *AllocationUpdate {
+	_u.mutation.SetIsolationClass(v)
+	return _u
+}
+
+// SetNillableIsolationClass sets the "isolation_class" field if the given value is not nil.
+func (_u *AllocationUpdate) SetNillableIsolationClass(v *isolation.Class) *AllocationUpdate {
+	if v != nil {
+		_u.SetIsolationClass(*v)
+	}
+	return _u
+}
+
+// ClearIsolationClass clears the value of the "isolation_class" field.
+func (_u *AllocationUpdate) ClearIsolationClass() *AllocationUpdate {
+	_u.mutation.ClearIsolationClass()
+	return _u
+}
+
+// SetMemoryMib sets the "memory_mib" field.
+func (_u *AllocationUpdate) SetMemoryMib(v int) *AllocationUpdate {
+	_u.mutation.ResetMemoryMib()
+	_u.mutation.SetMemoryMib(v)
+	return _u
+}
+
+// SetNillableMemoryMib sets the "memory_mib" field if the given value is not nil.
+func (_u *AllocationUpdate) SetNillableMemoryMib(v *int) *AllocationUpdate {
+	if v != nil {
+		_u.SetMemoryMib(*v)
+	}
+	return _u
+}
+
+// AddMemoryMib adds value to the "memory_mib" field.
+func (_u *AllocationUpdate) AddMemoryMib(v int) *AllocationUpdate {
+	_u.mutation.AddMemoryMib(v)
+	return _u
+}
+
+// ClearMemoryMib clears the value of the "memory_mib" field.
+func (_u *AllocationUpdate) ClearMemoryMib() *AllocationUpdate {
+	_u.mutation.ClearMemoryMib()
+	return _u
+}
+
+// SetCPUMillis sets the "cpu_millis" field.
+func (_u *AllocationUpdate) SetCPUMillis(v int) *AllocationUpdate {
+	_u.mutation.ResetCPUMillis()
+	_u.mutation.SetCPUMillis(v)
+	return _u
+}
+
+// SetNillableCPUMillis sets the "cpu_millis" field if the given value is not nil.
+func (_u *AllocationUpdate) SetNillableCPUMillis(v *int) *AllocationUpdate {
+	if v != nil {
+		_u.SetCPUMillis(*v)
+	}
+	return _u
+}
+
+// AddCPUMillis adds value to the "cpu_millis" field.
+func (_u *AllocationUpdate) AddCPUMillis(v int) *AllocationUpdate {
+	_u.mutation.AddCPUMillis(v)
+	return _u
+}
+
+// ClearCPUMillis clears the value of the "cpu_millis" field.
+func (_u *AllocationUpdate) ClearCPUMillis() *AllocationUpdate {
+	_u.mutation.ClearCPUMillis()
+	return _u
+}
+
 // SetReleaseOperationID sets the "release_operation_id" field.
 func (_u *AllocationUpdate) SetReleaseOperationID(v ids.ID) *AllocationUpdate {
 	_u.mutation.SetReleaseOperationID(v)
@@ -299,6 +392,11 @@ func (_u *AllocationUpdate) check() error {
 			return &ValidationError{Name: "status", err: fmt.Errorf(`db: validator failed for field "Allocation.status": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.IsolationClass(); ok {
+		if err := allocation.IsolationClassValidator(v); err != nil {
+			return &ValidationError{Name: "isolation_class", err: fmt.Errorf(`db: validator failed for field "Allocation.isolation_class": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -366,6 +464,41 @@ func (_u *AllocationUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	}
 	if _u.mutation.IntegrationMetadataCleared() {
 		_spec.ClearField(allocation.FieldIntegrationMetadata, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Devices(); ok {
+		_spec.SetField(allocation.FieldDevices, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedDevices(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, allocation.FieldDevices, value)
+		})
+	}
+	if _u.mutation.DevicesCleared() {
+		_spec.ClearField(allocation.FieldDevices, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.IsolationClass(); ok {
+		_spec.SetField(allocation.FieldIsolationClass, field.TypeEnum, value)
+	}
+	if _u.mutation.IsolationClassCleared() {
+		_spec.ClearField(allocation.FieldIsolationClass, field.TypeEnum)
+	}
+	if value, ok := _u.mutation.MemoryMib(); ok {
+		_spec.SetField(allocation.FieldMemoryMib, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMemoryMib(); ok {
+		_spec.AddField(allocation.FieldMemoryMib, field.TypeInt, value)
+	}
+	if _u.mutation.MemoryMibCleared() {
+		_spec.ClearField(allocation.FieldMemoryMib, field.TypeInt)
+	}
+	if value, ok := _u.mutation.CPUMillis(); ok {
+		_spec.SetField(allocation.FieldCPUMillis, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedCPUMillis(); ok {
+		_spec.AddField(allocation.FieldCPUMillis, field.TypeInt, value)
+	}
+	if _u.mutation.CPUMillisCleared() {
+		_spec.ClearField(allocation.FieldCPUMillis, field.TypeInt)
 	}
 	if value, ok := _u.mutation.ReleaseOperationID(); ok {
 		_spec.SetField(allocation.FieldReleaseOperationID, field.TypeString, value)
@@ -582,6 +715,98 @@ func (_u *AllocationUpdateOne) ClearIntegrationMetadata() *AllocationUpdateOne {
 	return _u
 }
 
+// SetDevices sets the "devices" field.
+func (_u *AllocationUpdateOne) SetDevices(v []isolation.Device) *AllocationUpdateOne {
+	_u.mutation.SetDevices(v)
+	return _u
+}
+
+// AppendDevices appends value to the "devices" field.
+func (_u *AllocationUpdateOne) AppendDevices(v []isolation.Device) *AllocationUpdateOne {
+	_u.mutation.AppendDevices(v)
+	return _u
+}
+
+// ClearDevices clears the value of the "devices" field.
+func (_u *AllocationUpdateOne) ClearDevices() *AllocationUpdateOne {
+	_u.mutation.ClearDevices()
+	return _u
+}
+
+// SetIsolationClass sets the "isolation_class" field.
+func (_u *AllocationUpdateOne) SetIsolationClass(v isolation.Class) *AllocationUpdateOne {
+	_u.mutation.SetIsolationClass(v)
+	return _u
+}
+
+// SetNillableIsolationClass sets the "isolation_class" field if the given value is not nil.
+func (_u *AllocationUpdateOne) SetNillableIsolationClass(v *isolation.Class) *AllocationUpdateOne {
+	if v != nil {
+		_u.SetIsolationClass(*v)
+	}
+	return _u
+}
+
+// ClearIsolationClass clears the value of the "isolation_class" field.
+func (_u *AllocationUpdateOne) ClearIsolationClass() *AllocationUpdateOne {
+	_u.mutation.ClearIsolationClass()
+	return _u
+}
+
+// SetMemoryMib sets the "memory_mib" field.
+func (_u *AllocationUpdateOne) SetMemoryMib(v int) *AllocationUpdateOne {
+	_u.mutation.ResetMemoryMib()
+	_u.mutation.SetMemoryMib(v)
+	return _u
+}
+
+// SetNillableMemoryMib sets the "memory_mib" field if the given value is not nil.
+func (_u *AllocationUpdateOne) SetNillableMemoryMib(v *int) *AllocationUpdateOne {
+	if v != nil {
+		_u.SetMemoryMib(*v)
+	}
+	return _u
+}
+
+// AddMemoryMib adds value to the "memory_mib" field.
+func (_u *AllocationUpdateOne) AddMemoryMib(v int) *AllocationUpdateOne {
+	_u.mutation.AddMemoryMib(v)
+	return _u
+}
+
+// ClearMemoryMib clears the value of the "memory_mib" field.
+func (_u *AllocationUpdateOne) ClearMemoryMib() *AllocationUpdateOne {
+	_u.mutation.ClearMemoryMib()
+	return _u
+}
+
+// SetCPUMillis sets the "cpu_millis" field.
+func (_u *AllocationUpdateOne) SetCPUMillis(v int) *AllocationUpdateOne {
+	_u.mutation.ResetCPUMillis()
+	_u.mutation.SetCPUMillis(v)
+	return _u
+}
+
+// SetNillableCPUMillis sets the "cpu_millis" field if the given value is not nil.
+func (_u *AllocationUpdateOne) SetNillableCPUMillis(v *int) *AllocationUpdateOne {
+	if v != nil {
+		_u.SetCPUMillis(*v)
+	}
+	return _u
+}
+
+// AddCPUMillis adds value to the "cpu_millis" field.
+func (_u *AllocationUpdateOne) AddCPUMillis(v int) *AllocationUpdateOne {
+	_u.mutation.AddCPUMillis(v)
+	return _u
+}
+
+// ClearCPUMillis clears the value of the "cpu_millis" field.
+func (_u *AllocationUpdateOne) ClearCPUMillis() *AllocationUpdateOne {
+	_u.mutation.ClearCPUMillis()
+	return _u
+}
+
 // SetReleaseOperationID sets the "release_operation_id" field.
 func (_u *AllocationUpdateOne) SetReleaseOperationID(v ids.ID) *AllocationUpdateOne {
 	_u.mutation.SetReleaseOperationID(v)
@@ -679,6 +904,11 @@ func (_u *AllocationUpdateOne) check() error {
 			return &ValidationError{Name: "status", err: fmt.Errorf(`db: validator failed for field "Allocation.status": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.IsolationClass(); ok {
+		if err := allocation.IsolationClassValidator(v); err != nil {
+			return &ValidationError{Name: "isolation_class", err: fmt.Errorf(`db: validator failed for field "Allocation.isolation_class": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -763,6 +993,41 @@ func (_u *AllocationUpdateOne) sqlSave(ctx context.Context) (_node *Allocation, 
 	}
 	if _u.mutation.IntegrationMetadataCleared() {
 		_spec.ClearField(allocation.FieldIntegrationMetadata, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Devices(); ok {
+		_spec.SetField(allocation.FieldDevices, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedDevices(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, allocation.FieldDevices, value)
+		})
+	}
+	if _u.mutation.DevicesCleared() {
+		_spec.ClearField(allocation.FieldDevices, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.IsolationClass(); ok {
+		_spec.SetField(allocation.FieldIsolationClass, field.TypeEnum, value)
+	}
+	if _u.mutation.IsolationClassCleared() {
+		_spec.ClearField(allocation.FieldIsolationClass, field.TypeEnum)
+	}
+	if value, ok := _u.mutation.MemoryMib(); ok {
+		_spec.SetField(allocation.FieldMemoryMib, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMemoryMib(); ok {
+		_spec.AddField(allocation.FieldMemoryMib, field.TypeInt, value)
+	}
+	if _u.mutation.MemoryMibCleared() {
+		_spec.ClearField(allocation.FieldMemoryMib, field.TypeInt)
+	}
+	if value, ok := _u.mutation.CPUMillis(); ok {
+		_spec.SetField(allocation.FieldCPUMillis, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedCPUMillis(); ok {
+		_spec.AddField(allocation.FieldCPUMillis, field.TypeInt, value)
+	}
+	if _u.mutation.CPUMillisCleared() {
+		_spec.ClearField(allocation.FieldCPUMillis, field.TypeInt)
 	}
 	if value, ok := _u.mutation.ReleaseOperationID(); ok {
 		_spec.SetField(allocation.FieldReleaseOperationID, field.TypeString, value)

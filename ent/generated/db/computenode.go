@@ -11,6 +11,7 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
 )
@@ -53,6 +54,10 @@ type ComputeNode struct {
 	Kernel string `json:"kernel,omitempty"`
 	// free labels
 	Labels json.RawMessage `json:"labels,omitempty"`
+	// what keeps members apart there; null when its agent has never said
+	Walls *isolation.Walls `json:"walls,omitempty"`
+	// its GPUs by identity; null when its agent has never said
+	Devices []isolation.Device `json:"devices,omitempty"`
 	// when its agent was last heard
 	LastSeenAt *time.Time `json:"last_seen_at,omitempty"`
 	// when the row was made
@@ -65,7 +70,7 @@ func (*ComputeNode) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case computenode.FieldLabels:
+		case computenode.FieldLabels, computenode.FieldWalls, computenode.FieldDevices:
 			values[i] = new([]byte)
 		case computenode.FieldGpusSimulated:
 			values[i] = new(sql.NullBool)
@@ -194,6 +199,22 @@ func (_m *ComputeNode) assignValues(columns []string, values []any) error {
 					return fmt.Errorf("unmarshal field labels: %w", err)
 				}
 			}
+		case computenode.FieldWalls:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field walls", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Walls); err != nil {
+					return fmt.Errorf("unmarshal field walls: %w", err)
+				}
+			}
+		case computenode.FieldDevices:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field devices", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Devices); err != nil {
+					return fmt.Errorf("unmarshal field devices: %w", err)
+				}
+			}
 		case computenode.FieldLastSeenAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field last_seen_at", values[i])
@@ -290,6 +311,12 @@ func (_m *ComputeNode) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("labels=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Labels))
+	builder.WriteString(", ")
+	builder.WriteString("walls=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Walls))
+	builder.WriteString(", ")
+	builder.WriteString("devices=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Devices))
 	builder.WriteString(", ")
 	if v := _m.LastSeenAt; v != nil {
 		builder.WriteString("last_seen_at=")

@@ -12,6 +12,7 @@ import (
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
 )
@@ -172,6 +173,18 @@ func (_c *ComputeNodeCreate) SetNillableKernel(v *string) *ComputeNodeCreate {
 // SetLabels sets the "labels" field.
 func (_c *ComputeNodeCreate) SetLabels(v json.RawMessage) *ComputeNodeCreate {
 	_c.mutation.SetLabels(v)
+	return _c
+}
+
+// SetWalls sets the "walls" field.
+func (_c *ComputeNodeCreate) SetWalls(v *isolation.Walls) *ComputeNodeCreate {
+	_c.mutation.SetWalls(v)
+	return _c
+}
+
+// SetDevices sets the "devices" field.
+func (_c *ComputeNodeCreate) SetDevices(v []isolation.Device) *ComputeNodeCreate {
+	_c.mutation.SetDevices(v)
 	return _c
 }
 
@@ -431,6 +444,14 @@ func (_c *ComputeNodeCreate) createSpec() (*ComputeNode, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Labels(); ok {
 		_spec.SetField(computenode.FieldLabels, field.TypeJSON, value)
 		_node.Labels = value
+	}
+	if value, ok := _c.mutation.Walls(); ok {
+		_spec.SetField(computenode.FieldWalls, field.TypeJSON, value)
+		_node.Walls = value
+	}
+	if value, ok := _c.mutation.Devices(); ok {
+		_spec.SetField(computenode.FieldDevices, field.TypeJSON, value)
+		_node.Devices = value
 	}
 	if value, ok := _c.mutation.LastSeenAt(); ok {
 		_spec.SetField(computenode.FieldLastSeenAt, field.TypeTime, value)

@@ -13,6 +13,7 @@ import (
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
@@ -280,6 +281,36 @@ func (_u *ComputeNodeUpdate) ClearLabels() *ComputeNodeUpdate {
 	return _u
 }
 
+// SetWalls sets the "walls" field.
+func (_u *ComputeNodeUpdate) SetWalls(v *isolation.Walls) *ComputeNodeUpdate {
+	_u.mutation.SetWalls(v)
+	return _u
+}
+
+// ClearWalls clears the value of the "walls" field.
+func (_u *ComputeNodeUpdate) ClearWalls() *ComputeNodeUpdate {
+	_u.mutation.ClearWalls()
+	return _u
+}
+
+// SetDevices sets the "devices" field.
+func (_u *ComputeNodeUpdate) SetDevices(v []isolation.Device) *ComputeNodeUpdate {
+	_u.mutation.SetDevices(v)
+	return _u
+}
+
+// AppendDevices appends value to the "devices" field.
+func (_u *ComputeNodeUpdate) AppendDevices(v []isolation.Device) *ComputeNodeUpdate {
+	_u.mutation.AppendDevices(v)
+	return _u
+}
+
+// ClearDevices clears the value of the "devices" field.
+func (_u *ComputeNodeUpdate) ClearDevices() *ComputeNodeUpdate {
+	_u.mutation.ClearDevices()
+	return _u
+}
+
 // SetLastSeenAt sets the "last_seen_at" field.
 func (_u *ComputeNodeUpdate) SetLastSeenAt(v time.Time) *ComputeNodeUpdate {
 	_u.mutation.SetLastSeenAt(v)
@@ -418,6 +449,23 @@ func (_u *ComputeNodeUpdate) sqlSave(ctx context.Context) (_node int, err error)
 	}
 	if _u.mutation.LabelsCleared() {
 		_spec.ClearField(computenode.FieldLabels, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Walls(); ok {
+		_spec.SetField(computenode.FieldWalls, field.TypeJSON, value)
+	}
+	if _u.mutation.WallsCleared() {
+		_spec.ClearField(computenode.FieldWalls, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Devices(); ok {
+		_spec.SetField(computenode.FieldDevices, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedDevices(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, computenode.FieldDevices, value)
+		})
+	}
+	if _u.mutation.DevicesCleared() {
+		_spec.ClearField(computenode.FieldDevices, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.LastSeenAt(); ok {
 		_spec.SetField(computenode.FieldLastSeenAt, field.TypeTime, value)
@@ -694,6 +742,36 @@ func (_u *ComputeNodeUpdateOne) ClearLabels() *ComputeNodeUpdateOne {
 	return _u
 }
 
+// SetWalls sets the "walls" field.
+func (_u *ComputeNodeUpdateOne) SetWalls(v *isolation.Walls) *ComputeNodeUpdateOne {
+	_u.mutation.SetWalls(v)
+	return _u
+}
+
+// ClearWalls clears the value of the "walls" field.
+func (_u *ComputeNodeUpdateOne) ClearWalls() *ComputeNodeUpdateOne {
+	_u.mutation.ClearWalls()
+	return _u
+}
+
+// SetDevices sets the "devices" field.
+func (_u *ComputeNodeUpdateOne) SetDevices(v []isolation.Device) *ComputeNodeUpdateOne {
+	_u.mutation.SetDevices(v)
+	return _u
+}
+
+// AppendDevices appends value to the "devices" field.
+func (_u *ComputeNodeUpdateOne) AppendDevices(v []isolation.Device) *ComputeNodeUpdateOne {
+	_u.mutation.AppendDevices(v)
+	return _u
+}
+
+// ClearDevices clears the value of the "devices" field.
+func (_u *ComputeNodeUpdateOne) ClearDevices() *ComputeNodeUpdateOne {
+	_u.mutation.ClearDevices()
+	return _u
+}
+
 // SetLastSeenAt sets the "last_seen_at" field.
 func (_u *ComputeNodeUpdateOne) SetLastSeenAt(v time.Time) *ComputeNodeUpdateOne {
 	_u.mutation.SetLastSeenAt(v)
@@ -862,6 +940,23 @@ func (_u *ComputeNodeUpdateOne) sqlSave(ctx context.Context) (_node *ComputeNode
 	}
 	if _u.mutation.LabelsCleared() {
 		_spec.ClearField(computenode.FieldLabels, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Walls(); ok {
+		_spec.SetField(computenode.FieldWalls, field.TypeJSON, value)
+	}
+	if _u.mutation.WallsCleared() {
+		_spec.ClearField(computenode.FieldWalls, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Devices(); ok {
+		_spec.SetField(computenode.FieldDevices, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedDevices(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, computenode.FieldDevices, value)
+		})
+	}
+	if _u.mutation.DevicesCleared() {
+		_spec.ClearField(computenode.FieldDevices, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.LastSeenAt(); ok {
 		_spec.SetField(computenode.FieldLastSeenAt, field.TypeTime, value)

@@ -11,6 +11,7 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/member"
 )
@@ -43,6 +44,12 @@ type Member struct {
 	AllocationID *ids.ID `json:"allocation_id,omitempty"`
 	// the node it is bound to
 	NodeID *ids.ID `json:"node_id,omitempty"`
+	// what it may do inside of its walls
+	Profile isolation.Profile `json:"profile,omitempty"`
+	// what keeps it apart on its node; null when the node had not said what it offers
+	IsolationClass *isolation.Class `json:"isolation_class,omitempty"`
+	// most processes and threads of it
+	MaxPids int `json:"max_pids,omitempty"`
 	// last operation that touched it
 	LastOperationID *ids.ID `json:"last_operation_id,omitempty"`
 	// of that operation
@@ -67,9 +74,9 @@ func (*Member) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case member.FieldCordoned:
 			values[i] = new(sql.NullBool)
-		case member.FieldOrdinal:
+		case member.FieldOrdinal, member.FieldMaxPids:
 			values[i] = new(sql.NullInt64)
-		case member.FieldID, member.FieldTenantID, member.FieldProjectID, member.FieldInstanceID, member.FieldComponentKey, member.FieldStatus, member.FieldHealth, member.FieldHealthMessage, member.FieldAllocationID, member.FieldNodeID, member.FieldLastOperationID, member.FieldCorrelationID:
+		case member.FieldID, member.FieldTenantID, member.FieldProjectID, member.FieldInstanceID, member.FieldComponentKey, member.FieldStatus, member.FieldHealth, member.FieldHealthMessage, member.FieldAllocationID, member.FieldNodeID, member.FieldProfile, member.FieldIsolationClass, member.FieldLastOperationID, member.FieldCorrelationID:
 			values[i] = new(sql.NullString)
 		case member.FieldCreatedAt, member.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
@@ -161,6 +168,25 @@ func (_m *Member) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.NodeID = new(ids.ID)
 				*_m.NodeID = ids.ID(value.String)
+			}
+		case member.FieldProfile:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field profile", values[i])
+			} else if value.Valid {
+				_m.Profile = isolation.Profile(value.String)
+			}
+		case member.FieldIsolationClass:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field isolation_class", values[i])
+			} else if value.Valid {
+				_m.IsolationClass = new(isolation.Class)
+				*_m.IsolationClass = isolation.Class(value.String)
+			}
+		case member.FieldMaxPids:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field max_pids", values[i])
+			} else if value.Valid {
+				_m.MaxPids = int(value.Int64)
 			}
 		case member.FieldLastOperationID:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -275,6 +301,17 @@ func (_m *Member) String() string {
 		builder.WriteString("node_id=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
+	builder.WriteString(", ")
+	builder.WriteString("profile=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Profile))
+	builder.WriteString(", ")
+	if v := _m.IsolationClass; v != nil {
+		builder.WriteString("isolation_class=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("max_pids=")
+	builder.WriteString(fmt.Sprintf("%v", _m.MaxPids))
 	builder.WriteString(", ")
 	if v := _m.LastOperationID; v != nil {
 		builder.WriteString("last_operation_id=")

@@ -12,6 +12,7 @@ import (
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/member"
 )
@@ -125,6 +126,48 @@ func (_c *MemberCreate) SetNodeID(v ids.ID) *MemberCreate {
 func (_c *MemberCreate) SetNillableNodeID(v *ids.ID) *MemberCreate {
 	if v != nil {
 		_c.SetNodeID(*v)
+	}
+	return _c
+}
+
+// SetProfile sets the "profile" field.
+func (_c *MemberCreate) SetProfile(v isolation.Profile) *MemberCreate {
+	_c.mutation.SetProfile(v)
+	return _c
+}
+
+// SetNillableProfile sets the "profile" field if the given value is not nil.
+func (_c *MemberCreate) SetNillableProfile(v *isolation.Profile) *MemberCreate {
+	if v != nil {
+		_c.SetProfile(*v)
+	}
+	return _c
+}
+
+// SetIsolationClass sets the "isolation_class" field.
+func (_c *MemberCreate) SetIsolationClass(v isolation.Class) *MemberCreate {
+	_c.mutation.SetIsolationClass(v)
+	return _c
+}
+
+// SetNillableIsolationClass sets the "isolation_class" field if the given value is not nil.
+func (_c *MemberCreate) SetNillableIsolationClass(v *isolation.Class) *MemberCreate {
+	if v != nil {
+		_c.SetIsolationClass(*v)
+	}
+	return _c
+}
+
+// SetMaxPids sets the "max_pids" field.
+func (_c *MemberCreate) SetMaxPids(v int) *MemberCreate {
+	_c.mutation.SetMaxPids(v)
+	return _c
+}
+
+// SetNillableMaxPids sets the "max_pids" field if the given value is not nil.
+func (_c *MemberCreate) SetNillableMaxPids(v *int) *MemberCreate {
+	if v != nil {
+		_c.SetMaxPids(*v)
 	}
 	return _c
 }
@@ -250,6 +293,14 @@ func (_c *MemberCreate) defaults() {
 		v := member.DefaultHealthMessage
 		_c.mutation.SetHealthMessage(v)
 	}
+	if _, ok := _c.mutation.Profile(); !ok {
+		v := member.DefaultProfile
+		_c.mutation.SetProfile(v)
+	}
+	if _, ok := _c.mutation.MaxPids(); !ok {
+		v := member.DefaultMaxPids
+		_c.mutation.SetMaxPids(v)
+	}
 	if _, ok := _c.mutation.CorrelationID(); !ok {
 		v := member.DefaultCorrelationID
 		_c.mutation.SetCorrelationID(v)
@@ -302,6 +353,22 @@ func (_c *MemberCreate) check() error {
 	}
 	if _, ok := _c.mutation.HealthMessage(); !ok {
 		return &ValidationError{Name: "health_message", err: errors.New(`db: missing required field "Member.health_message"`)}
+	}
+	if _, ok := _c.mutation.Profile(); !ok {
+		return &ValidationError{Name: "profile", err: errors.New(`db: missing required field "Member.profile"`)}
+	}
+	if v, ok := _c.mutation.Profile(); ok {
+		if err := member.ProfileValidator(v); err != nil {
+			return &ValidationError{Name: "profile", err: fmt.Errorf(`db: validator failed for field "Member.profile": %w`, err)}
+		}
+	}
+	if v, ok := _c.mutation.IsolationClass(); ok {
+		if err := member.IsolationClassValidator(v); err != nil {
+			return &ValidationError{Name: "isolation_class", err: fmt.Errorf(`db: validator failed for field "Member.isolation_class": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.MaxPids(); !ok {
+		return &ValidationError{Name: "max_pids", err: errors.New(`db: missing required field "Member.max_pids"`)}
 	}
 	if _, ok := _c.mutation.CorrelationID(); !ok {
 		return &ValidationError{Name: "correlation_id", err: errors.New(`db: missing required field "Member.correlation_id"`)}
@@ -390,6 +457,18 @@ func (_c *MemberCreate) createSpec() (*Member, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.NodeID(); ok {
 		_spec.SetField(member.FieldNodeID, field.TypeString, value)
 		_node.NodeID = &value
+	}
+	if value, ok := _c.mutation.Profile(); ok {
+		_spec.SetField(member.FieldProfile, field.TypeEnum, value)
+		_node.Profile = value
+	}
+	if value, ok := _c.mutation.IsolationClass(); ok {
+		_spec.SetField(member.FieldIsolationClass, field.TypeEnum, value)
+		_node.IsolationClass = &value
+	}
+	if value, ok := _c.mutation.MaxPids(); ok {
+		_spec.SetField(member.FieldMaxPids, field.TypeInt, value)
+		_node.MaxPids = value
 	}
 	if value, ok := _c.mutation.LastOperationID(); ok {
 		_spec.SetField(member.FieldLastOperationID, field.TypeString, value)

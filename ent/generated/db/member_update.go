@@ -14,6 +14,7 @@ import (
 	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
@@ -177,6 +178,61 @@ func (_u *MemberUpdate) ClearNodeID() *MemberUpdate {
 	return _u
 }
 
+// SetProfile sets the "profile" field.
+func (_u *MemberUpdate) SetProfile(v isolation.Profile) *MemberUpdate {
+	_u.mutation.SetProfile(v)
+	return _u
+}
+
+// SetNillableProfile sets the "profile" field if the given value is not nil.
+func (_u *MemberUpdate) SetNillableProfile(v *isolation.Profile) *MemberUpdate {
+	if v != nil {
+		_u.SetProfile(*v)
+	}
+	return _u
+}
+
+// SetIsolationClass sets the "isolation_class" field.
+func (_u *MemberUpdate) SetIsolationClass(v isolation.Class) *MemberUpdate {
+	_u.mutation.SetIsolationClass(v)
+	return _u
+}
+
+// SetNillableIsolationClass sets the "isolation_class" field if the given value is not nil.
+func (_u *MemberUpdate) SetNillableIsolationClass(v *isolation.Class) *MemberUpdate {
+	if v != nil {
+		_u.SetIsolationClass(*v)
+	}
+	return _u
+}
+
+// ClearIsolationClass clears the value of the "isolation_class" field.
+func (_u *MemberUpdate) ClearIsolationClass() *MemberUpdate {
+	_u.mutation.ClearIsolationClass()
+	return _u
+}
+
+// SetMaxPids sets the "max_pids" field.
+func (_u *MemberUpdate) SetMaxPids(v int) *MemberUpdate {
+	_u.mutation.ResetMaxPids()
+	_u.mutation.SetMaxPids(v)
+	return _u
+}
+
+// SetNillableMaxPids sets the "max_pids" field if the given value is not nil.
+func (_u *MemberUpdate) SetNillableMaxPids(v *int) *MemberUpdate {
+	if v != nil {
+		_u.SetMaxPids(*v)
+	}
+	return _u
+}
+
+// AddMaxPids adds value to the "max_pids" field.
+func (_u *MemberUpdate) AddMaxPids(v int) *MemberUpdate {
+	_u.mutation.AddMaxPids(v)
+	return _u
+}
+
 // SetLastOperationID sets the "last_operation_id" field.
 func (_u *MemberUpdate) SetLastOperationID(v ids.ID) *MemberUpdate {
 	_u.mutation.SetLastOperationID(v)
@@ -305,6 +361,16 @@ func (_u *MemberUpdate) check() error {
 			return &ValidationError{Name: "health", err: fmt.Errorf(`db: validator failed for field "Member.health": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.Profile(); ok {
+		if err := member.ProfileValidator(v); err != nil {
+			return &ValidationError{Name: "profile", err: fmt.Errorf(`db: validator failed for field "Member.profile": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.IsolationClass(); ok {
+		if err := member.IsolationClassValidator(v); err != nil {
+			return &ValidationError{Name: "isolation_class", err: fmt.Errorf(`db: validator failed for field "Member.isolation_class": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -355,6 +421,21 @@ func (_u *MemberUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.NodeIDCleared() {
 		_spec.ClearField(member.FieldNodeID, field.TypeString)
+	}
+	if value, ok := _u.mutation.Profile(); ok {
+		_spec.SetField(member.FieldProfile, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.IsolationClass(); ok {
+		_spec.SetField(member.FieldIsolationClass, field.TypeEnum, value)
+	}
+	if _u.mutation.IsolationClassCleared() {
+		_spec.ClearField(member.FieldIsolationClass, field.TypeEnum)
+	}
+	if value, ok := _u.mutation.MaxPids(); ok {
+		_spec.SetField(member.FieldMaxPids, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxPids(); ok {
+		_spec.AddField(member.FieldMaxPids, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.LastOperationID(); ok {
 		_spec.SetField(member.FieldLastOperationID, field.TypeString, value)
@@ -555,6 +636,61 @@ func (_u *MemberUpdateOne) ClearNodeID() *MemberUpdateOne {
 	return _u
 }
 
+// SetProfile sets the "profile" field.
+func (_u *MemberUpdateOne) SetProfile(v isolation.Profile) *MemberUpdateOne {
+	_u.mutation.SetProfile(v)
+	return _u
+}
+
+// SetNillableProfile sets the "profile" field if the given value is not nil.
+func (_u *MemberUpdateOne) SetNillableProfile(v *isolation.Profile) *MemberUpdateOne {
+	if v != nil {
+		_u.SetProfile(*v)
+	}
+	return _u
+}
+
+// SetIsolationClass sets the "isolation_class" field.
+func (_u *MemberUpdateOne) SetIsolationClass(v isolation.Class) *MemberUpdateOne {
+	_u.mutation.SetIsolationClass(v)
+	return _u
+}
+
+// SetNillableIsolationClass sets the "isolation_class" field if the given value is not nil.
+func (_u *MemberUpdateOne) SetNillableIsolationClass(v *isolation.Class) *MemberUpdateOne {
+	if v != nil {
+		_u.SetIsolationClass(*v)
+	}
+	return _u
+}
+
+// ClearIsolationClass clears the value of the "isolation_class" field.
+func (_u *MemberUpdateOne) ClearIsolationClass() *MemberUpdateOne {
+	_u.mutation.ClearIsolationClass()
+	return _u
+}
+
+// SetMaxPids sets the "max_pids" field.
+func (_u *MemberUpdateOne) SetMaxPids(v int) *MemberUpdateOne {
+	_u.mutation.ResetMaxPids()
+	_u.mutation.SetMaxPids(v)
+	return _u
+}
+
+// SetNillableMaxPids sets the "max_pids" field if the given value is not nil.
+func (_u *MemberUpdateOne) SetNillableMaxPids(v *int) *MemberUpdateOne {
+	if v != nil {
+		_u.SetMaxPids(*v)
+	}
+	return _u
+}
+
+// AddMaxPids adds value to the "max_pids" field.
+func (_u *MemberUpdateOne) AddMaxPids(v int) *MemberUpdateOne {
+	_u.mutation.AddMaxPids(v)
+	return _u
+}
+
 // SetLastOperationID sets the "last_operation_id" field.
 func (_u *MemberUpdateOne) SetLastOperationID(v ids.ID) *MemberUpdateOne {
 	_u.mutation.SetLastOperationID(v)
@@ -696,6 +832,16 @@ func (_u *MemberUpdateOne) check() error {
 			return &ValidationError{Name: "health", err: fmt.Errorf(`db: validator failed for field "Member.health": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.Profile(); ok {
+		if err := member.ProfileValidator(v); err != nil {
+			return &ValidationError{Name: "profile", err: fmt.Errorf(`db: validator failed for field "Member.profile": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.IsolationClass(); ok {
+		if err := member.IsolationClassValidator(v); err != nil {
+			return &ValidationError{Name: "isolation_class", err: fmt.Errorf(`db: validator failed for field "Member.isolation_class": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -763,6 +909,21 @@ func (_u *MemberUpdateOne) sqlSave(ctx context.Context) (_node *Member, err erro
 	}
 	if _u.mutation.NodeIDCleared() {
 		_spec.ClearField(member.FieldNodeID, field.TypeString)
+	}
+	if value, ok := _u.mutation.Profile(); ok {
+		_spec.SetField(member.FieldProfile, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.IsolationClass(); ok {
+		_spec.SetField(member.FieldIsolationClass, field.TypeEnum, value)
+	}
+	if _u.mutation.IsolationClassCleared() {
+		_spec.ClearField(member.FieldIsolationClass, field.TypeEnum)
+	}
+	if value, ok := _u.mutation.MaxPids(); ok {
+		_spec.SetField(member.FieldMaxPids, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxPids(); ok {
+		_spec.AddField(member.FieldMaxPids, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.LastOperationID(); ok {
 		_spec.SetField(member.FieldLastOperationID, field.TypeString, value)

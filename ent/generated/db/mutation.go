@@ -13,6 +13,7 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/adapter"
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
@@ -978,6 +979,13 @@ type AllocationMutation struct {
 	scheduler_type             *string
 	integration_metadata       *json.RawMessage
 	appendintegration_metadata json.RawMessage
+	devices                    *[]isolation.Device
+	appenddevices              []isolation.Device
+	isolation_class            *isolation.Class
+	memory_mib                 *int
+	addmemory_mib              *int
+	cpu_millis                 *int
+	addcpu_millis              *int
 	release_operation_id       *ids.ID
 	created_at                 *time.Time
 	released_at                *time.Time
@@ -1647,6 +1655,260 @@ func (m *AllocationMutation) ResetIntegrationMetadata() {
 	delete(m.clearedFields, allocation.FieldIntegrationMetadata)
 }
 
+// SetDevices sets the "devices" field.
+func (m *AllocationMutation) SetDevices(i []isolation.Device) {
+	m.devices = &i
+	m.appenddevices = nil
+}
+
+// Devices returns the value of the "devices" field in the mutation.
+func (m *AllocationMutation) Devices() (r []isolation.Device, exists bool) {
+	v := m.devices
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDevices returns the old "devices" field's value of the Allocation entity.
+// If the Allocation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AllocationMutation) OldDevices(ctx context.Context) (v []isolation.Device, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDevices is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDevices requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDevices: %w", err)
+	}
+	return oldValue.Devices, nil
+}
+
+// AppendDevices adds i to the "devices" field.
+func (m *AllocationMutation) AppendDevices(i []isolation.Device) {
+	m.appenddevices = append(m.appenddevices, i...)
+}
+
+// AppendedDevices returns the list of values that were appended to the "devices" field in this mutation.
+func (m *AllocationMutation) AppendedDevices() ([]isolation.Device, bool) {
+	if len(m.appenddevices) == 0 {
+		return nil, false
+	}
+	return m.appenddevices, true
+}
+
+// ClearDevices clears the value of the "devices" field.
+func (m *AllocationMutation) ClearDevices() {
+	m.devices = nil
+	m.appenddevices = nil
+	m.clearedFields[allocation.FieldDevices] = struct{}{}
+}
+
+// DevicesCleared returns if the "devices" field was cleared in this mutation.
+func (m *AllocationMutation) DevicesCleared() bool {
+	_, ok := m.clearedFields[allocation.FieldDevices]
+	return ok
+}
+
+// ResetDevices resets all changes to the "devices" field.
+func (m *AllocationMutation) ResetDevices() {
+	m.devices = nil
+	m.appenddevices = nil
+	delete(m.clearedFields, allocation.FieldDevices)
+}
+
+// SetIsolationClass sets the "isolation_class" field.
+func (m *AllocationMutation) SetIsolationClass(i isolation.Class) {
+	m.isolation_class = &i
+}
+
+// IsolationClass returns the value of the "isolation_class" field in the mutation.
+func (m *AllocationMutation) IsolationClass() (r isolation.Class, exists bool) {
+	v := m.isolation_class
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIsolationClass returns the old "isolation_class" field's value of the Allocation entity.
+// If the Allocation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AllocationMutation) OldIsolationClass(ctx context.Context) (v *isolation.Class, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIsolationClass is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIsolationClass requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIsolationClass: %w", err)
+	}
+	return oldValue.IsolationClass, nil
+}
+
+// ClearIsolationClass clears the value of the "isolation_class" field.
+func (m *AllocationMutation) ClearIsolationClass() {
+	m.isolation_class = nil
+	m.clearedFields[allocation.FieldIsolationClass] = struct{}{}
+}
+
+// IsolationClassCleared returns if the "isolation_class" field was cleared in this mutation.
+func (m *AllocationMutation) IsolationClassCleared() bool {
+	_, ok := m.clearedFields[allocation.FieldIsolationClass]
+	return ok
+}
+
+// ResetIsolationClass resets all changes to the "isolation_class" field.
+func (m *AllocationMutation) ResetIsolationClass() {
+	m.isolation_class = nil
+	delete(m.clearedFields, allocation.FieldIsolationClass)
+}
+
+// SetMemoryMib sets the "memory_mib" field.
+func (m *AllocationMutation) SetMemoryMib(i int) {
+	m.memory_mib = &i
+	m.addmemory_mib = nil
+}
+
+// MemoryMib returns the value of the "memory_mib" field in the mutation.
+func (m *AllocationMutation) MemoryMib() (r int, exists bool) {
+	v := m.memory_mib
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMemoryMib returns the old "memory_mib" field's value of the Allocation entity.
+// If the Allocation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AllocationMutation) OldMemoryMib(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMemoryMib is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMemoryMib requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMemoryMib: %w", err)
+	}
+	return oldValue.MemoryMib, nil
+}
+
+// AddMemoryMib adds i to the "memory_mib" field.
+func (m *AllocationMutation) AddMemoryMib(i int) {
+	if m.addmemory_mib != nil {
+		*m.addmemory_mib += i
+	} else {
+		m.addmemory_mib = &i
+	}
+}
+
+// AddedMemoryMib returns the value that was added to the "memory_mib" field in this mutation.
+func (m *AllocationMutation) AddedMemoryMib() (r int, exists bool) {
+	v := m.addmemory_mib
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearMemoryMib clears the value of the "memory_mib" field.
+func (m *AllocationMutation) ClearMemoryMib() {
+	m.memory_mib = nil
+	m.addmemory_mib = nil
+	m.clearedFields[allocation.FieldMemoryMib] = struct{}{}
+}
+
+// MemoryMibCleared returns if the "memory_mib" field was cleared in this mutation.
+func (m *AllocationMutation) MemoryMibCleared() bool {
+	_, ok := m.clearedFields[allocation.FieldMemoryMib]
+	return ok
+}
+
+// ResetMemoryMib resets all changes to the "memory_mib" field.
+func (m *AllocationMutation) ResetMemoryMib() {
+	m.memory_mib = nil
+	m.addmemory_mib = nil
+	delete(m.clearedFields, allocation.FieldMemoryMib)
+}
+
+// SetCPUMillis sets the "cpu_millis" field.
+func (m *AllocationMutation) SetCPUMillis(i int) {
+	m.cpu_millis = &i
+	m.addcpu_millis = nil
+}
+
+// CPUMillis returns the value of the "cpu_millis" field in the mutation.
+func (m *AllocationMutation) CPUMillis() (r int, exists bool) {
+	v := m.cpu_millis
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCPUMillis returns the old "cpu_millis" field's value of the Allocation entity.
+// If the Allocation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AllocationMutation) OldCPUMillis(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCPUMillis is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCPUMillis requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCPUMillis: %w", err)
+	}
+	return oldValue.CPUMillis, nil
+}
+
+// AddCPUMillis adds i to the "cpu_millis" field.
+func (m *AllocationMutation) AddCPUMillis(i int) {
+	if m.addcpu_millis != nil {
+		*m.addcpu_millis += i
+	} else {
+		m.addcpu_millis = &i
+	}
+}
+
+// AddedCPUMillis returns the value that was added to the "cpu_millis" field in this mutation.
+func (m *AllocationMutation) AddedCPUMillis() (r int, exists bool) {
+	v := m.addcpu_millis
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearCPUMillis clears the value of the "cpu_millis" field.
+func (m *AllocationMutation) ClearCPUMillis() {
+	m.cpu_millis = nil
+	m.addcpu_millis = nil
+	m.clearedFields[allocation.FieldCPUMillis] = struct{}{}
+}
+
+// CPUMillisCleared returns if the "cpu_millis" field was cleared in this mutation.
+func (m *AllocationMutation) CPUMillisCleared() bool {
+	_, ok := m.clearedFields[allocation.FieldCPUMillis]
+	return ok
+}
+
+// ResetCPUMillis resets all changes to the "cpu_millis" field.
+func (m *AllocationMutation) ResetCPUMillis() {
+	m.cpu_millis = nil
+	m.addcpu_millis = nil
+	delete(m.clearedFields, allocation.FieldCPUMillis)
+}
+
 // SetReleaseOperationID sets the "release_operation_id" field.
 func (m *AllocationMutation) SetReleaseOperationID(i ids.ID) {
 	m.release_operation_id = &i
@@ -1815,7 +2077,7 @@ func (m *AllocationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AllocationMutation) Fields() []string {
-	fields := make([]string, 0, 16)
+	fields := make([]string, 0, 20)
 	if m.tenant_id != nil {
 		fields = append(fields, allocation.FieldTenantID)
 	}
@@ -1854,6 +2116,18 @@ func (m *AllocationMutation) Fields() []string {
 	}
 	if m.integration_metadata != nil {
 		fields = append(fields, allocation.FieldIntegrationMetadata)
+	}
+	if m.devices != nil {
+		fields = append(fields, allocation.FieldDevices)
+	}
+	if m.isolation_class != nil {
+		fields = append(fields, allocation.FieldIsolationClass)
+	}
+	if m.memory_mib != nil {
+		fields = append(fields, allocation.FieldMemoryMib)
+	}
+	if m.cpu_millis != nil {
+		fields = append(fields, allocation.FieldCPUMillis)
 	}
 	if m.release_operation_id != nil {
 		fields = append(fields, allocation.FieldReleaseOperationID)
@@ -1898,6 +2172,14 @@ func (m *AllocationMutation) Field(name string) (ent.Value, bool) {
 		return m.SchedulerType()
 	case allocation.FieldIntegrationMetadata:
 		return m.IntegrationMetadata()
+	case allocation.FieldDevices:
+		return m.Devices()
+	case allocation.FieldIsolationClass:
+		return m.IsolationClass()
+	case allocation.FieldMemoryMib:
+		return m.MemoryMib()
+	case allocation.FieldCPUMillis:
+		return m.CPUMillis()
 	case allocation.FieldReleaseOperationID:
 		return m.ReleaseOperationID()
 	case allocation.FieldCreatedAt:
@@ -1939,6 +2221,14 @@ func (m *AllocationMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldSchedulerType(ctx)
 	case allocation.FieldIntegrationMetadata:
 		return m.OldIntegrationMetadata(ctx)
+	case allocation.FieldDevices:
+		return m.OldDevices(ctx)
+	case allocation.FieldIsolationClass:
+		return m.OldIsolationClass(ctx)
+	case allocation.FieldMemoryMib:
+		return m.OldMemoryMib(ctx)
+	case allocation.FieldCPUMillis:
+		return m.OldCPUMillis(ctx)
 	case allocation.FieldReleaseOperationID:
 		return m.OldReleaseOperationID(ctx)
 	case allocation.FieldCreatedAt:
@@ -2045,6 +2335,34 @@ func (m *AllocationMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetIntegrationMetadata(v)
 		return nil
+	case allocation.FieldDevices:
+		v, ok := value.([]isolation.Device)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDevices(v)
+		return nil
+	case allocation.FieldIsolationClass:
+		v, ok := value.(isolation.Class)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIsolationClass(v)
+		return nil
+	case allocation.FieldMemoryMib:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMemoryMib(v)
+		return nil
+	case allocation.FieldCPUMillis:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCPUMillis(v)
+		return nil
 	case allocation.FieldReleaseOperationID:
 		v, ok := value.(ids.ID)
 		if !ok {
@@ -2077,6 +2395,12 @@ func (m *AllocationMutation) AddedFields() []string {
 	if m.addgpu_count != nil {
 		fields = append(fields, allocation.FieldGpuCount)
 	}
+	if m.addmemory_mib != nil {
+		fields = append(fields, allocation.FieldMemoryMib)
+	}
+	if m.addcpu_millis != nil {
+		fields = append(fields, allocation.FieldCPUMillis)
+	}
 	return fields
 }
 
@@ -2087,6 +2411,10 @@ func (m *AllocationMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case allocation.FieldGpuCount:
 		return m.AddedGpuCount()
+	case allocation.FieldMemoryMib:
+		return m.AddedMemoryMib()
+	case allocation.FieldCPUMillis:
+		return m.AddedCPUMillis()
 	}
 	return nil, false
 }
@@ -2102,6 +2430,20 @@ func (m *AllocationMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddGpuCount(v)
+		return nil
+	case allocation.FieldMemoryMib:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMemoryMib(v)
+		return nil
+	case allocation.FieldCPUMillis:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCPUMillis(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Allocation numeric field %s", name)
@@ -2122,6 +2464,18 @@ func (m *AllocationMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(allocation.FieldIntegrationMetadata) {
 		fields = append(fields, allocation.FieldIntegrationMetadata)
+	}
+	if m.FieldCleared(allocation.FieldDevices) {
+		fields = append(fields, allocation.FieldDevices)
+	}
+	if m.FieldCleared(allocation.FieldIsolationClass) {
+		fields = append(fields, allocation.FieldIsolationClass)
+	}
+	if m.FieldCleared(allocation.FieldMemoryMib) {
+		fields = append(fields, allocation.FieldMemoryMib)
+	}
+	if m.FieldCleared(allocation.FieldCPUMillis) {
+		fields = append(fields, allocation.FieldCPUMillis)
 	}
 	if m.FieldCleared(allocation.FieldReleaseOperationID) {
 		fields = append(fields, allocation.FieldReleaseOperationID)
@@ -2154,6 +2508,18 @@ func (m *AllocationMutation) ClearField(name string) error {
 		return nil
 	case allocation.FieldIntegrationMetadata:
 		m.ClearIntegrationMetadata()
+		return nil
+	case allocation.FieldDevices:
+		m.ClearDevices()
+		return nil
+	case allocation.FieldIsolationClass:
+		m.ClearIsolationClass()
+		return nil
+	case allocation.FieldMemoryMib:
+		m.ClearMemoryMib()
+		return nil
+	case allocation.FieldCPUMillis:
+		m.ClearCPUMillis()
 		return nil
 	case allocation.FieldReleaseOperationID:
 		m.ClearReleaseOperationID()
@@ -2207,6 +2573,18 @@ func (m *AllocationMutation) ResetField(name string) error {
 		return nil
 	case allocation.FieldIntegrationMetadata:
 		m.ResetIntegrationMetadata()
+		return nil
+	case allocation.FieldDevices:
+		m.ResetDevices()
+		return nil
+	case allocation.FieldIsolationClass:
+		m.ResetIsolationClass()
+		return nil
+	case allocation.FieldMemoryMib:
+		m.ResetMemoryMib()
+		return nil
+	case allocation.FieldCPUMillis:
+		m.ResetCPUMillis()
 		return nil
 	case allocation.FieldReleaseOperationID:
 		m.ResetReleaseOperationID()
@@ -8999,6 +9377,9 @@ type ComputeNodeMutation struct {
 	kernel         *string
 	labels         *json.RawMessage
 	appendlabels   json.RawMessage
+	walls          **isolation.Walls
+	devices        *[]isolation.Device
+	appenddevices  []isolation.Device
 	last_seen_at   *time.Time
 	created_at     *time.Time
 	clearedFields  map[string]struct{}
@@ -9776,6 +10157,120 @@ func (m *ComputeNodeMutation) ResetLabels() {
 	delete(m.clearedFields, computenode.FieldLabels)
 }
 
+// SetWalls sets the "walls" field.
+func (m *ComputeNodeMutation) SetWalls(i *isolation.Walls) {
+	m.walls = &i
+}
+
+// Walls returns the value of the "walls" field in the mutation.
+func (m *ComputeNodeMutation) Walls() (r *isolation.Walls, exists bool) {
+	v := m.walls
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWalls returns the old "walls" field's value of the ComputeNode entity.
+// If the ComputeNode object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComputeNodeMutation) OldWalls(ctx context.Context) (v *isolation.Walls, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWalls is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWalls requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWalls: %w", err)
+	}
+	return oldValue.Walls, nil
+}
+
+// ClearWalls clears the value of the "walls" field.
+func (m *ComputeNodeMutation) ClearWalls() {
+	m.walls = nil
+	m.clearedFields[computenode.FieldWalls] = struct{}{}
+}
+
+// WallsCleared returns if the "walls" field was cleared in this mutation.
+func (m *ComputeNodeMutation) WallsCleared() bool {
+	_, ok := m.clearedFields[computenode.FieldWalls]
+	return ok
+}
+
+// ResetWalls resets all changes to the "walls" field.
+func (m *ComputeNodeMutation) ResetWalls() {
+	m.walls = nil
+	delete(m.clearedFields, computenode.FieldWalls)
+}
+
+// SetDevices sets the "devices" field.
+func (m *ComputeNodeMutation) SetDevices(i []isolation.Device) {
+	m.devices = &i
+	m.appenddevices = nil
+}
+
+// Devices returns the value of the "devices" field in the mutation.
+func (m *ComputeNodeMutation) Devices() (r []isolation.Device, exists bool) {
+	v := m.devices
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDevices returns the old "devices" field's value of the ComputeNode entity.
+// If the ComputeNode object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComputeNodeMutation) OldDevices(ctx context.Context) (v []isolation.Device, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDevices is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDevices requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDevices: %w", err)
+	}
+	return oldValue.Devices, nil
+}
+
+// AppendDevices adds i to the "devices" field.
+func (m *ComputeNodeMutation) AppendDevices(i []isolation.Device) {
+	m.appenddevices = append(m.appenddevices, i...)
+}
+
+// AppendedDevices returns the list of values that were appended to the "devices" field in this mutation.
+func (m *ComputeNodeMutation) AppendedDevices() ([]isolation.Device, bool) {
+	if len(m.appenddevices) == 0 {
+		return nil, false
+	}
+	return m.appenddevices, true
+}
+
+// ClearDevices clears the value of the "devices" field.
+func (m *ComputeNodeMutation) ClearDevices() {
+	m.devices = nil
+	m.appenddevices = nil
+	m.clearedFields[computenode.FieldDevices] = struct{}{}
+}
+
+// DevicesCleared returns if the "devices" field was cleared in this mutation.
+func (m *ComputeNodeMutation) DevicesCleared() bool {
+	_, ok := m.clearedFields[computenode.FieldDevices]
+	return ok
+}
+
+// ResetDevices resets all changes to the "devices" field.
+func (m *ComputeNodeMutation) ResetDevices() {
+	m.devices = nil
+	m.appenddevices = nil
+	delete(m.clearedFields, computenode.FieldDevices)
+}
+
 // SetLastSeenAt sets the "last_seen_at" field.
 func (m *ComputeNodeMutation) SetLastSeenAt(t time.Time) {
 	m.last_seen_at = &t
@@ -9895,7 +10390,7 @@ func (m *ComputeNodeMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ComputeNodeMutation) Fields() []string {
-	fields := make([]string, 0, 18)
+	fields := make([]string, 0, 20)
 	if m.name != nil {
 		fields = append(fields, computenode.FieldName)
 	}
@@ -9944,6 +10439,12 @@ func (m *ComputeNodeMutation) Fields() []string {
 	if m.labels != nil {
 		fields = append(fields, computenode.FieldLabels)
 	}
+	if m.walls != nil {
+		fields = append(fields, computenode.FieldWalls)
+	}
+	if m.devices != nil {
+		fields = append(fields, computenode.FieldDevices)
+	}
 	if m.last_seen_at != nil {
 		fields = append(fields, computenode.FieldLastSeenAt)
 	}
@@ -9990,6 +10491,10 @@ func (m *ComputeNodeMutation) Field(name string) (ent.Value, bool) {
 		return m.Kernel()
 	case computenode.FieldLabels:
 		return m.Labels()
+	case computenode.FieldWalls:
+		return m.Walls()
+	case computenode.FieldDevices:
+		return m.Devices()
 	case computenode.FieldLastSeenAt:
 		return m.LastSeenAt()
 	case computenode.FieldCreatedAt:
@@ -10035,6 +10540,10 @@ func (m *ComputeNodeMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldKernel(ctx)
 	case computenode.FieldLabels:
 		return m.OldLabels(ctx)
+	case computenode.FieldWalls:
+		return m.OldWalls(ctx)
+	case computenode.FieldDevices:
+		return m.OldDevices(ctx)
 	case computenode.FieldLastSeenAt:
 		return m.OldLastSeenAt(ctx)
 	case computenode.FieldCreatedAt:
@@ -10160,6 +10669,20 @@ func (m *ComputeNodeMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetLabels(v)
 		return nil
+	case computenode.FieldWalls:
+		v, ok := value.(*isolation.Walls)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWalls(v)
+		return nil
+	case computenode.FieldDevices:
+		v, ok := value.([]isolation.Device)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDevices(v)
+		return nil
 	case computenode.FieldLastSeenAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -10246,6 +10769,12 @@ func (m *ComputeNodeMutation) ClearedFields() []string {
 	if m.FieldCleared(computenode.FieldLabels) {
 		fields = append(fields, computenode.FieldLabels)
 	}
+	if m.FieldCleared(computenode.FieldWalls) {
+		fields = append(fields, computenode.FieldWalls)
+	}
+	if m.FieldCleared(computenode.FieldDevices) {
+		fields = append(fields, computenode.FieldDevices)
+	}
 	if m.FieldCleared(computenode.FieldLastSeenAt) {
 		fields = append(fields, computenode.FieldLastSeenAt)
 	}
@@ -10265,6 +10794,12 @@ func (m *ComputeNodeMutation) ClearField(name string) error {
 	switch name {
 	case computenode.FieldLabels:
 		m.ClearLabels()
+		return nil
+	case computenode.FieldWalls:
+		m.ClearWalls()
+		return nil
+	case computenode.FieldDevices:
+		m.ClearDevices()
 		return nil
 	case computenode.FieldLastSeenAt:
 		m.ClearLastSeenAt()
@@ -10324,6 +10859,12 @@ func (m *ComputeNodeMutation) ResetField(name string) error {
 		return nil
 	case computenode.FieldLabels:
 		m.ResetLabels()
+		return nil
+	case computenode.FieldWalls:
+		m.ResetWalls()
+		return nil
+	case computenode.FieldDevices:
+		m.ResetDevices()
 		return nil
 	case computenode.FieldLastSeenAt:
 		m.ResetLastSeenAt()
@@ -21039,6 +21580,10 @@ type MemberMutation struct {
 	health_message       *string
 	allocation_id        *ids.ID
 	node_id              *ids.ID
+	profile              *isolation.Profile
+	isolation_class      *isolation.Class
+	max_pids             *int
+	addmax_pids          *int
 	last_operation_id    *ids.ID
 	correlation_id       *string
 	adapter_detail       *json.RawMessage
@@ -21599,6 +22144,147 @@ func (m *MemberMutation) ResetNodeID() {
 	delete(m.clearedFields, member.FieldNodeID)
 }
 
+// SetProfile sets the "profile" field.
+func (m *MemberMutation) SetProfile(i isolation.Profile) {
+	m.profile = &i
+}
+
+// Profile returns the value of the "profile" field in the mutation.
+func (m *MemberMutation) Profile() (r isolation.Profile, exists bool) {
+	v := m.profile
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProfile returns the old "profile" field's value of the Member entity.
+// If the Member object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MemberMutation) OldProfile(ctx context.Context) (v isolation.Profile, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProfile is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProfile requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProfile: %w", err)
+	}
+	return oldValue.Profile, nil
+}
+
+// ResetProfile resets all changes to the "profile" field.
+func (m *MemberMutation) ResetProfile() {
+	m.profile = nil
+}
+
+// SetIsolationClass sets the "isolation_class" field.
+func (m *MemberMutation) SetIsolationClass(i isolation.Class) {
+	m.isolation_class = &i
+}
+
+// IsolationClass returns the value of the "isolation_class" field in the mutation.
+func (m *MemberMutation) IsolationClass() (r isolation.Class, exists bool) {
+	v := m.isolation_class
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIsolationClass returns the old "isolation_class" field's value of the Member entity.
+// If the Member object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MemberMutation) OldIsolationClass(ctx context.Context) (v *isolation.Class, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIsolationClass is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIsolationClass requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIsolationClass: %w", err)
+	}
+	return oldValue.IsolationClass, nil
+}
+
+// ClearIsolationClass clears the value of the "isolation_class" field.
+func (m *MemberMutation) ClearIsolationClass() {
+	m.isolation_class = nil
+	m.clearedFields[member.FieldIsolationClass] = struct{}{}
+}
+
+// IsolationClassCleared returns if the "isolation_class" field was cleared in this mutation.
+func (m *MemberMutation) IsolationClassCleared() bool {
+	_, ok := m.clearedFields[member.FieldIsolationClass]
+	return ok
+}
+
+// ResetIsolationClass resets all changes to the "isolation_class" field.
+func (m *MemberMutation) ResetIsolationClass() {
+	m.isolation_class = nil
+	delete(m.clearedFields, member.FieldIsolationClass)
+}
+
+// SetMaxPids sets the "max_pids" field.
+func (m *MemberMutation) SetMaxPids(i int) {
+	m.max_pids = &i
+	m.addmax_pids = nil
+}
+
+// MaxPids returns the value of the "max_pids" field in the mutation.
+func (m *MemberMutation) MaxPids() (r int, exists bool) {
+	v := m.max_pids
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMaxPids returns the old "max_pids" field's value of the Member entity.
+// If the Member object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MemberMutation) OldMaxPids(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMaxPids is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMaxPids requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMaxPids: %w", err)
+	}
+	return oldValue.MaxPids, nil
+}
+
+// AddMaxPids adds i to the "max_pids" field.
+func (m *MemberMutation) AddMaxPids(i int) {
+	if m.addmax_pids != nil {
+		*m.addmax_pids += i
+	} else {
+		m.addmax_pids = &i
+	}
+}
+
+// AddedMaxPids returns the value that was added to the "max_pids" field in this mutation.
+func (m *MemberMutation) AddedMaxPids() (r int, exists bool) {
+	v := m.addmax_pids
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetMaxPids resets all changes to the "max_pids" field.
+func (m *MemberMutation) ResetMaxPids() {
+	m.max_pids = nil
+	m.addmax_pids = nil
+}
+
 // SetLastOperationID sets the "last_operation_id" field.
 func (m *MemberMutation) SetLastOperationID(i ids.ID) {
 	m.last_operation_id = &i
@@ -21920,7 +22606,7 @@ func (m *MemberMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *MemberMutation) Fields() []string {
-	fields := make([]string, 0, 17)
+	fields := make([]string, 0, 20)
 	if m.tenant_id != nil {
 		fields = append(fields, member.FieldTenantID)
 	}
@@ -21953,6 +22639,15 @@ func (m *MemberMutation) Fields() []string {
 	}
 	if m.node_id != nil {
 		fields = append(fields, member.FieldNodeID)
+	}
+	if m.profile != nil {
+		fields = append(fields, member.FieldProfile)
+	}
+	if m.isolation_class != nil {
+		fields = append(fields, member.FieldIsolationClass)
+	}
+	if m.max_pids != nil {
+		fields = append(fields, member.FieldMaxPids)
 	}
 	if m.last_operation_id != nil {
 		fields = append(fields, member.FieldLastOperationID)
@@ -22002,6 +22697,12 @@ func (m *MemberMutation) Field(name string) (ent.Value, bool) {
 		return m.AllocationID()
 	case member.FieldNodeID:
 		return m.NodeID()
+	case member.FieldProfile:
+		return m.Profile()
+	case member.FieldIsolationClass:
+		return m.IsolationClass()
+	case member.FieldMaxPids:
+		return m.MaxPids()
 	case member.FieldLastOperationID:
 		return m.LastOperationID()
 	case member.FieldCorrelationID:
@@ -22045,6 +22746,12 @@ func (m *MemberMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldAllocationID(ctx)
 	case member.FieldNodeID:
 		return m.OldNodeID(ctx)
+	case member.FieldProfile:
+		return m.OldProfile(ctx)
+	case member.FieldIsolationClass:
+		return m.OldIsolationClass(ctx)
+	case member.FieldMaxPids:
+		return m.OldMaxPids(ctx)
 	case member.FieldLastOperationID:
 		return m.OldLastOperationID(ctx)
 	case member.FieldCorrelationID:
@@ -22143,6 +22850,27 @@ func (m *MemberMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetNodeID(v)
 		return nil
+	case member.FieldProfile:
+		v, ok := value.(isolation.Profile)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProfile(v)
+		return nil
+	case member.FieldIsolationClass:
+		v, ok := value.(isolation.Class)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIsolationClass(v)
+		return nil
+	case member.FieldMaxPids:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMaxPids(v)
+		return nil
 	case member.FieldLastOperationID:
 		v, ok := value.(ids.ID)
 		if !ok {
@@ -22196,6 +22924,9 @@ func (m *MemberMutation) AddedFields() []string {
 	if m.addordinal != nil {
 		fields = append(fields, member.FieldOrdinal)
 	}
+	if m.addmax_pids != nil {
+		fields = append(fields, member.FieldMaxPids)
+	}
 	return fields
 }
 
@@ -22206,6 +22937,8 @@ func (m *MemberMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case member.FieldOrdinal:
 		return m.AddedOrdinal()
+	case member.FieldMaxPids:
+		return m.AddedMaxPids()
 	}
 	return nil, false
 }
@@ -22222,6 +22955,13 @@ func (m *MemberMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddOrdinal(v)
 		return nil
+	case member.FieldMaxPids:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMaxPids(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Member numeric field %s", name)
 }
@@ -22235,6 +22975,9 @@ func (m *MemberMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(member.FieldNodeID) {
 		fields = append(fields, member.FieldNodeID)
+	}
+	if m.FieldCleared(member.FieldIsolationClass) {
+		fields = append(fields, member.FieldIsolationClass)
 	}
 	if m.FieldCleared(member.FieldLastOperationID) {
 		fields = append(fields, member.FieldLastOperationID)
@@ -22264,6 +23007,9 @@ func (m *MemberMutation) ClearField(name string) error {
 		return nil
 	case member.FieldNodeID:
 		m.ClearNodeID()
+		return nil
+	case member.FieldIsolationClass:
+		m.ClearIsolationClass()
 		return nil
 	case member.FieldLastOperationID:
 		m.ClearLastOperationID()
@@ -22314,6 +23060,15 @@ func (m *MemberMutation) ResetField(name string) error {
 		return nil
 	case member.FieldNodeID:
 		m.ResetNodeID()
+		return nil
+	case member.FieldProfile:
+		m.ResetProfile()
+		return nil
+	case member.FieldIsolationClass:
+		m.ResetIsolationClass()
+		return nil
+	case member.FieldMaxPids:
+		m.ResetMaxPids()
 		return nil
 	case member.FieldLastOperationID:
 		m.ResetLastOperationID()
@@ -23705,6 +24460,7 @@ type NodeTaskMutation struct {
 	stdout             *string
 	stderr             *string
 	idempotency_key    *string
+	binding            **isolation.Binding
 	created_at         *time.Time
 	started_at         *time.Time
 	ended_at           *time.Time
@@ -24759,6 +25515,55 @@ func (m *NodeTaskMutation) ResetIdempotencyKey() {
 	m.idempotency_key = nil
 }
 
+// SetBinding sets the "binding" field.
+func (m *NodeTaskMutation) SetBinding(i *isolation.Binding) {
+	m.binding = &i
+}
+
+// Binding returns the value of the "binding" field in the mutation.
+func (m *NodeTaskMutation) Binding() (r *isolation.Binding, exists bool) {
+	v := m.binding
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBinding returns the old "binding" field's value of the NodeTask entity.
+// If the NodeTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NodeTaskMutation) OldBinding(ctx context.Context) (v *isolation.Binding, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBinding is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBinding requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBinding: %w", err)
+	}
+	return oldValue.Binding, nil
+}
+
+// ClearBinding clears the value of the "binding" field.
+func (m *NodeTaskMutation) ClearBinding() {
+	m.binding = nil
+	m.clearedFields[nodetask.FieldBinding] = struct{}{}
+}
+
+// BindingCleared returns if the "binding" field was cleared in this mutation.
+func (m *NodeTaskMutation) BindingCleared() bool {
+	_, ok := m.clearedFields[nodetask.FieldBinding]
+	return ok
+}
+
+// ResetBinding resets all changes to the "binding" field.
+func (m *NodeTaskMutation) ResetBinding() {
+	m.binding = nil
+	delete(m.clearedFields, nodetask.FieldBinding)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *NodeTaskMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -24927,7 +25732,7 @@ func (m *NodeTaskMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NodeTaskMutation) Fields() []string {
-	fields := make([]string, 0, 24)
+	fields := make([]string, 0, 25)
 	if m.tenant_id != nil {
 		fields = append(fields, nodetask.FieldTenantID)
 	}
@@ -24991,6 +25796,9 @@ func (m *NodeTaskMutation) Fields() []string {
 	if m.idempotency_key != nil {
 		fields = append(fields, nodetask.FieldIdempotencyKey)
 	}
+	if m.binding != nil {
+		fields = append(fields, nodetask.FieldBinding)
+	}
 	if m.created_at != nil {
 		fields = append(fields, nodetask.FieldCreatedAt)
 	}
@@ -25050,6 +25858,8 @@ func (m *NodeTaskMutation) Field(name string) (ent.Value, bool) {
 		return m.Stderr()
 	case nodetask.FieldIdempotencyKey:
 		return m.IdempotencyKey()
+	case nodetask.FieldBinding:
+		return m.Binding()
 	case nodetask.FieldCreatedAt:
 		return m.CreatedAt()
 	case nodetask.FieldStartedAt:
@@ -25107,6 +25917,8 @@ func (m *NodeTaskMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldStderr(ctx)
 	case nodetask.FieldIdempotencyKey:
 		return m.OldIdempotencyKey(ctx)
+	case nodetask.FieldBinding:
+		return m.OldBinding(ctx)
 	case nodetask.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case nodetask.FieldStartedAt:
@@ -25269,6 +26081,13 @@ func (m *NodeTaskMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetIdempotencyKey(v)
 		return nil
+	case nodetask.FieldBinding:
+		v, ok := value.(*isolation.Binding)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBinding(v)
+		return nil
 	case nodetask.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -25395,6 +26214,9 @@ func (m *NodeTaskMutation) ClearedFields() []string {
 	if m.FieldCleared(nodetask.FieldResult) {
 		fields = append(fields, nodetask.FieldResult)
 	}
+	if m.FieldCleared(nodetask.FieldBinding) {
+		fields = append(fields, nodetask.FieldBinding)
+	}
 	if m.FieldCleared(nodetask.FieldStartedAt) {
 		fields = append(fields, nodetask.FieldStartedAt)
 	}
@@ -25426,6 +26248,9 @@ func (m *NodeTaskMutation) ClearField(name string) error {
 		return nil
 	case nodetask.FieldResult:
 		m.ClearResult()
+		return nil
+	case nodetask.FieldBinding:
+		m.ClearBinding()
 		return nil
 	case nodetask.FieldStartedAt:
 		m.ClearStartedAt()
@@ -25503,6 +26328,9 @@ func (m *NodeTaskMutation) ResetField(name string) error {
 		return nil
 	case nodetask.FieldIdempotencyKey:
 		m.ResetIdempotencyKey()
+		return nil
+	case nodetask.FieldBinding:
+		m.ResetBinding()
 		return nil
 	case nodetask.FieldCreatedAt:
 		m.ResetCreatedAt()

@@ -11,6 +11,7 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/nodetask"
 )
@@ -63,6 +64,8 @@ type NodeTask struct {
 	Stderr string `json:"stderr,omitempty"`
 	// IdempotencyKey holds the value of the "idempotency_key" field.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	// the walls of its member; null for a member without an allocation
+	Binding *isolation.Binding `json:"binding,omitempty"`
 	// when the row was made
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// when the agent began
@@ -77,7 +80,7 @@ func (*NodeTask) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case nodetask.FieldSpec, nodetask.FieldSpecDigest, nodetask.FieldResult:
+		case nodetask.FieldSpec, nodetask.FieldSpecDigest, nodetask.FieldResult, nodetask.FieldBinding:
 			values[i] = new([]byte)
 		case nodetask.FieldCancelRequested:
 			values[i] = new(sql.NullBool)
@@ -240,6 +243,14 @@ func (_m *NodeTask) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.IdempotencyKey = value.String
 			}
+		case nodetask.FieldBinding:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field binding", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Binding); err != nil {
+					return fmt.Errorf("unmarshal field binding: %w", err)
+				}
+			}
 		case nodetask.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -362,6 +373,9 @@ func (_m *NodeTask) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("idempotency_key=")
 	builder.WriteString(_m.IdempotencyKey)
+	builder.WriteString(", ")
+	builder.WriteString("binding=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Binding))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

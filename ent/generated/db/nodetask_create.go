@@ -12,6 +12,7 @@ import (
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/nodetask"
 )
@@ -218,6 +219,12 @@ func (_c *NodeTaskCreate) SetNillableStderr(v *string) *NodeTaskCreate {
 // SetIdempotencyKey sets the "idempotency_key" field.
 func (_c *NodeTaskCreate) SetIdempotencyKey(v string) *NodeTaskCreate {
 	_c.mutation.SetIdempotencyKey(v)
+	return _c
+}
+
+// SetBinding sets the "binding" field.
+func (_c *NodeTaskCreate) SetBinding(v *isolation.Binding) *NodeTaskCreate {
+	_c.mutation.SetBinding(v)
 	return _c
 }
 
@@ -522,6 +529,10 @@ func (_c *NodeTaskCreate) createSpec() (*NodeTask, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.IdempotencyKey(); ok {
 		_spec.SetField(nodetask.FieldIdempotencyKey, field.TypeString, value)
 		_node.IdempotencyKey = value
+	}
+	if value, ok := _c.mutation.Binding(); ok {
+		_spec.SetField(nodetask.FieldBinding, field.TypeJSON, value)
+		_node.Binding = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(nodetask.FieldCreatedAt, field.TypeTime, value)

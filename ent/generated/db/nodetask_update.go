@@ -14,6 +14,7 @@ import (
 	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/nodetask"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
@@ -345,6 +346,18 @@ func (_u *NodeTaskUpdate) SetNillableIdempotencyKey(v *string) *NodeTaskUpdate {
 	return _u
 }
 
+// SetBinding sets the "binding" field.
+func (_u *NodeTaskUpdate) SetBinding(v *isolation.Binding) *NodeTaskUpdate {
+	_u.mutation.SetBinding(v)
+	return _u
+}
+
+// ClearBinding clears the value of the "binding" field.
+func (_u *NodeTaskUpdate) ClearBinding() *NodeTaskUpdate {
+	_u.mutation.ClearBinding()
+	return _u
+}
+
 // SetStartedAt sets the "started_at" field.
 func (_u *NodeTaskUpdate) SetStartedAt(v time.Time) *NodeTaskUpdate {
 	_u.mutation.SetStartedAt(v)
@@ -537,6 +550,12 @@ func (_u *NodeTaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.IdempotencyKey(); ok {
 		_spec.SetField(nodetask.FieldIdempotencyKey, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Binding(); ok {
+		_spec.SetField(nodetask.FieldBinding, field.TypeJSON, value)
+	}
+	if _u.mutation.BindingCleared() {
+		_spec.ClearField(nodetask.FieldBinding, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.StartedAt(); ok {
 		_spec.SetField(nodetask.FieldStartedAt, field.TypeTime, value)
@@ -883,6 +902,18 @@ func (_u *NodeTaskUpdateOne) SetNillableIdempotencyKey(v *string) *NodeTaskUpdat
 	return _u
 }
 
+// SetBinding sets the "binding" field.
+func (_u *NodeTaskUpdateOne) SetBinding(v *isolation.Binding) *NodeTaskUpdateOne {
+	_u.mutation.SetBinding(v)
+	return _u
+}
+
+// ClearBinding clears the value of the "binding" field.
+func (_u *NodeTaskUpdateOne) ClearBinding() *NodeTaskUpdateOne {
+	_u.mutation.ClearBinding()
+	return _u
+}
+
 // SetStartedAt sets the "started_at" field.
 func (_u *NodeTaskUpdateOne) SetStartedAt(v time.Time) *NodeTaskUpdateOne {
 	_u.mutation.SetStartedAt(v)
@@ -1105,6 +1136,12 @@ func (_u *NodeTaskUpdateOne) sqlSave(ctx context.Context) (_node *NodeTask, err 
 	}
 	if value, ok := _u.mutation.IdempotencyKey(); ok {
 		_spec.SetField(nodetask.FieldIdempotencyKey, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Binding(); ok {
+		_spec.SetField(nodetask.FieldBinding, field.TypeJSON, value)
+	}
+	if _u.mutation.BindingCleared() {
+		_spec.ClearField(nodetask.FieldBinding, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.StartedAt(); ok {
 		_spec.SetField(nodetask.FieldStartedAt, field.TypeTime, value)

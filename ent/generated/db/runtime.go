@@ -92,7 +92,7 @@ func init() {
 	// allocation.DefaultSchedulerType holds the default value on creation for the scheduler_type field.
 	allocation.DefaultSchedulerType = allocationDescSchedulerType.Default.(string)
 	// allocationDescCreatedAt is the schema descriptor for created_at field.
-	allocationDescCreatedAt := allocationFields[12].Descriptor()
+	allocationDescCreatedAt := allocationFields[16].Descriptor()
 	// allocation.DefaultCreatedAt holds the default value on creation for the created_at field.
 	allocation.DefaultCreatedAt = allocationDescCreatedAt.Default.(func() time.Time)
 	appFields := schema.App{}.Fields()
@@ -260,7 +260,7 @@ func init() {
 	// computenode.DefaultKernel holds the default value on creation for the kernel field.
 	computenode.DefaultKernel = computenodeDescKernel.Default.(string)
 	// computenodeDescCreatedAt is the schema descriptor for created_at field.
-	computenodeDescCreatedAt := computenodeFields[17].Descriptor()
+	computenodeDescCreatedAt := computenodeFields[19].Descriptor()
 	// computenode.DefaultCreatedAt holds the default value on creation for the created_at field.
 	computenode.DefaultCreatedAt = computenodeDescCreatedAt.Default.(func() time.Time)
 	controlplaneshareFields := schema.ControlPlaneShare{}.Fields()
@@ -445,16 +445,20 @@ func init() {
 	memberDescHealthMessage := memberFields[6].Descriptor()
 	// member.DefaultHealthMessage holds the default value on creation for the health_message field.
 	member.DefaultHealthMessage = memberDescHealthMessage.Default.(string)
+	// memberDescMaxPids is the schema descriptor for max_pids field.
+	memberDescMaxPids := memberFields[11].Descriptor()
+	// member.DefaultMaxPids holds the default value on creation for the max_pids field.
+	member.DefaultMaxPids = memberDescMaxPids.Default.(int)
 	// memberDescCorrelationID is the schema descriptor for correlation_id field.
-	memberDescCorrelationID := memberFields[10].Descriptor()
+	memberDescCorrelationID := memberFields[13].Descriptor()
 	// member.DefaultCorrelationID holds the default value on creation for the correlation_id field.
 	member.DefaultCorrelationID = memberDescCorrelationID.Default.(string)
 	// memberDescCreatedAt is the schema descriptor for created_at field.
-	memberDescCreatedAt := memberFields[13].Descriptor()
+	memberDescCreatedAt := memberFields[16].Descriptor()
 	// member.DefaultCreatedAt holds the default value on creation for the created_at field.
 	member.DefaultCreatedAt = memberDescCreatedAt.Default.(func() time.Time)
 	// memberDescUpdatedAt is the schema descriptor for updated_at field.
-	memberDescUpdatedAt := memberFields[14].Descriptor()
+	memberDescUpdatedAt := memberFields[17].Descriptor()
 	// member.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	member.DefaultUpdatedAt = memberDescUpdatedAt.Default.(func() time.Time)
 	nodecredentialFields := schema.NodeCredential{}.Fields()
@@ -504,7 +508,7 @@ func init() {
 	// nodetask.DefaultStderr holds the default value on creation for the stderr field.
 	nodetask.DefaultStderr = nodetaskDescStderr.Default.(string)
 	// nodetaskDescCreatedAt is the schema descriptor for created_at field.
-	nodetaskDescCreatedAt := nodetaskFields[19].Descriptor()
+	nodetaskDescCreatedAt := nodetaskFields[20].Descriptor()
 	// nodetask.DefaultCreatedAt holds the default value on creation for the created_at field.
 	nodetask.DefaultCreatedAt = nodetaskDescCreatedAt.Default.(func() time.Time)
 	operationFields := schema.Operation{}.Fields()

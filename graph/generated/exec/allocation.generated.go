@@ -13,6 +13,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -151,6 +152,107 @@ func (ec *executionContext) _Allocation_gpuCount(ctx context.Context, field grap
 	)
 }
 func (ec *executionContext) fieldContext_Allocation_gpuCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Allocation", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Allocation_devices(ctx context.Context, field graphql.CollectedField, obj *db.Allocation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Allocation_devices(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Devices, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []isolation.Device) graphql.Marshaler {
+			return ec.marshalODevice2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐDeviceᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Allocation_devices(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Allocation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Device(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Allocation_isolationClass(ctx context.Context, field graphql.CollectedField, obj *db.Allocation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Allocation_isolationClass(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.IsolationClass, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *isolation.Class) graphql.Marshaler {
+			return ec.marshalOIsolationClass2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Allocation_isolationClass(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Allocation", field, false, false, errors.New("field of type IsolationClass does not have child fields"))
+}
+
+func (ec *executionContext) _Allocation_memoryMiB(ctx context.Context, field graphql.CollectedField, obj *db.Allocation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Allocation_memoryMiB(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MemoryMib, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Allocation_memoryMiB(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Allocation", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Allocation_cpuMillis(ctx context.Context, field graphql.CollectedField, obj *db.Allocation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Allocation_cpuMillis(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CPUMillis, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Allocation_cpuMillis(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Allocation", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
@@ -712,7 +814,7 @@ func (ec *executionContext) unmarshalInputRequestAllocationInput(ctx context.Con
 		asMap["count"] = 1
 	}
 
-	fieldsInOrder := [...]string{"projectId", "shape", "count", "gpuCount", "sku", "region", "name", "schedulerType", "integrationMetadata", "idempotencyKey"}
+	fieldsInOrder := [...]string{"projectId", "shape", "count", "gpuCount", "sku", "region", "isolationClass", "memberProfile", "name", "schedulerType", "integrationMetadata", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -761,6 +863,20 @@ func (ec *executionContext) unmarshalInputRequestAllocationInput(ctx context.Con
 				return it, err
 			}
 			it.Region = data
+		case "isolationClass":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("isolationClass"))
+			data, err := ec.unmarshalOIsolationClass2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IsolationClass = data
+		case "memberProfile":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("memberProfile"))
+			data, err := ec.unmarshalOMemberProfile2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfile(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MemberProfile = data
 		case "name":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
 			data, err := ec.unmarshalOString2string(ctx, v)
@@ -837,6 +953,26 @@ func (ec *executionContext) _Allocation(ctx context.Context, sel ast.SelectionSe
 		case "gpuCount":
 			out.Values[i] = ec._Allocation_gpuCount(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "devices":
+			out.Values[i] = ec._Allocation_devices(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "isolationClass":
+			out.Values[i] = ec._Allocation_isolationClass(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "memoryMiB":
+			out.Values[i] = ec._Allocation_memoryMiB(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "cpuMillis":
+			out.Values[i] = ec._Allocation_cpuMillis(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "sku":

@@ -13,6 +13,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -312,6 +313,70 @@ func (ec *executionContext) fieldContext_ComputeNode_isolation(_ context.Context
 	return graphql.NewScalarFieldContext("ComputeNode", field, false, false, errors.New("field of type NodeIsolation does not have child fields"))
 }
 
+func (ec *executionContext) _ComputeNode_walls(ctx context.Context, field graphql.CollectedField, obj *db.ComputeNode) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ComputeNode_walls(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Walls, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *isolation.Walls) graphql.Marshaler {
+			return ec.marshalONodeWalls2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐWalls(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ComputeNode_walls(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ComputeNode",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NodeWalls(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ComputeNode_devices(ctx context.Context, field graphql.CollectedField, obj *db.ComputeNode) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ComputeNode_devices(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Devices, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []isolation.Device) graphql.Marshaler {
+			return ec.marshalODevice2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐDeviceᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ComputeNode_devices(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ComputeNode",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Device(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ComputeNode_agentVersion(ctx context.Context, field graphql.CollectedField, obj *db.ComputeNode) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -546,6 +611,213 @@ func (ec *executionContext) fieldContext_CreateNodeEnrolmentPayload_expiresAt(_ 
 	return graphql.NewScalarFieldContext("CreateNodeEnrolmentPayload", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
+func (ec *executionContext) _Device_uuid(ctx context.Context, field graphql.CollectedField, obj *isolation.Device) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Device_uuid(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UUID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Device_uuid(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Device", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Device_index(ctx context.Context, field graphql.CollectedField, obj *isolation.Device) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Device_index(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Index, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Device_index(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Device", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Device_minor(ctx context.Context, field graphql.CollectedField, obj *isolation.Device) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Device_minor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Minor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Device_minor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Device", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Device_pciAddress(ctx context.Context, field graphql.CollectedField, obj *isolation.Device) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Device_pciAddress(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PCIAddress, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Device_pciAddress(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Device", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Device_path(ctx context.Context, field graphql.CollectedField, obj *isolation.Device) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Device_path(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Path, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Device_path(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Device", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Device_model(ctx context.Context, field graphql.CollectedField, obj *isolation.Device) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Device_model(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Model, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Device_model(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Device", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Device_memoryMiB(ctx context.Context, field graphql.CollectedField, obj *isolation.Device) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Device_memoryMiB(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MemoryMiB, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Device_memoryMiB(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Device", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Device_simulated(ctx context.Context, field graphql.CollectedField, obj *isolation.Device) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Device_simulated(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Simulated, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Device_simulated(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Device", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _Device_cdi(ctx context.Context, field graphql.CollectedField, obj *isolation.Device) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Device_cdi(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CDI, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Device_cdi(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Device", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _EnrolNodePayload_node(ctx context.Context, field graphql.CollectedField, obj *model.EnrolNodePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -622,6 +894,245 @@ func (ec *executionContext) _EnrolNodePayload_expiresAt(ctx context.Context, fie
 }
 func (ec *executionContext) fieldContext_EnrolNodePayload_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EnrolNodePayload", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _IsolationGap_wall(ctx context.Context, field graphql.CollectedField, obj *isolation.Gap) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_IsolationGap_wall(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Wall, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v isolation.Wall) graphql.Marshaler {
+			return ec.marshalNIsolationWall2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐWall(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_IsolationGap_wall(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("IsolationGap", field, false, false, errors.New("field of type IsolationWall does not have child fields"))
+}
+
+func (ec *executionContext) _IsolationGap_reason(ctx context.Context, field graphql.CollectedField, obj *isolation.Gap) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_IsolationGap_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_IsolationGap_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("IsolationGap", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _MemberBinding_allocationId(ctx context.Context, field graphql.CollectedField, obj *isolation.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberBinding_allocationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AllocationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ids.ID) graphql.Marshaler {
+			return ec.marshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MemberBinding_allocationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MemberBinding", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _MemberBinding_exclusive(ctx context.Context, field graphql.CollectedField, obj *isolation.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberBinding_exclusive(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Exclusive, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MemberBinding_exclusive(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MemberBinding", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _MemberBinding_profile(ctx context.Context, field graphql.CollectedField, obj *isolation.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberBinding_profile(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Profile, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v isolation.Profile) graphql.Marshaler {
+			return ec.marshalNMemberProfile2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfile(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MemberBinding_profile(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MemberBinding", field, false, false, errors.New("field of type MemberProfile does not have child fields"))
+}
+
+func (ec *executionContext) _MemberBinding_isolationClass(ctx context.Context, field graphql.CollectedField, obj *isolation.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberBinding_isolationClass(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Class, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *isolation.Class) graphql.Marshaler {
+			return ec.marshalOIsolationClass2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_MemberBinding_isolationClass(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MemberBinding", field, false, false, errors.New("field of type IsolationClass does not have child fields"))
+}
+
+func (ec *executionContext) _MemberBinding_devices(ctx context.Context, field graphql.CollectedField, obj *isolation.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberBinding_devices(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Devices, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []isolation.Device) graphql.Marshaler {
+			return ec.marshalNDevice2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐDeviceᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MemberBinding_devices(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MemberBinding",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Device(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _MemberBinding_memoryMiB(ctx context.Context, field graphql.CollectedField, obj *isolation.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberBinding_memoryMiB(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MemoryMiB, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_MemberBinding_memoryMiB(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MemberBinding", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _MemberBinding_cpuMillis(ctx context.Context, field graphql.CollectedField, obj *isolation.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberBinding_cpuMillis(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CPUMillis, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_MemberBinding_cpuMillis(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MemberBinding", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _MemberBinding_pids(ctx context.Context, field graphql.CollectedField, obj *isolation.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberBinding_pids(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Pids, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MemberBinding_pids(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MemberBinding", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _NodeCredentialPayload_credential(ctx context.Context, field graphql.CollectedField, obj *model.NodeCredentialPayload) (ret graphql.Marshaler) {
@@ -921,6 +1432,38 @@ func (ec *executionContext) _NodeTask_timeoutSeconds(ctx context.Context, field 
 }
 func (ec *executionContext) fieldContext_NodeTask_timeoutSeconds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("NodeTask", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _NodeTask_binding(ctx context.Context, field graphql.CollectedField, obj *db.NodeTask) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeTask_binding(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Binding, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *isolation.Binding) graphql.Marshaler {
+			return ec.marshalOMemberBinding2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐBinding(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_NodeTask_binding(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NodeTask",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_MemberBinding(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _NodeTask_exitCode(ctx context.Context, field graphql.CollectedField, obj *db.NodeTask) (ret graphql.Marshaler) {
@@ -1272,6 +1815,153 @@ func (ec *executionContext) fieldContext_NodeTaskEdge_node(_ context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _NodeWalls_classes(ctx context.Context, field graphql.CollectedField, obj *isolation.Walls) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeWalls_classes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Classes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []isolation.Class) graphql.Marshaler {
+			return ec.marshalNIsolationClass2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClassᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeWalls_classes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeWalls", field, false, false, errors.New("field of type IsolationClass does not have child fields"))
+}
+
+func (ec *executionContext) _NodeWalls_profiles(ctx context.Context, field graphql.CollectedField, obj *isolation.Walls) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeWalls_profiles(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Profiles, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []isolation.Profile) graphql.Marshaler {
+			return ec.marshalNMemberProfile2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfileᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeWalls_profiles(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeWalls", field, false, false, errors.New("field of type MemberProfile does not have child fields"))
+}
+
+func (ec *executionContext) _NodeWalls_runtime(ctx context.Context, field graphql.CollectedField, obj *isolation.Walls) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeWalls_runtime(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Runtime, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeWalls_runtime(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeWalls", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _NodeWalls_runtimeVersion(ctx context.Context, field graphql.CollectedField, obj *isolation.Walls) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeWalls_runtimeVersion(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RuntimeVersion, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeWalls_runtimeVersion(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeWalls", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _NodeWalls_cgroupVersion(ctx context.Context, field graphql.CollectedField, obj *isolation.Walls) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeWalls_cgroupVersion(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CgroupVersion, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeWalls_cgroupVersion(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeWalls", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _NodeWalls_gaps(ctx context.Context, field graphql.CollectedField, obj *isolation.Walls) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeWalls_gaps(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Gaps, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []isolation.Gap) graphql.Marshaler {
+			return ec.marshalNIsolationGap2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐGapᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeWalls_gaps(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NodeWalls",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_IsolationGap(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -1375,6 +2065,92 @@ func (ec *executionContext) unmarshalInputCreateNodeEnrolmentInput(ctx context.C
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputDeviceInput(ctx context.Context, obj any) (isolation.Device, error) {
+	var it isolation.Device
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"uuid", "index", "minor", "pciAddress", "path", "model", "memoryMiB", "simulated", "cdi"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "uuid":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("uuid"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.UUID = data
+		case "index":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("index"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Index = data
+		case "minor":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("minor"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Minor = data
+		case "pciAddress":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("pciAddress"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.PCIAddress = data
+		case "path":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("path"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Path = data
+		case "model":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("model"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Model = data
+		case "memoryMiB":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("memoryMiB"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MemoryMiB = data
+		case "simulated":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("simulated"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Simulated = data
+		case "cdi":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("cdi"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CDI = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputEnrolNodeInput(ctx context.Context, obj any) (node.EnrolInput, error) {
 	var it node.EnrolInput
 	if obj == nil {
@@ -1440,6 +2216,43 @@ func (ec *executionContext) unmarshalInputEnrolNodeInput(ctx context.Context, ob
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputIsolationGapInput(ctx context.Context, obj any) (isolation.Gap, error) {
+	var it isolation.Gap
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"wall", "reason"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "wall":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("wall"))
+			data, err := ec.unmarshalNIsolationWall2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐWall(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Wall = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputNodeHeartbeatInput(ctx context.Context, obj any) (node.HeartbeatInput, error) {
 	var it node.HeartbeatInput
 	if obj == nil {
@@ -1495,7 +2308,7 @@ func (ec *executionContext) unmarshalInputNodeInventoryInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"cpus", "memoryMiB", "gpus", "gpuModel", "gpusSimulated", "isolation", "region", "sku", "kernel", "labels"}
+	fieldsInOrder := [...]string{"cpus", "memoryMiB", "gpus", "gpuModel", "gpusSimulated", "isolation", "walls", "devices", "region", "sku", "kernel", "labels"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1544,6 +2357,20 @@ func (ec *executionContext) unmarshalInputNodeInventoryInput(ctx context.Context
 				return it, err
 			}
 			it.Isolation = data
+		case "walls":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("walls"))
+			data, err := ec.unmarshalONodeWallsInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐWalls(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Walls = data
+		case "devices":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("devices"))
+			data, err := ec.unmarshalODeviceInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐDeviceᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Devices = data
 		case "region":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("region"))
 			data, err := ec.unmarshalOString2string(ctx, v)
@@ -1572,6 +2399,71 @@ func (ec *executionContext) unmarshalInputNodeInventoryInput(ctx context.Context
 				return it, err
 			}
 			it.Labels = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputNodeWallsInput(ctx context.Context, obj any) (isolation.Walls, error) {
+	var it isolation.Walls
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"classes", "profiles", "runtime", "runtimeVersion", "cgroupVersion", "gaps"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "classes":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("classes"))
+			data, err := ec.unmarshalNIsolationClass2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClassᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Classes = data
+		case "profiles":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("profiles"))
+			data, err := ec.unmarshalNMemberProfile2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfileᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Profiles = data
+		case "runtime":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("runtime"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Runtime = data
+		case "runtimeVersion":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("runtimeVersion"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RuntimeVersion = data
+		case "cgroupVersion":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("cgroupVersion"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CgroupVersion = data
+		case "gaps":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("gaps"))
+			data, err := ec.unmarshalNIsolationGapInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐGapᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Gaps = data
 		}
 	}
 	return it, nil
@@ -1798,6 +2690,16 @@ func (ec *executionContext) _ComputeNode(ctx context.Context, sel ast.SelectionS
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "walls":
+			out.Values[i] = ec._ComputeNode_walls(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "devices":
+			out.Values[i] = ec._ComputeNode_devices(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "agentVersion":
 			out.Values[i] = ec._ComputeNode_agentVersion(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1963,6 +2865,84 @@ func (ec *executionContext) _CreateNodeEnrolmentPayload(ctx context.Context, sel
 	return out
 }
 
+var deviceImplementors = []string{"Device"}
+
+func (ec *executionContext) _Device(ctx context.Context, sel ast.SelectionSet, obj *isolation.Device) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deviceImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Device")
+		case "uuid":
+			out.Values[i] = ec._Device_uuid(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "index":
+			out.Values[i] = ec._Device_index(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "minor":
+			out.Values[i] = ec._Device_minor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pciAddress":
+			out.Values[i] = ec._Device_pciAddress(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "path":
+			out.Values[i] = ec._Device_path(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "model":
+			out.Values[i] = ec._Device_model(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "memoryMiB":
+			out.Values[i] = ec._Device_memoryMiB(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "simulated":
+			out.Values[i] = ec._Device_simulated(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cdi":
+			out.Values[i] = ec._Device_cdi(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var enrolNodePayloadImplementors = []string{"EnrolNodePayload"}
 
 func (ec *executionContext) _EnrolNodePayload(ctx context.Context, sel ast.SelectionSet, obj *model.EnrolNodePayload) graphql.Marshaler {
@@ -1987,6 +2967,122 @@ func (ec *executionContext) _EnrolNodePayload(ctx context.Context, sel ast.Selec
 			}
 		case "expiresAt":
 			out.Values[i] = ec._EnrolNodePayload_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var isolationGapImplementors = []string{"IsolationGap"}
+
+func (ec *executionContext) _IsolationGap(ctx context.Context, sel ast.SelectionSet, obj *isolation.Gap) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, isolationGapImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("IsolationGap")
+		case "wall":
+			out.Values[i] = ec._IsolationGap_wall(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._IsolationGap_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var memberBindingImplementors = []string{"MemberBinding"}
+
+func (ec *executionContext) _MemberBinding(ctx context.Context, sel ast.SelectionSet, obj *isolation.Binding) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, memberBindingImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("MemberBinding")
+		case "allocationId":
+			out.Values[i] = ec._MemberBinding_allocationId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "exclusive":
+			out.Values[i] = ec._MemberBinding_exclusive(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "profile":
+			out.Values[i] = ec._MemberBinding_profile(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "isolationClass":
+			out.Values[i] = ec._MemberBinding_isolationClass(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "devices":
+			out.Values[i] = ec._MemberBinding_devices(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "memoryMiB":
+			out.Values[i] = ec._MemberBinding_memoryMiB(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "cpuMillis":
+			out.Values[i] = ec._MemberBinding_cpuMillis(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "pids":
+			out.Values[i] = ec._MemberBinding_pids(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -2119,6 +3215,11 @@ func (ec *executionContext) _NodeTask(ctx context.Context, sel ast.SelectionSet,
 		case "timeoutSeconds":
 			out.Values[i] = ec._NodeTask_timeoutSeconds(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "binding":
+			out.Values[i] = ec._NodeTask_binding(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "exitCode":
@@ -2344,6 +3445,69 @@ func (ec *executionContext) _NodeTaskEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var nodeWallsImplementors = []string{"NodeWalls"}
+
+func (ec *executionContext) _NodeWalls(ctx context.Context, sel ast.SelectionSet, obj *isolation.Walls) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, nodeWallsImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NodeWalls")
+		case "classes":
+			out.Values[i] = ec._NodeWalls_classes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "profiles":
+			out.Values[i] = ec._NodeWalls_profiles(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "runtime":
+			out.Values[i] = ec._NodeWalls_runtime(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "runtimeVersion":
+			out.Values[i] = ec._NodeWalls_runtimeVersion(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cgroupVersion":
+			out.Values[i] = ec._NodeWalls_cgroupVersion(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "gaps":
+			out.Values[i] = ec._NodeWalls_gaps(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
@@ -2414,6 +3578,31 @@ func (ec *executionContext) marshalNCreateNodeEnrolmentPayload2ᚖgithubᚗcom�
 	return ec._CreateNodeEnrolmentPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNDevice2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐDevice(ctx context.Context, sel ast.SelectionSet, v isolation.Device) graphql.Marshaler {
+	return ec._Device(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNDevice2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐDeviceᚄ(ctx context.Context, sel ast.SelectionSet, v []isolation.Device) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNDevice2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐDevice(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalNDeviceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐDevice(ctx context.Context, v any) (isolation.Device, error) {
+	res, err := ec.unmarshalInputDeviceInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNEnrolNodeInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐEnrolInput(ctx context.Context, v any) (node.EnrolInput, error) {
 	res, err := ec.unmarshalInputEnrolNodeInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -2427,6 +3616,156 @@ func (ec *executionContext) marshalNEnrolNodePayload2ᚖgithubᚗcomᚋgpuaasᚋ
 		return graphql.Null
 	}
 	return ec._EnrolNodePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNIsolationClass2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx context.Context, v any) (isolation.Class, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := isolation.Class(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNIsolationClass2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx context.Context, sel ast.SelectionSet, v isolation.Class) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNIsolationClass2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClassᚄ(ctx context.Context, v any) ([]isolation.Class, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]isolation.Class, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNIsolationClass2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNIsolationClass2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClassᚄ(ctx context.Context, sel ast.SelectionSet, v []isolation.Class) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNIsolationClass2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNIsolationGap2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐGap(ctx context.Context, sel ast.SelectionSet, v isolation.Gap) graphql.Marshaler {
+	return ec._IsolationGap(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNIsolationGap2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐGapᚄ(ctx context.Context, sel ast.SelectionSet, v []isolation.Gap) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNIsolationGap2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐGap(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalNIsolationGapInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐGap(ctx context.Context, v any) (isolation.Gap, error) {
+	res, err := ec.unmarshalInputIsolationGapInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNIsolationGapInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐGapᚄ(ctx context.Context, v any) ([]isolation.Gap, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]isolation.Gap, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNIsolationGapInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐGap(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) unmarshalNIsolationWall2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐWall(ctx context.Context, v any) (isolation.Wall, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := isolation.Wall(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNIsolationWall2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐWall(ctx context.Context, sel ast.SelectionSet, v isolation.Wall) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNMemberProfile2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfile(ctx context.Context, v any) (isolation.Profile, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := isolation.Profile(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNMemberProfile2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfile(ctx context.Context, sel ast.SelectionSet, v isolation.Profile) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNMemberProfile2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfileᚄ(ctx context.Context, v any) ([]isolation.Profile, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]isolation.Profile, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNMemberProfile2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfile(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNMemberProfile2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfileᚄ(ctx context.Context, sel ast.SelectionSet, v []isolation.Profile) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNMemberProfile2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfile(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalNNodeCredentialPayload2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐNodeCredentialPayload(ctx context.Context, sel ast.SelectionSet, v *model.NodeCredentialPayload) graphql.Marshaler {
@@ -2613,11 +3952,114 @@ func (ec *executionContext) marshalOComputeNode2ᚖgithubᚗcomᚋgpuaasᚋapp�
 	return ec._ComputeNode(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalODevice2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐDeviceᚄ(ctx context.Context, sel ast.SelectionSet, v []isolation.Device) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNDevice2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐDevice(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalODeviceInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐDeviceᚄ(ctx context.Context, v any) ([]isolation.Device, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]isolation.Device, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNDeviceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐDevice(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) unmarshalOIsolationClass2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx context.Context, v any) (isolation.Class, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := isolation.Class(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOIsolationClass2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx context.Context, sel ast.SelectionSet, v isolation.Class) graphql.Marshaler {
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(string(v))
+	return res
+}
+
+func (ec *executionContext) unmarshalOIsolationClass2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx context.Context, v any) (*isolation.Class, error) {
+	if v == nil {
+		return nil, nil
+	}
+	tmp, err := graphql.UnmarshalString(v)
+	res := isolation.Class(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOIsolationClass2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx context.Context, sel ast.SelectionSet, v *isolation.Class) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(string(*v))
+	return res
+}
+
+func (ec *executionContext) marshalOMemberBinding2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐBinding(ctx context.Context, sel ast.SelectionSet, v *isolation.Binding) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._MemberBinding(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOMemberProfile2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfile(ctx context.Context, v any) (isolation.Profile, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := isolation.Profile(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOMemberProfile2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfile(ctx context.Context, sel ast.SelectionSet, v isolation.Profile) graphql.Marshaler {
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(string(v))
+	return res
+}
+
 func (ec *executionContext) unmarshalONodeInventoryInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐInventory(ctx context.Context, v any) (*node.Inventory, error) {
 	if v == nil {
 		return nil, nil
 	}
 	res, err := ec.unmarshalInputNodeInventoryInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalONodeWalls2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐWalls(ctx context.Context, sel ast.SelectionSet, v *isolation.Walls) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._NodeWalls(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalONodeWallsInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐWalls(ctx context.Context, v any) (*isolation.Walls, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputNodeWallsInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 

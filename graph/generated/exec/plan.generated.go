@@ -14,6 +14,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/change"
@@ -536,6 +537,52 @@ func (ec *executionContext) fieldContext_PlannedMember_reachable(_ context.Conte
 	return graphql.NewScalarFieldContext("PlannedMember", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
+func (ec *executionContext) _PlannedMember_profile(ctx context.Context, field graphql.CollectedField, obj *change.PlannedMember) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedMember_profile(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Profile, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v isolation.Profile) graphql.Marshaler {
+			return ec.marshalNMemberProfile2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfile(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedMember_profile(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlannedMember", field, false, false, errors.New("field of type MemberProfile does not have child fields"))
+}
+
+func (ec *executionContext) _PlannedMember_isolationClass(ctx context.Context, field graphql.CollectedField, obj *change.PlannedMember) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedMember_isolationClass(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.IsolationClass, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *isolation.Class) graphql.Marshaler {
+			return ec.marshalOIsolationClass2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedMember_isolationClass(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlannedMember", field, false, false, errors.New("field of type IsolationClass does not have child fields"))
+}
+
 func (ec *executionContext) _Verdict_source(ctx context.Context, field graphql.CollectedField, obj *change.Verdict) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -790,7 +837,7 @@ func (ec *executionContext) unmarshalInputCapacityIntentInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"shape", "gpuCount", "sku", "region"}
+	fieldsInOrder := [...]string{"shape", "gpuCount", "sku", "region", "isolationClass"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -825,6 +872,13 @@ func (ec *executionContext) unmarshalInputCapacityIntentInput(ctx context.Contex
 				return it, err
 			}
 			it.Region = data
+		case "isolationClass":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("isolationClass"))
+			data, err := ec.unmarshalOIsolationClass2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Class = data
 		}
 	}
 	return it, nil
@@ -1381,6 +1435,16 @@ func (ec *executionContext) _PlannedMember(ctx context.Context, sel ast.Selectio
 		case "reachable":
 			out.Values[i] = ec._PlannedMember_reachable(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "profile":
+			out.Values[i] = ec._PlannedMember_profile(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "isolationClass":
+			out.Values[i] = ec._PlannedMember_isolationClass(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:

@@ -123,12 +123,16 @@ type ComplexityRoot struct {
 	}
 
 	Allocation struct {
+		CPUMillis            func(childComplexity int) int
 		CreatedAt            func(childComplexity int) int
 		CreatedByOperationID func(childComplexity int) int
+		Devices              func(childComplexity int) int
 		GpuCount             func(childComplexity int) int
 		ID                   func(childComplexity int) int
 		Instance             func(childComplexity int) int
 		IntegrationMetadata  func(childComplexity int) int
+		IsolationClass       func(childComplexity int) int
+		MemoryMib            func(childComplexity int) int
 		Name                 func(childComplexity int) int
 		Node                 func(childComplexity int) int
 		ProjectID            func(childComplexity int) int
@@ -380,6 +384,7 @@ type ComplexityRoot struct {
 		AgentVersion  func(childComplexity int) int
 		Cpus          func(childComplexity int) int
 		CreatedAt     func(childComplexity int) int
+		Devices       func(childComplexity int) int
 		GpuModel      func(childComplexity int) int
 		Gpus          func(childComplexity int) int
 		GpusSimulated func(childComplexity int) int
@@ -391,6 +396,7 @@ type ComplexityRoot struct {
 		Region        func(childComplexity int) int
 		Sku           func(childComplexity int) int
 		Status        func(childComplexity int) int
+		Walls         func(childComplexity int) int
 	}
 
 	ComputeNodeConnection struct {
@@ -442,6 +448,18 @@ type ComplexityRoot struct {
 	DecommissionInstancePayload struct {
 		Instance  func(childComplexity int) int
 		Operation func(childComplexity int) int
+	}
+
+	Device struct {
+		CDI        func(childComplexity int) int
+		Index      func(childComplexity int) int
+		MemoryMiB  func(childComplexity int) int
+		Minor      func(childComplexity int) int
+		Model      func(childComplexity int) int
+		PCIAddress func(childComplexity int) int
+		Path       func(childComplexity int) int
+		Simulated  func(childComplexity int) int
+		UUID       func(childComplexity int) int
 	}
 
 	Drift struct {
@@ -619,6 +637,11 @@ type ComplexityRoot struct {
 		Output        func(childComplexity int) int
 	}
 
+	IsolationGap struct {
+		Reason func(childComplexity int) int
+		Wall   func(childComplexity int) int
+	}
+
 	LaunchInstancePayload struct {
 		Instance  func(childComplexity int) int
 		Operation func(childComplexity int) int
@@ -688,22 +711,35 @@ type ComplexityRoot struct {
 	}
 
 	Member struct {
-		AdapterDetail func(childComplexity int) int
-		Allocation    func(childComplexity int) int
-		ComponentKey  func(childComplexity int) int
-		Cordoned      func(childComplexity int) int
-		CorrelationID func(childComplexity int) int
-		CreatedAt     func(childComplexity int) int
-		Health        func(childComplexity int) int
-		HealthMessage func(childComplexity int) int
-		ID            func(childComplexity int) int
-		InstanceID    func(childComplexity int) int
-		Labels        func(childComplexity int) int
-		LastOperation func(childComplexity int) int
-		Node          func(childComplexity int) int
-		Ordinal       func(childComplexity int) int
-		Status        func(childComplexity int) int
-		UpdatedAt     func(childComplexity int) int
+		AdapterDetail  func(childComplexity int) int
+		Allocation     func(childComplexity int) int
+		ComponentKey   func(childComplexity int) int
+		Cordoned       func(childComplexity int) int
+		CorrelationID  func(childComplexity int) int
+		CreatedAt      func(childComplexity int) int
+		Health         func(childComplexity int) int
+		HealthMessage  func(childComplexity int) int
+		ID             func(childComplexity int) int
+		InstanceID     func(childComplexity int) int
+		IsolationClass func(childComplexity int) int
+		Labels         func(childComplexity int) int
+		LastOperation  func(childComplexity int) int
+		Node           func(childComplexity int) int
+		Ordinal        func(childComplexity int) int
+		Profile        func(childComplexity int) int
+		Status         func(childComplexity int) int
+		UpdatedAt      func(childComplexity int) int
+	}
+
+	MemberBinding struct {
+		AllocationID func(childComplexity int) int
+		CPUMillis    func(childComplexity int) int
+		Class        func(childComplexity int) int
+		Devices      func(childComplexity int) int
+		Exclusive    func(childComplexity int) int
+		MemoryMiB    func(childComplexity int) int
+		Pids         func(childComplexity int) int
+		Profile      func(childComplexity int) int
 	}
 
 	MemberConnection struct {
@@ -820,6 +856,7 @@ type ComplexityRoot struct {
 	}
 
 	NodeTask struct {
+		Binding         func(childComplexity int) int
 		CancelRequested func(childComplexity int) int
 		CreatedAt       func(childComplexity int) int
 		EndedAt         func(childComplexity int) int
@@ -851,6 +888,15 @@ type ComplexityRoot struct {
 	NodeTaskEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
+	}
+
+	NodeWalls struct {
+		CgroupVersion  func(childComplexity int) int
+		Classes        func(childComplexity int) int
+		Gaps           func(childComplexity int) int
+		Profiles       func(childComplexity int) int
+		Runtime        func(childComplexity int) int
+		RuntimeVersion func(childComplexity int) int
 	}
 
 	Operation struct {
@@ -1000,11 +1046,13 @@ type ComplexityRoot struct {
 	}
 
 	PlannedMember struct {
-		Action       func(childComplexity int) int
-		Allocation   func(childComplexity int) int
-		ComponentKey func(childComplexity int) int
-		Member       func(childComplexity int) int
-		Reachable    func(childComplexity int) int
+		Action         func(childComplexity int) int
+		Allocation     func(childComplexity int) int
+		ComponentKey   func(childComplexity int) int
+		IsolationClass func(childComplexity int) int
+		Member         func(childComplexity int) int
+		Profile        func(childComplexity int) int
+		Reachable      func(childComplexity int) int
 	}
 
 	PolicyImpact struct {
@@ -1593,6 +1641,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.AddMembersPayload.Operation(childComplexity), true
 
+	case "Allocation.cpuMillis":
+		if e.ComplexityRoot.Allocation.CPUMillis == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Allocation.CPUMillis(childComplexity), true
 	case "Allocation.createdAt":
 		if e.ComplexityRoot.Allocation.CreatedAt == nil {
 			break
@@ -1605,6 +1659,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Allocation.CreatedByOperationID(childComplexity), true
+	case "Allocation.devices":
+		if e.ComplexityRoot.Allocation.Devices == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Allocation.Devices(childComplexity), true
 	case "Allocation.gpuCount":
 		if e.ComplexityRoot.Allocation.GpuCount == nil {
 			break
@@ -1629,6 +1689,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Allocation.IntegrationMetadata(childComplexity), true
+	case "Allocation.isolationClass":
+		if e.ComplexityRoot.Allocation.IsolationClass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Allocation.IsolationClass(childComplexity), true
+	case "Allocation.memoryMiB":
+		if e.ComplexityRoot.Allocation.MemoryMib == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Allocation.MemoryMib(childComplexity), true
 	case "Allocation.name":
 		if e.ComplexityRoot.Allocation.Name == nil {
 			break
@@ -2686,6 +2758,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ComputeNode.CreatedAt(childComplexity), true
+	case "ComputeNode.devices":
+		if e.ComplexityRoot.ComputeNode.Devices == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComputeNode.Devices(childComplexity), true
 	case "ComputeNode.gpuModel":
 		if e.ComplexityRoot.ComputeNode.GpuModel == nil {
 			break
@@ -2752,6 +2830,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ComputeNode.Status(childComplexity), true
+	case "ComputeNode.walls":
+		if e.ComplexityRoot.ComputeNode.Walls == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComputeNode.Walls(childComplexity), true
 
 	case "ComputeNodeConnection.edges":
 		if e.ComplexityRoot.ComputeNodeConnection.Edges == nil {
@@ -2922,6 +3006,61 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.DecommissionInstancePayload.Operation(childComplexity), true
+
+	case "Device.cdi":
+		if e.ComplexityRoot.Device.CDI == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Device.CDI(childComplexity), true
+	case "Device.index":
+		if e.ComplexityRoot.Device.Index == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Device.Index(childComplexity), true
+	case "Device.memoryMiB":
+		if e.ComplexityRoot.Device.MemoryMiB == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Device.MemoryMiB(childComplexity), true
+	case "Device.minor":
+		if e.ComplexityRoot.Device.Minor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Device.Minor(childComplexity), true
+	case "Device.model":
+		if e.ComplexityRoot.Device.Model == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Device.Model(childComplexity), true
+	case "Device.pciAddress":
+		if e.ComplexityRoot.Device.PCIAddress == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Device.PCIAddress(childComplexity), true
+	case "Device.path":
+		if e.ComplexityRoot.Device.Path == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Device.Path(childComplexity), true
+	case "Device.simulated":
+		if e.ComplexityRoot.Device.Simulated == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Device.Simulated(childComplexity), true
+	case "Device.uuid":
+		if e.ComplexityRoot.Device.UUID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Device.UUID(childComplexity), true
 
 	case "Drift.code":
 		if e.ComplexityRoot.Drift.Code == nil {
@@ -3665,6 +3804,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.InvokeActionPayload.Output(childComplexity), true
 
+	case "IsolationGap.reason":
+		if e.ComplexityRoot.IsolationGap.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IsolationGap.Reason(childComplexity), true
+	case "IsolationGap.wall":
+		if e.ComplexityRoot.IsolationGap.Wall == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IsolationGap.Wall(childComplexity), true
+
 	case "LaunchInstancePayload.instance":
 		if e.ComplexityRoot.LaunchInstancePayload.Instance == nil {
 			break
@@ -3997,6 +4149,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Member.InstanceID(childComplexity), true
+	case "Member.isolationClass":
+		if e.ComplexityRoot.Member.IsolationClass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Member.IsolationClass(childComplexity), true
 	case "Member.labels":
 		if e.ComplexityRoot.Member.Labels == nil {
 			break
@@ -4021,6 +4179,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Member.Ordinal(childComplexity), true
+	case "Member.profile":
+		if e.ComplexityRoot.Member.Profile == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Member.Profile(childComplexity), true
 	case "Member.status":
 		if e.ComplexityRoot.Member.Status == nil {
 			break
@@ -4033,6 +4197,55 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Member.UpdatedAt(childComplexity), true
+
+	case "MemberBinding.allocationId":
+		if e.ComplexityRoot.MemberBinding.AllocationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.AllocationID(childComplexity), true
+	case "MemberBinding.cpuMillis":
+		if e.ComplexityRoot.MemberBinding.CPUMillis == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.CPUMillis(childComplexity), true
+	case "MemberBinding.isolationClass":
+		if e.ComplexityRoot.MemberBinding.Class == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.Class(childComplexity), true
+	case "MemberBinding.devices":
+		if e.ComplexityRoot.MemberBinding.Devices == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.Devices(childComplexity), true
+	case "MemberBinding.exclusive":
+		if e.ComplexityRoot.MemberBinding.Exclusive == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.Exclusive(childComplexity), true
+	case "MemberBinding.memoryMiB":
+		if e.ComplexityRoot.MemberBinding.MemoryMiB == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.MemoryMiB(childComplexity), true
+	case "MemberBinding.pids":
+		if e.ComplexityRoot.MemberBinding.Pids == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.Pids(childComplexity), true
+	case "MemberBinding.profile":
+		if e.ComplexityRoot.MemberBinding.Profile == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.Profile(childComplexity), true
 
 	case "MemberConnection.edges":
 		if e.ComplexityRoot.MemberConnection.Edges == nil {
@@ -5025,6 +5238,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.NodeCredentialPayload.ExpiresAt(childComplexity), true
 
+	case "NodeTask.binding":
+		if e.ComplexityRoot.NodeTask.Binding == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeTask.Binding(childComplexity), true
 	case "NodeTask.cancelRequested":
 		if e.ComplexityRoot.NodeTask.CancelRequested == nil {
 			break
@@ -5177,6 +5396,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NodeTaskEdge.Node(childComplexity), true
+
+	case "NodeWalls.cgroupVersion":
+		if e.ComplexityRoot.NodeWalls.CgroupVersion == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeWalls.CgroupVersion(childComplexity), true
+	case "NodeWalls.classes":
+		if e.ComplexityRoot.NodeWalls.Classes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeWalls.Classes(childComplexity), true
+	case "NodeWalls.gaps":
+		if e.ComplexityRoot.NodeWalls.Gaps == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeWalls.Gaps(childComplexity), true
+	case "NodeWalls.profiles":
+		if e.ComplexityRoot.NodeWalls.Profiles == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeWalls.Profiles(childComplexity), true
+	case "NodeWalls.runtime":
+		if e.ComplexityRoot.NodeWalls.Runtime == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeWalls.Runtime(childComplexity), true
+	case "NodeWalls.runtimeVersion":
+		if e.ComplexityRoot.NodeWalls.RuntimeVersion == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeWalls.RuntimeVersion(childComplexity), true
 
 	case "Operation.allocationId":
 		if e.ComplexityRoot.Operation.AllocationID == nil {
@@ -5851,12 +6107,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PlannedMember.ComponentKey(childComplexity), true
+	case "PlannedMember.isolationClass":
+		if e.ComplexityRoot.PlannedMember.IsolationClass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedMember.IsolationClass(childComplexity), true
 	case "PlannedMember.member":
 		if e.ComplexityRoot.PlannedMember.Member == nil {
 			break
 		}
 
 		return e.ComplexityRoot.PlannedMember.Member(childComplexity), true
+	case "PlannedMember.profile":
+		if e.ComplexityRoot.PlannedMember.Profile == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedMember.Profile(childComplexity), true
 	case "PlannedMember.reachable":
 		if e.ComplexityRoot.PlannedMember.Reachable == nil {
 			break
@@ -7876,6 +8144,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputCreateUserInput,
 		ec.unmarshalInputCreateWebhookInput,
 		ec.unmarshalInputDecommissionInstanceInput,
+		ec.unmarshalInputDeviceInput,
 		ec.unmarshalInputDrainMemberInput,
 		ec.unmarshalInputEnrolNodeInput,
 		ec.unmarshalInputEntitlementLimitsInput,
@@ -7883,6 +8152,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputGrantRoleInput,
 		ec.unmarshalInputInstanceFilter,
 		ec.unmarshalInputInvokeActionInput,
+		ec.unmarshalInputIsolationGapInput,
 		ec.unmarshalInputIssueRuntimeSecretInput,
 		ec.unmarshalInputLabelMemberInput,
 		ec.unmarshalInputLaunchInstanceInput,
@@ -7890,6 +8160,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputMemberReportInput,
 		ec.unmarshalInputNodeHeartbeatInput,
 		ec.unmarshalInputNodeInventoryInput,
+		ec.unmarshalInputNodeWallsInput,
 		ec.unmarshalInputOfferControlPlaneInput,
 		ec.unmarshalInputPlanAddMembersInput,
 		ec.unmarshalInputPlanDecommissionInstanceInput,
@@ -8051,6 +8322,14 @@ type Allocation implements Node {
   shape: CapacityShape!
   "GPUs it holds; for a whole node, all of the node's."
   gpuCount: Int!
+  "The GPUs that it holds, by identity; null for one from before identities that has ended. No other allocation holds any of them."
+  devices: [Device!]
+  "The weakest isolation class that its members may have; null for any."
+  isolationClass: IsolationClass
+  "Memory that its members share, MiB; null for all of the node's."
+  memoryMiB: Int
+  "Thousandths of processors that its members share; null for all of the node's."
+  cpuMillis: Int
   "The price list's name of what is rented; empty when any would do."
   sku: String!
   "Where it is."
@@ -8110,6 +8389,10 @@ input RequestAllocationInput {
   sku: String
   "Only this region."
   region: String
+  "The weakest isolation class that its members may have; left out for any."
+  isolationClass: IsolationClass
+  "Only nodes that offer this profile; left out for any."
+  memberProfile: MemberProfile
   "Name for people; a number is added when several are asked for."
   name: String
   "Which scheduler the caller will put on it; kept, not read."
@@ -9706,6 +9989,10 @@ type Member implements Node {
   createdAt: DateTime!
   "When it last changed."
   updatedAt: DateTime!
+  "What it may do inside of its walls."
+  profile: MemberProfile!
+  "What keeps it apart on its node; null when the node had not reported its walls."
+  isolationClass: IsolationClass
 }
 
 "A page of members."
@@ -10116,6 +10403,116 @@ enum NodeIsolation {
   PROCESS
 }
 
+"What stands between a member and the others on its machine, from the weakest to the strongest."
+enum IsolationClass {
+  "A container: the node's kernel is shared, behind namespaces, system call filters and limits."
+  CONTAINER
+  "A container with a kernel in user space between it and the node's."
+  SANDBOX
+  "A virtual machine: a kernel of its own."
+  VM
+  "No other tenant is on the machine."
+  WHOLE_NODE
+}
+
+"What a member may do inside of its walls."
+enum MemberProfile {
+  "Daemons: no new privileges, no mounts, no namespaces of its own."
+  SERVICE
+  "Containers inside of the member: mounts and namespaces of its own."
+  NESTING
+}
+
+"One part of what keeps members apart."
+enum IsolationWall {
+  "The program that starts members."
+  RUNTIME
+  "User ids of the member's own, so that its root is not the node's."
+  USER_NAMESPACE
+  "The filter of system calls."
+  SYSTEM_CALLS
+  "A root file system of the member's own, without the node's secrets."
+  FILES
+  "The list of devices that the member may open."
+  DEVICES
+  "The bound on memory."
+  MEMORY
+  "The bound on processor time."
+  CPU
+  "The bound on processes."
+  PROCESSES
+  "A network of the member's own."
+  NETWORK
+  "The proof that nothing is left of a member."
+  EVIDENCE
+}
+
+"A wall that does not hold on a node."
+type IsolationGap {
+  "Which."
+  wall: IsolationWall!
+  "Why, and how it is mended where that is known."
+  reason: String!
+}
+
+"What keeps members apart on a node, as its agent reports it."
+type NodeWalls {
+  "The classes that it offers to new members; none when it can start no member now."
+  classes: [IsolationClass!]!
+  "The profiles that it offers to new members."
+  profiles: [MemberProfile!]!
+  "The container runtime, such as ` + "`" + `crun` + "`" + `; empty when there is none."
+  runtime: String!
+  "The runtime's version; empty when there is none."
+  runtimeVersion: String!
+  "1 or 2; 0 when members have no control group."
+  cgroupVersion: Int!
+  "What does not hold there."
+  gaps: [IsolationGap!]!
+}
+
+"A GPU with its identity."
+type Device {
+  "The vendor's identity, unique on the node; begins with ` + "`" + `unreported-` + "`" + ` until an agent has reported it."
+  uuid: String!
+  "Number on the node, from 0."
+  index: Int!
+  "Number of its device node."
+  minor: Int!
+  "Such as ` + "`" + `0000:3b:00.0` + "`" + `; empty when it is not on that bus."
+  pciAddress: String!
+  "Its device node, such as ` + "`" + `/dev/nvidia0` + "`" + `."
+  path: String!
+  "The vendor's model; empty when it is not known."
+  model: String!
+  "Memory, MiB; 0 when it is not known."
+  memoryMiB: Int!
+  "Whether it is declared for a lab and not real."
+  simulated: Boolean!
+  "Its qualified name where the node has a Container Device Interface specification of it; else empty."
+  cdi: String!
+}
+
+"The walls of a member, as its node is to build them."
+type MemberBinding {
+  "The allocation whose limits its members share."
+  allocationId: ID!
+  "Whether the allocation holds the whole node."
+  exclusive: Boolean!
+  "What the member may do inside of its walls."
+  profile: MemberProfile!
+  "What keeps it apart on its node; null when the node had not reported its walls."
+  isolationClass: IsolationClass
+  "The member's devices; it sees no others."
+  devices: [Device!]!
+  "Memory that all members of the allocation share, MiB; null for no bound."
+  memoryMiB: Int
+  "Thousandths of processors that all members of the allocation share; null for no bound."
+  cpuMillis: Int
+  "Most processes and threads of the member."
+  pids: Int!
+}
+
 "A machine that an agent has enrolled."
 type ComputeNode implements Node {
   "Typed id, ` + "`" + `nod_…` + "`" + `."
@@ -10142,6 +10539,10 @@ type ComputeNode implements Node {
   gpusSimulated: Boolean!
   "How members are kept apart."
   isolation: NodeIsolation!
+  "What keeps members apart there; null when its agent has never reported it."
+  walls: NodeWalls
+  "Its GPUs by identity; null when its agent has never reported them."
+  devices: [Device!]
   "The agent's version."
   agentVersion: String!
   "When the agent was last heard."
@@ -10230,6 +10631,8 @@ type NodeTask implements Node {
   cancelRequested: Boolean!
   "Seconds it may take."
   timeoutSeconds: Int!
+  "The walls of its member; null for a member without an allocation."
+  binding: MemberBinding
   "Exit code of what it ran; null when it ran nothing."
   exitCode: Int
   "How much of it is done, in bytes, as far as that can be told; 0 when it cannot."
@@ -10293,6 +10696,52 @@ type CreateNodeEnrolmentPayload {
   expiresAt: DateTime!
 }
 
+"A wall that does not hold on a node."
+input IsolationGapInput {
+  "Which."
+  wall: IsolationWall!
+  "Why, and how it is mended, at most 500 characters."
+  reason: String!
+}
+
+"What keeps members apart on a node."
+input NodeWallsInput {
+  "The classes that it offers to new members; none when it can start no member now."
+  classes: [IsolationClass!]!
+  "The profiles that it offers to new members."
+  profiles: [MemberProfile!]!
+  "The container runtime; empty when there is none."
+  runtime: String!
+  "The runtime's version; empty when there is none."
+  runtimeVersion: String!
+  "1 or 2; 0 when members have no control group."
+  cgroupVersion: Int!
+  "What does not hold there, each wall at most once."
+  gaps: [IsolationGapInput!]!
+}
+
+"A GPU with its identity."
+input DeviceInput {
+  "The vendor's identity, unique on the node, at most 128 characters."
+  uuid: String!
+  "Number on the node, from 0, unique on it."
+  index: Int!
+  "Number of its device node."
+  minor: Int!
+  "Such as ` + "`" + `0000:3b:00.0` + "`" + `; empty when it is not on that bus."
+  pciAddress: String!
+  "Its device node, an absolute path below /dev."
+  path: String!
+  "The vendor's model; empty when it is not known."
+  model: String!
+  "Memory, MiB; 0 when it is not known."
+  memoryMiB: Int!
+  "Whether it is declared for a lab and not real."
+  simulated: Boolean!
+  "Its qualified name in the Container Device Interface; else empty."
+  cdi: String!
+}
+
 "What a node says it has."
 input NodeInventoryInput {
   "Processors, 1 to 4,096."
@@ -10307,6 +10756,10 @@ input NodeInventoryInput {
   gpusSimulated: Boolean!
   "How members are kept apart."
   isolation: NodeIsolation!
+  "What keeps members apart there; left out by agents that do not know."
+  walls: NodeWallsInput
+  "Its GPUs by identity, exactly as many as ` + "`" + `gpus` + "`" + `; left out by agents that do not know."
+  devices: [DeviceInput!]
   "Where it is."
   region: String
   "What it is sold as."
@@ -10890,6 +11343,10 @@ type PlannedMember {
   allocation: Allocation
   "Whether its node answers now."
   reachable: Boolean!
+  "What it may do inside of its walls."
+  profile: MemberProfile!
+  "What keeps it apart on its node; null when the node has not reported its walls."
+  isolationClass: IsolationClass
 }
 
 "Work that runs on members, by the adapter's word."
@@ -10984,6 +11441,8 @@ input CapacityIntentInput {
   sku: String
   "Only this region."
   region: String
+  "The weakest isolation class that its members may have; left out for any. What the app demands holds besides."
+  isolationClass: IsolationClass
 }
 
 "Which members would be added."
@@ -12054,6 +12513,14 @@ func (ec *executionContext) childFields_Allocation(ctx context.Context, field gr
 		return ec.fieldContext_Allocation_shape(ctx, field)
 	case "gpuCount":
 		return ec.fieldContext_Allocation_gpuCount(ctx, field)
+	case "devices":
+		return ec.fieldContext_Allocation_devices(ctx, field)
+	case "isolationClass":
+		return ec.fieldContext_Allocation_isolationClass(ctx, field)
+	case "memoryMiB":
+		return ec.fieldContext_Allocation_memoryMiB(ctx, field)
+	case "cpuMillis":
+		return ec.fieldContext_Allocation_cpuMillis(ctx, field)
 	case "sku":
 		return ec.fieldContext_Allocation_sku(ctx, field)
 	case "region":
@@ -12574,6 +13041,10 @@ func (ec *executionContext) childFields_ComputeNode(ctx context.Context, field g
 		return ec.fieldContext_ComputeNode_gpusSimulated(ctx, field)
 	case "isolation":
 		return ec.fieldContext_ComputeNode_isolation(ctx, field)
+	case "walls":
+		return ec.fieldContext_ComputeNode_walls(ctx, field)
+	case "devices":
+		return ec.fieldContext_ComputeNode_devices(ctx, field)
 	case "agentVersion":
 		return ec.fieldContext_ComputeNode_agentVersion(ctx, field)
 	case "lastSeenAt":
@@ -12684,6 +13155,30 @@ func (ec *executionContext) childFields_DecommissionInstancePayload(ctx context.
 		return ec.fieldContext_DecommissionInstancePayload_operation(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DecommissionInstancePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_Device(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "uuid":
+		return ec.fieldContext_Device_uuid(ctx, field)
+	case "index":
+		return ec.fieldContext_Device_index(ctx, field)
+	case "minor":
+		return ec.fieldContext_Device_minor(ctx, field)
+	case "pciAddress":
+		return ec.fieldContext_Device_pciAddress(ctx, field)
+	case "path":
+		return ec.fieldContext_Device_path(ctx, field)
+	case "model":
+		return ec.fieldContext_Device_model(ctx, field)
+	case "memoryMiB":
+		return ec.fieldContext_Device_memoryMiB(ctx, field)
+	case "simulated":
+		return ec.fieldContext_Device_simulated(ctx, field)
+	case "cdi":
+		return ec.fieldContext_Device_cdi(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Device", field.Name)
 }
 
 func (ec *executionContext) childFields_Drift(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -13036,6 +13531,16 @@ func (ec *executionContext) childFields_InvokeActionPayload(ctx context.Context,
 	return nil, fmt.Errorf("no field named %q was found under type InvokeActionPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_IsolationGap(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "wall":
+		return ec.fieldContext_IsolationGap_wall(ctx, field)
+	case "reason":
+		return ec.fieldContext_IsolationGap_reason(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type IsolationGap", field.Name)
+}
+
 func (ec *executionContext) childFields_LaunchInstancePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "instance":
@@ -13206,8 +13711,34 @@ func (ec *executionContext) childFields_Member(ctx context.Context, field graphq
 		return ec.fieldContext_Member_createdAt(ctx, field)
 	case "updatedAt":
 		return ec.fieldContext_Member_updatedAt(ctx, field)
+	case "profile":
+		return ec.fieldContext_Member_profile(ctx, field)
+	case "isolationClass":
+		return ec.fieldContext_Member_isolationClass(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Member", field.Name)
+}
+
+func (ec *executionContext) childFields_MemberBinding(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "allocationId":
+		return ec.fieldContext_MemberBinding_allocationId(ctx, field)
+	case "exclusive":
+		return ec.fieldContext_MemberBinding_exclusive(ctx, field)
+	case "profile":
+		return ec.fieldContext_MemberBinding_profile(ctx, field)
+	case "isolationClass":
+		return ec.fieldContext_MemberBinding_isolationClass(ctx, field)
+	case "devices":
+		return ec.fieldContext_MemberBinding_devices(ctx, field)
+	case "memoryMiB":
+		return ec.fieldContext_MemberBinding_memoryMiB(ctx, field)
+	case "cpuMillis":
+		return ec.fieldContext_MemberBinding_cpuMillis(ctx, field)
+	case "pids":
+		return ec.fieldContext_MemberBinding_pids(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MemberBinding", field.Name)
 }
 
 func (ec *executionContext) childFields_MemberConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -13284,6 +13815,8 @@ func (ec *executionContext) childFields_NodeTask(ctx context.Context, field grap
 		return ec.fieldContext_NodeTask_cancelRequested(ctx, field)
 	case "timeoutSeconds":
 		return ec.fieldContext_NodeTask_timeoutSeconds(ctx, field)
+	case "binding":
+		return ec.fieldContext_NodeTask_binding(ctx, field)
 	case "exitCode":
 		return ec.fieldContext_NodeTask_exitCode(ctx, field)
 	case "progressDone":
@@ -13326,6 +13859,24 @@ func (ec *executionContext) childFields_NodeTaskEdge(ctx context.Context, field 
 		return ec.fieldContext_NodeTaskEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type NodeTaskEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_NodeWalls(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "classes":
+		return ec.fieldContext_NodeWalls_classes(ctx, field)
+	case "profiles":
+		return ec.fieldContext_NodeWalls_profiles(ctx, field)
+	case "runtime":
+		return ec.fieldContext_NodeWalls_runtime(ctx, field)
+	case "runtimeVersion":
+		return ec.fieldContext_NodeWalls_runtimeVersion(ctx, field)
+	case "cgroupVersion":
+		return ec.fieldContext_NodeWalls_cgroupVersion(ctx, field)
+	case "gaps":
+		return ec.fieldContext_NodeWalls_gaps(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NodeWalls", field.Name)
 }
 
 func (ec *executionContext) childFields_Operation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -13632,6 +14183,10 @@ func (ec *executionContext) childFields_PlannedMember(ctx context.Context, field
 		return ec.fieldContext_PlannedMember_allocation(ctx, field)
 	case "reachable":
 		return ec.fieldContext_PlannedMember_reachable(ctx, field)
+	case "profile":
+		return ec.fieldContext_PlannedMember_profile(ctx, field)
+	case "isolationClass":
+		return ec.fieldContext_PlannedMember_isolationClass(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PlannedMember", field.Name)
 }

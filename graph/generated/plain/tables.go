@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -42,6 +43,7 @@ func Tables(r exec.ResolverRoot) map[string]*engine.Type {
 	t["Member"] = memberTable(t, r)
 	t["MemberConnection"] = memberConnectionTable(t, r)
 	t["MemberEdge"] = memberEdgeTable(t, r)
+	t["NodeWalls"] = nodeWallsTable(t, r)
 	t["Operation"] = operationTable(t, r)
 	t["OperationConnection"] = operationConnectionTable(t, r)
 	t["OperationEdge"] = operationEdgeTable(t, r)
@@ -75,7 +77,7 @@ func actorTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// allocationTable is the table of Allocation. The executor answers node, instance, releaseOperation.
+// allocationTable is the table of Allocation. The executor answers devices, memoryMiB, cpuMillis, node, instance, releaseOperation.
 func allocationTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.Allocation
 	return &engine.Type{Name: "Allocation", Implements: []string{"Node"}, Fields: map[string]engine.Field{
@@ -84,6 +86,7 @@ func allocationTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"name":                 engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Name) }),
 		"shape":                engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Shape) }),
 		"gpuCount":             engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.GpuCount) }),
+		"isolationClass":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.IsolationClass) }),
 		"sku":                  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Sku) }),
 		"region":               engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Region) }),
 		"status":               engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Status) }),
@@ -108,7 +111,7 @@ func componentRoleTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// computeNodeTable is the table of ComputeNode.
+// computeNodeTable is the table of ComputeNode. The executor answers devices.
 func computeNodeTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.ComputeNode
 	return &engine.Type{Name: "ComputeNode", Implements: []string{"Node"}, Fields: map[string]engine.Field{
@@ -124,9 +127,12 @@ func computeNodeTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"gpuModel":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.GpuModel) }),
 		"gpusSimulated": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.GpusSimulated) }),
 		"isolation":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Isolation) }),
-		"agentVersion":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.AgentVersion) }),
-		"lastSeenAt":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.LastSeenAt) }),
-		"createdAt":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
+		"walls": engine.One(t.of("NodeWalls"), func(ctx context.Context, obj *object, args engine.Args) (*isolation.Walls, error) {
+			return obj.Walls, nil
+		}),
+		"agentVersion": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.AgentVersion) }),
+		"lastSeenAt":   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.LastSeenAt) }),
+		"createdAt":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
 	}}
 }
 
@@ -338,10 +344,12 @@ func memberTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"node": engine.One(t.of("ComputeNode"), func(ctx context.Context, obj *object, args engine.Args) (*db.ComputeNode, error) {
 			return resolver.Node(ctx, obj)
 		}),
-		"correlationId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CorrelationID) }),
-		"adapterDetail": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.AdapterDetail) }),
-		"createdAt":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
-		"updatedAt":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.UpdatedAt) }),
+		"correlationId":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CorrelationID) }),
+		"adapterDetail":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.AdapterDetail) }),
+		"createdAt":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
+		"updatedAt":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.UpdatedAt) }),
+		"profile":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Profile) }),
+		"isolationClass": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.IsolationClass) }),
 	}}
 }
 
@@ -366,6 +374,16 @@ func memberEdgeTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"node": engine.One(t.of("Member"), func(ctx context.Context, obj *object, args engine.Args) (*db.Member, error) {
 			return obj.Node, nil
 		}),
+	}}
+}
+
+// nodeWallsTable is the table of NodeWalls. The executor answers classes, profiles, gaps.
+func nodeWallsTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = isolation.Walls
+	return &engine.Type{Name: "NodeWalls", Fields: map[string]engine.Field{
+		"runtime":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Runtime) }),
+		"runtimeVersion": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.RuntimeVersion) }),
+		"cgroupVersion":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.CgroupVersion) }),
 	}}
 }
 

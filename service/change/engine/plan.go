@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -176,10 +177,11 @@ func plannedMembers(v *verdict.Verdicts) []*change.PlannedMember {
 		list = append(list, &change.PlannedMember{
 			MemberID: &member.ID, ComponentKey: member.ComponentKey, Action: v.Rule.Touches,
 			AllocationID: member.AllocationID, Reachable: v.Reachable(member.NodeID),
+			Profile: member.Profile, IsolationClass: member.IsolationClass,
 		})
 	}
 	for _, seat := range v.Seats {
-		coming := &change.PlannedMember{ComponentKey: seat.ComponentKey, Action: lifecycle.PlanAdd}
+		coming := &change.PlannedMember{ComponentKey: seat.ComponentKey, Action: lifecycle.PlanAdd, Profile: isolation.Service}
 		coming.Reachable = v.Reachable(seat.Allocation.NodeID)
 		if v.Intent == nil {
 			coming.AllocationID = &seat.Allocation.ID

@@ -3,20 +3,14 @@
 package capacity
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"regexp"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
 )
 
@@ -34,6 +28,10 @@ type Want struct {
 	Shape       lifecycle.CapacityShape
 	GPUCount    *int   // for GPU_SLICE only
 	SKU, Region string // empty for any
+	// Class is the weakest isolation class that the allocations' members may have; empty for any.
+	Class isolation.Class `json:",omitempty"`
+	// Profile is one that their nodes must offer; empty for any.
+	Profile isolation.Profile `json:",omitempty"`
 }
 
 // Check notes what is wrong with it, below the path of the input that holds it.
@@ -86,44 +84,6 @@ type Draft struct {
 	Policy *policy.Effective
 	// CreatedBy is the operation that asks for it along with a change; empty for none.
 	CreatedBy ids.ID
-}
-
-// Place binds an allocation to a node, whose row stays locked until the commit, and stores it.
-// CAPACITY_EXHAUSTED when no node that policy lets through has room.
-func Place(ctx context.Context, t *tx.Tx, draft Draft) (*db.Allocation, error) {
-	wanted := 0
-	if draft.Want.GPUCount != nil {
-		wanted = *draft.Want.GPUCount
-	}
-	var node ids.ID
-	var gpus int
-	var region, sku string
-	skus, regions := draft.choices()
-	err := t.QueryRow(ctx, `SELECT node_id, node_gpus, node_region, node_sku FROM platform.pick_node($1, $2, $3, $4, $5, $6, $7, $8)`,
-		draft.Want.Shape, wanted, draft.Want.SKU, draft.Want.Region, skus.Only, skus.Not, regions.Only, regions.Not).Scan(&node, &gpus, &region, &sku)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, fault.New(fault.CapacityUnavailable, "no node has room just now")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("pick a node: %w", err)
-	}
-	if draft.Want.Shape == lifecycle.ShapeGPUSlice {
-		gpus = wanted
-	}
-	create := t.Allocation.Create().SetID(draft.ID).SetTenantID(draft.Project.TenantID).SetProjectID(draft.Project.ID).SetName(draft.name()).
-		SetShape(draft.Want.Shape).SetGpuCount(gpus).SetSku(sku).SetRegion(region).SetStatus(lifecycle.AllocationReady).SetNodeID(node).
-		SetSchedulerType(draft.SchedulerType).SetCreatedAt(t.Now)
-	if len(draft.Metadata) > 0 {
-		create.SetIntegrationMetadata(draft.Metadata)
-	}
-	if draft.CreatedBy != "" {
-		create.SetCreatedByOperationID(draft.CreatedBy)
-	}
-	row, err := create.Save(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("store allocation %s: %w", draft.ID, err)
-	}
-	return row, nil
 }
 
 // choices are the SKUs and regions to pick among; one that is named leaves no choice.

@@ -39,6 +39,10 @@ export type RequestAllocationInput = {
   readonly sku?: string | null | undefined;
   /** Only this region. */
   readonly region?: string | null | undefined;
+  /** The weakest isolation class that its members may have; left out for any. */
+  readonly isolationClass?: IsolationClass | null | undefined;
+  /** Only nodes that offer this profile; left out for any. */
+  readonly memberProfile?: MemberProfile | null | undefined;
   /** Name for people; a number is added when several are asked for. */
   readonly name?: string | null | undefined;
   /** Which scheduler the caller will put on it; kept, not read. */
@@ -590,6 +594,24 @@ export type NodeIsolation =
   /** Plain processes under a supervisor that adopts whatever they leave behind: weaker evidence. */
   | 'PROCESS';
 
+/** What stands between a member and the others on its machine, from the weakest to the strongest. */
+export type IsolationClass =
+  /** A container: the node's kernel is shared, behind namespaces, system call filters and limits. */
+  | 'CONTAINER'
+  /** A container with a kernel in user space between it and the node's. */
+  | 'SANDBOX'
+  /** A virtual machine: a kernel of its own. */
+  | 'VM'
+  /** No other tenant is on the machine. */
+  | 'WHOLE_NODE';
+
+/** What a member may do inside of its walls. */
+export type MemberProfile =
+  /** Daemons: no new privileges, no mounts, no namespaces of its own. */
+  | 'SERVICE'
+  /** Containers inside of the member: mounts and namespaces of its own. */
+  | 'NESTING';
+
 /** What an operation does. */
 export type OperationKind =
   /** Bring an instance up. */
@@ -736,6 +758,8 @@ export type CapacityIntentInput = {
   readonly sku?: string | null | undefined;
   /** Only this region. */
   readonly region?: string | null | undefined;
+  /** The weakest isolation class that its members may have; left out for any. What the app demands holds besides. */
+  readonly isolationClass?: IsolationClass | null | undefined;
 };
 
 /** Which members would be added. */

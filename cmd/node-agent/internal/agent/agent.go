@@ -143,7 +143,7 @@ func (a *Agent) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.inventory = a.options.inventory(a.sandboxes.Isolation())
+	a.inventory = a.options.inventory(ctx, a.sandboxes.Isolation())
 	limit := a.options.CacheBytes
 	if limit == 0 {
 		limit = DefaultCacheBytes

@@ -28,6 +28,9 @@ func TestAgentEnrolsAndTellsItsInventory(t *testing.T) {
 		require.Equal(t, want, r.enrolled.Inventory.Isolation)
 		require.Equal(t, 2, r.enrolled.Inventory.Gpus)
 		require.True(t, r.enrolled.Inventory.GpusSimulated)
+		require.Len(t, r.enrolled.Inventory.Devices, 2)
+		require.True(t, r.enrolled.Inventory.Devices[1].Simulated)
+		require.NotEmpty(t, r.enrolled.Inventory.Walls.Classes)
 		require.Positive(t, r.enrolled.Inventory.MemoryMiB)
 		require.NotEmpty(t, r.enrolled.SealingKey)
 		for _, name := range []string{"credential.json", "sealing.key", "journal.jsonl"} {

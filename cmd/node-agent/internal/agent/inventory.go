@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -19,7 +20,7 @@ import (
 )
 
 // inventory is what the options declare, and for the rest what the machine has.
-func (o Options) inventory(isolation sandbox.Isolation) gql.NodeInventoryInput {
+func (o Options) inventory(ctx context.Context, isolation sandbox.Isolation) gql.NodeInventoryInput {
 	found := gql.NodeInventoryInput{
 		Cpus: o.CPUs, MemoryMiB: o.MemoryMiB, Gpus: o.GPUs, GpuModel: o.GPUModel, GpusSimulated: o.SimulatedGPUs,
 		Isolation: gql.NodeIsolationProcess, Region: o.Region, Sku: o.SKU, Kernel: kernelRelease(), Labels: labels(o.Labels),
@@ -36,6 +37,7 @@ func (o Options) inventory(isolation sandbox.Isolation) gql.NodeInventoryInput {
 	if o.GPUs < 0 {
 		found.Gpus = countGPUs("/dev")
 	}
+	found.Walls, found.Devices = offered(isolation), o.devices(ctx, found.Gpus)
 	return found
 }
 

@@ -36,6 +36,15 @@ const (
 	CodeResidueLeft     = "RESIDUE_LEFT"
 	CodeInternal        = "INTERNAL"
 	CodeProtocolUnknown = "PROTOCOL_UNKNOWN"
+
+	// Of walls: what the node lacks, raised before anything of the member is started.
+	CodeRuntimeMissing       = "RUNTIME_MISSING"
+	CodeRuntimeTooOld        = "RUNTIME_TOO_OLD"
+	CodeIsolationUnavailable = "ISOLATION_UNAVAILABLE"
+	CodeProfileUnavailable   = "PROFILE_UNAVAILABLE"
+	CodeDeviceNotAllocated   = "DEVICE_NOT_ALLOCATED"
+	CodeDeviceMissing        = "DEVICE_MISSING"
+	CodeMemberIDsExhausted   = "MEMBER_IDS_EXHAUSTED"
 )
 
 // Error is a refusal or a failure with a code for programs and a text for people. It crosses the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect/sql"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
@@ -41,6 +42,14 @@ const (
 	FieldSchedulerType = "scheduler_type"
 	// FieldIntegrationMetadata holds the string denoting the integration_metadata field in the database.
 	FieldIntegrationMetadata = "integration_metadata"
+	// FieldDevices holds the string denoting the devices field in the database.
+	FieldDevices = "devices"
+	// FieldIsolationClass holds the string denoting the isolation_class field in the database.
+	FieldIsolationClass = "isolation_class"
+	// FieldMemoryMib holds the string denoting the memory_mib field in the database.
+	FieldMemoryMib = "memory_mib"
+	// FieldCPUMillis holds the string denoting the cpu_millis field in the database.
+	FieldCPUMillis = "cpu_millis"
 	// FieldReleaseOperationID holds the string denoting the release_operation_id field in the database.
 	FieldReleaseOperationID = "release_operation_id"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -67,6 +76,10 @@ var Columns = []string{
 	FieldInstanceID,
 	FieldSchedulerType,
 	FieldIntegrationMetadata,
+	FieldDevices,
+	FieldIsolationClass,
+	FieldMemoryMib,
+	FieldCPUMillis,
 	FieldReleaseOperationID,
 	FieldCreatedAt,
 	FieldReleasedAt,
@@ -112,6 +125,16 @@ func StatusValidator(s lifecycle.AllocationStatus) error {
 		return nil
 	default:
 		return fmt.Errorf("allocation: invalid enum value for status field: %q", s)
+	}
+}
+
+// IsolationClassValidator is a validator for the "isolation_class" field enum values. It is called by the builders before save.
+func IsolationClassValidator(ic isolation.Class) error {
+	switch ic {
+	case "CONTAINER", "SANDBOX", "VM", "WHOLE_NODE":
+		return nil
+	default:
+		return fmt.Errorf("allocation: invalid enum value for isolation_class field: %q", ic)
 	}
 }
 
@@ -181,6 +204,21 @@ func ByInstanceID(opts ...sql.OrderTermOption) OrderOption {
 // BySchedulerType orders the results by the scheduler_type field.
 func BySchedulerType(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSchedulerType, opts...).ToFunc()
+}
+
+// ByIsolationClass orders the results by the isolation_class field.
+func ByIsolationClass(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldIsolationClass, opts...).ToFunc()
+}
+
+// ByMemoryMib orders the results by the memory_mib field.
+func ByMemoryMib(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMemoryMib, opts...).ToFunc()
+}
+
+// ByCPUMillis orders the results by the cpu_millis field.
+func ByCPUMillis(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCPUMillis, opts...).ToFunc()
 }
 
 // ByReleaseOperationID orders the results by the release_operation_id field.

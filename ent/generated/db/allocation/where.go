@@ -7,6 +7,7 @@ import (
 
 	"entgo.io/ent/dialect/sql"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 )
@@ -109,6 +110,16 @@ func InstanceID(v ids.ID) predicate.Allocation {
 // SchedulerType applies equality check predicate on the "scheduler_type" field. It's identical to SchedulerTypeEQ.
 func SchedulerType(v string) predicate.Allocation {
 	return predicate.Allocation(sql.FieldEQ(FieldSchedulerType, v))
+}
+
+// MemoryMib applies equality check predicate on the "memory_mib" field. It's identical to MemoryMibEQ.
+func MemoryMib(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldEQ(FieldMemoryMib, v))
+}
+
+// CPUMillis applies equality check predicate on the "cpu_millis" field. It's identical to CPUMillisEQ.
+func CPUMillis(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldEQ(FieldCPUMillis, v))
 }
 
 // ReleaseOperationID applies equality check predicate on the "release_operation_id" field. It's identical to ReleaseOperationIDEQ.
@@ -945,6 +956,156 @@ func IntegrationMetadataIsNil() predicate.Allocation {
 // IntegrationMetadataNotNil applies the NotNil predicate on the "integration_metadata" field.
 func IntegrationMetadataNotNil() predicate.Allocation {
 	return predicate.Allocation(sql.FieldNotNull(FieldIntegrationMetadata))
+}
+
+// DevicesIsNil applies the IsNil predicate on the "devices" field.
+func DevicesIsNil() predicate.Allocation {
+	return predicate.Allocation(sql.FieldIsNull(FieldDevices))
+}
+
+// DevicesNotNil applies the NotNil predicate on the "devices" field.
+func DevicesNotNil() predicate.Allocation {
+	return predicate.Allocation(sql.FieldNotNull(FieldDevices))
+}
+
+// IsolationClassEQ applies the EQ predicate on the "isolation_class" field.
+func IsolationClassEQ(v isolation.Class) predicate.Allocation {
+	vc := v
+	return predicate.Allocation(sql.FieldEQ(FieldIsolationClass, vc))
+}
+
+// IsolationClassNEQ applies the NEQ predicate on the "isolation_class" field.
+func IsolationClassNEQ(v isolation.Class) predicate.Allocation {
+	vc := v
+	return predicate.Allocation(sql.FieldNEQ(FieldIsolationClass, vc))
+}
+
+// IsolationClassIn applies the In predicate on the "isolation_class" field.
+func IsolationClassIn(vs ...isolation.Class) predicate.Allocation {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Allocation(sql.FieldIn(FieldIsolationClass, v...))
+}
+
+// IsolationClassNotIn applies the NotIn predicate on the "isolation_class" field.
+func IsolationClassNotIn(vs ...isolation.Class) predicate.Allocation {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Allocation(sql.FieldNotIn(FieldIsolationClass, v...))
+}
+
+// IsolationClassIsNil applies the IsNil predicate on the "isolation_class" field.
+func IsolationClassIsNil() predicate.Allocation {
+	return predicate.Allocation(sql.FieldIsNull(FieldIsolationClass))
+}
+
+// IsolationClassNotNil applies the NotNil predicate on the "isolation_class" field.
+func IsolationClassNotNil() predicate.Allocation {
+	return predicate.Allocation(sql.FieldNotNull(FieldIsolationClass))
+}
+
+// MemoryMibEQ applies the EQ predicate on the "memory_mib" field.
+func MemoryMibEQ(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldEQ(FieldMemoryMib, v))
+}
+
+// MemoryMibNEQ applies the NEQ predicate on the "memory_mib" field.
+func MemoryMibNEQ(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldNEQ(FieldMemoryMib, v))
+}
+
+// MemoryMibIn applies the In predicate on the "memory_mib" field.
+func MemoryMibIn(vs ...int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldIn(FieldMemoryMib, vs...))
+}
+
+// MemoryMibNotIn applies the NotIn predicate on the "memory_mib" field.
+func MemoryMibNotIn(vs ...int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldNotIn(FieldMemoryMib, vs...))
+}
+
+// MemoryMibGT applies the GT predicate on the "memory_mib" field.
+func MemoryMibGT(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldGT(FieldMemoryMib, v))
+}
+
+// MemoryMibGTE applies the GTE predicate on the "memory_mib" field.
+func MemoryMibGTE(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldGTE(FieldMemoryMib, v))
+}
+
+// MemoryMibLT applies the LT predicate on the "memory_mib" field.
+func MemoryMibLT(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldLT(FieldMemoryMib, v))
+}
+
+// MemoryMibLTE applies the LTE predicate on the "memory_mib" field.
+func MemoryMibLTE(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldLTE(FieldMemoryMib, v))
+}
+
+// MemoryMibIsNil applies the IsNil predicate on the "memory_mib" field.
+func MemoryMibIsNil() predicate.Allocation {
+	return predicate.Allocation(sql.FieldIsNull(FieldMemoryMib))
+}
+
+// MemoryMibNotNil applies the NotNil predicate on the "memory_mib" field.
+func MemoryMibNotNil() predicate.Allocation {
+	return predicate.Allocation(sql.FieldNotNull(FieldMemoryMib))
+}
+
+// CPUMillisEQ applies the EQ predicate on the "cpu_millis" field.
+func CPUMillisEQ(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldEQ(FieldCPUMillis, v))
+}
+
+// CPUMillisNEQ applies the NEQ predicate on the "cpu_millis" field.
+func CPUMillisNEQ(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldNEQ(FieldCPUMillis, v))
+}
+
+// CPUMillisIn applies the In predicate on the "cpu_millis" field.
+func CPUMillisIn(vs ...int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldIn(FieldCPUMillis, vs...))
+}
+
+// CPUMillisNotIn applies the NotIn predicate on the "cpu_millis" field.
+func CPUMillisNotIn(vs ...int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldNotIn(FieldCPUMillis, vs...))
+}
+
+// CPUMillisGT applies the GT predicate on the "cpu_millis" field.
+func CPUMillisGT(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldGT(FieldCPUMillis, v))
+}
+
+// CPUMillisGTE applies the GTE predicate on the "cpu_millis" field.
+func CPUMillisGTE(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldGTE(FieldCPUMillis, v))
+}
+
+// CPUMillisLT applies the LT predicate on the "cpu_millis" field.
+func CPUMillisLT(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldLT(FieldCPUMillis, v))
+}
+
+// CPUMillisLTE applies the LTE predicate on the "cpu_millis" field.
+func CPUMillisLTE(v int) predicate.Allocation {
+	return predicate.Allocation(sql.FieldLTE(FieldCPUMillis, v))
+}
+
+// CPUMillisIsNil applies the IsNil predicate on the "cpu_millis" field.
+func CPUMillisIsNil() predicate.Allocation {
+	return predicate.Allocation(sql.FieldIsNull(FieldCPUMillis))
+}
+
+// CPUMillisNotNil applies the NotNil predicate on the "cpu_millis" field.
+func CPUMillisNotNil() predicate.Allocation {
+	return predicate.Allocation(sql.FieldNotNull(FieldCPUMillis))
 }
 
 // ReleaseOperationIDEQ applies the EQ predicate on the "release_operation_id" field.

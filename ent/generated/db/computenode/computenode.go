@@ -47,6 +47,10 @@ const (
 	FieldKernel = "kernel"
 	// FieldLabels holds the string denoting the labels field in the database.
 	FieldLabels = "labels"
+	// FieldWalls holds the string denoting the walls field in the database.
+	FieldWalls = "walls"
+	// FieldDevices holds the string denoting the devices field in the database.
+	FieldDevices = "devices"
 	// FieldLastSeenAt holds the string denoting the last_seen_at field in the database.
 	FieldLastSeenAt = "last_seen_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -74,6 +78,8 @@ var Columns = []string{
 	FieldBootID,
 	FieldKernel,
 	FieldLabels,
+	FieldWalls,
+	FieldDevices,
 	FieldLastSeenAt,
 	FieldCreatedAt,
 }

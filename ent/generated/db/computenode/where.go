@@ -956,6 +956,26 @@ func LabelsNotNil() predicate.ComputeNode {
 	return predicate.ComputeNode(sql.FieldNotNull(FieldLabels))
 }
 
+// WallsIsNil applies the IsNil predicate on the "walls" field.
+func WallsIsNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIsNull(FieldWalls))
+}
+
+// WallsNotNil applies the NotNil predicate on the "walls" field.
+func WallsNotNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotNull(FieldWalls))
+}
+
+// DevicesIsNil applies the IsNil predicate on the "devices" field.
+func DevicesIsNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIsNull(FieldDevices))
+}
+
+// DevicesNotNil applies the NotNil predicate on the "devices" field.
+func DevicesNotNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotNull(FieldDevices))
+}
+
 // LastSeenAtEQ applies the EQ predicate on the "last_seen_at" field.
 func LastSeenAtEQ(v time.Time) predicate.ComputeNode {
 	return predicate.ComputeNode(sql.FieldEQ(FieldLastSeenAt, v))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect/sql"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
@@ -37,6 +38,12 @@ const (
 	FieldAllocationID = "allocation_id"
 	// FieldNodeID holds the string denoting the node_id field in the database.
 	FieldNodeID = "node_id"
+	// FieldProfile holds the string denoting the profile field in the database.
+	FieldProfile = "profile"
+	// FieldIsolationClass holds the string denoting the isolation_class field in the database.
+	FieldIsolationClass = "isolation_class"
+	// FieldMaxPids holds the string denoting the max_pids field in the database.
+	FieldMaxPids = "max_pids"
 	// FieldLastOperationID holds the string denoting the last_operation_id field in the database.
 	FieldLastOperationID = "last_operation_id"
 	// FieldCorrelationID holds the string denoting the correlation_id field in the database.
@@ -67,6 +74,9 @@ var Columns = []string{
 	FieldHealthMessage,
 	FieldAllocationID,
 	FieldNodeID,
+	FieldProfile,
+	FieldIsolationClass,
+	FieldMaxPids,
 	FieldLastOperationID,
 	FieldCorrelationID,
 	FieldAdapterDetail,
@@ -90,6 +100,8 @@ var (
 	DefaultCordoned bool
 	// DefaultHealthMessage holds the default value on creation for the "health_message" field.
 	DefaultHealthMessage string
+	// DefaultMaxPids holds the default value on creation for the "max_pids" field.
+	DefaultMaxPids int
 	// DefaultCorrelationID holds the default value on creation for the "correlation_id" field.
 	DefaultCorrelationID string
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
@@ -117,6 +129,28 @@ func HealthValidator(h lifecycle.Health) error {
 		return nil
 	default:
 		return fmt.Errorf("member: invalid enum value for health field: %q", h)
+	}
+}
+
+const DefaultProfile isolation.Profile = "SERVICE"
+
+// ProfileValidator is a validator for the "profile" field enum values. It is called by the builders before save.
+func ProfileValidator(pr isolation.Profile) error {
+	switch pr {
+	case "SERVICE", "NESTING":
+		return nil
+	default:
+		return fmt.Errorf("member: invalid enum value for profile field: %q", pr)
+	}
+}
+
+// IsolationClassValidator is a validator for the "isolation_class" field enum values. It is called by the builders before save.
+func IsolationClassValidator(ic isolation.Class) error {
+	switch ic {
+	case "CONTAINER", "SANDBOX", "VM", "WHOLE_NODE":
+		return nil
+	default:
+		return fmt.Errorf("member: invalid enum value for isolation_class field: %q", ic)
 	}
 }
 
@@ -181,6 +215,21 @@ func ByAllocationID(opts ...sql.OrderTermOption) OrderOption {
 // ByNodeID orders the results by the node_id field.
 func ByNodeID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldNodeID, opts...).ToFunc()
+}
+
+// ByProfile orders the results by the profile field.
+func ByProfile(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldProfile, opts...).ToFunc()
+}
+
+// ByIsolationClass orders the results by the isolation_class field.
+func ByIsolationClass(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldIsolationClass, opts...).ToFunc()
+}
+
+// ByMaxPids orders the results by the max_pids field.
+func ByMaxPids(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMaxPids, opts...).ToFunc()
 }
 
 // ByLastOperationID orders the results by the last_operation_id field.

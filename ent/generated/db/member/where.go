@@ -7,6 +7,7 @@ import (
 
 	"entgo.io/ent/dialect/sql"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 )
@@ -104,6 +105,11 @@ func AllocationID(v ids.ID) predicate.Member {
 func NodeID(v ids.ID) predicate.Member {
 	vc := string(v)
 	return predicate.Member(sql.FieldEQ(FieldNodeID, vc))
+}
+
+// MaxPids applies equality check predicate on the "max_pids" field. It's identical to MaxPidsEQ.
+func MaxPids(v int) predicate.Member {
+	return predicate.Member(sql.FieldEQ(FieldMaxPids, v))
 }
 
 // LastOperationID applies equality check predicate on the "last_operation_id" field. It's identical to LastOperationIDEQ.
@@ -805,6 +811,116 @@ func NodeIDEqualFold(v ids.ID) predicate.Member {
 func NodeIDContainsFold(v ids.ID) predicate.Member {
 	vc := string(v)
 	return predicate.Member(sql.FieldContainsFold(FieldNodeID, vc))
+}
+
+// ProfileEQ applies the EQ predicate on the "profile" field.
+func ProfileEQ(v isolation.Profile) predicate.Member {
+	vc := v
+	return predicate.Member(sql.FieldEQ(FieldProfile, vc))
+}
+
+// ProfileNEQ applies the NEQ predicate on the "profile" field.
+func ProfileNEQ(v isolation.Profile) predicate.Member {
+	vc := v
+	return predicate.Member(sql.FieldNEQ(FieldProfile, vc))
+}
+
+// ProfileIn applies the In predicate on the "profile" field.
+func ProfileIn(vs ...isolation.Profile) predicate.Member {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Member(sql.FieldIn(FieldProfile, v...))
+}
+
+// ProfileNotIn applies the NotIn predicate on the "profile" field.
+func ProfileNotIn(vs ...isolation.Profile) predicate.Member {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Member(sql.FieldNotIn(FieldProfile, v...))
+}
+
+// IsolationClassEQ applies the EQ predicate on the "isolation_class" field.
+func IsolationClassEQ(v isolation.Class) predicate.Member {
+	vc := v
+	return predicate.Member(sql.FieldEQ(FieldIsolationClass, vc))
+}
+
+// IsolationClassNEQ applies the NEQ predicate on the "isolation_class" field.
+func IsolationClassNEQ(v isolation.Class) predicate.Member {
+	vc := v
+	return predicate.Member(sql.FieldNEQ(FieldIsolationClass, vc))
+}
+
+// IsolationClassIn applies the In predicate on the "isolation_class" field.
+func IsolationClassIn(vs ...isolation.Class) predicate.Member {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Member(sql.FieldIn(FieldIsolationClass, v...))
+}
+
+// IsolationClassNotIn applies the NotIn predicate on the "isolation_class" field.
+func IsolationClassNotIn(vs ...isolation.Class) predicate.Member {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Member(sql.FieldNotIn(FieldIsolationClass, v...))
+}
+
+// IsolationClassIsNil applies the IsNil predicate on the "isolation_class" field.
+func IsolationClassIsNil() predicate.Member {
+	return predicate.Member(sql.FieldIsNull(FieldIsolationClass))
+}
+
+// IsolationClassNotNil applies the NotNil predicate on the "isolation_class" field.
+func IsolationClassNotNil() predicate.Member {
+	return predicate.Member(sql.FieldNotNull(FieldIsolationClass))
+}
+
+// MaxPidsEQ applies the EQ predicate on the "max_pids" field.
+func MaxPidsEQ(v int) predicate.Member {
+	return predicate.Member(sql.FieldEQ(FieldMaxPids, v))
+}
+
+// MaxPidsNEQ applies the NEQ predicate on the "max_pids" field.
+func MaxPidsNEQ(v int) predicate.Member {
+	return predicate.Member(sql.FieldNEQ(FieldMaxPids, v))
+}
+
+// MaxPidsIn applies the In predicate on the "max_pids" field.
+func MaxPidsIn(vs ...int) predicate.Member {
+	return predicate.Member(sql.FieldIn(FieldMaxPids, vs...))
+}
+
+// MaxPidsNotIn applies the NotIn predicate on the "max_pids" field.
+func MaxPidsNotIn(vs ...int) predicate.Member {
+	return predicate.Member(sql.FieldNotIn(FieldMaxPids, vs...))
+}
+
+// MaxPidsGT applies the GT predicate on the "max_pids" field.
+func MaxPidsGT(v int) predicate.Member {
+	return predicate.Member(sql.FieldGT(FieldMaxPids, v))
+}
+
+// MaxPidsGTE applies the GTE predicate on the "max_pids" field.
+func MaxPidsGTE(v int) predicate.Member {
+	return predicate.Member(sql.FieldGTE(FieldMaxPids, v))
+}
+
+// MaxPidsLT applies the LT predicate on the "max_pids" field.
+func MaxPidsLT(v int) predicate.Member {
+	return predicate.Member(sql.FieldLT(FieldMaxPids, v))
+}
+
+// MaxPidsLTE applies the LTE predicate on the "max_pids" field.
+func MaxPidsLTE(v int) predicate.Member {
+	return predicate.Member(sql.FieldLTE(FieldMaxPids, v))
 }
 
 // LastOperationIDEQ applies the EQ predicate on the "last_operation_id" field.

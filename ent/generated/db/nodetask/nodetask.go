@@ -57,6 +57,8 @@ const (
 	FieldStderr = "stderr"
 	// FieldIdempotencyKey holds the string denoting the idempotency_key field in the database.
 	FieldIdempotencyKey = "idempotency_key"
+	// FieldBinding holds the string denoting the binding field in the database.
+	FieldBinding = "binding"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldStartedAt holds the string denoting the started_at field in the database.
@@ -91,6 +93,7 @@ var Columns = []string{
 	FieldStdout,
 	FieldStderr,
 	FieldIdempotencyKey,
+	FieldBinding,
 	FieldCreatedAt,
 	FieldStartedAt,
 	FieldEndedAt,

@@ -1276,6 +1276,16 @@ func IdempotencyKeyContainsFold(v string) predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldContainsFold(FieldIdempotencyKey, v))
 }
 
+// BindingIsNil applies the IsNil predicate on the "binding" field.
+func BindingIsNil() predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldIsNull(FieldBinding))
+}
+
+// BindingNotNil applies the NotNil predicate on the "binding" field.
+func BindingNotNil() predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNotNull(FieldBinding))
+}
+
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.
 func CreatedAtEQ(v time.Time) predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldEQ(FieldCreatedAt, v))

@@ -25,6 +25,10 @@ const (
 		allocation.instance_id,
 		allocation.scheduler_type,
 		allocation.integration_metadata,
+		allocation.devices,
+		allocation.isolation_class,
+		allocation.memory_mib,
+		allocation.cpu_millis,
 		allocation.release_operation_id,
 		allocation.created_at,
 		allocation.released_at`
@@ -84,6 +88,8 @@ const (
 		compute_node.boot_id,
 		compute_node.kernel,
 		compute_node.labels,
+		compute_node.walls,
+		compute_node.devices,
 		compute_node.last_seen_at,
 		compute_node.created_at`
 	EventColumns = `app_instance_event.id,
@@ -162,6 +168,9 @@ const (
 		member.health_message,
 		member.allocation_id,
 		member.node_id,
+		member.profile,
+		member.isolation_class,
+		member.max_pids,
 		member.last_operation_id,
 		member.correlation_id,
 		member.adapter_detail,
@@ -190,6 +199,7 @@ const (
 		node_task.stdout,
 		node_task.stderr,
 		node_task.idempotency_key,
+		node_task.binding,
 		node_task.created_at,
 		node_task.started_at,
 		node_task.ended_at`
@@ -263,6 +273,10 @@ func Allocation(row pgx.CollectableRow) (*db.Allocation, error) {
 		&x.InstanceID,
 		&x.SchedulerType,
 		(*[]byte)(&x.IntegrationMetadata), // as it is: as json.RawMessage it would be parsed again
+		&x.Devices,
+		&x.IsolationClass,
+		&x.MemoryMib,
+		&x.CPUMillis,
 		&x.ReleaseOperationID,
 		&x.CreatedAt,
 		&x.ReleasedAt,
@@ -350,6 +364,8 @@ func ComputeNode(row pgx.CollectableRow) (*db.ComputeNode, error) {
 		&x.BootID,
 		&x.Kernel,
 		(*[]byte)(&x.Labels), // as it is: as json.RawMessage it would be parsed again
+		&x.Walls,
+		&x.Devices,
 		&x.LastSeenAt,
 		&x.CreatedAt,
 	)
@@ -456,6 +472,9 @@ func Member(row pgx.CollectableRow) (*db.Member, error) {
 		&x.HealthMessage,
 		&x.AllocationID,
 		&x.NodeID,
+		(*string)(&x.Profile), // of a named type, which the driver would scan by reflection
+		&x.IsolationClass,
+		&x.MaxPids,
 		&x.LastOperationID,
 		&x.CorrelationID,
 		(*[]byte)(&x.AdapterDetail), // as it is: as json.RawMessage it would be parsed again
@@ -491,6 +510,7 @@ func NodeTask(row pgx.CollectableRow) (*db.NodeTask, error) {
 		&x.Stdout,
 		&x.Stderr,
 		&x.IdempotencyKey,
+		&x.Binding,
 		&x.CreatedAt,
 		&x.StartedAt,
 		&x.EndedAt,

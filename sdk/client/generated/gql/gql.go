@@ -316,6 +316,14 @@ type Allocation struct {
 	Shape CapacityShape `json:"shape"`
 	// GPUs it holds; for a whole node, all of the node's.
 	GpuCount int `json:"gpuCount"`
+	// The GPUs that it holds, by identity; null for one from before identities that has ended. No other allocation holds any of them.
+	Devices []Device `json:"devices"`
+	// The weakest isolation class that its members may have; null for any.
+	IsolationClass *IsolationClass `json:"isolationClass"`
+	// Memory that its members share, MiB; null for all of the node's.
+	MemoryMiB *int `json:"memoryMiB"`
+	// Thousandths of processors that its members share; null for all of the node's.
+	CpuMillis *int `json:"cpuMillis"`
 	// The price list's name of what is rented; empty when any would do.
 	Sku string `json:"sku"`
 	// Where it is.
@@ -350,6 +358,18 @@ func (v *Allocation) GetShape() CapacityShape { return v.Shape }
 
 // GetGpuCount returns Allocation.GpuCount, and is useful for accessing the field via an interface.
 func (v *Allocation) GetGpuCount() int { return v.GpuCount }
+
+// GetDevices returns Allocation.Devices, and is useful for accessing the field via an interface.
+func (v *Allocation) GetDevices() []Device { return v.Devices }
+
+// GetIsolationClass returns Allocation.IsolationClass, and is useful for accessing the field via an interface.
+func (v *Allocation) GetIsolationClass() *IsolationClass { return v.IsolationClass }
+
+// GetMemoryMiB returns Allocation.MemoryMiB, and is useful for accessing the field via an interface.
+func (v *Allocation) GetMemoryMiB() *int { return v.MemoryMiB }
+
+// GetCpuMillis returns Allocation.CpuMillis, and is useful for accessing the field via an interface.
+func (v *Allocation) GetCpuMillis() *int { return v.CpuMillis }
 
 // GetSku returns Allocation.Sku, and is useful for accessing the field via an interface.
 func (v *Allocation) GetSku() string { return v.Sku }
@@ -1614,6 +1634,8 @@ type CapacityIntentInput struct {
 	Sku string `json:"sku,omitempty"`
 	// Only this region.
 	Region string `json:"region,omitempty"`
+	// The weakest isolation class that its members may have; left out for any. What the app demands holds besides.
+	IsolationClass IsolationClass `json:"isolationClass,omitempty"`
 }
 
 // GetShape returns CapacityIntentInput.Shape, and is useful for accessing the field via an interface.
@@ -1627,6 +1649,9 @@ func (v *CapacityIntentInput) GetSku() string { return v.Sku }
 
 // GetRegion returns CapacityIntentInput.Region, and is useful for accessing the field via an interface.
 func (v *CapacityIntentInput) GetRegion() string { return v.Region }
+
+// GetIsolationClass returns CapacityIntentInput.IsolationClass, and is useful for accessing the field via an interface.
+func (v *CapacityIntentInput) GetIsolationClass() IsolationClass { return v.IsolationClass }
 
 // What an allocation is made of.
 type CapacityShape string
@@ -1760,6 +1785,10 @@ type ComputeNode struct {
 	GpusSimulated bool `json:"gpusSimulated"`
 	// How members are kept apart.
 	Isolation NodeIsolation `json:"isolation"`
+	// What keeps members apart there; null when its agent has never reported it.
+	Walls *NodeWalls `json:"walls"`
+	// Its GPUs by identity; null when its agent has never reported them.
+	Devices []Device `json:"devices"`
 	// The agent's version.
 	AgentVersion string `json:"agentVersion"`
 	// When the agent was last heard.
@@ -1803,6 +1832,12 @@ func (v *ComputeNode) GetGpusSimulated() bool { return v.GpusSimulated }
 
 // GetIsolation returns ComputeNode.Isolation, and is useful for accessing the field via an interface.
 func (v *ComputeNode) GetIsolation() NodeIsolation { return v.Isolation }
+
+// GetWalls returns ComputeNode.Walls, and is useful for accessing the field via an interface.
+func (v *ComputeNode) GetWalls() *NodeWalls { return v.Walls }
+
+// GetDevices returns ComputeNode.Devices, and is useful for accessing the field via an interface.
+func (v *ComputeNode) GetDevices() []Device { return v.Devices }
 
 // GetAgentVersion returns ComputeNode.AgentVersion, and is useful for accessing the field via an interface.
 func (v *ComputeNode) GetAgentVersion() string { return v.AgentVersion }
@@ -2453,6 +2488,107 @@ type DetachControlPlaneResponse struct {
 func (v *DetachControlPlaneResponse) GetDetachControlPlane() ControlPlaneShare {
 	return v.DetachControlPlane
 }
+
+// Device includes the GraphQL fields of Device requested by the fragment Device.
+// The GraphQL type's documentation follows.
+//
+// A GPU with its identity.
+type Device struct {
+	// The vendor's identity, unique on the node; begins with `unreported-` until an agent has reported it.
+	Uuid string `json:"uuid"`
+	// Number on the node, from 0.
+	Index int `json:"index"`
+	// Number of its device node.
+	Minor int `json:"minor"`
+	// Such as `0000:3b:00.0`; empty when it is not on that bus.
+	PciAddress string `json:"pciAddress"`
+	// Its device node, such as `/dev/nvidia0`.
+	Path string `json:"path"`
+	// The vendor's model; empty when it is not known.
+	Model string `json:"model"`
+	// Memory, MiB; 0 when it is not known.
+	MemoryMiB int `json:"memoryMiB"`
+	// Whether it is declared for a lab and not real.
+	Simulated bool `json:"simulated"`
+	// Its qualified name where the node has a Container Device Interface specification of it; else empty.
+	Cdi string `json:"cdi"`
+}
+
+// GetUuid returns Device.Uuid, and is useful for accessing the field via an interface.
+func (v *Device) GetUuid() string { return v.Uuid }
+
+// GetIndex returns Device.Index, and is useful for accessing the field via an interface.
+func (v *Device) GetIndex() int { return v.Index }
+
+// GetMinor returns Device.Minor, and is useful for accessing the field via an interface.
+func (v *Device) GetMinor() int { return v.Minor }
+
+// GetPciAddress returns Device.PciAddress, and is useful for accessing the field via an interface.
+func (v *Device) GetPciAddress() string { return v.PciAddress }
+
+// GetPath returns Device.Path, and is useful for accessing the field via an interface.
+func (v *Device) GetPath() string { return v.Path }
+
+// GetModel returns Device.Model, and is useful for accessing the field via an interface.
+func (v *Device) GetModel() string { return v.Model }
+
+// GetMemoryMiB returns Device.MemoryMiB, and is useful for accessing the field via an interface.
+func (v *Device) GetMemoryMiB() int { return v.MemoryMiB }
+
+// GetSimulated returns Device.Simulated, and is useful for accessing the field via an interface.
+func (v *Device) GetSimulated() bool { return v.Simulated }
+
+// GetCdi returns Device.Cdi, and is useful for accessing the field via an interface.
+func (v *Device) GetCdi() string { return v.Cdi }
+
+// A GPU with its identity.
+type DeviceInput struct {
+	// The vendor's identity, unique on the node, at most 128 characters.
+	Uuid string `json:"uuid"`
+	// Number on the node, from 0, unique on it.
+	Index int `json:"index"`
+	// Number of its device node.
+	Minor int `json:"minor"`
+	// Such as `0000:3b:00.0`; empty when it is not on that bus.
+	PciAddress string `json:"pciAddress"`
+	// Its device node, an absolute path below /dev.
+	Path string `json:"path"`
+	// The vendor's model; empty when it is not known.
+	Model string `json:"model"`
+	// Memory, MiB; 0 when it is not known.
+	MemoryMiB int `json:"memoryMiB"`
+	// Whether it is declared for a lab and not real.
+	Simulated bool `json:"simulated"`
+	// Its qualified name in the Container Device Interface; else empty.
+	Cdi string `json:"cdi"`
+}
+
+// GetUuid returns DeviceInput.Uuid, and is useful for accessing the field via an interface.
+func (v *DeviceInput) GetUuid() string { return v.Uuid }
+
+// GetIndex returns DeviceInput.Index, and is useful for accessing the field via an interface.
+func (v *DeviceInput) GetIndex() int { return v.Index }
+
+// GetMinor returns DeviceInput.Minor, and is useful for accessing the field via an interface.
+func (v *DeviceInput) GetMinor() int { return v.Minor }
+
+// GetPciAddress returns DeviceInput.PciAddress, and is useful for accessing the field via an interface.
+func (v *DeviceInput) GetPciAddress() string { return v.PciAddress }
+
+// GetPath returns DeviceInput.Path, and is useful for accessing the field via an interface.
+func (v *DeviceInput) GetPath() string { return v.Path }
+
+// GetModel returns DeviceInput.Model, and is useful for accessing the field via an interface.
+func (v *DeviceInput) GetModel() string { return v.Model }
+
+// GetMemoryMiB returns DeviceInput.MemoryMiB, and is useful for accessing the field via an interface.
+func (v *DeviceInput) GetMemoryMiB() int { return v.MemoryMiB }
+
+// GetSimulated returns DeviceInput.Simulated, and is useful for accessing the field via an interface.
+func (v *DeviceInput) GetSimulated() bool { return v.Simulated }
+
+// GetCdi returns DeviceInput.Cdi, and is useful for accessing the field via an interface.
+func (v *DeviceInput) GetCdi() string { return v.Cdi }
 
 // Which member is drained.
 type DrainMemberInput struct {
@@ -5668,6 +5804,97 @@ type InvokeActionResponse struct {
 // GetInvokeAction returns InvokeActionResponse.InvokeAction, and is useful for accessing the field via an interface.
 func (v *InvokeActionResponse) GetInvokeAction() ActionAnswer { return v.InvokeAction }
 
+// What stands between a member and the others on its machine, from the weakest to the strongest.
+type IsolationClass string
+
+const (
+	// A container: the node's kernel is shared, behind namespaces, system call filters and limits.
+	IsolationClassContainer IsolationClass = "CONTAINER"
+	// A container with a kernel in user space between it and the node's.
+	IsolationClassSandbox IsolationClass = "SANDBOX"
+	// A virtual machine: a kernel of its own.
+	IsolationClassVm IsolationClass = "VM"
+	// No other tenant is on the machine.
+	IsolationClassWholeNode IsolationClass = "WHOLE_NODE"
+)
+
+var AllIsolationClass = []IsolationClass{
+	IsolationClassContainer,
+	IsolationClassSandbox,
+	IsolationClassVm,
+	IsolationClassWholeNode,
+}
+
+// IsolationGap includes the requested fields of the GraphQL type IsolationGap.
+// The GraphQL type's documentation follows.
+//
+// A wall that does not hold on a node.
+type IsolationGap struct {
+	// Which.
+	Wall IsolationWall `json:"wall"`
+	// Why, and how it is mended where that is known.
+	Reason string `json:"reason"`
+}
+
+// GetWall returns IsolationGap.Wall, and is useful for accessing the field via an interface.
+func (v *IsolationGap) GetWall() IsolationWall { return v.Wall }
+
+// GetReason returns IsolationGap.Reason, and is useful for accessing the field via an interface.
+func (v *IsolationGap) GetReason() string { return v.Reason }
+
+// A wall that does not hold on a node.
+type IsolationGapInput struct {
+	// Which.
+	Wall IsolationWall `json:"wall"`
+	// Why, and how it is mended, at most 500 characters.
+	Reason string `json:"reason"`
+}
+
+// GetWall returns IsolationGapInput.Wall, and is useful for accessing the field via an interface.
+func (v *IsolationGapInput) GetWall() IsolationWall { return v.Wall }
+
+// GetReason returns IsolationGapInput.Reason, and is useful for accessing the field via an interface.
+func (v *IsolationGapInput) GetReason() string { return v.Reason }
+
+// One part of what keeps members apart.
+type IsolationWall string
+
+const (
+	// The program that starts members.
+	IsolationWallRuntime IsolationWall = "RUNTIME"
+	// User ids of the member's own, so that its root is not the node's.
+	IsolationWallUserNamespace IsolationWall = "USER_NAMESPACE"
+	// The filter of system calls.
+	IsolationWallSystemCalls IsolationWall = "SYSTEM_CALLS"
+	// A root file system of the member's own, without the node's secrets.
+	IsolationWallFiles IsolationWall = "FILES"
+	// The list of devices that the member may open.
+	IsolationWallDevices IsolationWall = "DEVICES"
+	// The bound on memory.
+	IsolationWallMemory IsolationWall = "MEMORY"
+	// The bound on processor time.
+	IsolationWallCpu IsolationWall = "CPU"
+	// The bound on processes.
+	IsolationWallProcesses IsolationWall = "PROCESSES"
+	// A network of the member's own.
+	IsolationWallNetwork IsolationWall = "NETWORK"
+	// The proof that nothing is left of a member.
+	IsolationWallEvidence IsolationWall = "EVIDENCE"
+)
+
+var AllIsolationWall = []IsolationWall{
+	IsolationWallRuntime,
+	IsolationWallUserNamespace,
+	IsolationWallSystemCalls,
+	IsolationWallFiles,
+	IsolationWallDevices,
+	IsolationWallMemory,
+	IsolationWallCpu,
+	IsolationWallProcesses,
+	IsolationWallNetwork,
+	IsolationWallEvidence,
+}
+
 // What secret is issued.
 type IssueRuntimeSecretInput struct {
 	// The instance.
@@ -6540,6 +6767,10 @@ type Member struct {
 	HealthMessage string `json:"healthMessage"`
 	// Its labels, by name.
 	Labels json.RawMessage `json:"labels"`
+	// What it may do inside of its walls.
+	Profile MemberProfile `json:"profile"`
+	// What keeps it apart on its node; null when the node had not reported its walls.
+	IsolationClass *IsolationClass `json:"isolationClass"`
 	// The allocation it lives in.
 	Allocation *AllocationRef `json:"allocation"`
 	// The node it is bound to.
@@ -6583,6 +6814,12 @@ func (v *Member) GetHealthMessage() string { return v.HealthMessage }
 // GetLabels returns Member.Labels, and is useful for accessing the field via an interface.
 func (v *Member) GetLabels() json.RawMessage { return v.Labels }
 
+// GetProfile returns Member.Profile, and is useful for accessing the field via an interface.
+func (v *Member) GetProfile() MemberProfile { return v.Profile }
+
+// GetIsolationClass returns Member.IsolationClass, and is useful for accessing the field via an interface.
+func (v *Member) GetIsolationClass() *IsolationClass { return v.IsolationClass }
+
 // GetAllocation returns Member.Allocation, and is useful for accessing the field via an interface.
 func (v *Member) GetAllocation() *AllocationRef { return v.Allocation }
 
@@ -6603,6 +6840,50 @@ func (v *Member) GetCreatedAt() time.Time { return v.CreatedAt }
 
 // GetUpdatedAt returns Member.UpdatedAt, and is useful for accessing the field via an interface.
 func (v *Member) GetUpdatedAt() time.Time { return v.UpdatedAt }
+
+// The walls of a member, as its node is to build them.
+type MemberBinding struct {
+	// The allocation whose limits its members share.
+	AllocationId string `json:"allocationId"`
+	// Whether the allocation holds the whole node.
+	Exclusive bool `json:"exclusive"`
+	// What the member may do inside of its walls.
+	Profile MemberProfile `json:"profile"`
+	// What keeps it apart on its node; null when the node had not reported its walls.
+	IsolationClass *IsolationClass `json:"isolationClass"`
+	// The member's devices; it sees no others.
+	Devices []Device `json:"devices"`
+	// Memory that all members of the allocation share, MiB; null for no bound.
+	MemoryMiB *int `json:"memoryMiB"`
+	// Thousandths of processors that all members of the allocation share; null for no bound.
+	CpuMillis *int `json:"cpuMillis"`
+	// Most processes and threads of the member.
+	Pids int `json:"pids"`
+}
+
+// GetAllocationId returns MemberBinding.AllocationId, and is useful for accessing the field via an interface.
+func (v *MemberBinding) GetAllocationId() string { return v.AllocationId }
+
+// GetExclusive returns MemberBinding.Exclusive, and is useful for accessing the field via an interface.
+func (v *MemberBinding) GetExclusive() bool { return v.Exclusive }
+
+// GetProfile returns MemberBinding.Profile, and is useful for accessing the field via an interface.
+func (v *MemberBinding) GetProfile() MemberProfile { return v.Profile }
+
+// GetIsolationClass returns MemberBinding.IsolationClass, and is useful for accessing the field via an interface.
+func (v *MemberBinding) GetIsolationClass() *IsolationClass { return v.IsolationClass }
+
+// GetDevices returns MemberBinding.Devices, and is useful for accessing the field via an interface.
+func (v *MemberBinding) GetDevices() []Device { return v.Devices }
+
+// GetMemoryMiB returns MemberBinding.MemoryMiB, and is useful for accessing the field via an interface.
+func (v *MemberBinding) GetMemoryMiB() *int { return v.MemoryMiB }
+
+// GetCpuMillis returns MemberBinding.CpuMillis, and is useful for accessing the field via an interface.
+func (v *MemberBinding) GetCpuMillis() *int { return v.CpuMillis }
+
+// GetPids returns MemberBinding.Pids, and is useful for accessing the field via an interface.
+func (v *MemberBinding) GetPids() int { return v.Pids }
 
 // MemberChange includes the requested fields of the GraphQL type MemberPayload.
 // The GraphQL type's documentation follows.
@@ -6678,6 +6959,21 @@ func (v *MemberPageEdgesMemberEdge) GetCursor() string { return v.Cursor }
 
 // GetNode returns MemberPageEdgesMemberEdge.Node, and is useful for accessing the field via an interface.
 func (v *MemberPageEdgesMemberEdge) GetNode() Member { return v.Node }
+
+// What a member may do inside of its walls.
+type MemberProfile string
+
+const (
+	// Daemons: no new privileges, no mounts, no namespaces of its own.
+	MemberProfileService MemberProfile = "SERVICE"
+	// Containers inside of the member: mounts and namespaces of its own.
+	MemberProfileNesting MemberProfile = "NESTING"
+)
+
+var AllMemberProfile = []MemberProfile{
+	MemberProfileService,
+	MemberProfileNesting,
+}
 
 // MemberRef includes the requested fields of the GraphQL type Member.
 // The GraphQL type's documentation follows.
@@ -6917,6 +7213,10 @@ type NodeInventoryInput struct {
 	GpusSimulated bool `json:"gpusSimulated"`
 	// How members are kept apart.
 	Isolation NodeIsolation `json:"isolation"`
+	// What keeps members apart there; left out by agents that do not know.
+	Walls *NodeWallsInput `json:"walls,omitempty"`
+	// Its GPUs by identity, exactly as many as `gpus`; left out by agents that do not know.
+	Devices []DeviceInput `json:"devices,omitempty"`
 	// Where it is.
 	Region string `json:"region,omitempty"`
 	// What it is sold as.
@@ -6944,6 +7244,12 @@ func (v *NodeInventoryInput) GetGpusSimulated() bool { return v.GpusSimulated }
 
 // GetIsolation returns NodeInventoryInput.Isolation, and is useful for accessing the field via an interface.
 func (v *NodeInventoryInput) GetIsolation() NodeIsolation { return v.Isolation }
+
+// GetWalls returns NodeInventoryInput.Walls, and is useful for accessing the field via an interface.
+func (v *NodeInventoryInput) GetWalls() *NodeWallsInput { return v.Walls }
+
+// GetDevices returns NodeInventoryInput.Devices, and is useful for accessing the field via an interface.
+func (v *NodeInventoryInput) GetDevices() []DeviceInput { return v.Devices }
 
 // GetRegion returns NodeInventoryInput.Region, and is useful for accessing the field via an interface.
 func (v *NodeInventoryInput) GetRegion() string { return v.Region }
@@ -7219,6 +7525,77 @@ var AllNodeTaskState = []NodeTaskState{
 	NodeTaskStateCanceled,
 }
 
+// NodeWalls includes the requested fields of the GraphQL type NodeWalls.
+// The GraphQL type's documentation follows.
+//
+// What keeps members apart on a node, as its agent reports it.
+type NodeWalls struct {
+	// The classes that it offers to new members; none when it can start no member now.
+	Classes []IsolationClass `json:"classes"`
+	// The profiles that it offers to new members.
+	Profiles []MemberProfile `json:"profiles"`
+	// The container runtime, such as `crun`; empty when there is none.
+	Runtime string `json:"runtime"`
+	// The runtime's version; empty when there is none.
+	RuntimeVersion string `json:"runtimeVersion"`
+	// 1 or 2; 0 when members have no control group.
+	CgroupVersion int `json:"cgroupVersion"`
+	// What does not hold there.
+	Gaps []IsolationGap `json:"gaps"`
+}
+
+// GetClasses returns NodeWalls.Classes, and is useful for accessing the field via an interface.
+func (v *NodeWalls) GetClasses() []IsolationClass { return v.Classes }
+
+// GetProfiles returns NodeWalls.Profiles, and is useful for accessing the field via an interface.
+func (v *NodeWalls) GetProfiles() []MemberProfile { return v.Profiles }
+
+// GetRuntime returns NodeWalls.Runtime, and is useful for accessing the field via an interface.
+func (v *NodeWalls) GetRuntime() string { return v.Runtime }
+
+// GetRuntimeVersion returns NodeWalls.RuntimeVersion, and is useful for accessing the field via an interface.
+func (v *NodeWalls) GetRuntimeVersion() string { return v.RuntimeVersion }
+
+// GetCgroupVersion returns NodeWalls.CgroupVersion, and is useful for accessing the field via an interface.
+func (v *NodeWalls) GetCgroupVersion() int { return v.CgroupVersion }
+
+// GetGaps returns NodeWalls.Gaps, and is useful for accessing the field via an interface.
+func (v *NodeWalls) GetGaps() []IsolationGap { return v.Gaps }
+
+// What keeps members apart on a node.
+type NodeWallsInput struct {
+	// The classes that it offers to new members; none when it can start no member now.
+	Classes []IsolationClass `json:"classes"`
+	// The profiles that it offers to new members.
+	Profiles []MemberProfile `json:"profiles"`
+	// The container runtime; empty when there is none.
+	Runtime string `json:"runtime"`
+	// The runtime's version; empty when there is none.
+	RuntimeVersion string `json:"runtimeVersion"`
+	// 1 or 2; 0 when members have no control group.
+	CgroupVersion int `json:"cgroupVersion"`
+	// What does not hold there, each wall at most once.
+	Gaps []IsolationGapInput `json:"gaps"`
+}
+
+// GetClasses returns NodeWallsInput.Classes, and is useful for accessing the field via an interface.
+func (v *NodeWallsInput) GetClasses() []IsolationClass { return v.Classes }
+
+// GetProfiles returns NodeWallsInput.Profiles, and is useful for accessing the field via an interface.
+func (v *NodeWallsInput) GetProfiles() []MemberProfile { return v.Profiles }
+
+// GetRuntime returns NodeWallsInput.Runtime, and is useful for accessing the field via an interface.
+func (v *NodeWallsInput) GetRuntime() string { return v.Runtime }
+
+// GetRuntimeVersion returns NodeWallsInput.RuntimeVersion, and is useful for accessing the field via an interface.
+func (v *NodeWallsInput) GetRuntimeVersion() string { return v.RuntimeVersion }
+
+// GetCgroupVersion returns NodeWallsInput.CgroupVersion, and is useful for accessing the field via an interface.
+func (v *NodeWallsInput) GetCgroupVersion() int { return v.CgroupVersion }
+
+// GetGaps returns NodeWallsInput.Gaps, and is useful for accessing the field via an interface.
+func (v *NodeWallsInput) GetGaps() []IsolationGapInput { return v.Gaps }
+
 // What a task's agent is told of it: enough to do it, without its output.
 type NodeWork struct {
 	// Typed id, `tsk_…`.
@@ -7241,6 +7618,8 @@ type NodeWork struct {
 	CancelRequested bool `json:"cancelRequested"`
 	// Seconds it may take.
 	TimeoutSeconds int `json:"timeoutSeconds"`
+	// The walls of its member; null for a member without an allocation.
+	Binding *MemberBinding `json:"binding"`
 	// When it was asked for.
 	CreatedAt time.Time `json:"createdAt"`
 }
@@ -7274,6 +7653,9 @@ func (v *NodeWork) GetCancelRequested() bool { return v.CancelRequested }
 
 // GetTimeoutSeconds returns NodeWork.TimeoutSeconds, and is useful for accessing the field via an interface.
 func (v *NodeWork) GetTimeoutSeconds() int { return v.TimeoutSeconds }
+
+// GetBinding returns NodeWork.Binding, and is useful for accessing the field via an interface.
+func (v *NodeWork) GetBinding() *MemberBinding { return v.Binding }
 
 // GetCreatedAt returns NodeWork.CreatedAt, and is useful for accessing the field via an interface.
 func (v *NodeWork) GetCreatedAt() time.Time { return v.CreatedAt }
@@ -8418,6 +8800,10 @@ type PlannedMember struct {
 	Allocation *AllocationRef `json:"allocation"`
 	// Whether its node answers now.
 	Reachable bool `json:"reachable"`
+	// What it may do inside of its walls.
+	Profile MemberProfile `json:"profile"`
+	// What keeps it apart on its node; null when the node has not reported its walls.
+	IsolationClass *IsolationClass `json:"isolationClass"`
 }
 
 // GetMember returns PlannedMember.Member, and is useful for accessing the field via an interface.
@@ -8434,6 +8820,12 @@ func (v *PlannedMember) GetAllocation() *AllocationRef { return v.Allocation }
 
 // GetReachable returns PlannedMember.Reachable, and is useful for accessing the field via an interface.
 func (v *PlannedMember) GetReachable() bool { return v.Reachable }
+
+// GetProfile returns PlannedMember.Profile, and is useful for accessing the field via an interface.
+func (v *PlannedMember) GetProfile() MemberProfile { return v.Profile }
+
+// GetIsolationClass returns PlannedMember.IsolationClass, and is useful for accessing the field via an interface.
+func (v *PlannedMember) GetIsolationClass() *IsolationClass { return v.IsolationClass }
 
 // What a rule does.
 type PolicyEffect string
@@ -9341,6 +9733,10 @@ type RequestAllocationInput struct {
 	Sku string `json:"sku,omitempty"`
 	// Only this region.
 	Region string `json:"region,omitempty"`
+	// The weakest isolation class that its members may have; left out for any.
+	IsolationClass IsolationClass `json:"isolationClass,omitempty"`
+	// Only nodes that offer this profile; left out for any.
+	MemberProfile MemberProfile `json:"memberProfile,omitempty"`
 	// Name for people; a number is added when several are asked for.
 	Name string `json:"name,omitempty"`
 	// Which scheduler the caller will put on it; kept, not read.
@@ -9368,6 +9764,12 @@ func (v *RequestAllocationInput) GetSku() string { return v.Sku }
 
 // GetRegion returns RequestAllocationInput.Region, and is useful for accessing the field via an interface.
 func (v *RequestAllocationInput) GetRegion() string { return v.Region }
+
+// GetIsolationClass returns RequestAllocationInput.IsolationClass, and is useful for accessing the field via an interface.
+func (v *RequestAllocationInput) GetIsolationClass() IsolationClass { return v.IsolationClass }
+
+// GetMemberProfile returns RequestAllocationInput.MemberProfile, and is useful for accessing the field via an interface.
+func (v *RequestAllocationInput) GetMemberProfile() MemberProfile { return v.MemberProfile }
 
 // GetName returns RequestAllocationInput.Name, and is useful for accessing the field via an interface.
 func (v *RequestAllocationInput) GetName() string { return v.Name }
@@ -13022,6 +13424,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -13563,6 +13967,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -14560,6 +14966,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -14706,9 +15114,34 @@ fragment ComputeNode on ComputeNode {
 	gpuModel
 	gpusSimulated
 	isolation
+	walls {
+		classes
+		profiles
+		runtime
+		runtimeVersion
+		cgroupVersion
+		gaps {
+			wall
+			reason
+		}
+	}
+	devices {
+		... Device
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
 }
 `
 
@@ -15514,6 +15947,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -15670,6 +16105,12 @@ fragment Allocation on Allocation {
 	name
 	shape
 	gpuCount
+	devices {
+		... Device
+	}
+	isolationClass
+	memoryMiB
+	cpuMillis
 	sku
 	region
 	status
@@ -15699,6 +16140,17 @@ fragment SignerKey on SignerKey {
 	revokeReason
 	createdBy
 	createdAt
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
 }
 `
 
@@ -15905,6 +16357,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -16565,6 +17019,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -16874,6 +17330,12 @@ fragment Allocation on Allocation {
 	name
 	shape
 	gpuCount
+	devices {
+		... Device
+	}
+	isolationClass
+	memoryMiB
+	cpuMillis
 	sku
 	region
 	status
@@ -16893,6 +17355,17 @@ fragment Allocation on Allocation {
 fragment PageInfo on PageInfo {
 	hasNextPage
 	endCursor
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
 }
 `
 
@@ -17821,6 +18294,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -18015,6 +18490,20 @@ fragment ComputeNode on ComputeNode {
 	gpuModel
 	gpusSimulated
 	isolation
+	walls {
+		classes
+		profiles
+		runtime
+		runtimeVersion
+		cgroupVersion
+		gaps {
+			wall
+			reason
+		}
+	}
+	devices {
+		... Device
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -18022,6 +18511,17 @@ fragment ComputeNode on ComputeNode {
 fragment PageInfo on PageInfo {
 	hasNextPage
 	endCursor
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
 }
 `
 
@@ -19025,9 +19525,34 @@ fragment ComputeNode on ComputeNode {
 	gpuModel
 	gpusSimulated
 	isolation
+	walls {
+		classes
+		profiles
+		runtime
+		runtimeVersion
+		cgroupVersion
+		gaps {
+			wall
+			reason
+		}
+	}
+	devices {
+		... Device
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
 }
 `
 
@@ -19225,6 +19750,8 @@ fragment PlannedMember on PlannedMember {
 		name
 	}
 	reachable
+	profile
+	isolationClass
 }
 fragment Work on Work {
 	kind
@@ -19290,6 +19817,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -19395,6 +19924,8 @@ fragment PlannedMember on PlannedMember {
 		name
 	}
 	reachable
+	profile
+	isolationClass
 }
 fragment Work on Work {
 	kind
@@ -19460,6 +19991,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -19565,6 +20098,8 @@ fragment PlannedMember on PlannedMember {
 		name
 	}
 	reachable
+	profile
+	isolationClass
 }
 fragment Work on Work {
 	kind
@@ -19630,6 +20165,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -19735,6 +20272,8 @@ fragment PlannedMember on PlannedMember {
 		name
 	}
 	reachable
+	profile
+	isolationClass
 }
 fragment Work on Work {
 	kind
@@ -19800,6 +20339,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -19905,6 +20446,8 @@ fragment PlannedMember on PlannedMember {
 		name
 	}
 	reachable
+	profile
+	isolationClass
 }
 fragment Work on Work {
 	kind
@@ -19970,6 +20513,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -20075,6 +20620,8 @@ fragment PlannedMember on PlannedMember {
 		name
 	}
 	reachable
+	profile
+	isolationClass
 }
 fragment Work on Work {
 	kind
@@ -20140,6 +20687,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -20245,6 +20794,8 @@ fragment PlannedMember on PlannedMember {
 		name
 	}
 	reachable
+	profile
+	isolationClass
 }
 fragment Work on Work {
 	kind
@@ -20310,6 +20861,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -20752,6 +21305,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -20977,6 +21532,12 @@ fragment Allocation on Allocation {
 	name
 	shape
 	gpuCount
+	devices {
+		... Device
+	}
+	isolationClass
+	memoryMiB
+	cpuMillis
 	sku
 	region
 	status
@@ -21016,6 +21577,17 @@ fragment Operation on Operation {
 	createdAt
 	startedAt
 	endedAt
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
 }
 fragment Actor on Actor {
 	kind
@@ -21150,6 +21722,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -21284,6 +21858,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -21434,7 +22010,33 @@ fragment NodeWork on NodeTask {
 	state
 	cancelRequested
 	timeoutSeconds
+	binding {
+		... MemberBinding
+	}
 	createdAt
+}
+fragment MemberBinding on MemberBinding {
+	allocationId
+	exclusive
+	profile
+	isolationClass
+	devices {
+		... Device
+	}
+	memoryMiB
+	cpuMillis
+	pids
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
 }
 `
 
@@ -21547,6 +22149,12 @@ fragment Allocation on Allocation {
 	name
 	shape
 	gpuCount
+	devices {
+		... Device
+	}
+	isolationClass
+	memoryMiB
+	cpuMillis
 	sku
 	region
 	status
@@ -21562,6 +22170,17 @@ fragment Allocation on Allocation {
 	integrationMetadata
 	createdAt
 	releasedAt
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
 }
 `
 
@@ -22745,6 +23364,8 @@ fragment Member on Member {
 	health
 	healthMessage
 	labels
+	profile
+	isolationClass
 	allocation {
 		id
 		name
@@ -23320,7 +23941,33 @@ fragment NodeWork on NodeTask {
 	state
 	cancelRequested
 	timeoutSeconds
+	binding {
+		... MemberBinding
+	}
 	createdAt
+}
+fragment MemberBinding on MemberBinding {
+	allocationId
+	exclusive
+	profile
+	isolationClass
+	devices {
+		... Device
+	}
+	memoryMiB
+	cpuMillis
+	pids
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
 }
 `
 

@@ -1,0 +1,72 @@
+package isolation
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+)
+
+// Broken returns why a wall does not hold on the node; empty when it holds, or when the node has reported nothing.
+func (v *Walls) Broken(wall Wall) string {
+	if v == nil {
+		return ""
+	}
+	for _, gap := range v.Gaps {
+		if gap.Wall == wall {
+			return gap.Reason
+		}
+	}
+	return ""
+}
+
+// Startless returns why the node can start no member now; empty when it can, or when it has reported nothing.
+func (v *Walls) Startless() string {
+	switch {
+	case v == nil || len(v.Classes) > 0:
+		return ""
+	case v.Broken(WallRuntime) != "":
+		return v.Broken(WallRuntime)
+	}
+	return "it offers no isolation class"
+}
+
+// lacks is why the node does not do: that it can start no member at all, or what it does not offer.
+func (v *Walls) lacks(code fault.Code, path, what string) fault.Reason {
+	if why := v.Startless(); why != "" {
+		return fault.Reason{Code: fault.RuntimeMissing, Path: path,
+			Message: "the node can start no member now: " + why + "; mend its container runtime, or take an allocation on another node"}
+	}
+	return fault.Reason{Code: code, Path: path,
+		Message: "the node does not offer " + what + "; it offers " + v.offers() + ": request an allocation that demands it"}
+}
+
+// offers lists what the node offers.
+func (v *Walls) offers() string {
+	list := make([]string, 0, len(v.Classes)+len(v.Profiles))
+	for _, class := range v.Classes {
+		list = append(list, string(class))
+	}
+	for _, profile := range v.Profiles {
+		list = append(list, string(profile))
+	}
+	return strings.Join(list, ", ")
+}
+
+// Text names the classes that will do.
+func (w Want) Text(exclusive bool) string {
+	names := names(w.Classes(exclusive)...)
+	if len(names) == 0 {
+		return "an isolation class that is both demanded and allowed"
+	}
+	return "the isolation class " + strings.Join(names, " or ")
+}
+
+// unreported is why a node with an older agent does not do.
+func (w Want) unreported(exclusive bool, path string) []fault.Reason {
+	if !w.Demanding() {
+		return nil
+	}
+	return []fault.Reason{{Code: fault.ClassUnavailable, Path: path, Message: fmt.Sprintf(
+		"the node's agent is older than isolation classes, and %s is demanded: upgrade the agent", w.Text(exclusive))}}
+}
