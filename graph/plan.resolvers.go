@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/member"
+	"github.com/gpuaas/app-platform/service/orphan"
 )
 
 func (r *planResolver) Instance(ctx context.Context, obj *change.Plan) (*instance.View, error) {
@@ -19,6 +20,13 @@ func (r *planResolver) Instance(ctx context.Context, obj *change.Plan) (*instanc
 
 func (r *planResolver) Supersedes(ctx context.Context, obj *change.Plan) ([]*operation.View, error) {
 	return read.Visible(ctx, read.Of(ctx).Operations, obj.SupersedesIDs)
+}
+
+func (r *plannedCapacityResolver) HourlyPrice(ctx context.Context, obj *change.PlannedCapacity) (*orphan.Money, error) {
+	if obj.Price == nil {
+		return nil, nil
+	}
+	return orphan.MoneyOf(obj.Price.Currency, obj.Price.HourlyMicros), nil
 }
 
 func (r *plannedMemberResolver) Member(ctx context.Context, obj *change.PlannedMember) (*db.Member, error) {
@@ -54,7 +62,7 @@ func (r *queryResolver) PlanRollbackInstance(ctx context.Context, input instance
 }
 
 func (r *queryResolver) PlanDecommissionInstance(ctx context.Context, input instance.DecommissionInput) (*change.Plan, error) {
-	return r.Resolver.Instances.PlanDecommission(ctx, input.InstanceID, input.Force)
+	return r.Resolver.Instances.PlanDecommission(ctx, input)
 }
 
 func (r *planReplaceMemberInputResolver) AllocationID(ctx context.Context, obj *member.ReplaceInput, data *ids.ID) error {
@@ -64,6 +72,8 @@ func (r *planReplaceMemberInputResolver) AllocationID(ctx context.Context, obj *
 
 func (r *Resolver) Plan() exec.PlanResolver { return &planResolver{r} }
 
+func (r *Resolver) PlannedCapacity() exec.PlannedCapacityResolver { return &plannedCapacityResolver{r} }
+
 func (r *Resolver) PlannedMember() exec.PlannedMemberResolver { return &plannedMemberResolver{r} }
 
 func (r *Resolver) PlanReplaceMemberInput() exec.PlanReplaceMemberInputResolver {
@@ -72,6 +82,7 @@ func (r *Resolver) PlanReplaceMemberInput() exec.PlanReplaceMemberInputResolver 
 
 type (
 	planResolver                   struct{ *Resolver }
+	plannedCapacityResolver        struct{ *Resolver }
 	plannedMemberResolver          struct{ *Resolver }
 	planReplaceMemberInputResolver struct{ *Resolver }
 )

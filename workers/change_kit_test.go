@@ -15,6 +15,7 @@ import (
 	dborphan "github.com/gpuaas/app-platform/ent/generated/db/orphan"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // cluster is a running instance with an adapter that a test scripts. Its first member lives in the
@@ -66,7 +67,9 @@ type asked struct {
 	onDeadline lifecycle.DeadlineOutcome
 	deadline   time.Duration
 	keep       bool
-	brought    bool // the newcomer's allocation was there before
+	planned    *operation.Planned // what its plan showed; nil for an operation without one
+	age        time.Duration      // how long ago it was accepted
+	brought    bool               // the newcomer's allocation was there before
 }
 
 // ask writes an operation of a kind on the second member, or on a newcomer, with all that its verb does
@@ -82,6 +85,9 @@ func (c *cluster) ask(a asked) ids.ID {
 	}
 	targets, change := []ids.ID{c.members[1]}, map[string]any{}
 	private := map[string]any{"keepFailed": a.keep}
+	if a.planned != nil {
+		private["planned"] = a.planned
+	}
 	switch a.kind {
 	case lifecycle.MembersAdd:
 		targets = []ids.ID{c.arrive(a, private)}
@@ -110,7 +116,7 @@ func (c *cluster) ask(a asked) ids.ID {
 	require.NoError(c.TB, err)
 	create := c.own.Operation.Create().SetID(c.op).SetTenantID(c.tenant).SetProjectID(c.project).SetInstanceID(c.instance).SetKind(a.kind).
 		SetState(lifecycle.OperationPending).SetAdapterName(c.adapter).SetRequesterKind("USER").SetRequesterID("usr_1").SetCorrelationID("corr").
-		SetDesiredChange(encoded).SetDeadline(time.Now().Add(a.deadline)).SetForce(a.force).SetOnDeadline(a.onDeadline)
+		SetDesiredChange(encoded).SetDeadline(time.Now().Add(a.deadline)).SetCreatedAt(time.Now().Add(-a.age)).SetForce(a.force).SetOnDeadline(a.onDeadline)
 	if targets != nil {
 		create.SetTargets(targets)
 	}

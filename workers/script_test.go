@@ -33,6 +33,8 @@ type script struct {
 	asked    int  // how often the feed was
 	observed adapter.Observation
 	onCancel func(id string) adapter.CancelResult // nil stops it
+	plan     adapter.PlanAnswer                   // without a verdict there is none
+	planned  []adapter.PlanRequest
 }
 
 func (l *lab) script(name string) *script {
@@ -46,6 +48,7 @@ func (l *lab) script(name string) *script {
 	mux.HandleFunc("GET /v1/operations", s.serve(s.feed))
 	mux.HandleFunc("POST /v1/operations/{id}/cancel", s.serve(s.cancel))
 	mux.HandleFunc("GET /v1/instances/{id}", s.serve(s.observe))
+	mux.HandleFunc("POST "+adapter.PlansPath, s.serve(s.answerPlan))
 	server := httptest.NewServer(mux)
 	s.url = server.URL
 	l.Cleanup(func() {
@@ -100,6 +103,20 @@ func (s *script) put(_ *http.Request, body []byte) (int, any) {
 	}
 	s.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateRunning, Phase: "working", Percent: 5})
 	return http.StatusAccepted, s.status[d.OperationID]
+}
+
+func (s *script) answerPlan(_ *http.Request, body []byte) (int, any) {
+	var request adapter.PlanRequest
+	if err := json.Unmarshal(body, &request); err != nil || request.Validate() != nil {
+		return http.StatusBadRequest, adapter.ErrorBody{Code: "INVALID", Message: "not a plan"}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.planned = append(s.planned, request)
+	if s.plan.Verdict == "" {
+		return http.StatusNotFound, adapter.ErrorBody{Code: "NOT_FOUND", Message: "no plans here"}
+	}
+	return http.StatusOK, s.plan
 }
 
 // say changes an operation's status, which the feed tells.

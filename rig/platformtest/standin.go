@@ -20,8 +20,11 @@ type StandIn struct {
 	// URL is its address, and Calls reach it over the adapter contract, as the platform's do.
 	URL   string
 	Calls *contract.Calls
-	// Plan is its answer to every plan; Plans are the requests.
-	Plan  adapter.PlanAnswer
+	// Plan is its answer to every plan.
+	Plan adapter.PlanAnswer
+	// Forced is its answer to plans by force; nil for that of all plans.
+	Forced *adapter.PlanAnswer
+	// Plans are the requests.
 	Plans []adapter.PlanRequest
 	// Act answers an action with a status and a body; at first the empty object. Actions are the requests.
 	Act     func() (status int, body string)
@@ -82,7 +85,11 @@ func (s *StandIn) plan(r *http.Request) (int, string) {
 		return http.StatusBadRequest, `{}`
 	}
 	s.Plans = append(s.Plans, request)
-	encoded, err := json.Marshal(s.Plan)
+	answer := s.Plan
+	if request.Force && s.Forced != nil {
+		answer = *s.Forced
+	}
+	encoded, err := json.Marshal(answer)
 	if err != nil {
 		return http.StatusInternalServerError, `{}`
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/kit/impact"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
@@ -26,12 +27,19 @@ type Plan struct {
 	Members       []*PlannedMember
 	WorkLost      []*operation.Work
 	WorkLostTotal *int // nil when the adapter cannot tell
-	Verdicts      []*Verdict
-	Reversible    bool
-	Reversal      string
-	SupersedesIDs []ids.ID
-	Impact        *impact.Impact
-	Change        json.RawMessage
+	// Force, KeepFailed, DeadlineSeconds and OnDeadline are the conditions that the hash holds for.
+	Force, KeepFailed bool
+	DeadlineSeconds   int
+	OnDeadline        lifecycle.DeadlineOutcome
+	// WorkAtRisk would be lost if the deadline passed now; empty unless force was chosen for it.
+	WorkAtRisk      []*operation.Work
+	WorkAtRiskTotal *int // nil when the adapter cannot tell
+	Verdicts        []*Verdict
+	Reversible      bool
+	Reversal        string
+	SupersedesIDs   []ids.ID
+	Impact          *impact.Impact
+	Change          json.RawMessage
 }
 
 // PlannedMember is a member that a plan would touch.
@@ -39,11 +47,20 @@ type PlannedMember struct {
 	MemberID     *ids.ID // nil for one that does not exist yet
 	ComponentKey string
 	Action       lifecycle.PlanAction
-	AllocationID *ids.ID // nil when one would be placed
+	AllocationID *ids.ID          // nil when one would be placed
+	Capacity     *PlannedCapacity // what would be placed; nil when nothing would be
 	Reachable    bool
 	Profile      isolation.Profile
 	// IsolationClass is nil on a node that has not reported its walls.
 	IsolationClass *isolation.Class
+}
+
+// PlannedCapacity is what the platform has chosen to place for a member.
+type PlannedCapacity struct {
+	Shape       lifecycle.CapacityShape
+	GPUCount    int
+	SKU, Region string
+	Price       *db.SKUPrice // the list price; nil when the SKU has none
 }
 
 // Verdict is the answer of one source to a plan.

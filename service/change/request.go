@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -38,19 +39,32 @@ type Request struct {
 	Version              string          // empty for the present one
 	Config               json.RawMessage // nil for the present one
 	Generation           *int            // nil for the one before
+	// Conditions are how long it may take, and what happens then.
+	Conditions Conditions
 	// Asked is what only the change itself takes, not its plan.
 	Asked Asked
 }
 
+// Conditions are how long a change may take and what becomes of it when it does not succeed. A plan shows them, and its
+// hash holds for them alone: another outcome at the deadline is another change.
+type Conditions struct {
+	DeadlineSeconds int
+	OnDeadline      lifecycle.DeadlineOutcome // empty for FAIL
+	// KeepFailed keeps members that could not join.
+	KeepFailed bool
+}
+
+// Outcome returns what happens at the deadline.
+func (c Conditions) Outcome() lifecycle.DeadlineOutcome {
+	return cmp.Or(c.OnDeadline, lifecycle.DeadlineFail)
+}
+
 // Asked is passed along with a change without being part of its plan.
 type Asked struct {
-	KeepFailed      bool
-	OnDeadline      lifecycle.DeadlineOutcome // empty for FAIL
-	DeadlineSeconds int
-	PlanHash        string // empty to go without a plan
-	Reason          string
-	IdempotencyKey  string
-	RetryOf         ids.ID // empty unless it retries an operation
+	PlanHash       string // empty to go without a plan
+	Reason         string
+	IdempotencyKey string
+	RetryOf        ids.ID // empty unless it retries an operation
 	// Input is the verb's input without idempotency key, plan and retry: a retry passes it again.
 	Input any
 }
@@ -65,13 +79,14 @@ type Again struct {
 }
 
 // Apply replaces parts of the first request by the retry's. Left empty, the first reason and deadline are kept.
-func (a Again) Apply(asked *Asked) {
+func (a Again) Apply(request *Request) {
+	asked := &request.Asked
 	asked.RetryOf, asked.IdempotencyKey, asked.PlanHash = a.RetryOf, a.IdempotencyKey, ""
 	if a.Reason != "" {
 		asked.Reason = a.Reason
 	}
 	if a.DeadlineSeconds != nil {
-		asked.DeadlineSeconds = *a.DeadlineSeconds
+		request.Conditions.DeadlineSeconds = *a.DeadlineSeconds
 	}
 }
 
@@ -104,7 +119,23 @@ func (r *Request) Check() error {
 	if len(r.Config) > manifest.MaxConfig {
 		wrong.Bad("input.config", "at most %d bytes", manifest.MaxConfig)
 	}
-	return wrong.Err()
+	if err := wrong.Err(); err != nil {
+		return err
+	}
+	return r.checkConditions()
+}
+
+// checkConditions refuses conditions that the kind does not have: INVALID_ARGUMENT with the path.
+func (r *Request) checkConditions() error {
+	if forcible := r.Kind.Effects().Forcible; !forcible && (r.Force || r.Conditions.OnDeadline == lifecycle.DeadlineForce) {
+		return fault.New(fault.InvalidArgument, "a %s cannot be forced", ruleOf(r.Kind).Noun).At("input.force")
+	}
+	return operation.CheckDeadline(r.Conditions.DeadlineSeconds)
+}
+
+// MayForce reports whether the change may lose work and go without proof: at once, or at its deadline.
+func (r *Request) MayForce() bool {
+	return r.Force || r.Conditions.OnDeadline == lifecycle.DeadlineForce
 }
 
 func (r *Request) checkAdd(wrong *check.Input) {
@@ -151,13 +182,10 @@ func (r *Request) CheckAsked() error {
 	if err := wrong.Err(); err != nil {
 		return err
 	}
-	if !r.Kind.Effects().Forcible && (r.Force || r.Asked.OnDeadline == lifecycle.DeadlineForce) {
-		return fault.New(fault.InvalidArgument, "a %s cannot be forced", ruleOf(r.Kind).Noun).At("input.force")
-	}
-	if (r.Force || r.Asked.OnDeadline == lifecycle.DeadlineForce) && r.Asked.Reason == "" {
+	if r.MayForce() && r.Asked.Reason == "" {
 		return ReasonMissing("force needs a reason")
 	}
-	return operation.CheckDeadline(r.Asked.DeadlineSeconds)
+	return nil
 }
 
 // ReasonMissing returns the refusal of a change whose reason is empty: INVALID_ARGUMENT at input.reason.
@@ -186,7 +214,7 @@ func (r *Request) Claimed() any {
 		RetryOf         ids.ID
 		Reason          string
 		DeadlineSeconds int
-	}{r.Asked.Input, r.Labels, r.Asked.PlanHash, r.Asked.RetryOf, r.Asked.Reason, r.Asked.DeadlineSeconds}
+	}{r.Asked.Input, r.Labels, r.Asked.PlanHash, r.Asked.RetryOf, r.Asked.Reason, r.Conditions.DeadlineSeconds}
 }
 
 // SubjectPath returns the path of the input field that names what is changed.

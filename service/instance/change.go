@@ -29,7 +29,7 @@ func (s *Service) Again(
 	if err != nil {
 		return nil, err
 	}
-	again.Apply(&request.Asked)
+	again.Apply(request)
 	started, err := s.accept(ctx, request)
 	if err != nil {
 		return nil, err

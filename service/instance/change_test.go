@@ -281,15 +281,16 @@ func TestATeardownsPlanNamesEveryMemberAndWhatMakesWay(t *testing.T) {
 	started := b.runs()
 	drain := b.Operation(started.Instance.Instance, lifecycle.MemberDrain, lifecycle.OperationRunning)
 	b.service.Calls = nil
-	plan, err := b.service.PlanDecommission(b.ctx, started.Instance.ID, true)
+	in := b.teardown(started.Instance.ID, "k")
+	in.Force, in.OnDeadline = true, lifecycle.DeadlineForce
+	plan, err := b.service.PlanDecommission(b.ctx, in)
 	require.NoError(t, err)
 	require.True(t, plan.Allowed)
 	require.Len(t, plan.Members, 3)
 	require.Equal(t, []any{lifecycle.PlanRemove, []ids.ID{drain.ID}, false}, []any{plan.Members[0].Action, plan.SupersedesIDs, plan.Reversible})
 	require.Equal(t, lifecycle.VerdictUnknown, plan.Verdicts[len(plan.Verdicts)-1].Outcome, "nobody was asked")
 
-	in := b.teardown(started.Instance.ID, "k")
-	in.Force, in.OnDeadline, in.Reason, in.PlanHash = true, lifecycle.DeadlineForce, "", plan.Hash
+	in.Reason, in.PlanHash = "", plan.Hash
 	before := b.written()
 	_, err = b.service.Decommission(b.ctx, in)
 	refused(t, err, fault.InvalidArgument, "input.reason")

@@ -30,16 +30,16 @@ func (s *Service) Decommission(ctx context.Context, in DecommissionInput) (*Star
 }
 
 // PlanDecommission shows what Decommission would do.
-func (s *Service) PlanDecommission(ctx context.Context, id ids.ID, force bool) (*change.Plan, error) {
-	return s.engine().Plan(ctx, DecommissionInput{InstanceID: id, Force: force}.request())
+func (s *Service) PlanDecommission(ctx context.Context, in DecommissionInput) (*change.Plan, error) {
+	return s.engine().Plan(ctx, in.request())
 }
 
 func (in DecommissionInput) request() *change.Request {
 	return &change.Request{
 		Action: "decommissionInstance", Kind: lifecycle.InstanceDecommission, InstanceID: in.InstanceID, Force: in.Force,
+		Conditions: change.Conditions{DeadlineSeconds: in.DeadlineSeconds, OnDeadline: in.OnDeadline},
 		Asked: change.Asked{
-			OnDeadline: in.OnDeadline, DeadlineSeconds: in.DeadlineSeconds, PlanHash: in.PlanHash, Reason: in.Reason,
-			IdempotencyKey: in.IdempotencyKey, Input: in,
+			PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in,
 		},
 	}
 }

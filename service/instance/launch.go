@@ -65,9 +65,8 @@ func (in LaunchInput) request() *change.Request {
 			ProjectID: in.ProjectID, AppSlug: in.AppSlug, Name: in.Name, Components: in.Components,
 			OperatingMode: in.OperatingMode, ControlPlaneScope: in.ControlPlaneScope, Smoke: in.Smoke,
 		},
-		Asked: change.Asked{
-			DeadlineSeconds: in.DeadlineSeconds, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in,
-		},
+		Conditions: change.Conditions{DeadlineSeconds: in.DeadlineSeconds},
+		Asked:      change.Asked{Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in},
 	}
 }
 

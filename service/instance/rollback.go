@@ -21,8 +21,9 @@ type RollbackInput struct {
 func (in RollbackInput) request() *change.Request {
 	return &change.Request{
 		Action: "rollbackInstance", Kind: lifecycle.InstanceRollback, InstanceID: in.InstanceID, Generation: in.Generation,
+		Conditions: change.Conditions{DeadlineSeconds: in.DeadlineSeconds},
 		Asked: change.Asked{
-			DeadlineSeconds: in.DeadlineSeconds, PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in,
+			PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in,
 		},
 	}
 }

@@ -26,8 +26,9 @@ func (in UpgradeInput) request() *change.Request {
 	}
 	return &change.Request{
 		Action: "upgradeInstance", Kind: lifecycle.InstanceUpgrade, InstanceID: in.InstanceID, Version: in.Version, Config: in.Config,
+		Conditions: change.Conditions{DeadlineSeconds: in.DeadlineSeconds},
 		Asked: change.Asked{
-			DeadlineSeconds: in.DeadlineSeconds, PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in,
+			PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in,
 		},
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// AddInput describes the members to add, and where. A plan does not use the fields from KeepFailed on.
+// AddInput describes the members to add, and where. A plan does not use the fields from PlanHash on.
 type AddInput struct {
 	InstanceID      ids.ID
 	ComponentKey    string
@@ -35,9 +35,9 @@ func (in AddInput) request() *change.Request {
 	return &change.Request{
 		Action: "addMembers", Kind: lifecycle.MembersAdd, InstanceID: in.InstanceID, ComponentKey: in.ComponentKey,
 		Count: in.Count, AllocationIDs: in.AllocationIDs, Intent: in.Intent,
+		Conditions: change.Conditions{DeadlineSeconds: in.DeadlineSeconds, KeepFailed: in.KeepFailed},
 		Asked: change.Asked{
-			KeepFailed: in.KeepFailed, DeadlineSeconds: in.DeadlineSeconds, PlanHash: in.PlanHash, Reason: in.Reason,
-			IdempotencyKey: in.IdempotencyKey, Input: in,
+			PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in,
 		},
 	}
 }

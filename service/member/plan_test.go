@@ -39,7 +39,7 @@ func TestAPlanShowsWhatWouldBeDoneAndWritesNothing(t *testing.T) {
 	}
 	b.SQL(`UPDATE compute_node SET status = 'OFFLINE' WHERE id = $1`, b.two.NodeID)
 	before := b.written()
-	plan, err := b.service.PlanRemove(b.admin, member.Input{MemberID: b.members[2].ID, Force: true})
+	plan, err := b.service.PlanRemove(b.admin, member.Input{MemberID: b.members[2].ID, DeadlineSeconds: 600, Force: true})
 	require.NoError(t, err)
 	require.Equal(t, before, b.written())
 	require.True(t, plan.Allowed)
@@ -86,7 +86,7 @@ func TestAnAdapterThatCannotTellIsNeverReadAsSafe(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.adapter.Plan = adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{{Code: "ADAPTER_UNAVAILABLE", Message: "gone"}}}
-	plan, err := b.service.PlanDrain(b.admin, member.Input{MemberID: b.members[0].ID})
+	plan, err := b.service.PlanDrain(b.admin, b.on(0, ""))
 	require.NoError(t, err)
 	said := verdictOf(t, plan, lifecycle.VerdictAdapter)
 	require.Equal(t, []any{lifecycle.VerdictUnknown, fault.Code("ADAPTER_UNAVAILABLE")}, []any{said.Outcome, said.Reasons[0].Code})
@@ -141,6 +141,10 @@ func TestAPlanIsStaleOnceAnythingThatItRestedOnHasMoved(t *testing.T) {
 		},
 		"work that would be lost":     func(b *bundle) { b.adapter.Plan.WorkLost = []adapter.Work{{Kind: "job", ID: "9"}} },
 		"how much work would be lost": func(b *bundle) { b.adapter.Plan.WorkTotal = 3 },
+		"the way back":                func(b *bundle) { b.adapter.Plan.Reversible = false },
+		"the adapter's build": func(b *bundle) {
+			b.SQL(`UPDATE adapter SET description = coalesce(description, '{}') || '{"build": "another"}'`)
+		},
 	}
 	for name, move := range moves {
 		t.Run(name, func(t *testing.T) {
@@ -189,9 +193,9 @@ func TestProgressAndWordsDoNotMakeAPlanStale(t *testing.T) {
 	b.SQL(`UPDATE instance SET revision = revision + 5, updated_at = now(), health = 'DEGRADED', observed_at = now()`)
 	b.SQL(`UPDATE member SET health_message = 'a bit slow', health = 'DEGRADED', adapter_detail = '{"a": 1}', updated_at = now()`)
 	b.SQL(`UPDATE compute_node SET last_seen_at = now()`)
-	b.adapter.Plan.Message, b.adapter.Plan.Reversible = "another word", false
+	b.adapter.Plan.Message = "another word"
 	in := b.on(0, "k")
-	in.PlanHash, in.DeadlineSeconds, in.Reason, in.OnDeadline = plan.Hash, 900, "another reason", lifecycle.DeadlineForce
+	in.PlanHash, in.Reason = plan.Hash, "another reason"
 	_, err = b.service.Remove(b.admin, in)
 	require.NoError(t, err)
 }
@@ -207,6 +211,8 @@ type asked struct {
 func (b *bundle) anything(r *rand.Rand) asked {
 	on := b.on(r.IntN(3), "")
 	on.Force = r.IntN(4) == 0
+	on.DeadlineSeconds = 30 + r.IntN(100)
+	on.OnDeadline = []lifecycle.DeadlineOutcome{"", lifecycle.DeadlineFail, lifecycle.DeadlineForce}[r.IntN(3)]
 	places := []ids.ID{b.one.ID, b.two.ID, ids.New(ids.Allocation)}
 	with := func(in member.Input, hash, key string) member.Input {
 		in.PlanHash, in.IdempotencyKey = hash, key
@@ -319,31 +325,4 @@ func reasonOf(err error) string {
 	}
 	encoded, _ := json.Marshal(text)
 	return strings.Trim(string(encoded), `"`)
-}
-
-func TestPlansAskForTheVerbsKey(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	stranger := b.As(b.User(b.Tenant()))
-	for _, plan := range []func() (*change.Plan, error){
-		func() (*change.Plan, error) { return b.service.PlanDrain(stranger, b.on(0, "")) },
-		func() (*change.Plan, error) { return b.service.PlanRemove(stranger, b.on(0, "")) },
-		func() (*change.Plan, error) {
-			return b.service.PlanReplace(stranger, member.ReplaceInput{Input: b.on(0, "")})
-		},
-		func() (*change.Plan, error) { return b.service.PlanAdd(stranger, b.add("", 1, b.one)) },
-	} {
-		_, err := plan()
-		refused(t, err, fault.NotFound, "")
-	}
-	in := b.on(0, "k")
-	in.PlanHash = "x"
-	_, err := b.service.Drain(stranger, in)
-	refused(t, err, fault.NotFound, "")
-	require.Empty(t, b.adapter.Plans, "the adapter hears nothing of it")
-	denied := map[string]bool{}
-	for _, entry := range b.Audit() {
-		denied[entry.Action] = true
-	}
-	require.Equal(t, map[string]bool{"planDrainMember": true, "planRemoveMember": true, "planReplaceMember": true, "planAddMembers": true, "drainMember": true}, denied)
 }

@@ -54,9 +54,9 @@ func (s *Service) engine() *engine.Engine { return &engine.Engine{DB: s.DB, Call
 func (in Input) request(kind lifecycle.OperationKind, action string) *change.Request {
 	return &change.Request{
 		Action: action, Kind: kind, MemberID: in.MemberID, Force: in.Force,
+		Conditions: change.Conditions{DeadlineSeconds: in.DeadlineSeconds, OnDeadline: in.OnDeadline},
 		Asked: change.Asked{
-			OnDeadline: in.OnDeadline, DeadlineSeconds: in.DeadlineSeconds, PlanHash: in.PlanHash, Reason: in.Reason,
-			IdempotencyKey: in.IdempotencyKey, Input: in,
+			PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in,
 		},
 	}
 }
@@ -88,7 +88,7 @@ func (s *Service) Again(
 	if err != nil {
 		return nil, err
 	}
-	again.Apply(&request.Asked)
+	again.Apply(request)
 	outcome, err := s.engine().Accept(ctx, request)
 	if err != nil {
 		return nil, err

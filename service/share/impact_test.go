@@ -26,6 +26,11 @@ func (b *bundle) decommission(change func(*instance.DecommissionInput)) error {
 	return err
 }
 
+// teardown is what a plan of the control plane's end is asked with.
+func (b *bundle) teardown(force bool) instance.DecommissionInput {
+	return instance.DecommissionInput{InstanceID: b.made.ID, DeadlineSeconds: 60, Force: force}
+}
+
 func TestTheImpactNamesEveryProjectThatAChangeWouldTouch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -88,7 +93,7 @@ func TestTheImpactOfAnAppWithoutActionsIsShownToo(t *testing.T) {
 func TestAPlanShowsTheImpactAndRestsOnWhoIsAttached(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	before, err := b.instances.PlanDecommission(b.owner, b.made.ID, true)
+	before, err := b.instances.PlanDecommission(b.owner, b.teardown(true))
 	require.NoError(t, err)
 	require.Equal(t, []any{1, 0, 1}, []any{len(before.Impact.Projects), before.Impact.AttachedTotal, before.Impact.MembersTotal})
 	row := b.attached()
@@ -96,7 +101,7 @@ func TestAPlanShowsTheImpactAndRestsOnWhoIsAttached(t *testing.T) {
 	refused(t, err, fault.PlanStale, "input.planHash")
 	require.Zero(t, b.Count("operation", ""))
 
-	plan, err := b.instances.PlanDecommission(b.owner, b.made.ID, true)
+	plan, err := b.instances.PlanDecommission(b.owner, b.teardown(true))
 	require.NoError(t, err)
 	require.Equal(t, []any{2, 1, b.guest.ID}, []any{len(plan.Impact.Projects), plan.Impact.AttachedTotal, plan.Impact.Projects[1].ProjectID})
 	_, err = b.service.Detach(b.other, share.Input{ShareID: row.ID})
@@ -113,7 +118,7 @@ func TestAControlPlaneIsNotTakenFromUnderOthersUnseen(t *testing.T) {
 	err := b.decommission(func(*instance.DecommissionInput) {})
 	refused(t, err, fault.ControlPlaneInUse, "input.instanceId")
 	require.Contains(t, fault.From(err).Reasons[0].Message, b.guest.DisplayName)
-	unforced, err := b.instances.PlanDecommission(b.owner, b.made.ID, false)
+	unforced, err := b.instances.PlanDecommission(b.owner, b.teardown(false))
 	require.NoError(t, err)
 	require.False(t, unforced.Allowed)
 	require.Equal(t, fault.ControlPlaneInUse, unforced.Verdicts[0].Reasons[0].Code)
@@ -143,7 +148,7 @@ func TestAControlPlaneIsNotTakenFromUnderOthersUnseen(t *testing.T) {
 	require.NoError(t, err, "what takes nothing away needs no plan")
 	b.SQL(`UPDATE operation SET state = 'RUNNING'`)
 	b.SQL(`UPDATE operation SET state = 'SUCCEEDED', ended_at = now()`)
-	plan, err := b.instances.PlanDecommission(b.owner, b.made.ID, true)
+	plan, err := b.instances.PlanDecommission(b.owner, b.teardown(true))
 	require.NoError(t, err)
 	require.True(t, plan.Allowed)
 	err = b.decommission(func(in *instance.DecommissionInput) { in.Force, in.Reason, in.PlanHash = true, "it goes", plan.Hash })

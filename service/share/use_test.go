@@ -166,7 +166,7 @@ func TestAnAttachedProjectSeesNothingThroughTheReadsOfInstances(t *testing.T) {
 				_, err := b.instances.Decommission(ctx, instance.DecommissionInput{InstanceID: b.made.ID, Force: true, Reason: "mine", DeadlineSeconds: 60, IdempotencyKey: "k"})
 				return err
 			},
-			"plan": func() error { _, err := b.instances.PlanDecommission(ctx, b.made.ID, true); return err },
+			"plan": func() error { _, err := b.instances.PlanDecommission(ctx, b.teardown(true)); return err },
 		} {
 			require.True(t, fault.Is(read(), fault.NotFound), "%s reads %s: %v", name, what, read())
 		}

@@ -62,6 +62,16 @@ func (c *Context) Evidence(step string, out any) error {
 	return nil
 }
 
+// EndedAt is when an earlier step ended; the operation's creation when it has not.
+func (c *Context) EndedAt(step string) time.Time {
+	for _, row := range c.rows {
+		if row.Name == step && row.EndedAt != nil {
+			return *row.EndedAt
+		}
+	}
+	return c.Op.CreatedAt
+}
+
 // proves says whether the step has reached its end once, though it may have been undone since.
 func (r *stepRow) proves() bool {
 	return r.State == lifecycle.StepSucceeded || r.State == lifecycle.StepUndoing || r.State == lifecycle.StepUndone

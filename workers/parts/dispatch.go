@@ -114,7 +114,7 @@ func (w *Work) raise(ctx context.Context, c *engine.Context) error {
 // body is the dispatch. What the adapter compares is as it was when the operation was prepared.
 func (w *Work) body(ctx context.Context, c *engine.Context, s *Snapshot) (adapter.Dispatch, error) {
 	op := c.Op.Operation
-	instance, err := wire.Instance(s.instance)
+	instance, err := w.led(ctx, c, s)
 	if err != nil {
 		return adapter.Dispatch{}, err
 	}
@@ -128,15 +128,6 @@ func (w *Work) body(ctx context.Context, c *engine.Context, s *Snapshot) (adapte
 	if first.Components != nil {
 		instance.Components = first.Components
 	}
-	runs := s.instance.ManifestID
-	if to := operation.PrivateOf(op).To; to != nil {
-		instance.Version, instance.Config, runs = to.Version, to.Config, to.ManifestID
-	}
-	pins, err := w.manifests.of(ctx, c.DB().Worker(), runs)
-	if err != nil {
-		return adapter.Dispatch{}, err
-	}
-	wire.Pinned(&instance, pins)
 	change, err := changeOf(op)
 	if err != nil {
 		return adapter.Dispatch{}, err
@@ -156,6 +147,24 @@ func (w *Work) body(ctx context.Context, c *engine.Context, s *Snapshot) (adapte
 		Targets: texts(op.Targets), Change: change, Force: forced,
 		Platform: adapter.Platform{GraphQLURL: w.GraphQLURL, Token: access.Text, TokenExpiresAt: access.ExpiresAt},
 	}, nil
+}
+
+// led is the instance with the version and config that the operation leads to.
+func (w *Work) led(ctx context.Context, c *engine.Context, s *Snapshot) (adapter.Instance, error) {
+	instance, err := wire.Instance(s.instance)
+	if err != nil {
+		return adapter.Instance{}, err
+	}
+	runs := s.instance.ManifestID
+	if to := operation.PrivateOf(c.Op.Operation).To; to != nil {
+		instance.Version, instance.Config, runs = to.Version, to.Config, to.ManifestID
+	}
+	pins, err := w.manifests.of(ctx, c.DB().Worker(), runs)
+	if err != nil {
+		return adapter.Instance{}, err
+	}
+	wire.Pinned(&instance, pins)
+	return instance, nil
 }
 
 func texts(list []ids.ID) []string {

@@ -136,7 +136,7 @@ func (w *Work) Withdraw() engine.Step {
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
 			status := operation.StoredStatus(c.Op.Operation)
 			switch {
-			case c.Op.DispatchAttempt == 0:
+			case c.Op.DispatchAttempt == 0 || c.Op.ErrorCode == string(fault.PlanStale):
 				return engine.Done(Withdrawn{Outcome: "never_dispatched"}), nil
 			case c.Op.ErrorCode == string(fault.AdapterRejected):
 				return engine.Done(Withdrawn{Outcome: "rejected"}), nil

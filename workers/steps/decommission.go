@@ -23,7 +23,7 @@ import (
 func (w *work) decommission() engine.Kind {
 	return engine.Kind{
 		Kind:     lifecycle.InstanceDecommission,
-		Steps:    []engine.Step{w.prepareDecommission(), yields(w.Dispatch()), yields(w.Await()), w.residueOfAll()},
+		Steps:    []engine.Step{w.asPlanned(w.prepareDecommission()), yields(w.dispatch()), yields(w.Await()), w.residueOfAll()},
 		Complete: w.torndown,
 		OnFail: func(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked, _ operation.Failure) error {
 			return wakeReleases(ctx, t, locked.Instance.ID)

@@ -24,7 +24,7 @@ import (
 func (w *work) change(kind lifecycle.OperationKind) engine.Kind {
 	return engine.Kind{
 		Kind:     kind,
-		Steps:    []engine.Step{w.prepareChange(), w.Dispatch(), w.Await(), w.Verify(nil)},
+		Steps:    []engine.Step{w.asPlanned(w.prepareChange()), w.dispatch(), w.Await(), w.Verify(nil)},
 		Complete: w.moved,
 		OnFail:   w.notMoved,
 		Undo:     []engine.Step{w.Withdraw()},

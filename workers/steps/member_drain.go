@@ -25,7 +25,7 @@ func (w *work) drain() engine.Kind {
 		Kind: lifecycle.MemberDrain,
 		Steps: []engine.Step{w.prepareMembers(opening{
 			title: "marking the member", about: parts.Targets, next: draining,
-		}), w.Dispatch(), w.Await(), w.saidOf("drained", adapter.MemberDrained)},
+		}), w.dispatch(), w.Await(), w.saidOf("drained", adapter.MemberDrained)},
 		Complete: w.drained,
 		Undo:     []engine.Step{w.Withdraw()},
 		OnFail: func(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, _ operation.Failure) error {

@@ -18,7 +18,7 @@ func (w *work) recover() engine.Kind {
 		Kind: lifecycle.MemberRecover,
 		Steps: []engine.Step{w.prepareMembers(opening{
 			title: "checking the member's node", about: parts.Targets, arriving: parts.Targets, next: joining,
-		}), w.Dispatch(), w.Await(), w.Verify(parts.Targets)},
+		}), w.dispatch(), w.Await(), w.Verify(parts.Targets)},
 		Complete: func(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
 			if err := join(ctx, t, locked, locked.Op.Targets); err != nil {
 				return nil, "", err

@@ -20,7 +20,7 @@ func (w *work) remove() engine.Kind {
 		Kind: lifecycle.MemberRemove,
 		Steps: []engine.Step{w.prepareMembers(opening{
 			title: "marking the member", about: parts.Targets, next: leaving,
-		}), yields(w.Dispatch()), yields(w.Await()), w.Residue(parts.Targets)},
+		}), yields(w.dispatch()), yields(w.Await()), w.Residue(parts.Targets)},
 		Complete: w.removed,
 		Undo:     []engine.Step{w.Withdraw()},
 		OnFail:   w.notRemoved,

@@ -23,7 +23,7 @@ func (w *work) replace() engine.Kind {
 		Kind: lifecycle.MemberReplace,
 		Steps: []engine.Step{w.prepareMembers(opening{
 			title: "checking the new member's node", about: both, arriving: parts.Replacement, next: exchanged,
-		}), patient(w.Dispatch()), patient(yields(w.Await())), w.Verify(parts.Replacement), w.Residue(parts.Targets)},
+		}), patient(w.dispatch()), patient(yields(w.Await())), w.Verify(parts.Replacement), w.Residue(parts.Targets)},
 		Complete: w.replaced,
 		Undo:     []engine.Step{w.Withdraw(), w.undoReplacement()},
 		OnFail:   w.notReplaced,

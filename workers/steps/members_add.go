@@ -24,7 +24,7 @@ func (w *work) add() engine.Kind {
 		Kind: lifecycle.MembersAdd,
 		Steps: []engine.Step{w.prepareMembers(opening{
 			title: "checking allocations and nodes", about: parts.Targets, arriving: parts.Targets, next: joining,
-		}), w.Dispatch(), w.Await(), w.Verify(parts.Targets)},
+		}), w.dispatch(), w.Await(), w.Verify(parts.Targets)},
 		Complete: w.added,
 		Undo:     []engine.Step{w.Withdraw(), w.UndoMembers(parts.Targets)},
 		Undoes:   func(c *engine.Context, failure operation.Failure) bool { return !keeps(c.Op.Operation, failure) },

@@ -31,7 +31,7 @@ type opening struct {
 // prepareMembers checks and marks the members, and makes this the operation's first dispatch, in one
 // transaction. Once that is stored, another run of the step changes nothing.
 func (w *work) prepareMembers(o opening) engine.Step {
-	return engine.Step{
+	return w.asPlanned(engine.Step{
 		Name: "prepare", Title: o.title, Percent: 5, Owner: operation.OwnerNode,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
 			var known parts.Prepared
@@ -63,7 +63,7 @@ func (w *work) prepareMembers(o opening) engine.Step {
 			}
 			return result, err
 		},
-	}
+	})
 }
 
 // readyFor says whether the work may begin; the result is what to do when it may not.

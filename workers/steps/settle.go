@@ -50,7 +50,7 @@ func standingOf(op *db.Operation, member *db.Member, before parts.Was, said adap
 	to := parts.Was{Status: member.Status, Cordoned: member.Cordoned}
 	back := parts.Was{Status: lifecycle.MemberActive, Cordoned: before.Cordoned}
 	switch {
-	case op.DispatchAttempt == 0 || ending == "rejected":
+	case op.DispatchAttempt == 0 || ending == "rejected" || ending == "never_dispatched":
 		to = before
 	case said == adapter.MemberActive:
 		to = back

@@ -23,6 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/impact"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/member"
+	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
@@ -32,6 +33,9 @@ type PlanResolver interface {
 	Instance(ctx context.Context, obj *change.Plan) (*instance.View, error)
 
 	Supersedes(ctx context.Context, obj *change.Plan) ([]*operation.View, error)
+}
+type PlannedCapacityResolver interface {
+	HourlyPrice(ctx context.Context, obj *change.PlannedCapacity) (*orphan.Money, error)
 }
 type PlannedMemberResolver interface {
 	Member(ctx context.Context, obj *change.PlannedMember) (*db.Member, error)
@@ -239,6 +243,153 @@ func (ec *executionContext) fieldContext_Plan_workLostTotal(_ context.Context, f
 	return graphql.NewScalarFieldContext("Plan", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _Plan_force(ctx context.Context, field graphql.CollectedField, obj *change.Plan) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Plan_force(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Force, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Plan_force(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Plan", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _Plan_deadlineSeconds(ctx context.Context, field graphql.CollectedField, obj *change.Plan) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Plan_deadlineSeconds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DeadlineSeconds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Plan_deadlineSeconds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Plan", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Plan_onDeadline(ctx context.Context, field graphql.CollectedField, obj *change.Plan) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Plan_onDeadline(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OnDeadline, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v lifecycle.DeadlineOutcome) graphql.Marshaler {
+			return ec.marshalNDeadlineOutcome2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐDeadlineOutcome(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Plan_onDeadline(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Plan", field, false, false, errors.New("field of type DeadlineOutcome does not have child fields"))
+}
+
+func (ec *executionContext) _Plan_workAtRisk(ctx context.Context, field graphql.CollectedField, obj *change.Plan) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Plan_workAtRisk(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WorkAtRisk, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*operation.Work) graphql.Marshaler {
+			return ec.marshalNWork2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐWorkᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Plan_workAtRisk(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Plan",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Work(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Plan_workAtRiskTotal(ctx context.Context, field graphql.CollectedField, obj *change.Plan) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Plan_workAtRiskTotal(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WorkAtRiskTotal, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Plan_workAtRiskTotal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Plan", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Plan_keepFailed(ctx context.Context, field graphql.CollectedField, obj *change.Plan) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Plan_keepFailed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.KeepFailed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Plan_keepFailed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Plan", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
 func (ec *executionContext) _Plan_verdicts(ctx context.Context, field graphql.CollectedField, obj *change.Plan) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -404,6 +555,130 @@ func (ec *executionContext) fieldContext_Plan_impact(_ context.Context, field gr
 	return fc, nil
 }
 
+func (ec *executionContext) _PlannedCapacity_shape(ctx context.Context, field graphql.CollectedField, obj *change.PlannedCapacity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedCapacity_shape(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Shape, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v lifecycle.CapacityShape) graphql.Marshaler {
+			return ec.marshalNCapacityShape2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐCapacityShape(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedCapacity_shape(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlannedCapacity", field, false, false, errors.New("field of type CapacityShape does not have child fields"))
+}
+
+func (ec *executionContext) _PlannedCapacity_gpuCount(ctx context.Context, field graphql.CollectedField, obj *change.PlannedCapacity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedCapacity_gpuCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.GPUCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedCapacity_gpuCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlannedCapacity", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PlannedCapacity_sku(ctx context.Context, field graphql.CollectedField, obj *change.PlannedCapacity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedCapacity_sku(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SKU, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedCapacity_sku(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlannedCapacity", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PlannedCapacity_region(ctx context.Context, field graphql.CollectedField, obj *change.PlannedCapacity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedCapacity_region(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Region, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedCapacity_region(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlannedCapacity", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PlannedCapacity_hourlyPrice(ctx context.Context, field graphql.CollectedField, obj *change.PlannedCapacity) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedCapacity_hourlyPrice(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.PlannedCapacity().HourlyPrice(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *orphan.Money) graphql.Marshaler {
+			return ec.marshalOMoney2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋorphanᚐMoney(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedCapacity_hourlyPrice(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PlannedCapacity",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Money(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _PlannedMember_member(ctx context.Context, field graphql.CollectedField, obj *change.PlannedMember) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -509,6 +784,38 @@ func (ec *executionContext) fieldContext_PlannedMember_allocation(_ context.Cont
 		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Allocation(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PlannedMember_capacity(ctx context.Context, field graphql.CollectedField, obj *change.PlannedMember) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedMember_capacity(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Capacity, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *change.PlannedCapacity) graphql.Marshaler {
+			return ec.marshalOPlannedCapacity2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋchangeᚐPlannedCapacity(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedMember_capacity(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PlannedMember",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PlannedCapacity(ctx, field)
 		},
 	}
 	return fc, nil
@@ -895,7 +1202,14 @@ func (ec *executionContext) unmarshalInputPlanAddMembersInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"instanceId", "componentKey", "count", "allocationIds", "intent"}
+	if _, present := asMap["keepFailed"]; !present {
+		asMap["keepFailed"] = false
+	}
+	if _, present := asMap["deadlineSeconds"]; !present {
+		asMap["deadlineSeconds"] = 900
+	}
+
+	fieldsInOrder := [...]string{"instanceId", "componentKey", "count", "allocationIds", "intent", "keepFailed", "deadlineSeconds"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -937,6 +1251,20 @@ func (ec *executionContext) unmarshalInputPlanAddMembersInput(ctx context.Contex
 				return it, err
 			}
 			it.Intent = data
+		case "keepFailed":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("keepFailed"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.KeepFailed = data
+		case "deadlineSeconds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DeadlineSeconds = data
 		}
 	}
 	return it, nil
@@ -956,8 +1284,14 @@ func (ec *executionContext) unmarshalInputPlanDecommissionInstanceInput(ctx cont
 	if _, present := asMap["force"]; !present {
 		asMap["force"] = false
 	}
+	if _, present := asMap["deadlineSeconds"]; !present {
+		asMap["deadlineSeconds"] = 900
+	}
+	if _, present := asMap["onDeadline"]; !present {
+		asMap["onDeadline"] = "FAIL"
+	}
 
-	fieldsInOrder := [...]string{"instanceId", "force"}
+	fieldsInOrder := [...]string{"instanceId", "force", "deadlineSeconds", "onDeadline"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -978,6 +1312,20 @@ func (ec *executionContext) unmarshalInputPlanDecommissionInstanceInput(ctx cont
 				return it, err
 			}
 			it.Force = data
+		case "deadlineSeconds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DeadlineSeconds = data
+		case "onDeadline":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("onDeadline"))
+			data, err := ec.unmarshalNDeadlineOutcome2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐDeadlineOutcome(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OnDeadline = data
 		}
 	}
 	return it, nil
@@ -997,8 +1345,14 @@ func (ec *executionContext) unmarshalInputPlanMemberInput(ctx context.Context, o
 	if _, present := asMap["force"]; !present {
 		asMap["force"] = false
 	}
+	if _, present := asMap["deadlineSeconds"]; !present {
+		asMap["deadlineSeconds"] = 3600
+	}
+	if _, present := asMap["onDeadline"]; !present {
+		asMap["onDeadline"] = "FAIL"
+	}
 
-	fieldsInOrder := [...]string{"memberId", "force"}
+	fieldsInOrder := [...]string{"memberId", "force", "deadlineSeconds", "onDeadline"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1019,6 +1373,20 @@ func (ec *executionContext) unmarshalInputPlanMemberInput(ctx context.Context, o
 				return it, err
 			}
 			it.Force = data
+		case "deadlineSeconds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DeadlineSeconds = data
+		case "onDeadline":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("onDeadline"))
+			data, err := ec.unmarshalNDeadlineOutcome2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐDeadlineOutcome(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OnDeadline = data
 		}
 	}
 	return it, nil
@@ -1038,8 +1406,14 @@ func (ec *executionContext) unmarshalInputPlanReplaceMemberInput(ctx context.Con
 	if _, present := asMap["force"]; !present {
 		asMap["force"] = false
 	}
+	if _, present := asMap["deadlineSeconds"]; !present {
+		asMap["deadlineSeconds"] = 3600
+	}
+	if _, present := asMap["onDeadline"]; !present {
+		asMap["onDeadline"] = "FAIL"
+	}
 
-	fieldsInOrder := [...]string{"memberId", "allocationId", "intent", "force"}
+	fieldsInOrder := [...]string{"memberId", "allocationId", "intent", "force", "deadlineSeconds", "onDeadline"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1076,6 +1450,20 @@ func (ec *executionContext) unmarshalInputPlanReplaceMemberInput(ctx context.Con
 				return it, err
 			}
 			it.Force = data
+		case "deadlineSeconds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DeadlineSeconds = data
+		case "onDeadline":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("onDeadline"))
+			data, err := ec.unmarshalNDeadlineOutcome2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐDeadlineOutcome(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OnDeadline = data
 		}
 	}
 	return it, nil
@@ -1092,7 +1480,11 @@ func (ec *executionContext) unmarshalInputPlanRollbackInstanceInput(ctx context.
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"instanceId", "generation"}
+	if _, present := asMap["deadlineSeconds"]; !present {
+		asMap["deadlineSeconds"] = 1800
+	}
+
+	fieldsInOrder := [...]string{"instanceId", "generation", "deadlineSeconds"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1113,6 +1505,13 @@ func (ec *executionContext) unmarshalInputPlanRollbackInstanceInput(ctx context.
 				return it, err
 			}
 			it.Generation = data
+		case "deadlineSeconds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DeadlineSeconds = data
 		}
 	}
 	return it, nil
@@ -1129,7 +1528,11 @@ func (ec *executionContext) unmarshalInputPlanUpgradeInstanceInput(ctx context.C
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"instanceId", "version", "config"}
+	if _, present := asMap["deadlineSeconds"]; !present {
+		asMap["deadlineSeconds"] = 1800
+	}
+
+	fieldsInOrder := [...]string{"instanceId", "version", "config", "deadlineSeconds"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1157,6 +1560,13 @@ func (ec *executionContext) unmarshalInputPlanUpgradeInstanceInput(ctx context.C
 				return it, err
 			}
 			it.Config = data
+		case "deadlineSeconds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DeadlineSeconds = data
 		}
 	}
 	return it, nil
@@ -1250,6 +1660,36 @@ func (ec *executionContext) _Plan(ctx context.Context, sel ast.SelectionSet, obj
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "force":
+			out.Values[i] = ec._Plan_force(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "deadlineSeconds":
+			out.Values[i] = ec._Plan_deadlineSeconds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "onDeadline":
+			out.Values[i] = ec._Plan_onDeadline(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "workAtRisk":
+			out.Values[i] = ec._Plan_workAtRisk(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "workAtRiskTotal":
+			out.Values[i] = ec._Plan_workAtRiskTotal(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "keepFailed":
+			out.Values[i] = ec._Plan_keepFailed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "verdicts":
 			out.Values[i] = ec._Plan_verdicts(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1313,6 +1753,97 @@ func (ec *executionContext) _Plan(ctx context.Context, sel ast.SelectionSet, obj
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var plannedCapacityImplementors = []string{"PlannedCapacity"}
+
+func (ec *executionContext) _PlannedCapacity(ctx context.Context, sel ast.SelectionSet, obj *change.PlannedCapacity) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, plannedCapacityImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PlannedCapacity")
+		case "shape":
+			out.Values[i] = ec._PlannedCapacity_shape(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "gpuCount":
+			out.Values[i] = ec._PlannedCapacity_gpuCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "sku":
+			out.Values[i] = ec._PlannedCapacity_sku(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "region":
+			out.Values[i] = ec._PlannedCapacity_region(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "hourlyPrice":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._PlannedCapacity_hourlyPrice(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -1432,6 +1963,11 @@ func (ec *executionContext) _PlannedMember(ctx context.Context, sel ast.Selectio
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "capacity":
+			out.Values[i] = ec._PlannedMember_capacity(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "reachable":
 			out.Values[i] = ec._PlannedMember_reachable(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1763,6 +2299,13 @@ func (ec *executionContext) unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpua
 	}
 	res, err := ec.unmarshalInputCapacityIntentInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOPlannedCapacity2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋchangeᚐPlannedCapacity(ctx context.Context, sel ast.SelectionSet, v *change.PlannedCapacity) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._PlannedCapacity(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

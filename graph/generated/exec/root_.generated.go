@@ -63,6 +63,7 @@ type ResolverRoot interface {
 	Operation() OperationResolver
 	Orphan() OrphanResolver
 	Plan() PlanResolver
+	PlannedCapacity() PlannedCapacityResolver
 	PlannedMember() PlannedMemberResolver
 	Promotion() PromotionResolver
 	Query() QueryResolver
@@ -1030,24 +1031,39 @@ type ComplexityRoot struct {
 	}
 
 	Plan struct {
-		Allowed       func(childComplexity int) int
-		Change        func(childComplexity int) int
-		Hash          func(childComplexity int) int
-		Impact        func(childComplexity int) int
-		Instance      func(childComplexity int) int
-		Kind          func(childComplexity int) int
-		Members       func(childComplexity int) int
-		Reversal      func(childComplexity int) int
-		Reversible    func(childComplexity int) int
-		Supersedes    func(childComplexity int) int
-		Verdicts      func(childComplexity int) int
-		WorkLost      func(childComplexity int) int
-		WorkLostTotal func(childComplexity int) int
+		Allowed         func(childComplexity int) int
+		Change          func(childComplexity int) int
+		DeadlineSeconds func(childComplexity int) int
+		Force           func(childComplexity int) int
+		Hash            func(childComplexity int) int
+		Impact          func(childComplexity int) int
+		Instance        func(childComplexity int) int
+		KeepFailed      func(childComplexity int) int
+		Kind            func(childComplexity int) int
+		Members         func(childComplexity int) int
+		OnDeadline      func(childComplexity int) int
+		Reversal        func(childComplexity int) int
+		Reversible      func(childComplexity int) int
+		Supersedes      func(childComplexity int) int
+		Verdicts        func(childComplexity int) int
+		WorkAtRisk      func(childComplexity int) int
+		WorkAtRiskTotal func(childComplexity int) int
+		WorkLost        func(childComplexity int) int
+		WorkLostTotal   func(childComplexity int) int
+	}
+
+	PlannedCapacity struct {
+		GPUCount    func(childComplexity int) int
+		HourlyPrice func(childComplexity int) int
+		Region      func(childComplexity int) int
+		SKU         func(childComplexity int) int
+		Shape       func(childComplexity int) int
 	}
 
 	PlannedMember struct {
 		Action         func(childComplexity int) int
 		Allocation     func(childComplexity int) int
+		Capacity       func(childComplexity int) int
 		ComponentKey   func(childComplexity int) int
 		IsolationClass func(childComplexity int) int
 		Member         func(childComplexity int) int
@@ -6022,6 +6038,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Change(childComplexity), true
+	case "Plan.deadlineSeconds":
+		if e.ComplexityRoot.Plan.DeadlineSeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.DeadlineSeconds(childComplexity), true
+	case "Plan.force":
+		if e.ComplexityRoot.Plan.Force == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Force(childComplexity), true
 	case "Plan.hash":
 		if e.ComplexityRoot.Plan.Hash == nil {
 			break
@@ -6040,6 +6068,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Instance(childComplexity), true
+	case "Plan.keepFailed":
+		if e.ComplexityRoot.Plan.KeepFailed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.KeepFailed(childComplexity), true
 	case "Plan.kind":
 		if e.ComplexityRoot.Plan.Kind == nil {
 			break
@@ -6052,6 +6086,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Members(childComplexity), true
+	case "Plan.onDeadline":
+		if e.ComplexityRoot.Plan.OnDeadline == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.OnDeadline(childComplexity), true
 	case "Plan.reversal":
 		if e.ComplexityRoot.Plan.Reversal == nil {
 			break
@@ -6076,6 +6116,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Verdicts(childComplexity), true
+	case "Plan.workAtRisk":
+		if e.ComplexityRoot.Plan.WorkAtRisk == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.WorkAtRisk(childComplexity), true
+	case "Plan.workAtRiskTotal":
+		if e.ComplexityRoot.Plan.WorkAtRiskTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.WorkAtRiskTotal(childComplexity), true
 	case "Plan.workLost":
 		if e.ComplexityRoot.Plan.WorkLost == nil {
 			break
@@ -6089,6 +6141,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Plan.WorkLostTotal(childComplexity), true
 
+	case "PlannedCapacity.gpuCount":
+		if e.ComplexityRoot.PlannedCapacity.GPUCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.GPUCount(childComplexity), true
+	case "PlannedCapacity.hourlyPrice":
+		if e.ComplexityRoot.PlannedCapacity.HourlyPrice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.HourlyPrice(childComplexity), true
+	case "PlannedCapacity.region":
+		if e.ComplexityRoot.PlannedCapacity.Region == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.Region(childComplexity), true
+	case "PlannedCapacity.sku":
+		if e.ComplexityRoot.PlannedCapacity.SKU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.SKU(childComplexity), true
+	case "PlannedCapacity.shape":
+		if e.ComplexityRoot.PlannedCapacity.Shape == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.Shape(childComplexity), true
+
 	case "PlannedMember.action":
 		if e.ComplexityRoot.PlannedMember.Action == nil {
 			break
@@ -6101,6 +6184,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PlannedMember.Allocation(childComplexity), true
+	case "PlannedMember.capacity":
+		if e.ComplexityRoot.PlannedMember.Capacity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedMember.Capacity(childComplexity), true
 	case "PlannedMember.componentKey":
 		if e.ComplexityRoot.PlannedMember.ComponentKey == nil {
 			break
@@ -11341,12 +11430,28 @@ type PlannedMember {
   action: PlanAction!
   "The allocation it lives or would live in; null when one would be asked for."
   allocation: Allocation
+  "What would be rented for it; null when it lives in an allocation that is there."
+  capacity: PlannedCapacity
   "Whether its node answers now."
   reachable: Boolean!
   "What it may do inside of its walls."
   profile: MemberProfile!
   "What keeps it apart on its node; null when the node has not reported its walls."
   isolationClass: IsolationClass
+}
+
+"What the platform has chosen to rent for a member. The plan's hash holds for it: the change is refused with PLAN_STALE when something else would be chosen."
+type PlannedCapacity {
+  "What it is made of."
+  shape: CapacityShape!
+  "Its GPUs."
+  gpuCount: Int!
+  "The SKU that was chosen."
+  sku: String!
+  "The region that was chosen."
+  region: String!
+  "Its list price for an hour; null when the SKU has no price."
+  hourlyPrice: Money
 }
 
 "Work that runs on members, by the adapter's word."
@@ -11403,7 +11508,7 @@ type Verdict {
 
 "What a change would do, before it is asked for. Nothing is written."
 type Plan {
-  "What everything in this plan rests on: pass it as ` + "`" + `planHash` + "`" + `, and the change is refused with PLAN_STALE when any of it has moved."
+  "What this plan shows and rests on: pass it as ` + "`" + `planHash` + "`" + `, and the change is refused with PLAN_STALE when any of it has moved, or when the change is not the one that was planned."
   hash: String!
   "The kind of operation it would be."
   kind: OperationKind!
@@ -11417,6 +11522,18 @@ type Plan {
   workLost: [Work!]!
   "How much work would be lost in all; null when nobody can tell."
   workLostTotal: Int
+  "Whether it would go at once, by force."
+  force: Boolean!
+  "Seconds that it would have."
+  deadlineSeconds: Int!
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome!
+  "Work that would be lost if the deadline passed now, at most 100; empty unless onDeadline is FORCE."
+  workAtRisk: [Work!]!
+  "How much work would be lost in all if the deadline passed now; null when nobody can tell, and unless onDeadline is FORCE."
+  workAtRiskTotal: Int
+  "Whether members that could not join would be kept as FAILED."
+  keepFailed: Boolean!
   "What those who have a say answer, in the order of their sources."
   verdicts: [Verdict!]!
   "Whether the change can be taken back."
@@ -11457,6 +11574,10 @@ input PlanAddMembersInput {
   allocationIds: [ID!]
   "Or: one allocation for each member is asked for."
   intent: CapacityIntentInput
+  "Whether members that could not join would be kept as FAILED."
+  keepFailed: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 900
 }
 
 "Which member would be changed."
@@ -11465,6 +11586,10 @@ input PlanMemberInput {
   memberId: ID!
   "Whether work may be lost and proof go missing."
   force: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 3600
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome! = FAIL
 }
 
 "Which member would be replaced, and where."
@@ -11477,6 +11602,10 @@ input PlanReplaceMemberInput {
   intent: CapacityIntentInput
   "Whether work may be lost and proof go missing."
   force: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 3600
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome! = FAIL
 }
 
 "What an instance would be upgraded to."
@@ -11487,6 +11616,8 @@ input PlanUpgradeInstanceInput {
   version: String
   "The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults."
   config: JSON
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 1800
 }
 
 "What an instance would be brought back to."
@@ -11495,6 +11626,8 @@ input PlanRollbackInstanceInput {
   instanceId: ID!
   "The generation; left out for the one before, or the present one when an upgrade away from it has failed."
   generation: Int
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 1800
 }
 
 "Which instance would be torn down."
@@ -11503,6 +11636,10 @@ input PlanDecommissionInstanceInput {
   instanceId: ID!
   "Whether work may be lost and proof go missing."
   force: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 900
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome! = FAIL
 }
 
 extend type Query {
@@ -14155,6 +14292,18 @@ func (ec *executionContext) childFields_Plan(ctx context.Context, field graphql.
 		return ec.fieldContext_Plan_workLost(ctx, field)
 	case "workLostTotal":
 		return ec.fieldContext_Plan_workLostTotal(ctx, field)
+	case "force":
+		return ec.fieldContext_Plan_force(ctx, field)
+	case "deadlineSeconds":
+		return ec.fieldContext_Plan_deadlineSeconds(ctx, field)
+	case "onDeadline":
+		return ec.fieldContext_Plan_onDeadline(ctx, field)
+	case "workAtRisk":
+		return ec.fieldContext_Plan_workAtRisk(ctx, field)
+	case "workAtRiskTotal":
+		return ec.fieldContext_Plan_workAtRiskTotal(ctx, field)
+	case "keepFailed":
+		return ec.fieldContext_Plan_keepFailed(ctx, field)
 	case "verdicts":
 		return ec.fieldContext_Plan_verdicts(ctx, field)
 	case "reversible":
@@ -14171,6 +14320,22 @@ func (ec *executionContext) childFields_Plan(ctx context.Context, field graphql.
 	return nil, fmt.Errorf("no field named %q was found under type Plan", field.Name)
 }
 
+func (ec *executionContext) childFields_PlannedCapacity(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "shape":
+		return ec.fieldContext_PlannedCapacity_shape(ctx, field)
+	case "gpuCount":
+		return ec.fieldContext_PlannedCapacity_gpuCount(ctx, field)
+	case "sku":
+		return ec.fieldContext_PlannedCapacity_sku(ctx, field)
+	case "region":
+		return ec.fieldContext_PlannedCapacity_region(ctx, field)
+	case "hourlyPrice":
+		return ec.fieldContext_PlannedCapacity_hourlyPrice(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PlannedCapacity", field.Name)
+}
+
 func (ec *executionContext) childFields_PlannedMember(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "member":
@@ -14181,6 +14346,8 @@ func (ec *executionContext) childFields_PlannedMember(ctx context.Context, field
 		return ec.fieldContext_PlannedMember_action(ctx, field)
 	case "allocation":
 		return ec.fieldContext_PlannedMember_allocation(ctx, field)
+	case "capacity":
+		return ec.fieldContext_PlannedMember_capacity(ctx, field)
 	case "reachable":
 		return ec.fieldContext_PlannedMember_reachable(ctx, field)
 	case "profile":

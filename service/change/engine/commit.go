@@ -18,8 +18,8 @@ import (
 // parameters.
 const seatBatch = 1_000
 
-// commit writes state, operation, events and audit.
-func commit(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) (*Outcome, error) {
+// commit writes state, operation, events and audit. The answers are the plan's; nil for a change without one.
+func commit(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, said *answers) (*Outcome, error) {
 	before := snapshot(v)
 	events, _, err := operation.SupersedeAll(ctx, t, v.Superseded, v.Minted.Operation, v.Kind)
 	if err != nil {
@@ -30,7 +30,7 @@ func commit(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) (*Outcome, error
 			return nil, err
 		}
 	}
-	op, err := createOperation(ctx, t, v)
+	op, err := createOperation(ctx, t, v, said)
 	if err != nil {
 		return nil, err
 	}
@@ -47,15 +47,15 @@ func commit(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) (*Outcome, error
 	return out, out.loadMembers(ctx, t, v.Minted)
 }
 
-func createOperation(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) (*db.Operation, error) {
-	desired, err := desiredChange(v)
+func createOperation(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, said *answers) (*db.Operation, error) {
+	desired, err := desiredChange(v, said)
 	if err != nil {
 		return nil, err
 	}
 	return operation.Create(ctx, t, operation.Draft{
 		ID: v.Minted.Operation, Kind: v.Kind, TenantID: v.Instance.TenantID, ProjectID: v.Instance.ProjectID,
 		Instance: v.Instance, AdapterName: v.Instance.RuntimeBackend, DesiredChange: desired, Targets: v.Targets(),
-		DeadlineSeconds: v.Asked.DeadlineSeconds, OnDeadline: v.Asked.OnDeadline, Force: v.Force,
+		DeadlineSeconds: v.Conditions.DeadlineSeconds, OnDeadline: v.Conditions.OnDeadline, Force: v.Force,
 		Reason: v.Asked.Reason, RetryOf: v.Asked.RetryOf, CorrelationID: t.Request.CorrelationID,
 	})
 }
@@ -129,7 +129,7 @@ func touch(ctx context.Context, t *tx.Tx, member *db.Member, op *db.Operation) e
 }
 
 // desiredChange returns what is stored as the operation's desired change.
-func desiredChange(v *verdict.Verdicts) (json.RawMessage, error) {
+func desiredChange(v *verdict.Verdicts, said *answers) (json.RawMessage, error) {
 	if v.Launch != nil {
 		return json.Marshal(map[string]any{"components": v.Counts})
 	}
@@ -137,7 +137,9 @@ func desiredChange(v *verdict.Verdicts) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the input: %w", err)
 	}
-	private := operation.Private{Input: input, KeepFailed: v.Asked.KeepFailed, From: v.From, To: v.To}
+	private := operation.Private{
+		Input: input, KeepFailed: v.Conditions.KeepFailed, Planned: said.planned(), From: v.From, To: v.To,
+	}
 	for _, op := range v.Superseded {
 		private.Supersedes = append(private.Supersedes, op.ID)
 	}

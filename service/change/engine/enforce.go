@@ -4,22 +4,20 @@ import (
 	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/fault"
-	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/change/verdict"
 )
 
 // enforce refuses what is not as the plan found it, then what a rule refuses.
-func enforce(v *verdict.Verdicts, answer *adapter.PlanAnswer) error {
+func enforce(v *verdict.Verdicts, said *answers) error {
 	if v.Asked.PlanHash != "" {
-		v.ApplyAdapterAnswer(answer)
-		hash, err := hashOf(v, answer)
+		v.ApplyAdapterAnswer(said.now)
+		hash, err := hashOf(v, said)
 		if err != nil {
 			return err
 		}
 		if hash != v.Asked.PlanHash {
-			return fault.New(fault.PlanStale, "something that the plan rested on has changed since: plan again").
-				At("input.planHash")
+			return stale(hash, v.Asked.PlanHash)
 		}
 	}
 	if refusal := v.Refused(); refusal != nil {
@@ -32,6 +30,16 @@ func enforce(v *verdict.Verdicts, answer *adapter.PlanAnswer) error {
 		return change.ReasonMissing("a " + v.Rule.Noun + " needs a reason: " + v.Rule.Reason)
 	}
 	return nil
+}
+
+// stale refuses a plan's hash: what was planned is another request, or something has moved.
+func stale(hash, planned string) error {
+	message := "something that the plan rested on has changed since: plan again"
+	if len(planned) == len(hash) && planned[:requestDigits] != hash[:requestDigits] {
+		message = "the plan showed another request: plan again with the same target, force, deadline, outcome at the " +
+			"deadline and capacity that the change is sent with"
+	}
+	return fault.New(fault.PlanStale, "%s", message).At("input.planHash")
 }
 
 // unseen refuses what may disturb other projects without a plan: to take something away from a shared control plane

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/change/verdict"
 	"github.com/gpuaas/app-platform/service/contract"
@@ -36,24 +35,24 @@ func (e *Engine) Accept(ctx context.Context, request *change.Request) (*Outcome,
 	if err := request.CheckAsked(); err != nil {
 		return nil, err
 	}
-	var answer *adapter.PlanAnswer
+	var said *answers
 	if request.Asked.PlanHash != "" {
 		judged, err := e.preview(ctx, request, request.Action)
 		if err != nil {
 			return nil, err
 		}
-		answer = judged.answer
+		said = &judged.said
 	}
 	var out *Outcome
 	err := e.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
-		out, err = accept(ctx, t, request, answer)
+		out, err = accept(ctx, t, request, said)
 		return err
 	})
 	return out, err
 }
 
 // accept leads a request through every step in one transaction.
-func accept(ctx context.Context, t *tx.Tx, request *change.Request, answer *adapter.PlanAnswer) (*Outcome, error) {
+func accept(ctx context.Context, t *tx.Tx, request *change.Request, said *answers) (*Outcome, error) {
 	subject, err := change.Locate(ctx, t, request, request.Action)
 	if err != nil {
 		return nil, err
@@ -78,10 +77,10 @@ func accept(ctx context.Context, t *tx.Tx, request *change.Request, answer *adap
 	if err != nil {
 		return nil, err
 	}
-	if err := enforce(verdicts, answer); err != nil {
+	if err := enforce(verdicts, said); err != nil {
 		return nil, refusedByPolicy(t, subject, err)
 	}
-	return commit(ctx, t, verdicts)
+	return commit(ctx, t, verdicts, said)
 }
 
 // claim claims the idempotency key; true when it was used before, with the ids of that use.

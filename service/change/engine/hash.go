@@ -12,9 +12,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/change/verdict"
 	"github.com/gpuaas/app-platform/service/kit/capacity"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // basis is everything that a plan rests on; its digest is the plan's hash. It leaves out revision and progress, which
@@ -28,7 +28,11 @@ type basis struct {
 	Allocations []allocationBasis
 	Open        []ids.ID
 	Verdicts    []verdictBasis
-	Adapter     *adapterBasis
+	Adapter     *operation.PlannedAnswer
+	AtDeadline  *operation.PlannedAnswer `json:",omitempty"`
+	// Spoke is who answered: the adapter's address and its description.
+	Spoke  spokeBasis
+	Placed []placedBasis `json:",omitempty"`
 	// Attached are the other projects that it would touch.
 	Attached []ids.ID `json:",omitempty"`
 }
@@ -43,6 +47,18 @@ type askedBasis struct {
 	Version              string
 	Config               json.RawMessage
 	Generation           *int
+	DeadlineSeconds      int
+	OnDeadline           lifecycle.DeadlineOutcome
+	KeepFailed           bool
+}
+
+// placedBasis is what was chosen for an allocation that the change asks for. Its node is never shown.
+type placedBasis struct {
+	Shape       lifecycle.CapacityShape
+	GPUs        int
+	SKU, Region string
+	Currency    string
+	Micros      int64
 }
 
 type instanceBasis struct {
@@ -83,15 +99,15 @@ type verdictBasis struct {
 	Reasons []fault.Reason
 }
 
-type adapterBasis struct {
-	Verdict adapter.Verdict
-	Total   int
-	Work    []string
-}
+// requestDigits are the hash's first digits, which are of the request alone; the others are of everything.
+const requestDigits = sha256.Size
 
-// hashOf returns the digest of what the judged change rests on, with the adapter's answer.
-func hashOf(v *verdict.Verdicts, answer *adapter.PlanAnswer) (string, error) {
-	on := basis{Kind: v.Kind, Open: []ids.ID{}, Adapter: adapterBasisOf(answer)}
+// hashOf returns the digest of the judged change and of what it rests on, with the adapter's answers.
+func hashOf(v *verdict.Verdicts, said *answers) (string, error) {
+	on := basis{
+		Kind: v.Kind, Open: []ids.ID{}, Adapter: operation.PlannedOf(said.now),
+		AtDeadline: operation.PlannedOf(said.atDeadline), Spoke: spoke(v), Placed: placedBasisOf(v),
+	}
 	var err error
 	if on.Asked, err = askedBasisOf(v); err != nil {
 		return "", err
@@ -118,7 +134,19 @@ func hashOf(v *verdict.Verdicts, answer *adapter.PlanAnswer) (string, error) {
 	for _, one := range v.Attached {
 		on.Attached = append(on.Attached, one.ProjectID)
 	}
-	encoded, err := json.Marshal(on)
+	request, err := digest(struct {
+		Kind  lifecycle.OperationKind
+		Asked askedBasis
+	}{on.Kind, on.Asked})
+	if err != nil {
+		return "", err
+	}
+	all, err := digest(on)
+	return request[:requestDigits] + all[:requestDigits], err
+}
+
+func digest(of any) (string, error) {
+	encoded, err := json.Marshal(of)
 	if err != nil {
 		return "", fmt.Errorf("encode what a plan rests on: %w", err)
 	}
@@ -126,12 +154,37 @@ func hashOf(v *verdict.Verdicts, answer *adapter.PlanAnswer) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
+type spokeBasis struct {
+	URL         string
+	Description json.RawMessage
+}
+
+func spoke(v *verdict.Verdicts) spokeBasis {
+	if v.Adapter == nil {
+		return spokeBasis{}
+	}
+	return spokeBasis{URL: v.Adapter.URL, Description: v.Adapter.Description}
+}
+
+// placedBasisOf returns what was placed for the change, in the order of the members that come.
+func placedBasisOf(v *verdict.Verdicts) (list []placedBasis) {
+	for _, row := range v.Created {
+		placed := placedBasis{Shape: row.Shape, GPUs: row.GpuCount, SKU: row.Sku, Region: row.Region}
+		if price := v.Prices[row.Sku]; price != nil {
+			placed.Currency, placed.Micros = price.Currency, price.HourlyMicros
+		}
+		list = append(list, placed)
+	}
+	return list
+}
+
 func askedBasisOf(v *verdict.Verdicts) (askedBasis, error) {
 	config, err := verdict.Canonical(v.Config)
 	return askedBasis{
 		InstanceID: v.InstanceID, MemberID: v.MemberID, ComponentKey: v.ComponentKey, Count: v.Count,
 		AllocationIDs: v.AllocationIDs, Intent: v.Intent, Force: v.Force, Version: v.Version, Config: config,
-		Generation: v.Generation,
+		Generation: v.Generation, DeadlineSeconds: v.Conditions.DeadlineSeconds, OnDeadline: v.Conditions.Outcome(),
+		KeepFailed: v.Conditions.KeepFailed,
 	}, err
 }
 
@@ -175,18 +228,4 @@ func allocationBasisOf(v *verdict.Verdicts) []allocationBasis {
 	}
 	slices.SortFunc(list, func(a, b allocationBasis) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return list
-}
-
-// adapterBasisOf returns the adapter's verdict and the work that would be lost, in whatever order and words it lists
-// it.
-func adapterBasisOf(answer *adapter.PlanAnswer) *adapterBasis {
-	if answer == nil {
-		return nil
-	}
-	out := &adapterBasis{Verdict: answer.Verdict, Total: answer.WorkTotal, Work: []string{}}
-	for _, work := range answer.WorkLost {
-		out.Work = append(out.Work, work.Kind+"/"+work.ID)
-	}
-	slices.Sort(out.Work)
-	return out
 }

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/change"
@@ -26,9 +29,23 @@ var errPreviewed = errors.New("only a preview")
 // previewed is a change that was judged without being made.
 type previewed struct {
 	*verdict.Verdicts
-	// answer is the adapter's; nil when the state refuses the change, so that the adapter was not asked.
-	answer *adapter.PlanAnswer
+	said   answers
 	impact *impact.Impact // nil unless a plan shows it
+}
+
+// answers are the adapter's about a change; none when the state refuses it, so that the adapter was not asked.
+type answers struct {
+	now *adapter.PlanAnswer
+	// atDeadline is about the same change by force; nil unless force was chosen for the deadline.
+	atDeadline *adapter.PlanAnswer
+}
+
+// planned returns what is kept with the operation; nil for a change without a plan.
+func (a *answers) planned() *operation.Planned {
+	if a == nil || a.now == nil {
+		return nil
+	}
+	return &operation.Planned{Now: *operation.PlannedOf(a.now), AtDeadline: operation.PlannedOf(a.atDeadline)}
 }
 
 // Plan shows what a change would do. It requires the same keys as the change and writes nothing.
@@ -43,7 +60,7 @@ func (e *Engine) Plan(ctx context.Context, request *change.Request) (*change.Pla
 	if err != nil {
 		return nil, err
 	}
-	judged.ApplyAdapterAnswer(judged.answer)
+	judged.ApplyAdapterAnswer(judged.said.now)
 	return judged.plan()
 }
 
@@ -69,7 +86,7 @@ func (e *Engine) preview(ctx context.Context, request *change.Request, action st
 	if out.List[0].Outcome == lifecycle.VerdictRefused {
 		return out, nil
 	}
-	out.answer, err = e.ask(ctx, out.Verdicts, correlation)
+	out.said, err = e.askBoth(ctx, out.Verdicts, correlation)
 	return out, err
 }
 
@@ -90,15 +107,28 @@ func judge(ctx context.Context, t *tx.Tx, request *change.Request, action string
 	return verdict.Evaluate(ctx, t, facts, request.Mint())
 }
 
+// askBoth asks the adapter about the change as it begins, and as force would end it where force was chosen for the
+// deadline. Both are asked at once, since a person waits.
+func (e *Engine) askBoth(ctx context.Context, v *verdict.Verdicts, correlation string) (out answers, err error) {
+	if v.Force || v.Conditions.OnDeadline != lifecycle.DeadlineForce {
+		out.now, err = e.ask(ctx, v, correlation, v.Force)
+		return out, err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { out.now, err = e.ask(ctx, v, correlation, false); return err })
+	group.Go(func() (err error) { out.atDeadline, err = e.ask(ctx, v, correlation, true); return err })
+	return out, group.Wait()
+}
+
 // ask asks the adapter about the change. Whatever keeps it from answering is an unknown verdict.
-func (e *Engine) ask(ctx context.Context, v *verdict.Verdicts, correlation string) (*adapter.PlanAnswer, error) {
+func (e *Engine) ask(ctx context.Context, v *verdict.Verdicts, correlation string, force bool) (*adapter.PlanAnswer, error) {
 	if e.Calls == nil || v.Adapter == nil {
 		message := fmt.Sprintf("no adapter %q is registered that could be asked", v.Instance.RuntimeBackend)
 		return &adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{
 			{Code: string(fault.AdapterUnavailable), Message: message},
 		}}, nil
 	}
-	call, err := question(v, correlation)
+	call, err := question(v, correlation, force)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +136,7 @@ func (e *Engine) ask(ctx context.Context, v *verdict.Verdicts, correlation strin
 }
 
 // question returns the call to the adapter: about the instance as it would be after the change.
-func question(v *verdict.Verdicts, correlation string) (*contract.Plan, error) {
+func question(v *verdict.Verdicts, correlation string, force bool) (*contract.Plan, error) {
 	after, err := instanceAfter(v)
 	if err != nil {
 		return nil, err
@@ -115,7 +145,7 @@ func question(v *verdict.Verdicts, correlation string) (*contract.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the change: %w", err)
 	}
-	call := &contract.Plan{Kind: v.Kind, Change: encoded, Force: v.Force, Subject: contract.Subject{
+	call := &contract.Plan{Kind: v.Kind, Change: encoded, Force: force, Subject: contract.Subject{
 		Adapter: v.Adapter, Instance: after, Manifest: v.Manifest, Members: v.Members, Nodes: v.Nodes,
 		Allocations: v.Allocations, CorrelationID: correlation,
 	}}
@@ -130,7 +160,7 @@ func question(v *verdict.Verdicts, correlation string) (*contract.Plan, error) {
 
 // plan returns the judged change as it is shown.
 func (p *previewed) plan() (*change.Plan, error) {
-	hash, err := hashOf(p.Verdicts, p.answer)
+	hash, err := hashOf(p.Verdicts, &p.said)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +172,8 @@ func (p *previewed) plan() (*change.Plan, error) {
 		Hash: hash, Kind: p.Kind, InstanceID: p.Instance.ID, Allowed: p.Refused() == nil, Members: plannedMembers(p.Verdicts),
 		WorkLost: []*operation.Work{}, Verdicts: []*change.Verdict{}, SupersedesIDs: []ids.ID{},
 		Reversible: p.Rule.Reversible, Reversal: p.Rule.Reversal, Change: shown, Impact: p.impact,
+		Force: p.Force, KeepFailed: p.Conditions.KeepFailed, DeadlineSeconds: p.Conditions.DeadlineSeconds,
+		OnDeadline: p.Conditions.Outcome(), WorkAtRisk: []*operation.Work{},
 	}
 	for _, one := range p.List {
 		out.Verdicts = append(out.Verdicts, one.View())
@@ -149,22 +181,31 @@ func (p *previewed) plan() (*change.Plan, error) {
 	for _, op := range p.Superseded {
 		out.SupersedesIDs = append(out.SupersedesIDs, op.ID)
 	}
-	applyAdapterAnswer(out, p.answer)
+	applyAdapterAnswers(out, &p.said)
 	return out, nil
 }
 
-// applyAdapterAnswer adds what the adapter reports of lost work and of the way back.
-func applyAdapterAnswer(plan *change.Plan, answer *adapter.PlanAnswer) {
+// applyAdapterAnswers adds what the adapter reports of lost work and of the way back.
+func applyAdapterAnswers(plan *change.Plan, said *answers) {
+	answer := said.now
 	if answer == nil {
 		return
 	}
-	plan.WorkLost = operation.WorkOf(answer.WorkLost)
-	if answer.Verdict != adapter.VerdictUnknown || answer.WorkTotal > 0 {
-		plan.WorkLostTotal = &answer.WorkTotal
+	plan.WorkLost, plan.WorkLostTotal = operation.WorkOf(answer.WorkLost), totalOf(answer)
+	if said.atDeadline != nil {
+		plan.WorkAtRisk, plan.WorkAtRiskTotal = operation.WorkOf(said.atDeadline.WorkLost), totalOf(said.atDeadline)
 	}
 	if plan.Reversible && answer.Verdict != adapter.VerdictUnknown && !answer.Reversible {
 		plan.Reversible, plan.Reversal = false, "the adapter says that it cannot be taken back"
 	}
+}
+
+// totalOf returns how much work would be lost; nil when the adapter cannot tell.
+func totalOf(answer *adapter.PlanAnswer) *int {
+	if answer.Verdict == adapter.VerdictUnknown && answer.WorkTotal == 0 {
+		return nil
+	}
+	return &answer.WorkTotal
 }
 
 // plannedMembers returns the members that the change touches, at most MaxMembers.
@@ -185,8 +226,17 @@ func plannedMembers(v *verdict.Verdicts) []*change.PlannedMember {
 		coming.Reachable = v.Reachable(seat.Allocation.NodeID)
 		if v.Intent == nil {
 			coming.AllocationID = &seat.Allocation.ID
+		} else {
+			coming.Capacity = plannedCapacity(v, seat.Allocation)
 		}
 		list = append(list, coming)
 	}
 	return list[:min(len(list), change.MaxMembers)]
+}
+
+// plannedCapacity returns what was chosen to place for a member.
+func plannedCapacity(v *verdict.Verdicts, row *db.Allocation) *change.PlannedCapacity {
+	return &change.PlannedCapacity{
+		Shape: row.Shape, GPUCount: row.GpuCount, SKU: row.Sku, Region: row.Region, Price: v.Prices[row.Sku],
+	}
 }

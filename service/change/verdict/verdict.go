@@ -32,6 +32,8 @@ type Verdicts struct {
 	Next   *manifest.Manifest
 	// Created are allocations that were placed for the change.
 	Created []*db.Allocation
+	// Prices are the list prices of what was placed, by SKU; a SKU without a price is missing.
+	Prices map[string]*db.SKUPrice
 	// Superseded are open operations that the change ends.
 	Superseded []*db.Operation
 	// Counts are the members of each component of a launch, and Named its allocations in the request's order.
@@ -107,7 +109,7 @@ func (v *Verdicts) answer(source lifecycle.VerdictSource, err error) error {
 
 // hints returns what a plan states though nothing is refused: that the change will need a reason.
 func (v *Verdicts) hints(source lifecycle.VerdictSource) []fault.Reason {
-	if source != lifecycle.VerdictState || (!v.Force && !v.NeedsReason()) {
+	if source != lifecycle.VerdictState || (!v.MayForce() && !v.NeedsReason()) {
 		return nil
 	}
 	return []fault.Reason{{Code: fault.Required, Message: "a reason must be given", Path: "input.reason"}}

@@ -26,6 +26,8 @@ type Private struct {
 	CreatedAllocations []ids.ID `json:"createdAllocations,omitempty"`
 	// KeepFailed leaves members that could not join as FAILED.
 	KeepFailed bool `json:"keepFailed,omitempty"`
+	// Planned is the adapter's part of the plan; nil for a change without one.
+	Planned *Planned `json:"planned,omitempty"`
 	// From and To are what an upgrade or a rollback leads from and to.
 	From *Version `json:"from,omitempty"`
 	To   *Version `json:"to,omitempty"`

@@ -28,7 +28,7 @@ afterEach(() => {
 });
 
 const plan: PlanBitsFragment = {
-  hash: 'one', kind: 'MEMBER_REMOVE', allowed: true, members: [], workLost: [], workLostTotal: 0, reversible: true, reversal: '', supersedes: [], impact: { controlPlaneScope: 'PROJECT', attachedTotal: 0, membersTotal: 1, openOperations: 0, projects: [] }, change: {},
+  hash: 'one', kind: 'MEMBER_REMOVE', allowed: true, members: [], workLost: [], workLostTotal: 0, force: false, deadlineSeconds: 3600, onDeadline: 'FAIL', keepFailed: false, workAtRisk: [], workAtRiskTotal: null, reversible: true, reversal: '', supersedes: [], impact: { controlPlaneScope: 'PROJECT', attachedTotal: 0, membersTotal: 1, openOperations: 0, projects: [] }, change: {},
   verdicts: [{ source: 'STATE', outcome: 'ALLOWED', reasons: [] }],
 };
 

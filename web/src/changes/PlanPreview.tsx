@@ -10,7 +10,7 @@ import { Status } from '../ui/Status';
 import type { Tone } from '../ui/Status';
 import { Ago, DataTable, Json } from '../ui/parts';
 import { ImpactTable } from './ImpactTable';
-import { lostWord, planWord } from './flow';
+import { deadlineWord, lostWord, planWord } from './flow';
 
 type Planned = PlanBitsFragment['members'][number];
 type Verdict = PlanBitsFragment['verdicts'][number];
@@ -25,6 +25,7 @@ export function PlanPreview({ plan }: { plan: PlanBitsFragment }) {
         <ul className="plan-facts">
           <li>{plural(plan.members.length, 'member')} would be affected</li>
           <li>{lostWord(plan)}</li>
+          <li>{deadlineWord(plan)}</li>
           <li>{plan.reversible ? 'It can be undone' : 'It cannot be undone'}{plan.reversal === '' ? '' : `: ${plan.reversal}`}</li>
           {plan.supersedes.map((each) => <li key={each.id}><Link to="/operations/$id" params={{ id: each.id }}>{operationName(each.kind)}</Link>, which is {words(each.state).toLowerCase()}, would be superseded</li>)}
         </ul>
@@ -35,6 +36,7 @@ export function PlanPreview({ plan }: { plan: PlanBitsFragment }) {
         </section>
       )}
       {plan.workLost.length > 0 && <section className="stack-s"><h3>Work that would be lost</h3><WorkTable work={plan.workLost} total={plan.workLostTotal} /></section>}
+      {plan.workAtRisk.length > 0 && <section className="stack-s"><h3>Work that would be lost at the deadline</h3><WorkTable work={plan.workAtRisk} total={plan.workAtRiskTotal} /></section>}
       {plan.impact.controlPlaneScope === 'TENANT' && <ImpactTable impact={plan.impact} />}
       <section className="stack-s"><h3>Checks</h3>
         <ul className="verdicts">{plan.verdicts.map((verdict) => <VerdictRow key={verdict.source} verdict={verdict} />)}</ul>
@@ -48,9 +50,16 @@ const memberColumns = [
   { head: 'Member', cell: (row: Planned) => row.member === null ? <span>{row.componentKey} <span className="faint">new</span></span> : <span className="strong">{row.member.componentKey} {row.member.index}</span> },
   { head: 'What', cell: (row: Planned) => actionWords[row.action] },
   { head: 'Now', cell: (row: Planned) => row.member === null ? <span className="faint">—</span> : <Status state={row.member.status} bare /> },
-  { head: 'Allocation', cell: (row: Planned) => row.allocation === null ? <span className="faint">to be requested</span> : allocationName(row.allocation) },
+  { head: 'Allocation', cell: (row: Planned) => row.allocation === null ? <Chosen capacity={row.capacity} /> : allocationName(row.allocation) },
   { head: 'Node', cell: (row: Planned) => row.reachable ? (row.member?.node?.name ?? <span className="faint">—</span>) : <Status state="OFFLINE" bare label={`${row.member?.node?.name ?? 'Its node'} does not answer`} /> },
 ];
+
+/** What would be rented for a member, with its list price. */
+function Chosen({ capacity }: { capacity: Planned['capacity'] }) {
+  if (capacity === null) return <span className="faint">to be requested</span>;
+  const price = capacity.hourlyPrice;
+  return <span>{[capacity.sku, capacity.region].filter((each) => each !== '').join(', ')}{price !== null && <span className="sub">{price.amount} {price.currency} an hour</span>}</span>;
+}
 
 const actionWords: Readonly<Record<Planned['action'], string>> = {
   ADD: 'is added', DRAIN: 'is drained and stays', REMOVE: 'is removed', REPLACE: 'is replaced', RECOVER: 'is recovered', CHANGE: 'is changed in place',

@@ -1,6 +1,7 @@
 // The steps of a change through its dialog: the form, the plan, and the confirmation.
 import type { Problem } from '../api/errors';
 import type { PlanBitsFragment } from '../generated/graphql';
+import { duration, plural } from '../lib/format';
 
 /** The step of the dialog. */
 export type Step = 'form' | 'planning' | 'preview' | 'sending';
@@ -73,12 +74,26 @@ export function planWantsReason(plan: Pick<PlanBitsFragment, 'verdicts'> | undef
 }
 
 /** Returns the text of a plan's overall verdict. */
-export function planWord(plan: Pick<PlanBitsFragment, 'allowed' | 'verdicts' | 'workLostTotal'>): { text: string; tone: 'good' | 'warn' | 'bad' } {
+export function planWord(plan: Pick<PlanBitsFragment, 'allowed' | 'verdicts' | 'workLostTotal' | 'onDeadline' | 'workAtRiskTotal'>): { text: string; tone: 'good' | 'warn' | 'bad' } {
   if (!plan.allowed) return { text: 'This would be refused', tone: 'bad' };
   if (plan.workLostTotal !== null && plan.workLostTotal > 0) return { text: 'This can be done, and work would be lost', tone: 'warn' };
+  if (mayLoseLater(plan)) return { text: 'This can be done, and work may be lost when the deadline passes', tone: 'warn' };
   const unknown = plan.verdicts.filter((verdict) => verdict.outcome === 'UNKNOWN');
   if (unknown.length > 0) return { text: 'No check refused it, but not every check could answer', tone: 'warn' };
   return { text: 'This can be done', tone: 'good' };
+}
+
+/** Reports whether force at the deadline may lose work, which the adapter does not rule out. */
+function mayLoseLater(plan: Pick<PlanBitsFragment, 'onDeadline' | 'workAtRiskTotal'>): boolean {
+  return plan.onDeadline === 'FORCE' && plan.workAtRiskTotal !== 0;
+}
+
+/** Returns a text for the time that the change has, and for what happens then. */
+export function deadlineWord(plan: Pick<PlanBitsFragment, 'deadlineSeconds' | 'onDeadline' | 'workAtRiskTotal' | 'keepFailed'>): string {
+  const after = `After ${duration(plan.deadlineSeconds * 1000)} it`;
+  if (plan.onDeadline === 'FAIL') return plan.keepFailed ? `${after} fails, and members that could not join are kept` : `${after} fails`;
+  if (plan.workAtRiskTotal === null) return `${after} is forced; it is unknown what work would be lost then`;
+  return `${after} is forced; ${plan.workAtRiskTotal === 0 ? 'no work' : plural(plan.workAtRiskTotal, 'piece')}${plan.workAtRiskTotal === 0 ? '' : ' of work'} would be lost if that were now`;
 }
 
 /** Returns a text for the work that would be lost. */
@@ -89,6 +104,6 @@ export function lostWord(plan: Pick<PlanBitsFragment, 'workLost' | 'workLostTota
 }
 
 /** Reports whether the person must confirm that work may be lost or that the change cannot be undone. */
-export function needsSure(plan: Pick<PlanBitsFragment, 'reversible' | 'workLostTotal'>): boolean {
-  return !plan.reversible || plan.workLostTotal !== 0;
+export function needsSure(plan: Pick<PlanBitsFragment, 'reversible' | 'workLostTotal' | 'onDeadline' | 'workAtRiskTotal'>): boolean {
+  return !plan.reversible || plan.workLostTotal !== 0 || mayLoseLater(plan);
 }

@@ -8,7 +8,7 @@ import {
 import type { GenerationsQuery } from '../generated/graphql';
 import { Ago, Json } from '../ui/parts';
 import { ChangeDialog } from '../changes/ChangeDialog';
-import { DeadlineField, EndingFields, PlaceFields, firstPlace, intentOf, placeProblem } from './fields';
+import { DeadlineField, EndingFields, PlaceFields, endOf, firstPlace, intentOf, placeProblem } from './fields';
 import type { Ending } from './fields';
 import { needsReason } from '../changes/flow';
 import type { Workload } from './workload';
@@ -39,7 +39,7 @@ export function AddDialog({ workload, onClose, onDone }: InstanceDialogProps) {
         title: `Add members to ${workload.name}`, act: 'Add members', fields: ['componentKey', 'count', 'allocationIds', 'intent', 'keepFailed', 'deadlineSeconds'], reasonNeeded: false,
         intro: 'They join while the workload keeps running. If they cannot join, everything that was created for them is removed again.',
         wrong: addProblems(count, most, placeProblem(place)),
-        plan: () => ask(PlanAddMembersDocument, { input: what }).then((answer) => (answer.problem === undefined ? { data: answer.data.planAddMembers } : answer)),
+        plan: () => ask(PlanAddMembersDocument, { input: { ...what, keepFailed, deadlineSeconds: Number(deadline) } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planAddMembers } : answer)),
         send: (given) => send({ ...what, keepFailed, deadlineSeconds: Number(deadline), ...given }),
         form: (errors) => (
           <div className="stack">
@@ -82,7 +82,7 @@ export function RollbackDialog({ workload, generations, onClose, onDone }: Insta
         title: `Roll back ${workload.name}`, act: 'Roll back', danger: true, fields: ['generation', 'deadlineSeconds'], reasonNeeded: false,
         intro: 'Restores exactly the version and configuration that it ran before. A failed rollback does not stop the workload.',
         wrong: new Map(number === undefined ? [['generation', 'Choose a generation.']] : []),
-        plan: () => ask(PlanRollbackInstanceDocument, { input: what }).then((answer) => (answer.problem === undefined ? { data: answer.data.planRollbackInstance } : answer)),
+        plan: () => ask(PlanRollbackInstanceDocument, { input: { ...what, deadlineSeconds: Number(deadline) } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planRollbackInstance } : answer)),
         send: (given) => send({ ...what, deadlineSeconds: Number(deadline), ...given }),
         form: (errors) => (
           <div className="stack">
@@ -122,8 +122,8 @@ export function DecommissionDialog({ workload, onClose, onDone }: InstanceDialog
       change={{
         title: `Decommission ${workload.name}`, act: 'Decommission', danger: true, fields: ['force', 'onDeadline', 'deadlineSeconds'], reasonNeeded: needsReason({ ...value, always: true }),
         intro: 'Every member is stopped and removed, with everything that runs or is stored on it. The decommission is complete when the nodes have proved that nothing is left. You keep the allocations.',
-        plan: () => ask(PlanDecommissionInstanceDocument, { input: { instanceId: workload.id, force: value.force } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planDecommissionInstance } : answer)),
-        send: (given) => send({ instanceId: workload.id, force: value.force, onDeadline: value.onDeadline, deadlineSeconds: Number(value.deadline), ...given }),
+        plan: () => ask(PlanDecommissionInstanceDocument, { input: { instanceId: workload.id, ...endOf(value) } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planDecommissionInstance } : answer)),
+        send: (given) => send({ instanceId: workload.id, ...endOf(value), ...given }),
         form: (errors) => <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Where a node does not answer, what is left there is listed as an orphan and cleaned up once it answers." />,
       }}
     />

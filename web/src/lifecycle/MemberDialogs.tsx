@@ -9,7 +9,7 @@ import {
 } from '../generated/graphql';
 import type { MemberBitsFragment } from '../generated/graphql';
 import { ChangeDialog } from '../changes/ChangeDialog';
-import { DeadlineField, EndingFields, PlaceFields, firstPlace, intentOf, placeProblem } from './fields';
+import { DeadlineField, EndingFields, PlaceFields, endOf, firstPlace, intentOf, placeProblem } from './fields';
 import type { Ending, Place } from './fields';
 import { needsReason } from '../changes/flow';
 import { labelText, labelsOf, readLabels } from './labels';
@@ -61,8 +61,8 @@ function DrainDialog({ member, onClose, onDone }: MemberDialogProps) {
       change={{
         title: `Drain ${memberName(member)}`, act: 'Drain', danger: value.force, fields: endingFields, reasonNeeded: needsReason(value),
         intro: 'It takes no new work, and running work is given time to finish. The member stays and can be returned to service.',
-        plan: () => ask(PlanDrainMemberDocument, { input: { memberId: member.id, force: value.force } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planDrainMember } : answer)),
-        send: (given) => send({ memberId: member.id, force: value.force, onDeadline: value.onDeadline, deadlineSeconds: Number(value.deadline), ...given }),
+        plan: () => ask(PlanDrainMemberDocument, { input: { memberId: member.id, ...endOf(value) } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planDrainMember } : answer)),
+        send: (given) => send({ memberId: member.id, ...endOf(value), ...given }),
         form: (errors) => <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Does not wait for running work: that work is lost." />,
       }}
     />
@@ -78,8 +78,8 @@ function RemoveDialog({ member, onClose, onDone }: MemberDialogProps) {
       change={{
         title: `Remove ${memberName(member)}`, act: 'Remove', danger: true, fields: endingFields, reasonNeeded: needsReason(value),
         intro: 'It is drained first and then removed. The removal is complete when its node has proved that nothing of it is left.',
-        plan: () => ask(PlanRemoveMemberDocument, { input: { memberId: member.id, force: value.force } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planRemoveMember } : answer)),
-        send: (given) => send({ memberId: member.id, force: value.force, onDeadline: value.onDeadline, deadlineSeconds: Number(value.deadline), ...given }),
+        plan: () => ask(PlanRemoveMemberDocument, { input: { memberId: member.id, ...endOf(value) } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planRemoveMember } : answer)),
+        send: (given) => send({ memberId: member.id, ...endOf(value), ...given }),
         form: (errors) => <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Running work is lost. Where the node does not answer, what is left is listed as an orphan and cleaned up once it answers." />,
       }}
     />
@@ -90,7 +90,7 @@ function ReplaceDialog({ member, instanceId, onClose, onDone }: MemberDialogProp
   const [value, setValue] = useState(ending);
   const [place, setPlace] = useState<Place>({ ...firstPlace, mode: 'same' });
   const send = useSender(ReplaceMemberDocument);
-  const where = { memberId: member.id, allocationId: place.mode === 'existing' ? (place.allocationIds[0] ?? null) : null, intent: intentOf(place), force: value.force };
+  const where = { memberId: member.id, allocationId: place.mode === 'existing' ? (place.allocationIds[0] ?? null) : null, intent: intentOf(place), ...endOf(value) };
   const problem = placeProblem(place);
   const healthy = member.health === 'HEALTHY';
   return (
@@ -101,7 +101,7 @@ function ReplaceDialog({ member, instanceId, onClose, onDone }: MemberDialogProp
         intro: `A new ${member.componentKey} joins first, then this one is drained and removed.${healthy ? ' The member is healthy, so a reason is required.' : ''}`,
         wrong: new Map(problem === undefined ? [] : [['allocationId', problem]]),
         plan: () => ask(PlanReplaceMemberDocument, { input: where }).then((answer) => (answer.problem === undefined ? { data: answer.data.planReplaceMember } : answer)),
-        send: (given) => send({ ...where, onDeadline: value.onDeadline, deadlineSeconds: Number(value.deadline), ...given }),
+        send: (given) => send({ ...where, ...given }),
         form: (errors) => (
           <div className="stack">
             <PlaceFields value={place} onChange={setPlace} errors={errors} instanceId={instanceId} single same={member.allocation === null ? 'In the place of the old member.' : `In ${allocationName(member.allocation)}${member.node === null ? '' : `, on ${member.node.name}`}.`} />

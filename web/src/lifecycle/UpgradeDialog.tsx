@@ -53,7 +53,7 @@ function UpgradeForm({ workload, choices, onClose, onDone }: InstanceDialogProps
         title: `Upgrade ${workload.name}`, act: 'Upgrade', fields: ['version', 'config', 'deadlineSeconds'], reasonNeeded: false,
         intro: 'Changes the version, the configuration, or both, in the order that the app considers safe. A failed upgrade does not stop the workload, and you can roll back.',
         wrong: upgradeProblems(changed || what.version !== null, validate(schema, config)),
-        plan: () => ask(PlanUpgradeInstanceDocument, { input: what }).then((answer) => (answer.problem === undefined ? { data: answer.data.planUpgradeInstance } : answer)),
+        plan: () => ask(PlanUpgradeInstanceDocument, { input: { ...what, deadlineSeconds: Number(deadline) } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planUpgradeInstance } : answer)),
         send: (given) => send({ ...what, deadlineSeconds: Number(deadline), ...given }),
         form: (errors) => (
           <div className="stack">

@@ -29,6 +29,11 @@ export interface Ending {
   readonly deadline: string;
 }
 
+/** Returns the fields of an input that say how the change may end; plan and change are given the same. */
+export function endOf(value: Ending) {
+  return { force: value.force, onDeadline: value.onDeadline, deadlineSeconds: Number(value.deadline) };
+}
+
 /** Deadline, what happens at it, and whether to wait at all. */
 export function EndingFields({ value, onChange, errors, forceHelp }: { value: Ending; onChange: (value: Ending) => void; errors: Errors; forceHelp: string }) {
   return (

@@ -3,12 +3,13 @@ import { expect, it } from 'vitest';
 import { upgradeProblems, versions } from './UpgradeDialog';
 import { addProblems } from './InstanceDialogs';
 import { firstPlace, intentOf, placeProblem } from './fields';
-import { lostWord, needsReason, needsSure, planWord } from '../changes/flow';
+import { deadlineWord, lostWord, needsReason, needsSure, planWord } from '../changes/flow';
 import { labelText, readLabels } from './labels';
 import { instanceKey, memberKey, offered } from './rules';
 import { ageWord, isUnderWay, moneyWord, outcomeWord, untilWord } from '../changes/words';
 
 const anyone = () => true;
+const failing = { onDeadline: 'FAIL', workAtRiskTotal: null } as const;
 
 it.each([
   ['ACTIVE', false, ['drain', 'cordon', 'label', 'replace', 'remove']],
@@ -33,13 +34,15 @@ it('needs a reason for force, at once or at the deadline, and where the kind say
 
 it('never reads what nobody can tell as harmless', () => {
   expect(lostWord({ workLost: [], workLostTotal: null })).toContain('It is unknown');
-  expect(needsSure({ reversible: true, workLostTotal: null })).toBe(true);
-  expect(needsSure({ reversible: true, workLostTotal: 0 })).toBe(false);
+  expect(needsSure({ reversible: true, workLostTotal: null, ...failing })).toBe(true);
+  expect(needsSure({ reversible: true, workLostTotal: 0, ...failing })).toBe(false);
+  expect(needsSure({ reversible: true, workLostTotal: 0, onDeadline: 'FORCE', workAtRiskTotal: 1 })).toBe(true);
+  expect(deadlineWord({ deadlineSeconds: 30, onDeadline: 'FORCE', workAtRiskTotal: 2, keepFailed: false })).toContain('2 pieces of work would be lost');
   const unknown = { source: 'ADAPTER', outcome: 'UNKNOWN', reasons: [] } as const;
-  expect(planWord({ allowed: true, verdicts: [unknown], workLostTotal: 0 }).tone).toBe('warn');
-  expect(planWord({ allowed: true, verdicts: [], workLostTotal: 2 }).tone).toBe('warn');
-  expect(planWord({ allowed: true, verdicts: [], workLostTotal: 0 }).tone).toBe('good');
-  expect(planWord({ allowed: false, verdicts: [], workLostTotal: 0 }).tone).toBe('bad');
+  expect(planWord({ allowed: true, verdicts: [unknown], workLostTotal: 0, ...failing }).tone).toBe('warn');
+  expect(planWord({ allowed: true, verdicts: [], workLostTotal: 2, ...failing }).tone).toBe('warn');
+  expect(planWord({ allowed: true, verdicts: [], workLostTotal: 0, ...failing }).tone).toBe('good');
+  expect(planWord({ allowed: false, verdicts: [], workLostTotal: 0, ...failing }).tone).toBe('bad');
 });
 
 it('reads labels as they are written, and says what is wrong with a line', () => {

@@ -67,6 +67,7 @@ func upgradeOf(t *command.Tool, f *operations.ChangeFlags, input *gql.UpgradeIns
 		Plan: func(ctx context.Context) (*gql.Plan, error) {
 			answer, err := gql.PlanUpgradeInstance(ctx, t, gql.PlanUpgradeInstanceInput{
 				InstanceId: input.InstanceId, Version: input.Version, Config: input.Config,
+				DeadlineSeconds: input.DeadlineSeconds,
 			})
 			return &answer.PlanUpgradeInstance, err
 		},
@@ -105,7 +106,7 @@ func rollbackOf(t *command.Tool, f *operations.ChangeFlags, input gql.RollbackIn
 	return operations.Change{
 		Plan: func(ctx context.Context) (*gql.Plan, error) {
 			answer, err := gql.PlanRollbackInstance(ctx, t, gql.PlanRollbackInstanceInput{
-				InstanceId: input.InstanceId, Generation: input.Generation,
+				InstanceId: input.InstanceId, Generation: input.Generation, DeadlineSeconds: input.DeadlineSeconds,
 			})
 			return &answer.PlanRollbackInstance, err
 		},
@@ -146,7 +147,8 @@ func decommissionOf(t *command.Tool, f *operations.ChangeFlags, input gql.Decomm
 	return operations.Change{
 		Plan: func(ctx context.Context) (*gql.Plan, error) {
 			answer, err := gql.PlanDecommissionInstance(ctx, t, gql.PlanDecommissionInstanceInput{
-				InstanceId: input.InstanceId, Force: input.Force,
+				InstanceId: input.InstanceId, Force: input.Force, DeadlineSeconds: input.DeadlineSeconds,
+				OnDeadline: input.OnDeadline,
 			})
 			return &answer.PlanDecommissionInstance, err
 		},

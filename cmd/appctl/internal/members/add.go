@@ -89,7 +89,8 @@ func addition(t *command.Tool, f *operations.ChangeFlags, input *gql.AddMembersI
 		Plan: func(ctx context.Context) (*gql.Plan, error) {
 			answer, err := gql.PlanAddMembers(ctx, t, gql.PlanAddMembersInput{
 				InstanceId: input.InstanceId, ComponentKey: input.ComponentKey, Count: input.Count,
-				AllocationIds: input.AllocationIds, Intent: input.Intent,
+				AllocationIds: input.AllocationIds, Intent: input.Intent, KeepFailed: input.KeepFailed,
+				DeadlineSeconds: input.DeadlineSeconds,
 			})
 			return &answer.PlanAddMembers, err
 		},
@@ -149,6 +150,7 @@ func replacement(t *command.Tool, f *operations.ChangeFlags, input gql.ReplaceMe
 		Plan: func(ctx context.Context) (*gql.Plan, error) {
 			answer, err := gql.PlanReplaceMember(ctx, t, gql.PlanReplaceMemberInput{
 				MemberId: input.MemberId, AllocationId: input.AllocationId, Intent: input.Intent, Force: input.Force,
+				DeadlineSeconds: input.DeadlineSeconds, OnDeadline: input.OnDeadline,
 			})
 			return &answer.PlanReplaceMember, err
 		},

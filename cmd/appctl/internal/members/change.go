@@ -70,7 +70,9 @@ func (e exit) command(t *command.Tool) *cobra.Command {
 		}
 		return f.Apply(ctx, t, operations.Change{
 			Plan: func(ctx context.Context) (*gql.Plan, error) {
-				return e.plan(ctx, gql.PlanMemberInput{MemberId: id, Force: f.Force})
+				return e.plan(ctx, gql.PlanMemberInput{
+					MemberId: id, Force: f.Force, DeadlineSeconds: deadline, OnDeadline: outcome,
+				})
 			},
 			Send: func(ctx context.Context, hash string) (operations.Started, error) {
 				made, err := e.send(ctx, gql.DrainMemberInput{

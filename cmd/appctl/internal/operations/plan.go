@@ -3,6 +3,7 @@ package operations
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
@@ -21,11 +22,12 @@ func pagePlan(p *render.Page, plan *gql.Plan) {
 		verdict = "would be refused"
 	}
 	p.Fields("Plan", fmt.Sprintf("%s of %s (%s)", plan.Kind, plan.Instance.Name, plan.Instance.Id), "Verdict", verdict,
-		"Work lost", lost(plan), "Can be taken back", render.Joined(": ", render.YesNo(plan.Reversible), plan.Reversal),
+		"Work lost", lost(plan.WorkLostTotal), "At the deadline", atDeadline(plan), "Can be taken back", render.Joined(": ", render.YesNo(plan.Reversible), plan.Reversal),
 		"Makes way", superseded(plan.Supersedes), "Change", render.Document(plan.Change), "Hash", plan.Hash)
 	p.Section("Members that it touches")
 	touched.On(p, plan.Members)
 	parts.Work.Under(p, "Work that would be lost", plan.WorkLost)
+	parts.Work.Under(p, "Work that would be lost at the deadline", plan.WorkAtRisk)
 	if plan.Impact.AttachedTotal > 0 {
 		p.Section("Projects that it serves")
 		parts.Impact.On(p, plan.Impact.Projects)
@@ -35,15 +37,27 @@ func pagePlan(p *render.Page, plan *gql.Plan) {
 }
 
 // lost returns how much work would be lost.
-func lost(plan *gql.Plan) string {
+func lost(total *int) string {
 	switch {
-	case plan.WorkLostTotal == nil:
+	case total == nil:
 		return "nobody can tell"
-	case *plan.WorkLostTotal == 0:
+	case *total == 0:
 		return "none"
 	default:
-		return render.Plural(*plan.WorkLostTotal, "piece") + " of work"
+		return render.Plural(*total, "piece") + " of work"
 	}
+}
+
+// atDeadline returns how long it has and what happens then.
+func atDeadline(plan *gql.Plan) string {
+	after := "after " + (time.Duration(plan.DeadlineSeconds) * time.Second).String()
+	switch {
+	case plan.OnDeadline == gql.DeadlineOutcomeForce:
+		return after + " by force; work lost if that were now: " + lost(plan.WorkAtRiskTotal)
+	case plan.KeepFailed:
+		return after + " it fails, and members that could not join are kept"
+	}
+	return after + " it fails"
 }
 
 // superseded returns the operations that would make way.
@@ -57,7 +71,7 @@ func superseded(operations []gql.Operation) string {
 
 // touched is the table of the members that a plan touches; one that it adds has neither an id nor a status yet.
 var touched = command.Table[gql.PlannedMember]{
-	Heading: []string{"ACTION", "COMPONENT", "MEMBER", "STATUS", "ALLOCATION", "NODE", "ANSWERS"},
+	Heading: []string{"ACTION", "COMPONENT", "MEMBER", "STATUS", "ALLOCATION", "CAPACITY", "NODE", "ANSWERS"},
 	Row: func(planned *gql.PlannedMember) []string {
 		name, id, status, allocation, node := planned.ComponentKey, "new", "", "to be asked for", ""
 		if member := planned.Member; member != nil {
@@ -67,8 +81,23 @@ var touched = command.Table[gql.PlannedMember]{
 		if planned.Allocation != nil {
 			allocation = planned.Allocation.Name
 		}
-		return []string{string(planned.Action), name, id, status, allocation, node, render.YesNo(planned.Reachable)}
+		return []string{
+			string(planned.Action), name, id, status, allocation, capacity(planned.Capacity), node,
+			render.YesNo(planned.Reachable),
+		}
 	},
+}
+
+// capacity returns what would be rented for a member, with its list price.
+func capacity(chosen *gql.PlannedCapacity) string {
+	if chosen == nil {
+		return ""
+	}
+	text := render.Joined(" ", string(chosen.Shape), chosen.Sku, chosen.Region)
+	if chosen.HourlyPrice == nil {
+		return text
+	}
+	return fmt.Sprintf("%s, %s %s an hour", text, chosen.HourlyPrice.Amount, chosen.HourlyPrice.Currency)
 }
 
 // verdictRows returns a row for each reason of a verdict, and one for a verdict without any.

@@ -8512,7 +8512,7 @@ func (v *PermissionKey) GetFamily() string { return v.Family }
 //
 // What a change would do, before it is asked for. Nothing is written.
 type Plan struct {
-	// What everything in this plan rests on: pass it as `planHash`, and the change is refused with PLAN_STALE when any of it has moved.
+	// What this plan shows and rests on: pass it as `planHash`, and the change is refused with PLAN_STALE when any of it has moved, or when the change is not the one that was planned.
 	Hash string `json:"hash"`
 	// The kind of operation it would be.
 	Kind OperationKind `json:"kind"`
@@ -8526,6 +8526,18 @@ type Plan struct {
 	WorkLost []Work `json:"workLost"`
 	// How much work would be lost in all; null when nobody can tell.
 	WorkLostTotal *int `json:"workLostTotal"`
+	// Whether it would go at once, by force.
+	Force bool `json:"force"`
+	// Seconds that it would have.
+	DeadlineSeconds int `json:"deadlineSeconds"`
+	// What would happen when the deadline passes.
+	OnDeadline DeadlineOutcome `json:"onDeadline"`
+	// Work that would be lost if the deadline passed now, at most 100; empty unless onDeadline is FORCE.
+	WorkAtRisk []Work `json:"workAtRisk"`
+	// How much work would be lost in all if the deadline passed now; null when nobody can tell, and unless onDeadline is FORCE.
+	WorkAtRiskTotal *int `json:"workAtRiskTotal"`
+	// Whether members that could not join would be kept as FAILED.
+	KeepFailed bool `json:"keepFailed"`
 	// What those who have a say answer, in the order of their sources.
 	Verdicts []Verdict `json:"verdicts"`
 	// Whether the change can be taken back.
@@ -8560,6 +8572,24 @@ func (v *Plan) GetWorkLost() []Work { return v.WorkLost }
 
 // GetWorkLostTotal returns Plan.WorkLostTotal, and is useful for accessing the field via an interface.
 func (v *Plan) GetWorkLostTotal() *int { return v.WorkLostTotal }
+
+// GetForce returns Plan.Force, and is useful for accessing the field via an interface.
+func (v *Plan) GetForce() bool { return v.Force }
+
+// GetDeadlineSeconds returns Plan.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *Plan) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetOnDeadline returns Plan.OnDeadline, and is useful for accessing the field via an interface.
+func (v *Plan) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
+
+// GetWorkAtRisk returns Plan.WorkAtRisk, and is useful for accessing the field via an interface.
+func (v *Plan) GetWorkAtRisk() []Work { return v.WorkAtRisk }
+
+// GetWorkAtRiskTotal returns Plan.WorkAtRiskTotal, and is useful for accessing the field via an interface.
+func (v *Plan) GetWorkAtRiskTotal() *int { return v.WorkAtRiskTotal }
+
+// GetKeepFailed returns Plan.KeepFailed, and is useful for accessing the field via an interface.
+func (v *Plan) GetKeepFailed() bool { return v.KeepFailed }
 
 // GetVerdicts returns Plan.Verdicts, and is useful for accessing the field via an interface.
 func (v *Plan) GetVerdicts() []Verdict { return v.Verdicts }
@@ -8618,6 +8648,10 @@ type PlanAddMembersInput struct {
 	AllocationIds []string `json:"allocationIds,omitempty"`
 	// Or: one allocation for each member is asked for.
 	Intent *CapacityIntentInput `json:"intent,omitempty"`
+	// Whether members that could not join would be kept as FAILED.
+	KeepFailed bool `json:"keepFailed,omitempty"`
+	// Seconds that it would have, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 }
 
 // GetInstanceId returns PlanAddMembersInput.InstanceId, and is useful for accessing the field via an interface.
@@ -8635,6 +8669,12 @@ func (v *PlanAddMembersInput) GetAllocationIds() []string { return v.AllocationI
 // GetIntent returns PlanAddMembersInput.Intent, and is useful for accessing the field via an interface.
 func (v *PlanAddMembersInput) GetIntent() *CapacityIntentInput { return v.Intent }
 
+// GetKeepFailed returns PlanAddMembersInput.KeepFailed, and is useful for accessing the field via an interface.
+func (v *PlanAddMembersInput) GetKeepFailed() bool { return v.KeepFailed }
+
+// GetDeadlineSeconds returns PlanAddMembersInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *PlanAddMembersInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
 // PlanAddMembersResponse is returned by PlanAddMembers on success.
 type PlanAddMembersResponse struct {
 	// What adding members would do. Key: <family>.member.add on the instance's project.
@@ -8650,6 +8690,10 @@ type PlanDecommissionInstanceInput struct {
 	InstanceId string `json:"instanceId"`
 	// Whether work may be lost and proof go missing.
 	Force bool `json:"force,omitempty"`
+	// Seconds that it would have, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// What would happen when the deadline passes.
+	OnDeadline DeadlineOutcome `json:"onDeadline,omitempty"`
 }
 
 // GetInstanceId returns PlanDecommissionInstanceInput.InstanceId, and is useful for accessing the field via an interface.
@@ -8657,6 +8701,12 @@ func (v *PlanDecommissionInstanceInput) GetInstanceId() string { return v.Instan
 
 // GetForce returns PlanDecommissionInstanceInput.Force, and is useful for accessing the field via an interface.
 func (v *PlanDecommissionInstanceInput) GetForce() bool { return v.Force }
+
+// GetDeadlineSeconds returns PlanDecommissionInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *PlanDecommissionInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetOnDeadline returns PlanDecommissionInstanceInput.OnDeadline, and is useful for accessing the field via an interface.
+func (v *PlanDecommissionInstanceInput) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
 
 // PlanDecommissionInstanceResponse is returned by PlanDecommissionInstance on success.
 type PlanDecommissionInstanceResponse struct {
@@ -8684,6 +8734,10 @@ type PlanMemberInput struct {
 	MemberId string `json:"memberId"`
 	// Whether work may be lost and proof go missing.
 	Force bool `json:"force,omitempty"`
+	// Seconds that it would have, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// What would happen when the deadline passes.
+	OnDeadline DeadlineOutcome `json:"onDeadline,omitempty"`
 }
 
 // GetMemberId returns PlanMemberInput.MemberId, and is useful for accessing the field via an interface.
@@ -8691,6 +8745,12 @@ func (v *PlanMemberInput) GetMemberId() string { return v.MemberId }
 
 // GetForce returns PlanMemberInput.Force, and is useful for accessing the field via an interface.
 func (v *PlanMemberInput) GetForce() bool { return v.Force }
+
+// GetDeadlineSeconds returns PlanMemberInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *PlanMemberInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetOnDeadline returns PlanMemberInput.OnDeadline, and is useful for accessing the field via an interface.
+func (v *PlanMemberInput) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
 
 // PlanRemoveMemberResponse is returned by PlanRemoveMember on success.
 type PlanRemoveMemberResponse struct {
@@ -8711,6 +8771,10 @@ type PlanReplaceMemberInput struct {
 	Intent *CapacityIntentInput `json:"intent,omitempty"`
 	// Whether work may be lost and proof go missing.
 	Force bool `json:"force,omitempty"`
+	// Seconds that it would have, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// What would happen when the deadline passes.
+	OnDeadline DeadlineOutcome `json:"onDeadline,omitempty"`
 }
 
 // GetMemberId returns PlanReplaceMemberInput.MemberId, and is useful for accessing the field via an interface.
@@ -8724,6 +8788,12 @@ func (v *PlanReplaceMemberInput) GetIntent() *CapacityIntentInput { return v.Int
 
 // GetForce returns PlanReplaceMemberInput.Force, and is useful for accessing the field via an interface.
 func (v *PlanReplaceMemberInput) GetForce() bool { return v.Force }
+
+// GetDeadlineSeconds returns PlanReplaceMemberInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *PlanReplaceMemberInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetOnDeadline returns PlanReplaceMemberInput.OnDeadline, and is useful for accessing the field via an interface.
+func (v *PlanReplaceMemberInput) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
 
 // PlanReplaceMemberResponse is returned by PlanReplaceMember on success.
 type PlanReplaceMemberResponse struct {
@@ -8740,6 +8810,8 @@ type PlanRollbackInstanceInput struct {
 	InstanceId string `json:"instanceId"`
 	// The generation; left out for the one before, or the present one when an upgrade away from it has failed.
 	Generation *int `json:"generation,omitempty"`
+	// Seconds that it would have, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 }
 
 // GetInstanceId returns PlanRollbackInstanceInput.InstanceId, and is useful for accessing the field via an interface.
@@ -8747,6 +8819,9 @@ func (v *PlanRollbackInstanceInput) GetInstanceId() string { return v.InstanceId
 
 // GetGeneration returns PlanRollbackInstanceInput.Generation, and is useful for accessing the field via an interface.
 func (v *PlanRollbackInstanceInput) GetGeneration() *int { return v.Generation }
+
+// GetDeadlineSeconds returns PlanRollbackInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *PlanRollbackInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
 
 // PlanRollbackInstanceResponse is returned by PlanRollbackInstance on success.
 type PlanRollbackInstanceResponse struct {
@@ -8765,6 +8840,8 @@ type PlanUpgradeInstanceInput struct {
 	Version string `json:"version,omitempty"`
 	// The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults.
 	Config json.RawMessage `json:"config,omitempty"`
+	// Seconds that it would have, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 }
 
 // GetInstanceId returns PlanUpgradeInstanceInput.InstanceId, and is useful for accessing the field via an interface.
@@ -8776,6 +8853,9 @@ func (v *PlanUpgradeInstanceInput) GetVersion() string { return v.Version }
 // GetConfig returns PlanUpgradeInstanceInput.Config, and is useful for accessing the field via an interface.
 func (v *PlanUpgradeInstanceInput) GetConfig() json.RawMessage { return v.Config }
 
+// GetDeadlineSeconds returns PlanUpgradeInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *PlanUpgradeInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
 // PlanUpgradeInstanceResponse is returned by PlanUpgradeInstance on success.
 type PlanUpgradeInstanceResponse struct {
 	// What an upgrade would do. Key: <family>.instance.update on the instance's project.
@@ -8784,6 +8864,38 @@ type PlanUpgradeInstanceResponse struct {
 
 // GetPlanUpgradeInstance returns PlanUpgradeInstanceResponse.PlanUpgradeInstance, and is useful for accessing the field via an interface.
 func (v *PlanUpgradeInstanceResponse) GetPlanUpgradeInstance() Plan { return v.PlanUpgradeInstance }
+
+// PlannedCapacity includes the GraphQL fields of PlannedCapacity requested by the fragment PlannedCapacity.
+// The GraphQL type's documentation follows.
+//
+// What the platform has chosen to rent for a member. The plan's hash holds for it: the change is refused with PLAN_STALE when something else would be chosen.
+type PlannedCapacity struct {
+	// What it is made of.
+	Shape CapacityShape `json:"shape"`
+	// Its GPUs.
+	GpuCount int `json:"gpuCount"`
+	// The SKU that was chosen.
+	Sku string `json:"sku"`
+	// The region that was chosen.
+	Region string `json:"region"`
+	// Its list price for an hour; null when the SKU has no price.
+	HourlyPrice *Money `json:"hourlyPrice"`
+}
+
+// GetShape returns PlannedCapacity.Shape, and is useful for accessing the field via an interface.
+func (v *PlannedCapacity) GetShape() CapacityShape { return v.Shape }
+
+// GetGpuCount returns PlannedCapacity.GpuCount, and is useful for accessing the field via an interface.
+func (v *PlannedCapacity) GetGpuCount() int { return v.GpuCount }
+
+// GetSku returns PlannedCapacity.Sku, and is useful for accessing the field via an interface.
+func (v *PlannedCapacity) GetSku() string { return v.Sku }
+
+// GetRegion returns PlannedCapacity.Region, and is useful for accessing the field via an interface.
+func (v *PlannedCapacity) GetRegion() string { return v.Region }
+
+// GetHourlyPrice returns PlannedCapacity.HourlyPrice, and is useful for accessing the field via an interface.
+func (v *PlannedCapacity) GetHourlyPrice() *Money { return v.HourlyPrice }
 
 // PlannedMember includes the GraphQL fields of PlannedMember requested by the fragment PlannedMember.
 // The GraphQL type's documentation follows.
@@ -8798,6 +8910,8 @@ type PlannedMember struct {
 	Action PlanAction `json:"action"`
 	// The allocation it lives or would live in; null when one would be asked for.
 	Allocation *AllocationRef `json:"allocation"`
+	// What would be rented for it; null when it lives in an allocation that is there.
+	Capacity *PlannedCapacity `json:"capacity"`
 	// Whether its node answers now.
 	Reachable bool `json:"reachable"`
 	// What it may do inside of its walls.
@@ -8817,6 +8931,9 @@ func (v *PlannedMember) GetAction() PlanAction { return v.Action }
 
 // GetAllocation returns PlannedMember.Allocation, and is useful for accessing the field via an interface.
 func (v *PlannedMember) GetAllocation() *AllocationRef { return v.Allocation }
+
+// GetCapacity returns PlannedMember.Capacity, and is useful for accessing the field via an interface.
+func (v *PlannedMember) GetCapacity() *PlannedCapacity { return v.Capacity }
 
 // GetReachable returns PlannedMember.Reachable, and is useful for accessing the field via an interface.
 func (v *PlannedMember) GetReachable() bool { return v.Reachable }
@@ -19726,6 +19843,14 @@ fragment Plan on Plan {
 		... Work
 	}
 	workLostTotal
+	force
+	deadlineSeconds
+	onDeadline
+	workAtRisk {
+		... Work
+	}
+	workAtRiskTotal
+	keepFailed
 	verdicts {
 		... Verdict
 	}
@@ -19748,6 +19873,9 @@ fragment PlannedMember on PlannedMember {
 	allocation {
 		id
 		name
+	}
+	capacity {
+		... PlannedCapacity
 	}
 	reachable
 	profile
@@ -19835,6 +19963,15 @@ fragment Member on Member {
 	createdAt
 	updatedAt
 }
+fragment PlannedCapacity on PlannedCapacity {
+	shape
+	gpuCount
+	sku
+	region
+	hourlyPrice {
+		... Money
+	}
+}
 fragment Reason on Reason {
 	code
 	message
@@ -19850,6 +19987,10 @@ fragment Failure on Failure {
 	message
 	owner
 	retryable
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
@@ -19900,6 +20041,14 @@ fragment Plan on Plan {
 		... Work
 	}
 	workLostTotal
+	force
+	deadlineSeconds
+	onDeadline
+	workAtRisk {
+		... Work
+	}
+	workAtRiskTotal
+	keepFailed
 	verdicts {
 		... Verdict
 	}
@@ -19922,6 +20071,9 @@ fragment PlannedMember on PlannedMember {
 	allocation {
 		id
 		name
+	}
+	capacity {
+		... PlannedCapacity
 	}
 	reachable
 	profile
@@ -20009,6 +20161,15 @@ fragment Member on Member {
 	createdAt
 	updatedAt
 }
+fragment PlannedCapacity on PlannedCapacity {
+	shape
+	gpuCount
+	sku
+	region
+	hourlyPrice {
+		... Money
+	}
+}
 fragment Reason on Reason {
 	code
 	message
@@ -20024,6 +20185,10 @@ fragment Failure on Failure {
 	message
 	owner
 	retryable
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
@@ -20074,6 +20239,14 @@ fragment Plan on Plan {
 		... Work
 	}
 	workLostTotal
+	force
+	deadlineSeconds
+	onDeadline
+	workAtRisk {
+		... Work
+	}
+	workAtRiskTotal
+	keepFailed
 	verdicts {
 		... Verdict
 	}
@@ -20096,6 +20269,9 @@ fragment PlannedMember on PlannedMember {
 	allocation {
 		id
 		name
+	}
+	capacity {
+		... PlannedCapacity
 	}
 	reachable
 	profile
@@ -20183,6 +20359,15 @@ fragment Member on Member {
 	createdAt
 	updatedAt
 }
+fragment PlannedCapacity on PlannedCapacity {
+	shape
+	gpuCount
+	sku
+	region
+	hourlyPrice {
+		... Money
+	}
+}
 fragment Reason on Reason {
 	code
 	message
@@ -20198,6 +20383,10 @@ fragment Failure on Failure {
 	message
 	owner
 	retryable
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
@@ -20248,6 +20437,14 @@ fragment Plan on Plan {
 		... Work
 	}
 	workLostTotal
+	force
+	deadlineSeconds
+	onDeadline
+	workAtRisk {
+		... Work
+	}
+	workAtRiskTotal
+	keepFailed
 	verdicts {
 		... Verdict
 	}
@@ -20270,6 +20467,9 @@ fragment PlannedMember on PlannedMember {
 	allocation {
 		id
 		name
+	}
+	capacity {
+		... PlannedCapacity
 	}
 	reachable
 	profile
@@ -20357,6 +20557,15 @@ fragment Member on Member {
 	createdAt
 	updatedAt
 }
+fragment PlannedCapacity on PlannedCapacity {
+	shape
+	gpuCount
+	sku
+	region
+	hourlyPrice {
+		... Money
+	}
+}
 fragment Reason on Reason {
 	code
 	message
@@ -20372,6 +20581,10 @@ fragment Failure on Failure {
 	message
 	owner
 	retryable
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
@@ -20422,6 +20635,14 @@ fragment Plan on Plan {
 		... Work
 	}
 	workLostTotal
+	force
+	deadlineSeconds
+	onDeadline
+	workAtRisk {
+		... Work
+	}
+	workAtRiskTotal
+	keepFailed
 	verdicts {
 		... Verdict
 	}
@@ -20444,6 +20665,9 @@ fragment PlannedMember on PlannedMember {
 	allocation {
 		id
 		name
+	}
+	capacity {
+		... PlannedCapacity
 	}
 	reachable
 	profile
@@ -20531,6 +20755,15 @@ fragment Member on Member {
 	createdAt
 	updatedAt
 }
+fragment PlannedCapacity on PlannedCapacity {
+	shape
+	gpuCount
+	sku
+	region
+	hourlyPrice {
+		... Money
+	}
+}
 fragment Reason on Reason {
 	code
 	message
@@ -20546,6 +20779,10 @@ fragment Failure on Failure {
 	message
 	owner
 	retryable
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
@@ -20596,6 +20833,14 @@ fragment Plan on Plan {
 		... Work
 	}
 	workLostTotal
+	force
+	deadlineSeconds
+	onDeadline
+	workAtRisk {
+		... Work
+	}
+	workAtRiskTotal
+	keepFailed
 	verdicts {
 		... Verdict
 	}
@@ -20618,6 +20863,9 @@ fragment PlannedMember on PlannedMember {
 	allocation {
 		id
 		name
+	}
+	capacity {
+		... PlannedCapacity
 	}
 	reachable
 	profile
@@ -20705,6 +20953,15 @@ fragment Member on Member {
 	createdAt
 	updatedAt
 }
+fragment PlannedCapacity on PlannedCapacity {
+	shape
+	gpuCount
+	sku
+	region
+	hourlyPrice {
+		... Money
+	}
+}
 fragment Reason on Reason {
 	code
 	message
@@ -20720,6 +20977,10 @@ fragment Failure on Failure {
 	message
 	owner
 	retryable
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
@@ -20770,6 +21031,14 @@ fragment Plan on Plan {
 		... Work
 	}
 	workLostTotal
+	force
+	deadlineSeconds
+	onDeadline
+	workAtRisk {
+		... Work
+	}
+	workAtRiskTotal
+	keepFailed
 	verdicts {
 		... Verdict
 	}
@@ -20792,6 +21061,9 @@ fragment PlannedMember on PlannedMember {
 	allocation {
 		id
 		name
+	}
+	capacity {
+		... PlannedCapacity
 	}
 	reachable
 	profile
@@ -20879,6 +21151,15 @@ fragment Member on Member {
 	createdAt
 	updatedAt
 }
+fragment PlannedCapacity on PlannedCapacity {
+	shape
+	gpuCount
+	sku
+	region
+	hourlyPrice {
+		... Money
+	}
+}
 fragment Reason on Reason {
 	code
 	message
@@ -20894,6 +21175,10 @@ fragment Failure on Failure {
 	message
 	owner
 	retryable
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
