@@ -25,6 +25,7 @@ func (c *Context) UndoneBy() time.Time {
 // turnBack begins to take back what was half done: what failed stays FAILED, what had been done is
 // UNDOING, and the steps that undo it are laid out, all in one transaction with the failure itself.
 func (c *Context) turnBack(ctx context.Context, failure operation.Failure) error {
+	before := c.snapshotRows()
 	c.stopSteps(failure)
 	for _, row := range c.rows {
 		if row.State == lifecycle.StepSucceeded {
@@ -37,6 +38,7 @@ func (c *Context) turnBack(ctx context.Context, failure operation.Failure) error
 		return operation.Compensate(ctx, t, locked.Op, failure)
 	})
 	if err != nil {
+		before()
 		return err
 	}
 	c.Log.Warn("operation is taken back", "code", failure.Code, "message", failure.Message)
@@ -65,7 +67,8 @@ func (c *Context) compensate(ctx context.Context) error {
 	c.at = len(c.rows) - 1
 	c.progress = operation.Progress{}
 	op := c.Op
-	return c.close(ctx, operation.Failure{Code: op.ErrorCode, Message: op.ErrorMessage, Owner: op.ErrorOwner, Retryable: op.ErrorRetryable})
+	failure := operation.Failure{Code: op.ErrorCode, Message: op.ErrorMessage, Owner: op.ErrorOwner, Retryable: op.ErrorRetryable}
+	return c.close(ctx, failure, c.snapshotRows())
 }
 
 // leave gives a step up that undoes.

@@ -54,7 +54,12 @@ func (e *Engine) drive(ctx context.Context, held *queue.Held) {
 	if len(c.rows) > 0 {
 		c.Say("the platform met an internal error; it is tried again")
 	}
-	if err := c.release(last, c.backoff()); err != nil && !errors.Is(err, queue.ErrFenced) {
+	err = c.release(last, c.backoff())
+	if err != nil && !errors.Is(err, queue.ErrFenced) {
+		c.Log.Warn("the steps could not be stored with the release", "error", err)
+		err = c.releaseAlone(last, c.backoff())
+	}
+	if err != nil && !errors.Is(err, queue.ErrFenced) {
 		c.Log.Warn("the claim could not be given back; the sweep will", "error", err)
 	}
 }
@@ -248,17 +253,36 @@ func (c *Context) release(ctx context.Context, after time.Duration) error {
 			until = soonest
 		}
 	}
-	var woken bool
-	args := []any{c.Op.ID, c.Op.ClaimEpoch, c.Op.Worker, until, c.failures}
-	var err error
-	if c.unsaved() {
-		err = c.Write(ctx, func(_ context.Context, _ *tx.Tx, locked *Locked) error {
-			locked.Writes.Queue(queue.ReleaseSQL, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&woken) })
-			return nil
-		})
-	} else {
-		err = c.DB().Worker().QueryRow(ctx, queue.ReleaseSQL, args...).Scan(&woken)
+	if !c.unsaved() {
+		return c.releaseAt(ctx, until)
 	}
+	var woken bool
+	err := c.Write(ctx, func(_ context.Context, _ *tx.Tx, locked *Locked) error {
+		locked.Writes.Queue(queue.ReleaseSQL, c.released(until)...).QueryRow(func(row pgx.Row) error { return row.Scan(&woken) })
+		return nil
+	})
+	return c.freed(until, woken, err)
+}
+
+// releaseAlone gives the claim back without storing what the steps came to. Rows that the database refuses must not
+// keep the failures from being counted: an operation that fails for good is found by their number.
+func (c *Context) releaseAlone(ctx context.Context, after time.Duration) error {
+	return c.releaseAt(ctx, c.Now().Add(max(after, minWait)))
+}
+
+func (c *Context) releaseAt(ctx context.Context, until time.Time) error {
+	var woken bool
+	err := c.DB().Worker().QueryRow(ctx, queue.ReleaseSQL, c.released(until)...).Scan(&woken)
+	return c.freed(until, woken, err)
+}
+
+// released returns the arguments of queue.ReleaseSQL.
+func (c *Context) released(until time.Time) []any {
+	return []any{c.Op.ID, c.Op.ClaimEpoch, c.Op.Worker, until, c.failures}
+}
+
+// freed brings the loop's next claim forward after a release that came to err.
+func (c *Context) freed(until time.Time, woken bool, err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return queue.ErrFenced
 	}

@@ -8,9 +8,11 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
 // expire is what becomes of a step whose time is over: force makes do without it, or begins, or the
@@ -41,8 +43,9 @@ func (c *Context) fail(ctx context.Context, failure operation.Failure) error {
 	if len(c.kind.Undo) > 0 && (c.kind.Undoes == nil || c.kind.Undoes(c, failure)) {
 		return c.turnBack(ctx, failure)
 	}
+	before := c.snapshotRows()
 	c.stopSteps(failure)
-	return c.close(ctx, failure)
+	return c.close(ctx, failure, before)
 }
 
 // stopSteps notes that the running step did not succeed, and that the others are not begun any more.
@@ -63,9 +66,9 @@ func (c *Context) stopSteps(failure operation.Failure) {
 	}
 }
 
-// close ends the operation without success, and what it stands for, in one transaction.
-func (c *Context) close(ctx context.Context, failure operation.Failure) error {
-	before := c.snapshotRows()
+// close ends the operation without success, and what it stands for, in one transaction. When that fails, before
+// restores the steps, so that the operation stays as open as the database has it.
+func (c *Context) close(ctx context.Context, failure operation.Failure, before func()) error {
 	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
 		if c.kind.OnFail != nil {
 			if err := c.kind.OnFail(ctx, t, c, locked, failure); err != nil {
@@ -102,15 +105,20 @@ func (c *Context) close(ctx context.Context, failure operation.Failure) error {
 	return nil
 }
 
-// snapshotRows answers how to bring the rows' states back to what they are now.
+// snapshotRows returns what restores the steps to what they are now. A transaction that failed has stored nothing of
+// what it was to end: the claim's release, which stores the steps too, must not store it either.
 func (c *Context) snapshotRows() (restore func()) {
-	states := make([]lifecycle.StepState, len(c.rows))
-	for i, row := range c.rows {
-		states[i] = row.State
+	at, rows, progress, verdict := c.at, c.rows[:len(c.rows):len(c.rows)], c.progress, c.verdict
+	values := make([]stepRow, len(rows))
+	steps := make([]db.OperationStep, len(rows))
+	for i, row := range rows {
+		values[i], steps[i] = *row, *row.OperationStep
 	}
 	return func() {
-		for i, row := range c.rows {
-			row.State = states[i]
+		c.at, c.rows, c.progress, c.verdict = at, rows, progress, verdict
+		for i, row := range rows {
+			*row.OperationStep = steps[i]
+			row.stored, row.dirty = values[i].stored, values[i].dirty
 		}
 	}
 }
@@ -149,6 +157,7 @@ func (c *Context) failUnknown(ctx context.Context) error {
 
 // complete ends the operation with success.
 func (c *Context) complete(ctx context.Context) error {
+	before := c.snapshotRows()
 	row, now := c.rows[c.at], c.Now()
 	row.State, row.Attempt, row.StartedAt, row.EndedAt, row.Message, row.dirty = lifecycle.StepSucceeded, row.Attempt+1, &now, &now, "done", true
 	c.progress = operation.Progress{}
@@ -165,9 +174,15 @@ func (c *Context) complete(ctx context.Context) error {
 		return operation.QueueFinish(locked.Writes, t, locked.Op, locked.outcome(), evidence, message)
 	})
 	if err != nil {
-		row.State, row.EndedAt = lifecycle.StepRunning, nil
+		before()
+		c.begin()
 		if refused, ok := fault.As(err); ok { // what was proved does not hold any more
 			return c.fail(ctx, operation.Failure{Code: string(refused.Code), Message: refused.Message, Owner: operation.OwnerPlatform, Retryable: true})
+		}
+		if !errors.Is(err, queue.ErrFenced) && ctx.Err() == nil && !c.Now().Before(c.due()) {
+			c.Log.Error("the end could not be recorded by the deadline", "error", err)
+			return c.fail(ctx, operation.Failure{Code: string(fault.Internal), Owner: operation.OwnerPlatform, Retryable: true,
+				Message: "the deadline passed while the platform could not record the operation's success"})
 		}
 		return c.reopened(ctx, err)
 	}
