@@ -1,7 +1,10 @@
 package journal
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,21 +24,57 @@ func brokenBy(t *testing.T, file *os.File) *Journal {
 	return j
 }
 
-// notDone requires that each change fails for the cause, and that the journal claims nothing that the disk does not
-// have.
+// notDone requires that a change fails for the cause, that the journal claims nothing that the disk does not have, and
+// that the next change is made on a whole file.
 func notDone(t *testing.T, j *Journal, cause error) {
 	t.Helper()
 	size := j.size
 	require.ErrorIs(t, j.Accept("tsk_b", 1, "mem_a", "RUN"), cause)
 	_, ok := j.Get("tsk_b")
 	require.False(t, ok, "a task that is not on the disk is not taken")
-	require.ErrorIs(t, j.Finish("tsk_a", Outcome{State: "SUCCEEDED"}), cause)
-	entry, ok := j.Get("tsk_a")
-	require.True(t, ok)
-	require.Equal(t, StateRunning, entry.State)
-	require.Nil(t, entry.Outcome)
-	require.Empty(t, j.Unreported())
 	require.Equal(t, size, j.size)
+	require.NoError(t, j.Finish("tsk_a", Outcome{State: "SUCCEEDED"}))
+	again, damaged, err := Open(j.dir, time.Now)
+	require.NoError(t, err)
+	require.Zero(t, damaged)
+	entry, ok := again.Get("tsk_a")
+	require.True(t, ok)
+	require.Equal(t, "SUCCEEDED", entry.Outcome.State)
+}
+
+// A disk that fills up in the middle of a line leaves half of it. The next line must not be glued to it: it would be
+// read as damage, and a task that was taken would be forgotten.
+func TestAfterADiskWasFullTheNextEntryIsReadBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := unix.Mount("gpuaas", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skip("a small disk needs the right to mount: " + err.Error())
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	j, _, err := Open(dir, time.Now)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = j.Close() })
+	ballast := filepath.Join(dir, "ballast")
+	require.NoError(t, os.WriteFile(ballast, make([]byte, 8<<10), 0o600))
+	var failed error
+	for n := 0; failed == nil; n++ {
+		require.Less(t, n, 1000, "the disk never fills up")
+		failed = j.Accept(fmt.Sprintf("tsk_%d_%s", n, strings.Repeat("x", 300)), 1, "mem_a", "RUN")
+	}
+	require.ErrorIs(t, failed, unix.ENOSPC)
+	require.Error(t, j.Accept("tsk_full", 1, "mem_a", "RUN"), "nothing is taken while the disk is full")
+	require.NoError(t, os.Remove(ballast))
+	for _, entry := range j.entries { // room for the whole file once more
+		if len(entry.TaskID) > 100 {
+			delete(j.entries, entry.TaskID)
+		}
+	}
+	require.NoError(t, j.Accept("tsk_next", 1, "mem_a", "RUN"))
+	again, damaged, err := Open(dir, time.Now)
+	require.NoError(t, err)
+	require.Zero(t, damaged)
+	_, ok := again.Get("tsk_next")
+	require.True(t, ok)
 }
 
 func TestAWriteThatFailsIsNotDone(t *testing.T) {

@@ -69,6 +69,8 @@ type Journal struct {
 	size    int64
 	floor   int64 // size right after the last compaction
 	entries map[string]Entry
+	// torn is set when an append failed: the file may end in half a line, to which the next one would be glued.
+	torn bool
 }
 
 // Open reads the journal in dir, or starts one. A last line cut short by a crash is dropped; Skipped
@@ -172,7 +174,8 @@ func (j *Journal) change(taskID string, apply func(*Entry)) error {
 	return j.put(entry)
 }
 
-// put appends, syncs, and only then remembers.
+// put appends, syncs, and only then remembers. After an append that failed, of a full disk for one, the file is written
+// again from what is remembered before anything is added; until that succeeds nothing is accepted.
 func (j *Journal) put(entry Entry) error {
 	entry.At = j.now().UTC()
 	line, err := encode(entry)
@@ -181,10 +184,13 @@ func (j *Journal) put(entry Entry) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, err := j.file.Write(line); err != nil {
-		return fmt.Errorf("write journal: %w", err)
+	if j.torn {
+		if err := j.compact(); err != nil {
+			return err
+		}
 	}
-	if err := j.file.Sync(); err != nil {
+	if err := j.append(line); err != nil {
+		j.torn = true
 		return fmt.Errorf("write journal: %w", err)
 	}
 	j.size += int64(len(line))
@@ -193,6 +199,13 @@ func (j *Journal) put(entry Entry) error {
 		return j.compact()
 	}
 	return nil
+}
+
+func (j *Journal) append(line []byte) error {
+	if _, err := j.file.Write(line); err != nil {
+		return err
+	}
+	return j.file.Sync()
 }
 
 func encode(entry Entry) ([]byte, error) {
@@ -225,6 +238,7 @@ func (j *Journal) compact() error {
 	if j.file != nil {
 		_ = j.file.Close()
 	}
+	j.torn = false
 	j.file, j.size, j.floor = file, int64(buffer.Len()), int64(buffer.Len())
 	return nil
 }
