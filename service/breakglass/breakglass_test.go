@@ -132,6 +132,34 @@ func TestATeardownThatIsEndedCanBeAskedForAgain(t *testing.T) {
 	require.Equal(t, 1, b.Count("orphan", "kind = 'NODE_RESIDUE'"))
 }
 
+// The member that comes in another's place is no target of its replacement; it is settled with it all the same, and what
+// may be left of it is listed, so that its capacity is not held by a member that nothing carries on.
+func TestAReplacementThatIsEndedSettlesTheNewcomer(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	node, _ := b.Node(2)
+	_, stored := b.Launchable(b.project, "apps")
+	instance := b.Instance(b.project, stored, lifecycle.InstanceRunning, b.Allocation(b.project, node), b.Allocation(b.project, node))
+	op := b.Operation(instance, lifecycle.MemberReplace, lifecycle.OperationRunning)
+	transaction, err := b.Admin.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = transaction.Rollback(context.Background()) }()
+	for _, statement := range []string{`SET LOCAL session_replication_role = replica`,
+		`UPDATE member SET status = 'JOINING', last_operation_id = '` + string(op.ID) + `' WHERE ordinal = 1`,
+		`UPDATE operation SET dispatch_attempt = 1, targets = (SELECT jsonb_build_array(id) FROM member WHERE ordinal = 0),
+			desired_change = (SELECT jsonb_build_object('replacementId', id) FROM member WHERE ordinal = 1)`} {
+		_, err := transaction.Exec(t.Context(), statement)
+		require.NoError(t, err, statement)
+	}
+	require.NoError(t, transaction.Commit(t.Context()))
+	_, err = b.end(op)
+	require.NoError(t, err)
+	require.Equal(t, 1, b.Count("member", "ordinal = 0 AND status = 'ACTIVE'"))
+	require.Equal(t, 1, b.Count("member", "ordinal = 1 AND status = 'FAILED'"))
+	require.Equal(t, 1, b.Count("orphan", "kind = 'NODE_RESIDUE' AND member_id = (SELECT id FROM member WHERE ordinal = 1)"))
+	require.Equal(t, 1, b.Count("app_instance_event", "type = 'apps.instance.member_failed'"))
+}
+
 func TestEveryStateEndsByALegalStep(t *testing.T) {
 	t.Parallel()
 	for _, state := range []lifecycle.OperationState{lifecycle.OperationPending, lifecycle.OperationRunning, lifecycle.OperationCanceling, lifecycle.OperationCompensating} {

@@ -181,10 +181,12 @@ func (e *ending) settle(ctx context.Context) error {
 	return e.leave(ctx)
 }
 
-// targets are the members that the operation acts on; none when it acts on all.
+// targets returns the members that the operation acts on, the one that comes in another's place too; none when it acts
+// on all.
 func (e *ending) targets() []string {
-	out := make([]string, len(e.op.Targets))
-	for i, id := range e.op.Targets {
+	touched := operation.Touched(e.op)
+	out := make([]string, len(touched))
+	for i, id := range touched {
 		out[i] = string(id)
 	}
 	return out

@@ -127,6 +127,33 @@ func TestAnAdditionThatWasUndoneMakesItsMembersAnew(t *testing.T) {
 	require.Equal(t, 1, b.Count("member", "id = $1 AND status = 'PENDING' AND ordinal = 3 AND allocation_id = $2", stored.Targets[0], private.CreatedAllocations[0]))
 }
 
+// An addition never clashes with another, so nothing but the retried operation itself can refuse the second retry.
+func TestAnAdditionIsRetriedOnceAtATime(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.Node(4)
+	b.Node(4)
+	add := member.AddInput{InstanceID: b.made.ID, ComponentKey: "worker", Count: 1,
+		Intent: &member.Intent{Shape: lifecycle.ShapeBaremetal}, DeadlineSeconds: 60, IdempotencyKey: "k"}
+	added, err := b.verbs.Add(b.admin, add)
+	require.NoError(t, err)
+	first := added.Members[0]
+	b.ended(added.Operation, lifecycle.OperationFailed, "TASK_FAILED")
+	for _, status := range []lifecycle.MemberStatus{lifecycle.MemberFailed, lifecycle.MemberRemoving, lifecycle.MemberRemoved} {
+		b.SQL(`UPDATE member SET status = $2 WHERE id = $1`, first.ID, status)
+	}
+	again, err := b.service.Retry(b.admin, of(added.Operation, "one"))
+	require.NoError(t, err)
+	members, operations := b.Count("member", "true"), b.Count("operation", "true")
+	for _, state := range []lifecycle.OperationState{lifecycle.OperationRunning, lifecycle.OperationSucceeded} {
+		b.SQL(`UPDATE operation SET state = $2 WHERE id = $1 AND state <> $2`, again.ID, state)
+		_, err = b.service.Retry(b.admin, of(added.Operation, "two-"+string(state)))
+		refused(t, err, fault.Conflict, "input.operationId")
+		require.Contains(t, fault.From(err).Message, string(again.ID))
+	}
+	require.Equal(t, []int{members, operations}, []int{b.Count("member", "true"), b.Count("operation", "true")})
+}
+
 func TestEveryKindOfMemberAndInstanceIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

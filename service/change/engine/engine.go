@@ -69,6 +69,9 @@ func accept(ctx context.Context, t *tx.Tx, request *change.Request, said *answer
 	if repeated {
 		return recall(ctx, t, locked, minted)
 	}
+	if err := onceAgain(ctx, t, locked); err != nil {
+		return nil, err
+	}
 	facts, err := locked.Load(ctx, t)
 	if err != nil {
 		return nil, err
