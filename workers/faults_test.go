@@ -12,9 +12,11 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbevent "github.com/gpuaas/app-platform/ent/generated/db/event"
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 func TestAdapterThatIsDownIsTriedUntilItIsUp(t *testing.T) {
@@ -25,16 +27,18 @@ func TestAdapterThatIsDownIsTriedUntilItIsUp(t *testing.T) {
 	l.work()
 	it := l.launch(l.world("down", s.url), time.Minute)
 	l.until("the operation says what it waits for", func() bool {
-		return l.op(it.create).Failures > 1
+		return l.op(it.create).Failures > 2
 	})
 	require.Contains(t, l.op(it.create).Message, "closed for repairs")
-	require.Contains(t, l.op(it.create).Message, "next try in")
+	require.Contains(t, l.op(it.create).Message, operation.TriedAgain)
 	require.Nil(t, l.op(it.create).ClaimedBy, "waiting holds no claim")
 	s.with(func() { s.down = false })
 	s.succeed(string(it.create), s.dispatched(string(it.create))[0].Attempt)
 	require.Equal(t, lifecycle.OperationSucceeded, l.ended(it.create).State)
 	s.oneEffect(string(it.create))
 	require.Equal(t, 1, l.op(it.create).DispatchAttempt, "a try again is no new dispatch")
+	require.LessOrEqual(t, l.own.Event.Query().Where(dbevent.InstanceID(it.instance), dbevent.MessageContains("closed for repairs")).CountX(t.Context()), 1,
+		"a try again is no event; another reason is")
 }
 
 func TestUnreachableAdapterEndsAtTheDeadline(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // openOperation is an operation that has not ended, as it was read.
@@ -76,13 +77,16 @@ func (o *openOperation) told(raw []byte) {
 	}
 }
 
-// nextTry stands between a step's trouble and the time of its next try, which is told apart from it.
-const nextTry = "; next try in "
+// formerTry is what a worker of an earlier version writes in place of operation.TriedAgain, before a time.
+const formerTry = "; next try in "
 
 // step is a step under way, with what it has noted.
 func step(name, state, message string, started *time.Time, evidence []byte) *blocker.Step {
 	s := &blocker.Step{Name: name, State: lifecycle.StepState(state)}
-	s.Message, _, s.Troubled = strings.Cut(message, nextTry)
+	s.Message, s.Troubled = strings.CutSuffix(message, operation.TriedAgain)
+	if !s.Troubled {
+		s.Message, _, s.Troubled = strings.Cut(message, formerTry)
+	}
 	s.Unauthenticated = unauthenticated(s.Message)
 	if started != nil {
 		s.Started = *started

@@ -220,7 +220,7 @@ func (c *Context) retry(ctx context.Context, cause error) error {
 	c.Log.Warn("step failed; it is tried again", "step", c.Step(), "failures", c.failures, "after", after, "error", cause)
 	row := c.rows[c.at]
 	row.Attempt, row.dirty = row.Attempt+1, true
-	c.Say(fmt.Sprintf("%s; next try in %s", message, after.Round(100*time.Millisecond)))
+	c.Say(message + operation.TriedAgain)
 	if err := c.blame(blame); err != nil {
 		return err
 	}

@@ -24,6 +24,10 @@ const (
 	MaxDeadline = 86_400
 )
 
+// TriedAgain ends the message of a step that met an error and is tried again. The time of the next try is left out: a
+// message that changed with every try would be an event each.
+const TriedAgain = "; it is tried again"
+
 // View is an operation as it is shown.
 type View struct {
 	*db.Operation
