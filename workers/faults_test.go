@@ -53,6 +53,29 @@ func TestUnreachableAdapterEndsAtTheDeadline(t *testing.T) {
 	require.Contains(t, op.ErrorMessage, "adapter dead cannot be reached")
 }
 
+func TestADeadlineThatPassesBeforeAWorkerBeganIsThePlatforms(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	s := l.script("idle")
+	it := l.launch(l.world("idle", s.url), -time.Second)
+	l.work()
+	op := l.ended(it.create)
+	require.Equal(t, []any{"DEADLINE_EXCEEDED", "platform"}, []any{op.ErrorCode, op.ErrorOwner})
+	require.Zero(t, op.DispatchAttempt)
+}
+
+func TestADeadlineThatPassesWhileANodeTakesNoTasksIsTheNodes(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.answering(func(*db.NodeTask) (lifecycle.NodeTaskState, string) { return "", "" })
+	s := l.script("deaf")
+	l.work()
+	it := l.launch(l.world("deaf", s.url), 3*time.Second)
+	s.succeed(string(it.create), s.dispatched(string(it.create))[0].Attempt)
+	op := l.ended(it.create)
+	require.Equal(t, []any{"NODE_UNREACHABLE", "node"}, []any{op.ErrorCode, op.ErrorOwner})
+}
+
 func TestAddressOutsideOfThePolicyIsNotDialled(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

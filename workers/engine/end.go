@@ -26,10 +26,10 @@ func (c *Context) expire(ctx context.Context) (over bool, err error) {
 	if c.mayForce() {
 		return false, c.force(ctx)
 	}
-	failure := operation.Failure{Code: string(fault.DeadlineExceeded), Owner: c.step().Owner, Retryable: true,
-		Message: "the deadline passed before the work began"}
+	failure := operation.Failure{Code: string(fault.DeadlineExceeded), Owner: operation.OwnerPlatform, Retryable: true,
+		Message: "the deadline passed before a worker began"}
 	if row.State == lifecycle.StepRunning {
-		failure.Message = "the deadline passed: " + row.Message
+		failure.Message, failure.Owner = "the deadline passed: "+row.Message, c.step().Owner
 	}
 	if waited := row.notes().Waits; waited != nil {
 		failure.Code, failure.Owner = string(waited.Code), waited.Owner

@@ -228,7 +228,7 @@ func (w *Work) judge(ctx context.Context, c *engine.Context, about Subject, stat
 	if pending, silent := open(list); silent != "" {
 		return engine.Wait(w.Pace.Task, silent, engine.FailureCause{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}), nil
 	} else if pending {
-		return engine.Wait(w.Pace.Task, "", readinessBlame), nil
+		return engine.Wait(w.Pace.Task, "", awaited(list)), nil
 	}
 	evidence, worst := Proved{Rounds: state.Round}, ""
 	for _, one := range list {
@@ -244,6 +244,16 @@ func (w *Work) judge(ctx context.Context, c *engine.Context, about Subject, stat
 	pause := w.pause(state.Round)
 	state.Again = c.Now().Add(pause)
 	return engine.Wait(pause, worst, readinessBlame), c.SetState(state)
+}
+
+// awaited returns what a round waits for: the node that has not taken its probe, though it is heard, else the probes.
+func awaited(list []finding) engine.FailureCause {
+	for _, one := range list {
+		if one.State == lifecycle.TaskPending {
+			return engine.FailureCause{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}
+		}
+	}
+	return readinessBlame
 }
 
 // passed reads a probe's result; the detail is its last output.
