@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
 // Bounds of an explanation.
@@ -40,6 +41,8 @@ type Ground struct {
 	Scope Scope
 	// ExpiresAt is when it ends, or ended; zero for never.
 	ExpiresAt time.Time
+	// BreakGlass marks a binding that was given in an emergency.
+	BreakGlass bool
 	// Message says it to a person.
 	Message string
 }
@@ -51,6 +54,8 @@ type Holding struct {
 	ID ids.ID
 	// RevokedAt is when it was taken away; zero while it was not.
 	RevokedAt time.Time
+	// BreakGlass marks one that was given in an emergency.
+	BreakGlass bool
 }
 
 // Case is what a decision rests on: who asks, for which key, on what, and the rows.
@@ -70,6 +75,8 @@ type Case struct {
 	// Anywhere is for what belongs to no tenant but is not for everyone, such as the catalog: holding the key in
 	// any scope will do.
 	Anywhere bool
+	// Risk is that of the app action asked for; empty where it is none, or its risk is not asked about.
+	Risk lifecycle.ActionRisk
 	// Now is the moment of the decision.
 	Now time.Time
 }
@@ -120,7 +127,7 @@ func (c *Case) person() Verdict {
 		if h.Role.BindableAt(h.Scope()) != nil || !holds(h.Role, c.Key) || !c.covers(h.Binding) {
 			continue
 		}
-		ground := Ground{Kind: GroundBinding, ID: h.ID, Role: h.Role, Scope: h.Scope(), ExpiresAt: h.ExpiresAt}
+		ground := Ground{Kind: GroundBinding, ID: h.ID, Role: h.Role, Scope: h.Scope(), ExpiresAt: h.ExpiresAt, BreakGlass: h.BreakGlass}
 		switch where := place(h.TenantID, h.ProjectID); {
 		case !h.RevokedAt.IsZero():
 			ground.Message = fmt.Sprintf("%s %s gave it until the binding was revoked on %s", h.Role, where, h.RevokedAt.UTC().Format(time.RFC3339))
@@ -130,6 +137,9 @@ func (c *Case) person() Verdict {
 			v.Missing = append(v.Missing, ground)
 		default:
 			ground.Message = fmt.Sprintf("%s %s gives it", h.Role, where)
+			if h.BreakGlass {
+				ground.Message += " under break-glass"
+			}
 			v.Because = append(v.Because, ground)
 		}
 	}
@@ -220,9 +230,12 @@ func (c *Case) machine(ceiling Role, kind GroundKind, list string) Verdict {
 	} else if !c.Anywhere && !c.Subject.reaches(c.Object) {
 		miss(GroundLimit, "the %s's limits do not reach this object", machineName(c.Subject.Kind))
 	}
+	if c.Risk != "" && !c.Subject.Limits.permit(c.Risk) {
+		miss(GroundLimit, "the %s's limits leave it app actions of risk up to %s, and not %s", machineName(c.Subject.Kind), c.Subject.Limits.MaxRisk, c.Risk)
+	}
 	if len(v.Missing) == 0 {
 		v.Because = []Ground{{Kind: kind, ID: c.Subject.ID, Scope: ScopeProject, ExpiresAt: c.Subject.ExpiresAt,
-			Message: fmt.Sprintf("%s is on %s", c.Key, list)}}
+			Message: fmt.Sprintf("%s is on %s%s", c.Key, list, c.Subject.Limits.told())}}
 	}
 	return v
 }

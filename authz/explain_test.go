@@ -106,6 +106,9 @@ func (s *small) names() []string {
 func (s *small) random() Case {
 	p := s.IntN(len(s.projects))
 	c := Case{Key: pick(s, s.keys), Object: s.object(), Now: now, Anywhere: s.IntN(10) == 0}
+	if !c.Anywhere { // what is of no object is no app action
+		c.Risk = pick(s, append(risks, "", "", "UNHEARD_OF"))
+	}
 	c.Subject = Subject{Kind: pick(s, []Kind{KindUser, KindUser, KindUser, KindServiceAccount, KindServiceAccount, KindOperation, KindNode, KindEnrolment, KindSystem}), ID: "sub_1"}
 	switch c.Subject.Kind {
 	case KindUser:
@@ -124,6 +127,9 @@ func (s *small) random() Case {
 		}
 		if c.Subject.Kind == KindServiceAccount && s.IntN(3) == 0 {
 			c.Subject.Limits.Objects = []ids.ID{s.instances[2*p+s.IntN(2)], "alc_1"}[s.IntN(2):]
+		}
+		if c.Subject.Kind == KindServiceAccount {
+			c.Subject.Limits.MaxRisk = pick(s, append(risks, ""))
 		}
 		if s.IntN(3) > 0 { // most of the time at home
 			c.Object.TenantID, c.Object.ProjectID = c.Subject.TenantID, c.Subject.ProjectID
@@ -147,7 +153,7 @@ func enforced(c Case) bool {
 	if c.Anywhere {
 		return actor.AllowsAnywhere(c.Key)
 	}
-	return actor.AllowsOn(c.Key, c.Object)
+	return actor.AllowsOn(c.Key, c.Object) && (c.Risk == "" || actor.RequireRisk(c.Risk) == nil)
 }
 
 func TestExplanationAgreesWithEnforcement(t *testing.T) {
@@ -245,9 +251,11 @@ func TestExplanationNamesTheNearestMissingRow(t *testing.T) {
 		"for machines alone":           {Case{Subject: person, Key: TaskExecute, Object: here}, GroundCeiling, "", "for machines alone"},
 		"somebody disabled": {Case{Subject: person, Key: AppsInstanceRead, Object: here, Barred: "the person is disabled",
 			Holdings: []Holding{{ID: "rb_3", Binding: Binding{Role: ProjectAdmin, TenantID: tenant1}}}}, GroundLimit, "usr_1", "disabled"},
-		"not on the allow-list":     {Case{Subject: robot, Key: AppsInstanceRead, Object: here}, GroundAllowList, "sa_1", "is not on the service account's allow-list"},
-		"above the ceiling":         {Case{Subject: robot, Key: BindingGrant, Object: here, Allow: []string{"identity.binding.grant"}}, GroundCeiling, "sa_1", "above the ceiling of service accounts"},
-		"out of its project":        {Case{Subject: robot, Key: AppsInstanceRead, Object: Object{TenantID: tenant1, ProjectID: project2}, Allow: []string{"apps.instance.read"}}, GroundLimit, "sa_1", "never leaves its project"},
+		"not on the allow-list": {Case{Subject: robot, Key: AppsInstanceRead, Object: here}, GroundAllowList, "sa_1", "is not on the service account's allow-list"},
+		"above the ceiling":     {Case{Subject: robot, Key: BindingGrant, Object: here, Allow: []string{"identity.binding.grant"}}, GroundCeiling, "sa_1", "above the ceiling of service accounts"},
+		"out of its project":    {Case{Subject: robot, Key: AppsInstanceRead, Object: Object{TenantID: tenant1, ProjectID: project2}, Allow: []string{"apps.instance.read"}}, GroundLimit, "sa_1", "never leaves its project"},
+		"beyond its risk": {Case{Subject: Subject{Kind: KindServiceAccount, ID: "sa_1", TenantID: tenant1, ProjectID: project1, Limits: Limits{MaxRisk: "READ"}},
+			Key: AppsInstanceRead, Object: here, Allow: []string{"apps.instance.read"}, Risk: "WRITE"}, GroundLimit, "sa_1", "risk up to READ, and not WRITE"},
 		"beyond its limits":         {Case{Subject: limited, Key: AppsInstanceRead, Object: here, Allow: []string{"apps.instance.read"}}, GroundLimit, "sa_1", "limits do not reach"},
 		"another instance's token":  {Case{Subject: Subject{Kind: KindOperation, ID: "op_1", TenantID: tenant1, ProjectID: project1, InstanceID: ins2}, Key: TaskRun, Object: here, Allow: []string{"task.run"}}, GroundLimit, "op_1", "limits do not reach"},
 		"another node's credential": {Case{Subject: Subject{Kind: KindNode, ID: nod1, NodeID: nod1}, Key: TaskExecute, Object: Object{NodeID: nod2}}, GroundLimit, nod1, "its own node"},

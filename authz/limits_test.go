@@ -53,3 +53,25 @@ func TestAnAccountsHighestRiskBindsActions(t *testing.T) {
 	}
 	require.Error(t, limited(Limits{MaxRisk: lifecycle.RiskDestructive}).RequireRisk("NOVEL"), "what is not known is not harmless")
 }
+
+func TestChangesOfLimitsWidenOrNarrow(t *testing.T) {
+	t.Parallel()
+	const a, b = ids.ID("ins_a"), ids.ID("ins_b")
+	for name, c := range map[string]struct {
+		was, is         Limits
+		wider, narrower []string
+	}{
+		"nothing":             {Limits{}, Limits{}, nil, nil},
+		"the same":            {Limits{Objects: []ids.ID{a, b}, MaxRisk: "WRITE", OperationsPerHour: 2}, Limits{Objects: []ids.ID{b, a}, MaxRisk: "WRITE", OperationsPerHour: 2}, nil, nil},
+		"all are lifted":      {Limits{Objects: []ids.ID{a}, MaxRisk: "DESTRUCTIVE", OperationsPerHour: 2}, Limits{}, []string{"objectIds", "maxRisk", "operationsPerHour"}, nil},
+		"all are set":         {Limits{}, Limits{Objects: []ids.ID{a}, MaxRisk: "DESTRUCTIVE", OperationsPerHour: 2}, nil, []string{"objectIds", "maxRisk", "operationsPerHour"}},
+		"one more object":     {Limits{Objects: []ids.ID{a}}, Limits{Objects: []ids.ID{a, b}}, []string{"objectIds"}, nil},
+		"one object fewer":    {Limits{Objects: []ids.ID{a, b}}, Limits{Objects: []ids.ID{a}}, nil, []string{"objectIds"}},
+		"another object":      {Limits{Objects: []ids.ID{a}}, Limits{Objects: []ids.ID{b}}, []string{"objectIds"}, []string{"objectIds"}},
+		"risk and rate apart": {Limits{MaxRisk: "READ", OperationsPerHour: 3}, Limits{MaxRisk: "WRITE", OperationsPerHour: 2}, []string{"maxRisk"}, []string{"operationsPerHour"}},
+	} {
+		wider, narrower := c.was.Compare(c.is)
+		require.Equal(t, c.wider, wider, name)
+		require.Equal(t, c.narrower, narrower, name)
+	}
+}

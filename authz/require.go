@@ -142,7 +142,7 @@ func RequireAny(actor *Actor, object Object, keys ...Key) error {
 			return nil
 		}
 	}
-	if fault.Is(err, fault.Forbidden) {
+	if fault.Is(err, fault.Forbidden) && !actor.confinedFrom(object) {
 		return missing(keys...).Because(&Refusal{actor, keys, object})
 	}
 	return err

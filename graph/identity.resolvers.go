@@ -121,6 +121,10 @@ func (r *queryResolver) ExplainPermission(ctx context.Context, input explain.Inp
 	return r.Explain.Permission(ctx, input)
 }
 
+func (r *queryResolver) PlanServiceAccountUpdate(ctx context.Context, input identity.UpdateServiceAccountInput) (*identity.AccountChange, error) {
+	return r.Identity.PlanServiceAccountUpdate(ctx, input)
+}
+
 func (r *queryResolver) Project(ctx context.Context, id ids.ID) (*db.Project, error) {
 	return r.Identity.Project(ctx, id)
 }

@@ -68,6 +68,9 @@ var recipes = map[string]func(v, a *house) []arguments{
 			{"permissionKey": "project.read", "objectId": v.Project, "subjectId": v.Account},
 		}
 	}),
+	"query planServiceAccountUpdate": plain(func(v, _ *house) []object {
+		return []object{{"serviceAccountId": v.Account, "liftLimits": []any{"MAX_RISK"}}}
+	}),
 	"query policyOverlays":  func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project}, {"tenantId": v.Tenant}} },
 	"query effectivePolicy": inProject,
 	"query previewPolicy":   func(v, a *house) []arguments { return overlays(v, a)[:2] }, // the platform's is not the house's to look at
@@ -138,7 +141,7 @@ var recipes = map[string]func(v, a *house) []arguments{
 	"mutation updateServiceAccount": plain(func(v, a *house) []object {
 		return []object{
 			{"serviceAccountId": v.Account, "permissionKeys": []string{"project.read"}},
-			{"serviceAccountId": v.Account, "limits": object{}},
+			{"serviceAccountId": v.Account, "liftLimits": []any{"OBJECT_IDS"}},
 			{"serviceAccountId": v.Account, "limits": object{"objectIds": []any{a.Instance}}},
 		}
 	}),

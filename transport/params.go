@@ -34,6 +34,11 @@ func Params(fields map[string]json.RawMessage) (*graphql.RawParams, *Error) {
 		if dec.Decode(member.into) != nil {
 			return nil, Refuse(CodeInvalidArgument, member.name+" must be "+member.want)
 		}
+		if member.name == "variables" {
+			if path := repeated(raw); path != "" {
+				return nil, Refuse(CodeInvalidArgument, "variables."+path+" is there twice: a member may be given once")
+			}
+		}
 	}
 	return params, nil
 }

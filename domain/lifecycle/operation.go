@@ -124,6 +124,21 @@ const (
 // Values lists every ActionRisk as it is stored and published.
 func (ActionRisk) Values() []string { return names(RiskRead, RiskWrite, RiskDestructive) }
 
+// AccountLimit names a limit of a service account.
+type AccountLimit string
+
+// The limits: which objects it may touch, the highest risk of its actions, its operations an hour.
+const (
+	LimitObjectIDs         AccountLimit = "OBJECT_IDS"
+	LimitMaxRisk           AccountLimit = "MAX_RISK"
+	LimitOperationsPerHour AccountLimit = "OPERATIONS_PER_HOUR"
+)
+
+// Values lists every AccountLimit as it is published.
+func (AccountLimit) Values() []string {
+	return names(LimitObjectIDs, LimitMaxRisk, LimitOperationsPerHour)
+}
+
 // DeadlineOutcome is what the caller wants when an operation's deadline passes.
 type DeadlineOutcome string
 

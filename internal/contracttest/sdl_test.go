@@ -64,6 +64,7 @@ type valued interface{ Values() []string }
 // bound is the Go type of every enum.
 var bound = map[string]valued{
 	"ActionRisk":        lifecycle.ActionRisk(""),
+	"AccountLimit":      lifecycle.AccountLimit(""),
 	"SourceKind":        lifecycle.SourceKind(""),
 	"SignaturePolicy":   lifecycle.SignaturePolicy(""),
 	"ArtifactKind":      lifecycle.ArtifactKind(""),

@@ -39,17 +39,24 @@ func TestAForgedSecretUnderAKnownIDIsAnotherCaller(t *testing.T) {
 	t.Parallel()
 	ring, err := token.NewKeyring(platformtest.Issuer)
 	require.NoError(t, err)
-	text, secret := token.Mint(token.Key)
+	text, _ := token.Mint(token.Key)
 	genuine, err := tx.ParseCredential(text, ring, time.Now())
+	require.NoError(t, err)
+	forged, err := tx.ParseCredential(guess(t, text), ring, time.Now())
+	require.NoError(t, err, "its form is right: only the database can tell")
+	require.Equal(t, genuine.ID(), forged.ID())
+	require.NotEqual(t, genuine.Fingerprint(), forged.Fingerprint())
+}
+
+// guess is a key of the right form under the id of another.
+func guess(t *testing.T, key string) string {
+	t.Helper()
+	secret, err := token.ParseSecret(key)
 	require.NoError(t, err)
 	other, _ := token.Mint(token.Key)
 	forged := "gpu_sa_" + strings.TrimPrefix(string(secret.ID), "key_") + "_" + strings.Split(other, "_")[3]
 	forged = forged[:len(forged)-6]
-	forged += checksum(forged)
-	guess, err := tx.ParseCredential(forged, ring, time.Now())
-	require.NoError(t, err, "its form is right: only the database can tell")
-	require.Equal(t, genuine.ID(), guess.ID())
-	require.NotEqual(t, genuine.Fingerprint(), guess.Fingerprint())
+	return forged + checksum(forged)
 }
 
 // checksum ends a secret, as anybody can work out.
@@ -117,6 +124,9 @@ func TestCredentialsThatAreUnknownExpiredOrRevokedEnterNowhere(t *testing.T) {
 
 	_, key := kit.ServiceAccount(project, authz.AppsInstanceRead)
 	entered(t, kit, key)
+	kit.SQL(`UPDATE service_account_key SET expires_at = now() - interval '1 second'`)
+	refused(t, kit, key, fault.TokenExpired)
+	refused(t, kit, guess(t, key), fault.Unauthenticated)
 	kit.SQL(`UPDATE service_account_key SET revoked_at = now()`)
 	refused(t, kit, key, fault.Unauthenticated)
 

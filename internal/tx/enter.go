@@ -17,6 +17,9 @@ import (
 const enterSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project, bindings, allow, expires, limits
 	FROM platform.enter($1, $2, $3)`
 
+// expired is the kind that platform.enter answers for a key that was good once.
+const expired = "EXPIRED"
+
 // errUnknown is the one answer to a credential that is unknown, revoked or over.
 func errUnknown() error {
 	return fault.New(fault.Unauthenticated, "the credential is unknown, revoked or over")
@@ -34,10 +37,13 @@ func (e *entered) scan(row pgx.Row) error {
 }
 
 // actor is the caller with its rights; UNAUTHENTICATED when the credential named nobody, TOKEN_EXPIRED
-// when it is a signed token that is over.
+// when it is a key or a signed token that has ended by its time.
 func (e *entered) actor(credential Credential, cache *actorCache, now time.Time) (*authz.Actor, error) {
-	if e.kind == nil {
+	switch {
+	case e.kind == nil:
 		return nil, errUnknown()
+	case *e.kind == expired:
+		return nil, fault.New(fault.TokenExpired, "the key has expired")
 	}
 	if ends := credential.claims.ExpiresAt; !ends.IsZero() && !now.Before(ends) { // it was read while it held, perhaps long ago
 		return nil, fault.New(fault.TokenExpired, "the token has expired")

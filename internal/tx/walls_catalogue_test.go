@@ -15,6 +15,7 @@ var definers = map[string]string{
 	"scope":              "the transaction's own scope, if its seal fits",
 	"set_scope":          "nothing; for platform.enter alone",
 	"enter":              "who shows a credential, with its rights",
+	"enter_key":          "who shows a key, with what it may use; for platform.enter alone",
 	"bindings_of":        "a person's bindings; for platform.enter alone",
 	"attached_to":        "shared control planes of projects; for platform.enter alone",
 	"bindings_explained": "a person's bindings in a tenant that the caller is seen in",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
@@ -38,7 +40,7 @@ func (h *house) things() []thing {
 	return []thing{
 		{"", authz.Object{}}, {h.tenant.ID, authz.Object{TenantID: h.tenant.ID}}, {h.first.ID, in},
 		{h.second.ID, authz.Object{TenantID: h.tenant.ID, ProjectID: h.second.ID}}, {h.instance.ID, of},
-		{h.operation.ID, of}, {h.allocation.ID, allocated}, {h.admin.ID, authz.Object{TenantID: h.tenant.ID}},
+		{h.app.ID, in}, {h.manifest.ID, in}, {h.operation.ID, of}, {h.allocation.ID, allocated}, {h.admin.ID, authz.Object{TenantID: h.tenant.ID}},
 	}
 }
 
@@ -55,14 +57,15 @@ func (b *bench) somebody(r *rand.Rand) (ids.ID, context.Context) {
 		keys[i] = authz.Keys()[r.IntN(len(authz.Keys()))]
 	}
 	switch r.IntN(5) {
-	case 0:
+	case 0, 1:
 		account, key := b.ServiceAccount(project, keys...)
+		limits := authz.Limits{MaxRisk: append(risks, "")[r.IntN(4)]}
 		if r.IntN(2) == 0 {
-			limit := []ids.ID{home.instance.ID, home.allocation.ID}[r.IntN(2)]
-			b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text)) WHERE id = $2`, limit, account.ID)
+			limits.Objects = []ids.ID{[]ids.ID{home.instance.ID, home.allocation.ID}[r.IntN(2)]}
 		}
+		b.SQL(`UPDATE service_account SET limits = $1 WHERE id = $2`, limits, account.ID)
 		return account.ID, b.With(key)
-	case 1:
+	case 2:
 		person := b.Operator()
 		return person.ID, b.As(person)
 	}
@@ -77,6 +80,9 @@ func (b *bench) somebody(r *rand.Rand) (ids.ID, context.Context) {
 			grant.ExpiresAt = &ends
 		}
 		row := b.Bind(person, grant)
+		if r.IntN(4) == 0 {
+			b.SQL(`UPDATE role_binding SET break_glass = true WHERE id = $1`, row.ID)
+		}
 		if r.IntN(5) == 0 {
 			b.SQL(`UPDATE role_binding SET revoked_at = now() WHERE id = $1`, row.ID)
 		}
@@ -87,11 +93,26 @@ func (b *bench) somebody(r *rand.Rand) (ids.ID, context.Context) {
 // errUndone ends a transaction that only asked.
 var errUndone = errors.New("only asked")
 
-// verb says whether a verb that asks for the key on the object would go on.
-func (b *bench) verb(ctx context.Context, key authz.Key, on thing) (allowed bool) {
+// risks are those of app actions.
+var risks = []lifecycle.ActionRisk{lifecycle.RiskRead, lifecycle.RiskWrite, lifecycle.RiskDestructive}
+
+// catalogued reports whether the catalog's reads let in whoever holds the key anywhere.
+func catalogued(key authz.Key, id ids.ID) bool {
+	return (id.Is(ids.App) || id.Is(ids.Manifest)) &&
+		(key == authz.ManifestRead || key == authz.ArtifactRead || slices.Contains(authz.FamilyKeys("catalog.read"), key))
+}
+
+// verb says whether a verb that asks for the key on the object, for an app action of the risk if there is one, would go on.
+func (b *bench) verb(ctx context.Context, key authz.Key, on thing, risk lifecycle.ActionRisk) (allowed bool) {
 	b.t.Helper()
 	err := b.Kit.DB.Write(ctx, func(_ context.Context, t *tx.Tx) error {
 		allowed = audit.Require(t, "asked", key, on.where, on.id) == nil
+		if catalogued(key, on.id) {
+			allowed = authz.RequireAnywhere(t.Actor, key) == nil
+		}
+		if risk != "" && t.Actor.RequireRisk(risk) != nil {
+			allowed = false
+		}
 		return errUndone
 	})
 	require.ErrorIs(b.t, err, errUndone)
@@ -113,11 +134,12 @@ func TestExplanationAgreesWithTheVerbsOverTheDatabase(t *testing.T) {
 		who, as := b.somebody(r)
 		for range 10 {
 			key, on := authz.Keys()[r.IntN(len(authz.Keys()))], things[r.IntN(len(things))]
-			is := b.verb(as, key, on)
+			risk := append(risks, "", "")[r.IntN(5)]
+			is := b.verb(as, key, on, risk)
 			held[is]++
-			said := b.explained(b.operator, who, on.id, key)
-			require.Equal(t, is, said.Allowed, "%s of %s on %+v: %+v", key, who, on, said)
-			if own, err := b.ask(as, "", on.id, key); err == nil { // else the object is hidden from it
+			said := b.explained(b.operator, who, on.id, key, risk)
+			require.Equal(t, is, said.Allowed, "%s of %s on %+v, risk %q: %+v", key, who, on, risk, said)
+			if own, err := b.ask(as, "", on.id, key, risk); err == nil { // else the object is hidden from it
 				require.Equal(t, is, own.Allowed, "%s of %s itself on %+v", key, who, on)
 			} else {
 				require.False(t, is, "%s of %s on %+v: %v", key, who, on, err)

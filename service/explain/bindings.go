@@ -34,7 +34,7 @@ func (s *Service) loadBindings(ctx context.Context, caller *authz.Actor, who ids
 			return err
 		}}}
 	if c.Subject.Kind == authz.KindUser {
-		queries = append(queries, tx.Rows(&c.Holdings, scanHolding, `SELECT id, role, tenant_id, project_id, expires_at, revoked_at
+		queries = append(queries, tx.Rows(&c.Holdings, scanHolding, `SELECT id, role, tenant_id, project_id, expires_at, revoked_at, break_glass
 			FROM platform.bindings_explained($1, $2, $3, $4, $5)`,
 			who, text(c.Object.TenantID), text(c.Object.ProjectID), c.Key == authz.TenantRead && c.Object.ProjectID == "", c.Anywhere))
 	}
@@ -108,7 +108,7 @@ func scanHolding(row pgx.CollectableRow) (authz.Holding, error) {
 	var h authz.Holding
 	var tenant, project *ids.ID
 	var expires, revoked *time.Time
-	err := row.Scan(&h.ID, &h.Role, &tenant, &project, &expires, &revoked)
+	err := row.Scan(&h.ID, &h.Role, &tenant, &project, &expires, &revoked, &h.BreakGlass)
 	h.TenantID, h.ProjectID, h.ExpiresAt, h.RevokedAt = rows.Value(tenant), rows.Value(project), rows.Value(expires), rows.Value(revoked)
 	return h, err
 }

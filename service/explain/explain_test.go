@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/explain"
 )
@@ -47,6 +48,30 @@ func TestAPersonLearnsWhichRowGivesAPermissionAndWhoCanGiveWhatIsMissing(t *test
 	require.Nil(t, none.TenantID)
 	require.Contains(t, none.Missing[0].Message, "platform staff")
 	require.Empty(t, none.AskWhom)
+}
+
+// A binding that was given in an emergency is marked, and an account's limits are named beside what it may.
+func TestEmergencyGrantsAndLimitsAreNamed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	person := b.User(b.mine.tenant)
+	grant := b.Bind(person, platformtest.In(authz.ProjectAdmin, b.mine.first))
+	require.False(t, b.explained(b.As(person), "", b.mine.instance.ID, authz.AppsInstanceRead).Because[0].BreakGlass)
+	b.SQL(`UPDATE role_binding SET break_glass = true WHERE id = $1`, grant.ID)
+	given := b.explained(b.As(person), "", b.mine.instance.ID, authz.AppsInstanceRead).Because[0]
+	require.True(t, given.BreakGlass)
+	require.Contains(t, given.Message, "break-glass")
+
+	_, key := b.ServiceAccount(b.mine.first, authz.AppsQueueSubmit)
+	b.SQL(`UPDATE service_account SET limits = '{"maxRisk": "READ", "operationsPerHour": 2}'`)
+	robot := b.With(key)
+	held := b.explained(robot, "", b.mine.instance.ID, authz.AppsQueueSubmit)
+	require.Contains(t, held.Because[0].Message, "risk up to READ")
+	require.Contains(t, held.Because[0].Message, "at most 2 operations an hour")
+	require.True(t, b.explained(robot, "", b.mine.instance.ID, authz.AppsQueueSubmit, lifecycle.RiskRead).Allowed)
+	beyond := b.explained(robot, "", b.mine.instance.ID, authz.AppsQueueSubmit, lifecycle.RiskWrite)
+	require.False(t, beyond.Allowed)
+	require.Equal(t, "LIMIT", beyond.Missing[0].Kind)
 }
 
 func TestABindingThatIsOverIsNamedAsWhatIsMissing(t *testing.T) {

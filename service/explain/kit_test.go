@@ -22,6 +22,8 @@ type house struct {
 	instance       *db.Instance
 	allocation     *db.Allocation
 	operation      *db.Operation
+	app            *db.App // that its first project publishes
+	manifest       *db.Manifest
 	node           *db.ComputeNode
 	nodeCredential string
 	admin          *db.User // of the tenant
@@ -47,7 +49,9 @@ func (b *bench) house() *house {
 	h := &house{tenant: b.Tenant()}
 	h.first, h.second = b.Project(h.tenant), b.Project(h.tenant)
 	h.node, h.nodeCredential = b.Node(4)
-	_, stored := b.Launchable(h.first, "apps")
+	app, stored := b.Launchable(h.first, "apps")
+	h.app, h.manifest = app, stored
+	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, h.tenant.ID, h.first.ID, app.ID)
 	h.allocation = b.Allocation(h.first, h.node)
 	h.instance = b.Instance(h.first, stored, lifecycle.InstanceRunning, h.allocation)
 	h.operation = b.Operation(h.instance, lifecycle.InstanceCreate, lifecycle.OperationRunning)
@@ -55,9 +59,12 @@ func (b *bench) house() *house {
 	return h
 }
 
-// ask explains; who and what may be empty.
-func (b *bench) ask(ctx context.Context, who, what ids.ID, key authz.Key) (*explain.Explanation, error) {
+// ask explains; who, what and the risk may be empty.
+func (b *bench) ask(ctx context.Context, who, what ids.ID, key authz.Key, risk ...lifecycle.ActionRisk) (*explain.Explanation, error) {
 	in := explain.Input{PermissionKey: key.String()}
+	if len(risk) > 0 && risk[0] != "" {
+		in.Risk = &risk[0]
+	}
 	if who != "" {
 		in.SubjectID = &who
 	}
@@ -67,9 +74,9 @@ func (b *bench) ask(ctx context.Context, who, what ids.ID, key authz.Key) (*expl
 	return b.Permission(ctx, in)
 }
 
-func (b *bench) explained(ctx context.Context, who, what ids.ID, key authz.Key) *explain.Explanation {
+func (b *bench) explained(ctx context.Context, who, what ids.ID, key authz.Key, risk ...lifecycle.ActionRisk) *explain.Explanation {
 	b.t.Helper()
-	said, err := b.ask(ctx, who, what, key)
+	said, err := b.ask(ctx, who, what, key, risk...)
 	require.NoError(b.t, err)
 	require.Equal(b.t, said.Allowed, len(said.Because) > 0)
 	require.NotEqual(b.t, said.Allowed, len(said.Missing) > 0)

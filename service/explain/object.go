@@ -59,9 +59,13 @@ var objects = map[ids.Kind]string{
 		FROM operation_step s JOIN operation o ON o.id = s.operation_id WHERE s.id = $1`,
 	ids.Session: `SELECT p.tenant_id, NULL::text, NULL::text, NULL::text, NULL::text
 		FROM session s JOIN person p ON p.id = s.user_id WHERE s.id = $1`,
-	ids.App:      catalog(`app`),
-	ids.Manifest: catalog(`manifest`),
-	ids.Artifact: catalog(`artifact`),
+	ids.App: of(`app`, `publisher_tenant_id`, `publisher_project_id`, nothing, nothing, nothing),
+	ids.Manifest: `SELECT a.publisher_tenant_id, a.publisher_project_id, NULL::text, NULL::text, NULL::text
+		FROM manifest m JOIN app a ON a.id = m.app_id WHERE m.id = $1`,
+	ids.Artifact:       owned(`artifact`),
+	ids.ArtifactSource: of(`artifact_source`, `tenant_id`, nothing, nothing, nothing, nothing),
+	ids.SignerKey: `SELECT s.tenant_id, NULL::text, NULL::text, NULL::text, NULL::text
+		FROM signer_key k JOIN artifact_source s ON s.id = k.source_id WHERE k.id = $1`,
 	ids.Adapter:  catalog(`adapter`),
 	ids.SKUPrice: catalog(`sku_price`),
 }
@@ -84,6 +88,8 @@ func anywhere(object ids.ID, key authz.Key) bool {
 	switch object.Kind() {
 	case ids.App, ids.Manifest, ids.Artifact:
 		return key == authz.ManifestRead || key == authz.ArtifactRead || slices.Contains(authz.FamilyKeys("catalog.read"), key)
+	case ids.ArtifactSource, ids.SignerKey:
+		return key == authz.SourceRead
 	}
 	return false
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
@@ -23,6 +24,8 @@ type Input struct {
 	PermissionKey string
 	// ObjectID is any typed id; nil for the platform.
 	ObjectID *ids.ID
+	// Risk is that of the app action that the key is wanted for; nil when that is not asked about.
+	Risk *lifecycle.ActionRisk
 }
 
 // Explanation is whether a subject may do something, and why.
@@ -47,6 +50,8 @@ type Ground struct {
 	Kind, ID, Role, Scope string
 	// ExpiresAt is when it ends, or ended; nil for never.
 	ExpiresAt *time.Time
+	// BreakGlass marks a binding that was given in an emergency.
+	BreakGlass bool
 	// Message says it to a person.
 	Message string
 }
@@ -64,7 +69,7 @@ func (s *Service) Permission(ctx context.Context, in Input) (*Explanation, error
 	if err != nil {
 		return nil, err
 	}
-	c := authz.Case{Key: key, Now: s.DB.Now()}
+	c := authz.Case{Key: key, Risk: rows.Value(in.Risk), Now: s.DB.Now()}
 	who := caller.ID
 	if in.SubjectID != nil {
 		who = *in.SubjectID
@@ -115,7 +120,7 @@ func answer(c *authz.Case, v authz.Verdict, helpers []*authz.Ref) *Explanation {
 func grounds(from []authz.Ground) []*Ground {
 	out := make([]*Ground, len(from))
 	for i, g := range from {
-		out[i] = &Ground{Kind: string(g.Kind), ID: string(g.ID), Role: string(g.Role), Scope: string(g.Scope), Message: g.Message}
+		out[i] = &Ground{Kind: string(g.Kind), ID: string(g.ID), Role: string(g.Role), Scope: string(g.Scope), Message: g.Message, BreakGlass: g.BreakGlass}
 		if !g.ExpiresAt.IsZero() {
 			out[i].ExpiresAt = &g.ExpiresAt
 		}

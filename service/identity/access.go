@@ -22,6 +22,14 @@ type AccountLimits struct {
 	OperationsPerHour *int
 }
 
+// AccountChange is what an update makes of a service account.
+type AccountChange struct {
+	PermissionKeys []string
+	Limits         *AccountLimits
+	// Widens and Narrows name what lets it do more, and less, than before.
+	Widens, Narrows []string
+}
+
 // RoleView is a role with its keys.
 type RoleView struct {
 	Name, Description      string

@@ -59,12 +59,28 @@ func (l *AccountLimits) stored() (json.RawMessage, error) {
 
 // LimitsOf is what a service account is bound to beyond its keys; nil for nothing.
 func LimitsOf(account *db.ServiceAccount) (*AccountLimits, error) {
-	if len(account.Limits) == 0 {
-		return nil, nil
+	limits, err := limitsOf(account)
+	if err != nil {
+		return nil, err
 	}
-	var limits authz.Limits
+	return public(limits), nil
+}
+
+// limitsOf reads the limits of the row.
+func limitsOf(account *db.ServiceAccount) (limits authz.Limits, err error) {
+	if len(account.Limits) == 0 {
+		return limits, nil
+	}
 	if err := json.Unmarshal(account.Limits, &limits); err != nil {
-		return nil, fmt.Errorf("limits of service account %s: %w", account.ID, err)
+		return limits, fmt.Errorf("limits of service account %s: %w", account.ID, err)
+	}
+	return limits, nil
+}
+
+// public is limits as the contract shows them; nil when they bind nothing.
+func public(limits authz.Limits) *AccountLimits {
+	if len(limits.Objects) == 0 && limits.MaxRisk == "" && limits.OperationsPerHour == 0 {
+		return nil
 	}
 	out := &AccountLimits{ObjectIds: limits.Objects}
 	if limits.MaxRisk != "" {
@@ -73,5 +89,5 @@ func LimitsOf(account *db.ServiceAccount) (*AccountLimits, error) {
 	if limits.OperationsPerHour > 0 {
 		out.OperationsPerHour = &limits.OperationsPerHour
 	}
-	return out, nil
+	return out
 }

@@ -179,7 +179,8 @@ func TestAServiceAccountIsChangedWithinWhatItsChangerHolds(t *testing.T) {
 	read, err := b.Service.ServiceAccount(admin, account.ID)
 	require.NoError(t, err)
 	require.JSONEq(t, string(changed.Limits), string(read.Limits))
-	none, err := b.UpdateServiceAccount(admin, identity.UpdateServiceAccountInput{ServiceAccountID: account.ID, Limits: &identity.AccountLimits{}})
+	none, err := b.UpdateServiceAccount(admin, identity.UpdateServiceAccountInput{ServiceAccountID: account.ID,
+		LiftLimits: []lifecycle.AccountLimit{lifecycle.LimitObjectIDs, lifecycle.LimitMaxRisk, lifecycle.LimitOperationsPerHour}})
 	require.NoError(t, err)
 	require.Equal(t, 1, b.Count("service_account", "limits IS NULL"))
 	require.Equal(t, changed.PermissionKeys, none.PermissionKeys, "what is left out stays")
@@ -259,7 +260,7 @@ func TestAKeyIsRotatedWithOverlap(t *testing.T) {
 	refused(t, err, fault.FailedPrecondition, "input.keyId")
 	b.SQL(`UPDATE service_account_key SET expires_at = now() - interval '1 second' WHERE id = $1`, old.ID)
 	_, err = b.Viewer(b.With(first))
-	refused(t, err, fault.Unauthenticated)
+	refused(t, err, fault.TokenExpired)
 	_, err = b.Viewer(b.With(second))
 	require.NoError(t, err)
 

@@ -5,40 +5,32 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbaccount "github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// UpdateServiceAccountInput is what changes of a service account; nil parts stay.
+// UpdateServiceAccountInput is what changes of a service account; what is not named stays.
 type UpdateServiceAccountInput struct {
 	ServiceAccountID ids.ID
 	PermissionKeys   []string
-	Limits           *AccountLimits
+	Limits           *AccountLimits // those that are set
+	LiftLimits       []lifecycle.AccountLimit
 	Reason           string
 }
 
-// UpdateServiceAccount changes what a service account may do, with the next thing it does. Key:
+// UpdateServiceAccount changes what a service account may do, with the next thing it does. Limits change one by one. Key:
 // identity.service_account.update on its project; keys that are new to it must be the caller's own, and so must
-// all of them when its limits change, since looser limits give more of each.
+// all of them when a limit is widened, since a looser limit gives more of each.
 func (s *Service) UpdateServiceAccount(ctx context.Context, in UpdateServiceAccountInput) (out *db.ServiceAccount, err error) {
-	in.PermissionKeys = slices.Clone(in.PermissionKeys)
-	var input check.Input
-	if in.PermissionKeys != nil && (len(in.PermissionKeys) == 0 || len(in.PermissionKeys) > len(authz.Keys())) {
-		input.Bad("input.permissionKeys", "1 to %d permission keys", len(authz.Keys()))
-	}
-	if in.PermissionKeys == nil && in.Limits == nil {
-		input.Bad("input", "permissionKeys, limits or both must be given")
-	}
-	in.Limits.check(&input, "input.limits")
-	input.Reason("input.reason", in.Reason)
-	if err := input.Err(); err != nil {
+	if err := in.check(); err != nil {
 		return nil, err
 	}
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
@@ -53,45 +45,34 @@ func (s *Service) UpdateServiceAccount(ctx context.Context, in UpdateServiceAcco
 
 func updateServiceAccount(ctx context.Context, t *tx.Tx, in UpdateServiceAccountInput) (*db.ServiceAccount, error) {
 	const action = "updateServiceAccount"
-	row, err := lockAccount(ctx, t, action, authz.ServiceAccountUpdate, in.ServiceAccountID)
+	row, change, err := plannedAccount(ctx, t, action, in)
 	if err != nil {
 		return nil, err
 	}
-	object := authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID}
-	if err := in.delegable(t, row); err != nil {
-		return nil, audit.Attempted(t, action, authz.ServiceAccountUpdate, object, row.ID, below("input", err))
+	before, update := account(row), row.Update().SetUpdatedAt(t.Now).SetPermissionKeys(change.PermissionKeys)
+	stored, err := change.Limits.stored()
+	if err != nil {
+		return nil, err
 	}
-	before, change := account(row), row.Update().SetUpdatedAt(t.Now)
-	if in.PermissionKeys != nil {
-		slices.Sort(in.PermissionKeys)
-		change.SetPermissionKeys(slices.Compact(in.PermissionKeys))
+	if stored == nil {
+		update.ClearLimits()
+	} else {
+		update.SetLimits(stored)
 	}
-	if in.Limits != nil {
-		stored, err := in.Limits.stored()
-		if err != nil {
-			return nil, err
-		}
-		if stored == nil {
-			change.ClearLimits()
-		} else {
-			change.SetLimits(stored)
-		}
-	}
-	if row, err = change.Save(ctx); err != nil {
+	if row, err = update.Save(ctx); err != nil {
 		return nil, fmt.Errorf("change service account %s: %w", in.ServiceAccountID, err)
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountUpdate, Object: object, ObjectID: row.ID,
-		Before: before, After: account(row), Reason: in.Reason})
+	after := account(row)
+	after["widens"], after["narrows"] = change.Widens, change.Narrows
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountUpdate, ObjectID: row.ID,
+		Object: authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID}, Before: before, After: after, Reason: in.Reason})
 }
 
 // delegable refuses what the caller could not have given itself. Keys that the account has may stay, whoever gave
-// them, unless its limits change.
-func (in *UpdateServiceAccountInput) delegable(t *tx.Tx, row *db.ServiceAccount) error {
-	if in.PermissionKeys == nil {
-		return authz.RequireDelegate(t.Actor, row.PermissionKeys, row.TenantID, row.ProjectID)
-	}
-	if in.Limits != nil {
-		return authz.RequireDelegate(t.Actor, in.PermissionKeys, row.TenantID, row.ProjectID)
+// them, unless one of its limits is widened.
+func (in *UpdateServiceAccountInput) delegable(t *tx.Tx, row *db.ServiceAccount, change *AccountChange) error {
+	if slices.ContainsFunc(change.Widens, func(part string) bool { return strings.HasPrefix(part, "limits.") }) {
+		return authz.RequireDelegate(t.Actor, change.PermissionKeys, row.TenantID, row.ProjectID)
 	}
 	for i, name := range in.PermissionKeys {
 		if slices.Contains(row.PermissionKeys, name) {

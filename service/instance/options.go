@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -39,8 +41,9 @@ type Version struct {
 	Reasons []Reason
 }
 
-// Verdict reports whether a launch into one allocation alone would be accepted: it would when there are no reasons, of
-// the manifest, its stage, the entitlement or policy. The stage is not a reason for callers who may test the version by
+// Verdict reports whether a launch into one allocation alone, with the manifest's own numbers of members and the default
+// operating mode, would be accepted: it would when there are no reasons, of the manifest, its stage, the entitlement,
+// policy with its ceilings, or the project's quota. The stage is not a reason for callers who may test the version by
 // a smoke launch.
 type Verdict struct {
 	Allocation *db.Allocation
@@ -65,13 +68,17 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 	var free []*db.Allocation
 	var levels []policy.Level
 	var held *overlay.Limits
+	var quota **int
+	usage := &overlay.Usage{}
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
+		tx.Row(&quota, pgx.RowToAddrOf[*int], `SELECT max_members FROM project WHERE id = $1`, projectID),
 		tx.Row(&app, rows.App, `SELECT `+rows.AppColumns+` FROM app WHERE slug = $1`, slug),
 		tx.Rows(&versions, rows.Manifest, versionsSQL, slug, version, maxVersions),
 		tx.Rows(&free, rows.Allocation, `SELECT `+rows.AllocationColumns+` FROM allocation
 			WHERE project_id = $1 AND status = 'READY' AND instance_id IS NULL ORDER BY id LIMIT 256`, projectID),
-		overlay.Levels(&levels, projectID), overlay.Held(&held, projectID, slug, s.DB.Now()))
+		overlay.Levels(&levels, projectID), overlay.Held(&held, projectID, slug, s.DB.Now()),
+		usage.Read(projectID, slug))
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +100,8 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 	if !smokes || !verdict.Testable(options.Manifest.Stage) {
 		whole = slices.Concat(verdict.Reasons(verdict.Launchable(options.Manifest, project.ID, "version")), whole)
 	}
+	project.MaxMembers = rows.Value(quota)
+	whole = append(whole, verdict.OfDefaults(terms, usage, project, document)...)
 	for _, allocation := range free {
 		fit := manifest.Compatible(document, verdict.Shapes([]*db.Allocation{allocation}), nil)
 		reasons := slices.Concat(fit.Reasons, ofAllocation(terms, allocation), whole)

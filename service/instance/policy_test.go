@@ -192,6 +192,52 @@ func TestLaunchOptionsTellPolicyAndEntitlement(t *testing.T) {
 	require.False(t, entitled)
 }
 
+// What the options call compatible can be launched: ceilings, limits of the entitlement, mode and quota are asked of both.
+func TestLaunchOptionsAgreeWithTheLaunch(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		policy, sql string
+		code        fault.Code
+	}{
+		"open":                         {`{}`, ``, ""},
+		"no instance more":             {`{"maxInstances":0}`, ``, fault.InstancesCeiling},
+		"fewer members":                {`{"maxMembers":0}`, ``, fault.MembersCeiling},
+		"fewer members in an instance": {`{"maxMembersPerInstance":0}`, ``, fault.MembersCeiling},
+		"fewer GPUs":                   {`{"maxGpus":0}`, ``, fault.GPUsCeiling},
+		"a spending ceiling":           {`{"maxHourlyCost":{"amountMicros":1,"currency":"EUR"}}`, ``, fault.SpendingCeiling},
+		"the mode":                     {`{"operatingModes":{"deny":["TENANT_DEDICATED"]}}`, ``, fault.ModeDenied},
+		"the control plane's scope":    {`{"controlPlaneScopes":{"deny":["PROJECT"]}}`, ``, fault.ModeDenied},
+		"the entitlement's members":    {`{}`, `UPDATE entitlement SET max_members = 0`, fault.EntitlementLimit},
+		"the entitlement's instances":  {`{}`, `UPDATE entitlement SET max_instances = 0`, fault.EntitlementLimit},
+		"the project's quota":          {`{}`, `UPDATE project SET max_members = 0`, fault.LimitExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.Policy(b.project, c.policy)
+			if c.sql != "" {
+				b.SQL(c.sql)
+			}
+			options, err := b.service.LaunchOptions(b.ctx, b.project.ID, b.app.Slug, "")
+			require.NoError(t, err)
+			said := make(map[ids.ID]bool)
+			for _, one := range options.Allocations {
+				said[one.Allocation.ID] = len(one.Reasons) == 0
+				if c.code != "" {
+					codes := make([]fault.Code, len(one.Reasons))
+					for i, reason := range one.Reasons {
+						codes[i] = reason.Code
+					}
+					require.Contains(t, codes, c.code)
+				}
+			}
+			_, err = b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) { in.AllocationIDs = in.AllocationIDs[:1] }))
+			require.Equal(t, err == nil, said[b.one.ID], "the launch says %v", err)
+			require.Equal(t, c.code == "", err == nil)
+		})
+	}
+}
+
 func TestPolicyRulesUpgradesAndNeverTheWayBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

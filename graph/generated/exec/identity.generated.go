@@ -561,6 +561,29 @@ func (ec *executionContext) fieldContext_PermissionGround_expiresAt(_ context.Co
 	return graphql.NewScalarFieldContext("PermissionGround", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
+func (ec *executionContext) _PermissionGround_breakGlass(ctx context.Context, field graphql.CollectedField, obj *explain.Ground) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PermissionGround_breakGlass(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.BreakGlass, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PermissionGround_breakGlass(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PermissionGround", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
 func (ec *executionContext) _PermissionGround_message(ctx context.Context, field graphql.CollectedField, obj *explain.Ground) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1574,6 +1597,107 @@ func (ec *executionContext) fieldContext_ServiceAccount_keys(_ context.Context, 
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _ServiceAccountChange_permissionKeys(ctx context.Context, field graphql.CollectedField, obj *identity.AccountChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ServiceAccountChange_permissionKeys(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PermissionKeys, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ServiceAccountChange_permissionKeys(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ServiceAccountChange", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ServiceAccountChange_limits(ctx context.Context, field graphql.CollectedField, obj *identity.AccountChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ServiceAccountChange_limits(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Limits, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *identity.AccountLimits) graphql.Marshaler {
+			return ec.marshalOServiceAccountLimits2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐAccountLimits(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ServiceAccountChange_limits(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ServiceAccountChange",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ServiceAccountLimits(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ServiceAccountChange_widens(ctx context.Context, field graphql.CollectedField, obj *identity.AccountChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ServiceAccountChange_widens(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Widens, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ServiceAccountChange_widens(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ServiceAccountChange", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ServiceAccountChange_narrows(ctx context.Context, field graphql.CollectedField, obj *identity.AccountChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ServiceAccountChange_narrows(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Narrows, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ServiceAccountChange_narrows(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ServiceAccountChange", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ServiceAccountConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ServiceAccountConnection) (ret graphql.Marshaler) {
@@ -2953,7 +3077,7 @@ func (ec *executionContext) unmarshalInputExplainPermissionInput(ctx context.Con
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"subjectId", "permissionKey", "objectId"}
+	fieldsInOrder := [...]string{"subjectId", "permissionKey", "objectId", "risk"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2981,6 +3105,13 @@ func (ec *executionContext) unmarshalInputExplainPermissionInput(ctx context.Con
 				return it, err
 			}
 			it.ObjectID = data
+		case "risk":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("risk"))
+			data, err := ec.unmarshalOActionRisk2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐActionRisk(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Risk = data
 		}
 	}
 	return it, nil
@@ -3205,7 +3336,7 @@ func (ec *executionContext) unmarshalInputUpdateServiceAccountInput(ctx context.
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"serviceAccountId", "permissionKeys", "limits", "reason"}
+	fieldsInOrder := [...]string{"serviceAccountId", "permissionKeys", "limits", "liftLimits", "reason"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3233,6 +3364,13 @@ func (ec *executionContext) unmarshalInputUpdateServiceAccountInput(ctx context.
 				return it, err
 			}
 			it.Limits = data
+		case "liftLimits":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("liftLimits"))
+			data, err := ec.unmarshalOAccountLimit2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐAccountLimitᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.LiftLimits = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
 			data, err := ec.unmarshalOString2string(ctx, v)
@@ -3552,6 +3690,11 @@ func (ec *executionContext) _PermissionGround(ctx context.Context, sel ast.Selec
 		case "expiresAt":
 			out.Values[i] = ec._PermissionGround_expiresAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "breakGlass":
+			out.Values[i] = ec._PermissionGround_breakGlass(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		case "message":
@@ -4122,6 +4265,59 @@ func (ec *executionContext) _ServiceAccount(ctx context.Context, sel ast.Selecti
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var serviceAccountChangeImplementors = []string{"ServiceAccountChange"}
+
+func (ec *executionContext) _ServiceAccountChange(ctx context.Context, sel ast.SelectionSet, obj *identity.AccountChange) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, serviceAccountChangeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ServiceAccountChange")
+		case "permissionKeys":
+			out.Values[i] = ec._ServiceAccountChange_permissionKeys(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "limits":
+			out.Values[i] = ec._ServiceAccountChange_limits(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "widens":
+			out.Values[i] = ec._ServiceAccountChange_widens(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "narrows":
+			out.Values[i] = ec._ServiceAccountChange_narrows(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -4791,6 +4987,23 @@ func (ec *executionContext) _Viewer(ctx context.Context, sel ast.SelectionSet, o
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) unmarshalNAccountLimit2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐAccountLimit(ctx context.Context, v any) (lifecycle.AccountLimit, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.AccountLimit(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNAccountLimit2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐAccountLimit(ctx context.Context, sel ast.SelectionSet, v lifecycle.AccountLimit) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
 func (ec *executionContext) unmarshalNCreateProjectInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐCreateProjectInput(ctx context.Context, v any) (identity.CreateProjectInput, error) {
 	res, err := ec.unmarshalInputCreateProjectInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -5057,6 +5270,16 @@ func (ec *executionContext) marshalNServiceAccount2ᚖgithubᚗcomᚋgpuaasᚋap
 	return ec._ServiceAccount(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNServiceAccountChange2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐAccountChange(ctx context.Context, sel ast.SelectionSet, v *identity.AccountChange) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ServiceAccountChange(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNServiceAccountConnection2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐServiceAccountConnection(ctx context.Context, sel ast.SelectionSet, v *model.ServiceAccountConnection) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -5229,6 +5452,42 @@ func (ec *executionContext) marshalNViewer2ᚖgithubᚗcomᚋgpuaasᚋappᚑplat
 		return graphql.Null
 	}
 	return ec._Viewer(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOAccountLimit2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐAccountLimitᚄ(ctx context.Context, v any) ([]lifecycle.AccountLimit, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]lifecycle.AccountLimit, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNAccountLimit2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐAccountLimit(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOAccountLimit2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐAccountLimitᚄ(ctx context.Context, sel ast.SelectionSet, v []lifecycle.AccountLimit) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNAccountLimit2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐAccountLimit(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalOServiceAccountLimits2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐAccountLimits(ctx context.Context, sel ast.SelectionSet, v *identity.AccountLimits) graphql.Marshaler {

@@ -1016,12 +1016,13 @@ type ComplexityRoot struct {
 	}
 
 	PermissionGround struct {
-		ExpiresAt func(childComplexity int) int
-		ID        func(childComplexity int) int
-		Kind      func(childComplexity int) int
-		Message   func(childComplexity int) int
-		Role      func(childComplexity int) int
-		Scope     func(childComplexity int) int
+		BreakGlass func(childComplexity int) int
+		ExpiresAt  func(childComplexity int) int
+		ID         func(childComplexity int) int
+		Kind       func(childComplexity int) int
+		Message    func(childComplexity int) int
+		Role       func(childComplexity int) int
+		Scope      func(childComplexity int) int
 	}
 
 	PermissionKey struct {
@@ -1187,6 +1188,7 @@ type ComplexityRoot struct {
 		PlanRemoveMember         func(childComplexity int, input member.Input) int
 		PlanReplaceMember        func(childComplexity int, input member.ReplaceInput) int
 		PlanRollbackInstance     func(childComplexity int, input instance.RollbackInput) int
+		PlanServiceAccountUpdate func(childComplexity int, input identity.UpdateServiceAccountInput) int
 		PlanUpgradeInstance      func(childComplexity int, input instance.UpgradeInput) int
 		PolicyOverlays           func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, first *int, after *string) int
 		PreviewPolicy            func(childComplexity int, input policy.SetInput) int
@@ -1311,6 +1313,13 @@ type ComplexityRoot struct {
 		Name           func(childComplexity int) int
 		PermissionKeys func(childComplexity int) int
 		ProjectID      func(childComplexity int) int
+	}
+
+	ServiceAccountChange struct {
+		Limits         func(childComplexity int) int
+		Narrows        func(childComplexity int) int
+		PermissionKeys func(childComplexity int) int
+		Widens         func(childComplexity int) int
 	}
 
 	ServiceAccountConnection struct {
@@ -5970,6 +5979,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PermissionExplanation.TenantID(childComplexity), true
 
+	case "PermissionGround.breakGlass":
+		if e.ComplexityRoot.PermissionGround.BreakGlass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionGround.BreakGlass(childComplexity), true
 	case "PermissionGround.expiresAt":
 		if e.ComplexityRoot.PermissionGround.ExpiresAt == nil {
 			break
@@ -6917,6 +6932,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.PlanRollbackInstance(childComplexity, args["input"].(instance.RollbackInput)), true
+	case "Query.planServiceAccountUpdate":
+		if e.ComplexityRoot.Query.PlanServiceAccountUpdate == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planServiceAccountUpdate_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanServiceAccountUpdate(childComplexity, args["input"].(identity.UpdateServiceAccountInput)), true
 	case "Query.planUpgradeInstance":
 		if e.ComplexityRoot.Query.PlanUpgradeInstance == nil {
 			break
@@ -7461,6 +7487,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ServiceAccount.ProjectID(childComplexity), true
+
+	case "ServiceAccountChange.limits":
+		if e.ComplexityRoot.ServiceAccountChange.Limits == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountChange.Limits(childComplexity), true
+	case "ServiceAccountChange.narrows":
+		if e.ComplexityRoot.ServiceAccountChange.Narrows == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountChange.Narrows(childComplexity), true
+	case "ServiceAccountChange.permissionKeys":
+		if e.ComplexityRoot.ServiceAccountChange.PermissionKeys == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountChange.PermissionKeys(childComplexity), true
+	case "ServiceAccountChange.widens":
+		if e.ComplexityRoot.ServiceAccountChange.Widens == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountChange.Widens(childComplexity), true
 
 	case "ServiceAccountConnection.edges":
 		if e.ComplexityRoot.ServiceAccountConnection.Edges == nil {
@@ -9470,6 +9521,28 @@ type ServiceAccountLimits {
   operationsPerHour: Int
 }
 
+"A limit of a service account, by name."
+enum AccountLimit {
+  "The instances and allocations that it may touch."
+  OBJECT_IDS
+  "The highest risk of an app action that it may ask for."
+  MAX_RISK
+  "How many operations it may begin in an hour."
+  OPERATIONS_PER_HOUR
+}
+
+"What an update of a service account would make of it. Nothing is written, and nothing is reserved."
+type ServiceAccountChange {
+  "The permission keys that it would have, sorted."
+  permissionKeys: [String!]!
+  "What it would be bound to beyond its keys; null for nothing more."
+  limits: ServiceAccountLimits
+  "What would let it do more than now: permissionKeys, limits.objectIds, limits.maxRisk, limits.operationsPerHour."
+  widens: [String!]!
+  "What would let it do less than now, of the same names. A change of objects can do both."
+  narrows: [String!]!
+}
+
 "A page of service accounts."
 type ServiceAccountConnection {
   "The rows, each with its cursor."
@@ -9574,6 +9647,8 @@ input ExplainPermissionInput {
   permissionKey: String!
   "The object: any typed id, such as a project's or an instance's; left out for the platform."
   objectId: ID
+  "The risk of the app action that the key is wanted for; left out when it is for none."
+  risk: ActionRisk
 }
 
 "A row that gives a permission, or comes nearest to giving it."
@@ -9588,6 +9663,8 @@ type PermissionGround {
   scope: String!
   "When it ends; null for never."
   expiresAt: DateTime
+  "Whether it is a binding that a break-glass mutation gave."
+  breakGlass: Boolean!
   "What it says, for a person."
   message: String!
 }
@@ -9641,6 +9718,8 @@ extend type Query {
   roleBindings("The tenant." tenantId: ID, "The project." projectId: ID, "Revoked and expired ones too." ended: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): RoleBindingConnection!
   "Whether a subject may do something, with the rows that say so or the nearest missing one. For oneself always; for others the key is identity.binding.read on the object's scope."
   explainPermission("Who, what, where." input: ExplainPermissionInput!): PermissionExplanation!
+  "What an update of a service account would make of it, and what of that widens or narrows. Nothing is written. Key: identity.service_account.update."
+  planServiceAccountUpdate("What would change." input: UpdateServiceAccountInput!): ServiceAccountChange!
   "A project by id. Key: project.read."
   project("The project." id: ID!): Project!
   "The people of a tenant. Key: identity.user.read."
@@ -9731,8 +9810,10 @@ input UpdateServiceAccountInput {
   serviceAccountId: ID!
   "The permission keys it may use; each that is new must be one the caller holds."
   permissionKeys: [String!]
-  "What it is bound to from now on; an empty object for nothing."
+  "Limits that are set from now on; each that is not named stays as it is. At least one must be named."
   limits: ServiceAccountLimitsInput
+  "Limits that are lifted; none may be set as well."
+  liftLimits: [AccountLimit!]
   "Why, kept in the audit."
   reason: String
 }
@@ -9828,7 +9909,7 @@ extend type Mutation {
   endSession("The session." sessionId: ID!): Session!
   "End every session of a person; answers how many ended. For oneself always; for others the key is identity.user.logout on the person's tenant."
   logoutEverywhere("The person; left out for oneself." userId: ID, "Why, kept in the audit." reason: String): Int!
-  "Change what a service account may do. Key: identity.service_account.update."
+  "Change what a service account may do; its limits change one by one, and what widens is in the audit by name. Key: identity.service_account.update."
   updateServiceAccount("What changes." input: UpdateServiceAccountInput!): ServiceAccount!
   "Delete a service account; its keys end at once. Key: identity.service_account.delete."
   deleteServiceAccount("The service account." serviceAccountId: ID!, "Why, kept in the audit." reason: String): ServiceAccount!
@@ -14258,6 +14339,8 @@ func (ec *executionContext) childFields_PermissionGround(ctx context.Context, fi
 		return ec.fieldContext_PermissionGround_scope(ctx, field)
 	case "expiresAt":
 		return ec.fieldContext_PermissionGround_expiresAt(ctx, field)
+	case "breakGlass":
+		return ec.fieldContext_PermissionGround_breakGlass(ctx, field)
 	case "message":
 		return ec.fieldContext_PermissionGround_message(ctx, field)
 	}
@@ -14734,6 +14817,20 @@ func (ec *executionContext) childFields_ServiceAccount(ctx context.Context, fiel
 		return ec.fieldContext_ServiceAccount_keys(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ServiceAccount", field.Name)
+}
+
+func (ec *executionContext) childFields_ServiceAccountChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "permissionKeys":
+		return ec.fieldContext_ServiceAccountChange_permissionKeys(ctx, field)
+	case "limits":
+		return ec.fieldContext_ServiceAccountChange_limits(ctx, field)
+	case "widens":
+		return ec.fieldContext_ServiceAccountChange_widens(ctx, field)
+	case "narrows":
+		return ec.fieldContext_ServiceAccountChange_narrows(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ServiceAccountChange", field.Name)
 }
 
 func (ec *executionContext) childFields_ServiceAccountConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -33,8 +33,16 @@ func Members(ctx context.Context, t *tx.Tx, project *db.Project, more int, path 
 	}
 	present, err := count(ctx, t, project.ID, `SELECT count(*) FROM member m JOIN instance i ON i.id = m.instance_id
 		WHERE i.project_id = $1 AND i.released_at IS NULL AND m.status <> 'REMOVED'`)
-	if err != nil || present+more <= *project.MaxMembers {
+	if err != nil {
 		return err
+	}
+	return WithinMembers(project, present, more, path)
+}
+
+// WithinMembers refuses more members than the project may have beside those that are present: LIMIT_EXCEEDED at the path.
+func WithinMembers(project *db.Project, present, more int, path string) error {
+	if project.MaxMembers == nil || present+more <= *project.MaxMembers {
+		return nil
 	}
 	return fault.New(fault.LimitExceeded, "the project may have %d members, has %d, and this would be %d more", *project.MaxMembers, present, more).At(path)
 }

@@ -64,26 +64,38 @@ func (u *Usage) Within(e *policy.Effective) error {
 // two who ask at once are counted one after the other.
 func Count(ctx context.Context, t *tx.Tx, projectID ids.ID, appSlug string, lock bool) (*Usage, error) {
 	out := &Usage{}
-	rows, err := t.Query(ctx, `SELECT all_instances, app_instances, all_members, held_gpus, held, held_sku, price_currency, price_micros
-		FROM platform.usage_of($1, $2, $3)`, projectID, appSlug, lock)
+	rows, err := t.Query(ctx, usageSQL, projectID, appSlug, lock)
 	if err != nil {
 		return nil, fmt.Errorf("count what %s has: %w", projectID, err)
 	}
-	var gpus, count int
-	var sku, currency string
-	var micros int64
-	_, err = pgx.ForEachRow(rows, []any{&out.Instances, &out.AppInstances, &out.Members, &gpus, &count, &sku, &currency, &micros}, func() error {
-		out.GPUs += gpus
-		switch {
-		case currency != "":
-			out.pay(currency, micros)
-		case count > 0:
-			out.unpriced(sku)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := out.scan(rows); err != nil {
 		return nil, fmt.Errorf("count what %s has: %w", projectID, err)
 	}
 	return out, nil
+}
+
+const usageSQL = `SELECT all_instances, app_instances, all_members, held_gpus, held, held_sku, price_currency, price_micros
+	FROM platform.usage_of($1, $2, $3)`
+
+// Read is Count without a lock, for a pipelined read.
+func (u *Usage) Read(projectID ids.ID, appSlug string) tx.Query {
+	return tx.Query{SQL: usageSQL, Args: []any{projectID, appSlug, false}, Scan: u.scan}
+}
+
+// scan adds up the rows, one for each SKU that the project rents.
+func (u *Usage) scan(rows pgx.Rows) error {
+	var gpus, count int
+	var sku, currency string
+	var micros int64
+	_, err := pgx.ForEachRow(rows, []any{&u.Instances, &u.AppInstances, &u.Members, &gpus, &count, &sku, &currency, &micros}, func() error {
+		u.GPUs += gpus
+		switch {
+		case currency != "":
+			u.pay(currency, micros)
+		case count > 0:
+			u.unpriced(sku)
+		}
+		return nil
+	})
+	return err
 }

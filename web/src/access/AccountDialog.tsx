@@ -5,7 +5,7 @@ import { tell, useRead, useSender } from '../api/hooks';
 import { useProjectId, useSession } from '../api/session';
 import { ChangeDialog } from '../changes/ChangeDialog';
 import { CreateServiceAccountDocument, RolesDocument, UpdateServiceAccountDocument } from '../generated/graphql';
-import type { AccountBitsFragment, ActionRisk, ServiceAccountLimitsInput } from '../generated/graphql';
+import type { AccountBitsFragment, AccountLimit, ActionRisk, ServiceAccountLimitsInput } from '../generated/graphql';
 
 const risks = [{ value: '', label: 'Any action' }, { value: 'READ', label: 'Actions that only read' }, { value: 'WRITE', label: 'Actions that do not lose work' }];
 
@@ -24,9 +24,12 @@ export function AccountDialog({ account, onClose, onDone }: { account: AccountBi
     const ceiling = data?.roles.find((each) => each.name === 'service_account')?.permissionKeys ?? [];
     return ceiling.filter((key) => can(key) || keys.includes(key));
   }, [data, can, keys]);
-  const limits: ServiceAccountLimitsInput = {
+  const set: ServiceAccountLimitsInput = {
     objectIds: objects.length === 0 ? null : objects, maxRisk: risk === '' ? null : risk as ActionRisk, operationsPerHour: perHour === '' ? null : Number(perHour),
   };
+  const limits = Object.values(set).some((limit) => limit !== null) ? set : null;
+  const lifted: (AccountLimit | false)[] = [set.objectIds === null && 'OBJECT_IDS', set.maxRisk === null && 'MAX_RISK', set.operationsPerHour === null && 'OPERATIONS_PER_HOUR'];
+  const liftLimits = lifted.filter((limit) => limit !== false);
   const wrong = new Map<string, string>();
   if (account === undefined && name.trim() === '') wrong.set('name', 'Enter a name.');
   if (keys.length === 0) wrong.set('permissionKeys', 'Choose at least one permission key.');
@@ -39,7 +42,7 @@ export function AccountDialog({ account, onClose, onDone }: { account: AccountBi
         intro: 'It acts in this project only, and may do only what you list. You can grant only permissions that you have yourself.',
         send: ({ reason }) => account === undefined
           ? create({ projectId, name: name.trim(), permissionKeys: keys, limits })
-          : tell(UpdateServiceAccountDocument, { input: { serviceAccountId: account.id, permissionKeys: keys, limits, reason } }),
+          : tell(UpdateServiceAccountDocument, { input: { serviceAccountId: account.id, permissionKeys: keys, limits, liftLimits, reason } }),
         form: (errors) => (
           <div className="stack">
             {account === undefined && <TextInput label="Name" description="Lower-case letters, digits and hyphens" required maxLength={40} value={name} onChange={(event) => setName(event.currentTarget.value)} error={errors.get('name')} data-autofocus />}

@@ -56,6 +56,7 @@ function Ground({ ground }: { ground: GroundBitsFragment }) {
       <Icon name="right" size={15} />
       <span><b>{ground.role === '' ? words(ground.kind) : words(ground.role)}</b>{ground.scope !== '' && <span className="soft"> on the {ground.scope.toLowerCase()}</span>}
         <span className="msg said">{ground.message}</span>
+        {ground.breakGlass && <span className="msg">Given under break-glass</span>}
         {ground.expiresAt !== null && <span className="msg">Ends {fullTime(ground.expiresAt)}</span>}
         {ground.id !== '' && <span className="msg small"><Copy value={ground.id} what="id" /></span>}
       </span>

@@ -48,6 +48,7 @@ func TestAnswers(t *testing.T) {
 		"admin tenant rename ten_1 Acme", "admin project rename Demo", "admin project delete --reason over", "admin user update usr_2 --disable",
 		"admin role list", "admin role bindings", "admin role permissions",
 		"admin service-account update sa_1 --object ins_1 --max-risk write --operations-per-hour 5", "admin service-account delete sa_1",
+		"admin service-account update sa_1 --lift max-risk --plan",
 		"admin key rotate key_3 --overlap 1h",
 		"artifact list --quarantined", "artifact show art_1", "artifact show sha256:abc",
 		"artifact publish registry/hello:1.2.0 --digest sha256:abc --project prj_1",

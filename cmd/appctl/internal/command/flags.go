@@ -92,6 +92,14 @@ func Instant(flag, text string) (*time.Time, error) {
 	return &at, nil
 }
 
+// GivenFlag returns the value of a flag that was set, zero too, and nil for one that was left out.
+func GivenFlag[T any](cmd *cobra.Command, flag string, value T) *T {
+	if !cmd.Flags().Changed(flag) {
+		return nil
+	}
+	return &value
+}
+
 // Given returns a pointer to a value that was given; nil for the zero value.
 func Given[T comparable](value T) *T {
 	var none T

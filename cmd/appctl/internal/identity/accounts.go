@@ -16,43 +16,58 @@ import (
 
 // limitFlags are the limits of a service account, as flags.
 type limitFlags struct {
-	objects  []string
-	risk     string
-	hourly   int
-	unlimit  bool
-	updating bool
+	cmd     *cobra.Command
+	objects []string
+	risk    string
+	hourly  int
 }
 
 func (l *limitFlags) register(cmd *cobra.Command) {
+	l.cmd = cmd
 	flags := cmd.Flags()
 	flags.StringSliceVar(&l.objects, "object", nil,
 		"instance or allocation that it may touch, by id, and no other; repeat or separate by commas")
 	flags.StringVar(&l.risk, "max-risk", "",
 		"highest risk of an app action that it may ask for: read, write or destructive")
 	flags.IntVar(&l.hourly, "operations-per-hour", 0, "how many operations it may begin in an hour")
-	if l.updating {
-		flags.BoolVar(&l.unlimit, "no-limits", false, "lift every limit")
-	}
 }
 
 // input returns the limits that were given; nil when none were.
 func (l *limitFlags) input() (*gql.ServiceAccountLimitsInput, error) {
-	if len(l.objects) == 0 && l.risk == "" && l.hourly == 0 {
-		if l.unlimit {
-			return &gql.ServiceAccountLimitsInput{}, nil
-		}
+	hourly := command.GivenFlag(l.cmd, "operations-per-hour", l.hourly)
+	if len(l.objects) == 0 && l.risk == "" && hourly == nil {
 		return nil, nil
-	}
-	if l.unlimit {
-		return nil, command.Usagef("--no-limits goes without other limits")
 	}
 	risk := gql.ActionRisk(strings.ToUpper(l.risk))
 	if l.risk != "" && !slices.Contains(gql.AllActionRisk, risk) {
 		return nil, command.Usagef("--max-risk %q: must be read, write or destructive", l.risk)
 	}
 	return &gql.ServiceAccountLimitsInput{
-		ObjectIds: l.objects, MaxRisk: command.Given(risk), OperationsPerHour: command.Given(l.hourly),
+		ObjectIds: l.objects, MaxRisk: command.Given(risk), OperationsPerHour: hourly,
 	}, nil
+}
+
+// liftFlags are the limits that an update lifts, as flags.
+type liftFlags struct {
+	lift []string
+	all  bool
+}
+
+func (l *liftFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&l.lift, "lift", nil,
+		"limit that is lifted: object-ids, max-risk or operations-per-hour; repeat or separate by commas")
+	cmd.Flags().BoolVar(&l.all, "no-limits", false, "lift every limit")
+}
+
+// input returns the limits that are lifted.
+func (l *liftFlags) input() ([]gql.AccountLimit, error) {
+	if l.all {
+		if len(l.lift) > 0 {
+			return nil, command.Usagef("--no-limits lifts every limit: leave out --lift")
+		}
+		return gql.AllAccountLimit, nil
+	}
+	return command.Enums("lift", l.lift, gql.AllAccountLimit)
 }
 
 // limitsText returns what an account is bound to beyond its keys.
@@ -119,31 +134,52 @@ func createAccount(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
-// updateAccount returns the command that replaces the keys or limits that are given.
+// updateAccount returns the command that changes the keys and limits that are named, or says what that would change.
 func updateAccount(t *command.Tool) *cobra.Command {
 	var input gql.UpdateServiceAccountInput
-	limits := limitFlags{updating: true}
-	cmd := command.Verb(t, "update SERVICE-ACCOUNT", "Change what a service account, by id, may do from now on",
-		func(made gql.ServiceAccount) command.View {
-			return command.One(made, made.Id, "Name", made.Name, "Permission keys", strings.Join(made.PermissionKeys, " "),
-				"Limits", limitsText(made.Limits))
-		},
-		func(ctx context.Context, args []string) (none gql.ServiceAccount, err error) {
+	var limits limitFlags
+	var lift liftFlags
+	var plan bool
+	cmd := t.Command("update SERVICE-ACCOUNT", "Change what a service account, by id, may do from now on",
+		func(ctx context.Context, args []string) (err error) {
 			if input.Limits, err = limits.input(); err != nil {
-				return none, err
+				return err
 			}
-			if input.Limits == nil && len(input.PermissionKeys) == 0 {
-				return none, command.Usagef("what changes? give --permission, limits or --no-limits")
+			if input.LiftLimits, err = lift.input(); err != nil {
+				return err
+			}
+			if input.Limits == nil && len(input.LiftLimits) == 0 && len(input.PermissionKeys) == 0 {
+				return command.Usagef("what changes? give --permission, a limit, --lift or --no-limits")
 			}
 			input.ServiceAccountId = args[0]
+			if plan {
+				answer, err := gql.PlanServiceAccountUpdate(ctx, t, input)
+				if err != nil {
+					return err
+				}
+				return t.Show(viewChange(args[0], answer.PlanServiceAccountUpdate))
+			}
 			answer, err := gql.UpdateServiceAccount(ctx, t, input)
-			return answer.UpdateServiceAccount, err
+			if err != nil {
+				return err
+			}
+			made := answer.UpdateServiceAccount
+			return t.Show(command.One(made, made.Id, "Name", made.Name, "Permission keys", strings.Join(made.PermissionKeys, " "),
+				"Limits", limitsText(made.Limits)))
 		})
 	cmd.Flags().StringSliceVar(&input.PermissionKeys, "permission", nil,
 		"permission key it may use, in the place of those it has; repeat or separate by commas")
+	cmd.Flags().BoolVar(&plan, "plan", false, "say what would change, and what of it widens, and change nothing")
 	limits.register(cmd)
+	lift.register(cmd)
 	command.ReasonFlag(cmd, &input.Reason)
 	return cmd
+}
+
+// viewChange shows what an update would make of an account.
+func viewChange(id string, change gql.ServiceAccountChange) command.View {
+	return command.One(change, id, "Permission keys", strings.Join(change.PermissionKeys, " "), "Limits", limitsText(change.Limits),
+		"Widens", strings.Join(change.Widens, ", "), "Narrows", strings.Join(change.Narrows, ", "))
 }
 
 func deleteAccount(t *command.Tool) *cobra.Command {

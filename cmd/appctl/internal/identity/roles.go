@@ -119,18 +119,26 @@ func revoke(t *command.Tool) *cobra.Command {
 
 // why returns the command that explains why a subject may, or may not, do something.
 func why(t *command.Tool) *cobra.Command {
-	var subject string
+	var subject, risk string
 	cmd := command.Verb(t, "why PERMISSION [OBJECT]", "Explain why you, or another subject, may or may not do something", viewWhy,
 		func(ctx context.Context, args []string) (*gql.PermissionExplanation, error) {
 			input := gql.ExplainPermissionInput{PermissionKey: args[0], SubjectId: command.Given(subject)}
 			if len(args) > 1 {
 				input.ObjectId = &args[1]
 			}
+			if risk != "" {
+				asked, err := command.Enum("risk", risk, gql.AllActionRisk)
+				if err != nil {
+					return nil, err
+				}
+				input.Risk = &asked
+			}
 			answer, err := gql.ExplainPermission(ctx, t, input)
 			return &answer.ExplainPermission, err
 		})
 	cmd.Flags().StringVar(&subject, "subject", "",
 		"a person, service account, operation or node by id, instead of yourself")
+	cmd.Flags().StringVar(&risk, "risk", "", "for an app action of this risk: read, write or destructive")
 	return cmd
 }
 

@@ -35,12 +35,14 @@ var entitlementTable = command.Table[gql.Entitlement]{
 
 func limit(most *int) string { return render.Bound(most, "any") }
 
-// grantEntitlement returns the command that grants an app with limits; a limit of 0 is no limit.
+// grantEntitlement returns the command that grants an app with limits. A limit that is given goes to the server as it is,
+// which refuses 0: it is not the absence of a limit.
 func grantEntitlement(t *command.Tool) *cobra.Command {
+	var cmd *cobra.Command
 	var instances, members, gpus int
 	var versions []string
 	var expires, reason string
-	cmd := command.Verb(t, "grant APP", "Let the project launch an app; limits that are left out have no bound",
+	cmd = command.Verb(t, "grant APP", "Let the project launch an app; limits that are left out have no bound",
 		viewEntitlement,
 		func(ctx context.Context, args []string) (none gql.Entitlement, err error) {
 			until, err := command.Instant("expires", expires)
@@ -52,8 +54,8 @@ func grantEntitlement(t *command.Tool) *cobra.Command {
 				return none, err
 			}
 			answer, err := gql.GrantEntitlement(ctx, t, project, args[0], &gql.EntitlementLimitsInput{
-				MaxInstances: command.Given(instances), MaxMembers: command.Given(members), MaxGpus: command.Given(gpus),
-				Versions: versions,
+				MaxInstances: command.GivenFlag(cmd, "max-instances", instances), MaxMembers: command.GivenFlag(cmd, "max-members", members),
+				MaxGpus: command.GivenFlag(cmd, "max-gpus", gpus), Versions: versions,
 			}, until, reason)
 			return answer.GrantEntitlement, err
 		})

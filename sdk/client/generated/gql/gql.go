@@ -23,6 +23,24 @@ func (v *AcceptControlPlaneResponse) GetAcceptControlPlane() ControlPlaneShare {
 	return v.AcceptControlPlane
 }
 
+// A limit of a service account, by name.
+type AccountLimit string
+
+const (
+	// The instances and allocations that it may touch.
+	AccountLimitObjectIds AccountLimit = "OBJECT_IDS"
+	// The highest risk of an app action that it may ask for.
+	AccountLimitMaxRisk AccountLimit = "MAX_RISK"
+	// How many operations it may begin in an hour.
+	AccountLimitOperationsPerHour AccountLimit = "OPERATIONS_PER_HOUR"
+)
+
+var AllAccountLimit = []AccountLimit{
+	AccountLimitObjectIds,
+	AccountLimitMaxRisk,
+	AccountLimitOperationsPerHour,
+}
+
 // ActionAnswer includes the requested fields of the GraphQL type InvokeActionPayload.
 // The GraphQL type's documentation follows.
 //
@@ -3062,6 +3080,8 @@ type ExplainPermissionInput struct {
 	PermissionKey string `json:"permissionKey"`
 	// The object: any typed id, such as a project's or an instance's; left out for the platform.
 	ObjectId *string `json:"objectId"`
+	// The risk of the app action that the key is wanted for; left out when it is for none.
+	Risk *ActionRisk `json:"risk"`
 }
 
 // GetSubjectId returns ExplainPermissionInput.SubjectId, and is useful for accessing the field via an interface.
@@ -3072,6 +3092,9 @@ func (v *ExplainPermissionInput) GetPermissionKey() string { return v.Permission
 
 // GetObjectId returns ExplainPermissionInput.ObjectId, and is useful for accessing the field via an interface.
 func (v *ExplainPermissionInput) GetObjectId() *string { return v.ObjectId }
+
+// GetRisk returns ExplainPermissionInput.Risk, and is useful for accessing the field via an interface.
+func (v *ExplainPermissionInput) GetRisk() *ActionRisk { return v.Risk }
 
 // ExplainPermissionResponse is returned by ExplainPermission on success.
 type ExplainPermissionResponse struct {
@@ -8463,6 +8486,8 @@ type PermissionGround struct {
 	Scope string `json:"scope"`
 	// When it ends; null for never.
 	ExpiresAt *time.Time `json:"expiresAt"`
+	// Whether it is a binding that a break-glass mutation gave.
+	BreakGlass bool `json:"breakGlass"`
 	// What it says, for a person.
 	Message string `json:"message"`
 }
@@ -8481,6 +8506,9 @@ func (v *PermissionGround) GetScope() string { return v.Scope }
 
 // GetExpiresAt returns PermissionGround.ExpiresAt, and is useful for accessing the field via an interface.
 func (v *PermissionGround) GetExpiresAt() *time.Time { return v.ExpiresAt }
+
+// GetBreakGlass returns PermissionGround.BreakGlass, and is useful for accessing the field via an interface.
+func (v *PermissionGround) GetBreakGlass() bool { return v.BreakGlass }
 
 // GetMessage returns PermissionGround.Message, and is useful for accessing the field via an interface.
 func (v *PermissionGround) GetMessage() string { return v.Message }
@@ -8831,6 +8859,17 @@ type PlanRollbackInstanceResponse struct {
 
 // GetPlanRollbackInstance returns PlanRollbackInstanceResponse.PlanRollbackInstance, and is useful for accessing the field via an interface.
 func (v *PlanRollbackInstanceResponse) GetPlanRollbackInstance() Plan { return v.PlanRollbackInstance }
+
+// PlanServiceAccountUpdateResponse is returned by PlanServiceAccountUpdate on success.
+type PlanServiceAccountUpdateResponse struct {
+	// What an update of a service account would make of it, and what of that widens or narrows. Nothing is written. Key: identity.service_account.update.
+	PlanServiceAccountUpdate ServiceAccountChange `json:"planServiceAccountUpdate"`
+}
+
+// GetPlanServiceAccountUpdate returns PlanServiceAccountUpdateResponse.PlanServiceAccountUpdate, and is useful for accessing the field via an interface.
+func (v *PlanServiceAccountUpdateResponse) GetPlanServiceAccountUpdate() ServiceAccountChange {
+	return v.PlanServiceAccountUpdate
+}
 
 // What an instance would be upgraded to.
 type PlanUpgradeInstanceInput struct {
@@ -10074,6 +10113,8 @@ type RoleBinding struct {
 	ExpiresAt *time.Time `json:"expiresAt"`
 	// When it was given.
 	CreatedAt time.Time `json:"createdAt"`
+	// Whether a break-glass mutation gave it.
+	BreakGlass bool `json:"breakGlass"`
 }
 
 // GetId returns RoleBinding.Id, and is useful for accessing the field via an interface.
@@ -10096,6 +10137,9 @@ func (v *RoleBinding) GetExpiresAt() *time.Time { return v.ExpiresAt }
 
 // GetCreatedAt returns RoleBinding.CreatedAt, and is useful for accessing the field via an interface.
 func (v *RoleBinding) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetBreakGlass returns RoleBinding.BreakGlass, and is useful for accessing the field via an interface.
+func (v *RoleBinding) GetBreakGlass() bool { return v.BreakGlass }
 
 // RoleBindingPage includes the GraphQL fields of RoleBindingConnection requested by the fragment RoleBindingPage.
 // The GraphQL type's documentation follows.
@@ -10508,6 +10552,33 @@ func (v *ServiceAccount) GetCreatedAt() time.Time { return v.CreatedAt }
 
 // GetKeys returns ServiceAccount.Keys, and is useful for accessing the field via an interface.
 func (v *ServiceAccount) GetKeys() []ServiceAccountKey { return v.Keys }
+
+// ServiceAccountChange includes the GraphQL fields of ServiceAccountChange requested by the fragment ServiceAccountChange.
+// The GraphQL type's documentation follows.
+//
+// What an update of a service account would make of it. Nothing is written, and nothing is reserved.
+type ServiceAccountChange struct {
+	// The permission keys that it would have, sorted.
+	PermissionKeys []string `json:"permissionKeys"`
+	// What it would be bound to beyond its keys; null for nothing more.
+	Limits *ServiceAccountLimits `json:"limits"`
+	// What would let it do more than now: permissionKeys, limits.objectIds, limits.maxRisk, limits.operationsPerHour.
+	Widens []string `json:"widens"`
+	// What would let it do less than now, of the same names. A change of objects can do both.
+	Narrows []string `json:"narrows"`
+}
+
+// GetPermissionKeys returns ServiceAccountChange.PermissionKeys, and is useful for accessing the field via an interface.
+func (v *ServiceAccountChange) GetPermissionKeys() []string { return v.PermissionKeys }
+
+// GetLimits returns ServiceAccountChange.Limits, and is useful for accessing the field via an interface.
+func (v *ServiceAccountChange) GetLimits() *ServiceAccountLimits { return v.Limits }
+
+// GetWidens returns ServiceAccountChange.Widens, and is useful for accessing the field via an interface.
+func (v *ServiceAccountChange) GetWidens() []string { return v.Widens }
+
+// GetNarrows returns ServiceAccountChange.Narrows, and is useful for accessing the field via an interface.
+func (v *ServiceAccountChange) GetNarrows() []string { return v.Narrows }
 
 // ServiceAccountKey includes the GraphQL fields of ServiceAccountKey requested by the fragment ServiceAccountKey.
 // The GraphQL type's documentation follows.
@@ -11238,8 +11309,10 @@ type UpdateServiceAccountInput struct {
 	ServiceAccountId string `json:"serviceAccountId"`
 	// The permission keys it may use; each that is new must be one the caller holds.
 	PermissionKeys []string `json:"permissionKeys,omitempty"`
-	// What it is bound to from now on; an empty object for nothing.
+	// Limits that are set from now on; each that is not named stays as it is. At least one must be named.
 	Limits *ServiceAccountLimitsInput `json:"limits,omitempty"`
+	// Limits that are lifted; none may be set as well.
+	LiftLimits []AccountLimit `json:"liftLimits,omitempty"`
 	// Why, kept in the audit.
 	Reason string `json:"reason,omitempty"`
 }
@@ -11253,12 +11326,15 @@ func (v *UpdateServiceAccountInput) GetPermissionKeys() []string { return v.Perm
 // GetLimits returns UpdateServiceAccountInput.Limits, and is useful for accessing the field via an interface.
 func (v *UpdateServiceAccountInput) GetLimits() *ServiceAccountLimitsInput { return v.Limits }
 
+// GetLiftLimits returns UpdateServiceAccountInput.LiftLimits, and is useful for accessing the field via an interface.
+func (v *UpdateServiceAccountInput) GetLiftLimits() []AccountLimit { return v.LiftLimits }
+
 // GetReason returns UpdateServiceAccountInput.Reason, and is useful for accessing the field via an interface.
 func (v *UpdateServiceAccountInput) GetReason() string { return v.Reason }
 
 // UpdateServiceAccountResponse is returned by UpdateServiceAccount on success.
 type UpdateServiceAccountResponse struct {
-	// Change what a service account may do. Key: identity.service_account.update.
+	// Change what a service account may do; its limits change one by one, and what widens is in the audit by name. Key: identity.service_account.update.
 	UpdateServiceAccount ServiceAccount `json:"updateServiceAccount"`
 }
 
@@ -12932,6 +13008,14 @@ type __PlanRollbackInstanceInput struct {
 // GetInput returns __PlanRollbackInstanceInput.Input, and is useful for accessing the field via an interface.
 func (v *__PlanRollbackInstanceInput) GetInput() PlanRollbackInstanceInput { return v.Input }
 
+// __PlanServiceAccountUpdateInput is used internally by genqlient
+type __PlanServiceAccountUpdateInput struct {
+	Input UpdateServiceAccountInput `json:"input"`
+}
+
+// GetInput returns __PlanServiceAccountUpdateInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanServiceAccountUpdateInput) GetInput() UpdateServiceAccountInput { return v.Input }
+
 // __PlanUpgradeInstanceInput is used internally by genqlient
 type __PlanUpgradeInstanceInput struct {
 	Input PlanUpgradeInstanceInput `json:"input"`
@@ -13906,6 +13990,7 @@ fragment RoleBinding on RoleBinding {
 	projectId
 	expiresAt
 	createdAt
+	breakGlass
 }
 `
 
@@ -15324,6 +15409,7 @@ fragment PermissionGround on PermissionGround {
 	role
 	scope
 	expiresAt
+	breakGlass
 	message
 }
 `
@@ -16846,6 +16932,7 @@ fragment RoleBinding on RoleBinding {
 	projectId
 	expiresAt
 	createdAt
+	breakGlass
 }
 `
 
@@ -16942,6 +17029,7 @@ fragment RoleBinding on RoleBinding {
 	projectId
 	expiresAt
 	createdAt
+	breakGlass
 }
 `
 
@@ -21009,6 +21097,53 @@ func PlanRollbackInstance(
 	return data_, err_
 }
 
+// The query executed by PlanServiceAccountUpdate.
+const PlanServiceAccountUpdate_Operation = `
+query PlanServiceAccountUpdate ($input: UpdateServiceAccountInput!) {
+	planServiceAccountUpdate(input: $input) {
+		... ServiceAccountChange
+	}
+}
+fragment ServiceAccountChange on ServiceAccountChange {
+	permissionKeys
+	limits {
+		... ServiceAccountLimits
+	}
+	widens
+	narrows
+}
+fragment ServiceAccountLimits on ServiceAccountLimits {
+	objectIds
+	maxRisk
+	operationsPerHour
+}
+`
+
+func PlanServiceAccountUpdate(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input UpdateServiceAccountInput,
+) (data_ *PlanServiceAccountUpdateResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanServiceAccountUpdate",
+		Query:  PlanServiceAccountUpdate_Operation,
+		Variables: &__PlanServiceAccountUpdateInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanServiceAccountUpdateResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by PlanUpgradeInstance.
 const PlanUpgradeInstance_Operation = `
 query PlanUpgradeInstance ($input: PlanUpgradeInstanceInput!) {
@@ -22707,6 +22842,7 @@ fragment RoleBinding on RoleBinding {
 	projectId
 	expiresAt
 	createdAt
+	breakGlass
 }
 `
 
