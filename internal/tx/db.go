@@ -24,6 +24,15 @@ const (
 	idleTimeout      = "15s"
 )
 
+// Bounds of a connection on this side: a database host that vanishes sends neither answer nor reset.
+const (
+	connectTimeout = 5 * time.Second
+	// unackedTimeout is how long sent bytes may stay unacknowledged before the connection is given up; the kernel's own
+	// patience is a quarter of an hour.
+	unackedTimeout = 10 * time.Second
+	keepAlive      = 5 * time.Second
+)
+
 // leaseConnections are apart from the workers' pool, for what must not wait behind their work.
 const leaseConnections = 2
 
@@ -119,6 +128,7 @@ func openPool(ctx context.Context, dsn, role string, connections int, tracer pgx
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = idleTimeout
 	config.ConnConfig.RuntimeParams["application_name"] = "app-platform " + role
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	config.ConnConfig.DialFunc = dialer().DialContext
 	connected, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect as %s: %w", role, err)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func (d *DB) Write(ctx context.Context, fn func(ctx context.Context, t *Tx) erro
 	if !ok {
 		return fault.New(fault.Unauthenticated, "a credential is required")
 	}
-	return d.retry(func() error {
+	return contended(d.retry(func() error {
 		from := d.poolFor(credential)
 		err := d.writeFrom(ctx, from, credential, fn)
 		var moved *wrongPool
@@ -79,7 +80,16 @@ func (d *DB) Write(ctx context.Context, fn func(ctx context.Context, t *Tx) erro
 			err = d.writeFrom(ctx, moved.right, credential, fn)
 		}
 		return err
-	})
+	}))
+}
+
+// contended answers a lock that could not be had in time with UNAVAILABLE: somebody else's change takes long, and the
+// caller may try again.
+func contended(err error) error {
+	if refusedWith(err, lockNotAvailable) {
+		return fault.New(fault.Unavailable, "another change holds what this one needs; try again").Because(err)
+	}
+	return err
 }
 
 // As runs fn in one transaction as the platform itself, under the workers' login role.
@@ -190,13 +200,26 @@ func (j joined) Tx(context.Context) (dialect.Tx, error) { return dialect.NopTx(j
 // BeginTx is what Ent's client looks for when a transaction has options.
 func (j joined) BeginTx(ctx context.Context, _ *sql.TxOptions) (dialect.Tx, error) { return j.Tx(ctx) }
 
-// retry runs a transaction again after a deadlock or a serialization failure.
-func (d *DB) retry(run func() error) error {
-	var err error
-	for range maxTries {
+// PostgreSQL's codes of a transaction that may succeed when it is run again.
+const (
+	deadlockDetected     = "40P01"
+	serializationFailure = "40001"
+	lockNotAvailable     = "55P03" // after lockTimeout
+)
+
+// refusedWith reports whether PostgreSQL refused a statement with one of the codes.
+func refusedWith(err error, codes ...string) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && slices.Contains(codes, refused.Code)
+}
+
+// retry runs a transaction again after a deadlock or a serialization failure, and once after a lock that could not be
+// had in time: each such try has waited for lockTimeout.
+func (d *DB) retry(run func() error) (err error) {
+	for try := range maxTries {
 		err = run()
-		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || (refused.Code != "40P01" && refused.Code != "40001") {
+		again := refusedWith(err, deadlockDetected, serializationFailure) || try == 0 && refusedWith(err, lockNotAvailable)
+		if !again {
 			return err
 		}
 	}

@@ -154,6 +154,26 @@ func TestADeadlockWithoutEndIsGivenUp(t *testing.T) {
 	require.Equal(t, 3, tries)
 }
 
+func TestALockThatCannotBeHadIsTriedOnceMoreAndThenAnsweredAsUnavailable(t *testing.T) {
+	t.Parallel()
+	k := newTwo(t)
+	tries := 0
+	wait := func(context.Context, *tx.Tx) error {
+		tries++
+		return &pgconn.PgError{Code: "55P03"}
+	}
+	err := k.DB.Write(k.As(k.admin), wait)
+	require.True(t, fault.Is(err, fault.Unavailable), "%v", err)
+	require.Equal(t, 2, tries)
+	err = k.DB.Write(k.As(k.admin), func(ctx context.Context, w *tx.Tx) error {
+		if tries++; tries == 3 {
+			return wait(ctx, w)
+		}
+		return nil
+	})
+	require.NoError(t, err, "the second try has the lock")
+}
+
 func databaseName(t *testing.T, kit *platformtest.Kit) (name string) {
 	t.Helper()
 	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT quote_ident(current_database())`).Scan(&name))

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/panics"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
@@ -26,9 +26,6 @@ const (
 	backoffMax   = 30 * time.Second
 	letGo        = 5 * time.Second // for the last write of a step that failed or was cut
 )
-
-// errPanicked is a step that panicked, which has been logged with its stack.
-var errPanicked = errors.New("a step panicked")
 
 // drive carries a claimed operation on until it waits, ends or is lost.
 func (e *Engine) drive(ctx context.Context, held *queue.Held) {
@@ -45,7 +42,7 @@ func (e *Engine) drive(ctx context.Context, held *queue.Held) {
 		c.Log.Info("the operation was ended or taken over; dropped")
 		return
 	}
-	if !errors.Is(err, errPanicked) {
+	if !errors.Is(err, panics.ErrPanicked) {
 		c.Log.Error("the operation could not be carried on; it is tried again", "error", err)
 	}
 	last, cancel := context.WithTimeout(ctx, letGo)
@@ -65,14 +62,8 @@ func (e *Engine) drive(ctx context.Context, held *queue.Held) {
 }
 
 // guarded carries on, and makes a step's panic an error, so that the claim is given back.
-func (c *Context) guarded(ctx context.Context) (err error) {
-	defer func() {
-		if thrown := recover(); thrown != nil {
-			c.Log.Error("a step panicked", "panic", thrown, "stack", string(debug.Stack()))
-			err = errPanicked
-		}
-	}()
-	return c.carryOn(ctx)
+func (c *Context) guarded(ctx context.Context) error {
+	return panics.Caught(c.Log, "a step", func() error { return c.carryOn(ctx) })
 }
 
 func (c *Context) carryOn(ctx context.Context) error {
@@ -272,6 +263,8 @@ func (c *Context) releaseAlone(ctx context.Context, after time.Duration) error {
 
 func (c *Context) releaseAt(ctx context.Context, until time.Time) error {
 	var woken bool
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	err := c.DB().Worker().QueryRow(ctx, queue.ReleaseSQL, c.released(until)...).Scan(&woken)
 	return c.freed(until, woken, err)
 }

@@ -32,6 +32,13 @@ const (
 // lookBehind is how long a claim that looked behind a backlog, for others' operations, is good for.
 const lookBehind = 200 * time.Millisecond
 
+// claimTimeout bounds a claim and a sweep, writeTimeout a transaction or release of an operation, on this side of the
+// connection: a database host that vanishes answers nothing, not even its own time-outs.
+const (
+	claimTimeout = 10 * time.Second
+	writeTimeout = 20 * time.Second
+)
+
 // pollMax is the longest time between two looks at the queue when nobody wakes the engine.
 const pollMax = 5 * time.Second
 
@@ -157,7 +164,9 @@ func (e *Engine) sweep(ctx context.Context) {
 		mine = append(mine, string(one.id))
 	}
 	e.mu.Unlock()
-	if err := queue.ReleaseLost(ctx, e.config.DB.Worker(), e.config.Worker.ID(), mine); err != nil && ctx.Err() == nil {
+	bounded, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	if err := queue.ReleaseLost(bounded, e.config.DB.Worker(), e.config.Worker.ID(), mine); err != nil && ctx.Err() == nil {
 		e.config.Log.Warn("lost claims could not be given back", "error", err)
 	}
 }
@@ -201,7 +210,7 @@ func (e *Engine) claim(ctx context.Context) (time.Duration, error) {
 		if !want.Narrow {
 			e.looked = time.Now()
 		}
-		held, next, err := queue.Claim(ctx, e.config.DB.Worker(), e.config.Worker.ID(), want)
+		held, next, err := e.claimOnce(ctx, want)
 		if err != nil {
 			return 0, err
 		}
@@ -213,6 +222,18 @@ func (e *Engine) claim(ctx context.Context) (time.Duration, error) {
 			return max(next, minWait), nil
 		}
 	}
+}
+
+// claimOnce claims within claimTimeout.
+func (e *Engine) claimOnce(ctx context.Context, want queue.Want) ([]*queue.Held, time.Duration, error) {
+	bounded, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	e.config.Worker.beginClaim()
+	held, next, err := queue.Claim(bounded, e.config.DB.Worker(), e.config.Worker.ID(), want)
+	if err == nil {
+		e.config.Worker.endClaim()
+	}
+	return held, next, err
 }
 
 // room is how many more steps may run, and the tenants that already have their most: three quarters

@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,6 +25,12 @@ const (
 	janitorEvery   = 2 * time.Second
 	forgetAfter    = 10 * time.Minute // dead rows are kept that long, to be looked at
 	beatTimeout    = 2 * time.Second
+	// stalledAfter is how long the engine's loop may take to claim before the heartbeat stops. With it the operations
+	// of a process that hangs are due again within 15 s.
+	stalledAfter = 2500 * time.Millisecond
+	// steady is how many beats in a row a process must have made before it buries others: after an outage of the
+	// database every heartbeat is old, and living workers need the time of a beat to show that they are.
+	steady = 2
 )
 
 // Process is this process's row among the workers: its heartbeat is the lease of everything it has
@@ -32,6 +40,10 @@ type Process struct {
 	db   *tx.DB
 	log  *slog.Logger
 	host string
+	// claiming is when the engine began the claim that has not succeeded yet, in Unix nanoseconds; 0 when none is under way.
+	claiming atomic.Int64
+	// beats counts the heartbeats since the last one that failed; Run's own.
+	beats int
 }
 
 // NewProcess names this process; Register makes it known.
@@ -65,11 +77,16 @@ func (p *Process) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-beat.C:
-			err = p.beat(ctx)
+			if err = p.beatUnlessStalled(ctx); err == nil {
+				p.kept()
+			}
 		case <-janitor.C:
-			err = p.bury(ctx)
+			if p.steadied() {
+				err = p.bury(ctx)
+			}
 		}
 		if err != nil && ctx.Err() == nil {
+			p.missed()
 			p.log.Warn("the worker's lease could not be kept", "error", err)
 		}
 	}
@@ -85,6 +102,29 @@ func (p *Process) Deregister(ctx context.Context) error {
 }
 
 func (p *Process) pool() *pgxpool.Pool { return p.db.Lease() }
+
+// kept, missed and steadied count the heartbeats in a row; steadied reports whether they suffice to bury others.
+func (p *Process) kept()          { p.beats++ }
+func (p *Process) missed()        { p.beats = 0 }
+func (p *Process) steadied() bool { return p.beats >= steady }
+
+// errStalled keeps the lease from being kept: what this process holds is for others.
+var errStalled = errors.New("the engine's loop has not been able to claim for too long")
+
+// beatUnlessStalled beats, unless the engine's loop hangs. A process that can neither claim nor release must not keep
+// its claims by a heartbeat that has a connection of its own.
+func (p *Process) beatUnlessStalled(ctx context.Context) error {
+	if began := p.claiming.Load(); began != 0 && time.Since(time.Unix(0, began)) > stalledAfter {
+		return errStalled
+	}
+	return p.beat(ctx)
+}
+
+// beginClaim notes that the loop claims; a claim that failed goes on counting.
+func (p *Process) beginClaim() { p.claiming.CompareAndSwap(0, time.Now().UnixNano()) }
+
+// endClaim notes that a claim succeeded.
+func (p *Process) endClaim() { p.claiming.Store(0) }
 
 func (p *Process) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)

@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/panics"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
@@ -138,7 +139,7 @@ func (r *Reader) read(ctx context.Context, s *source) {
 	log := r.log.With("adapter", s.Name)
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := r.poll(ctx, s)
+		err := panics.Caught(log, "an adapter's feed", func() error { return r.poll(ctx, s) })
 		if errors.Is(err, errLost) {
 			return
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/gpuaas/app-platform/internal/panics"
 )
 
 const (
@@ -66,8 +68,15 @@ func (p Post) lead(ctx context.Context) error {
 	}()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return guard(ctx, conn) })
-	group.Go(func() error { return p.Work(ctx) })
+	group.Go(func() error { return panics.Caught(p.Log, p.Stopped, func() error { return p.Work(ctx) }) })
 	return group.Wait()
+}
+
+// ping asks for a sign of life within the time between two of them.
+func ping(ctx context.Context, conn *pgxpool.Conn) error {
+	bounded, cancel := context.WithTimeout(ctx, every)
+	defer cancel()
+	return conn.Ping(bounded)
 }
 
 // guard fails when the lock's connection is lost, which ends the work of this process.
@@ -80,7 +89,7 @@ func guard(ctx context.Context, conn *pgxpool.Conn) error {
 			return nil
 		case <-tick.C:
 		}
-		if err := conn.Ping(ctx); err != nil && ctx.Err() == nil {
+		if err := ping(ctx, conn); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("the lock's connection is lost: %w", err)
 		}
 	}

@@ -111,8 +111,7 @@ func (r *Reconciler) pollAll(ctx context.Context, list []polled) {
 	group.SetLimit(observeAtOnce)
 	for _, one := range list {
 		group.Go(func() error {
-			r.poll(ctx, one)
-			return nil
+			return r.looked(ctx, "an instance", func(ctx context.Context) error { r.poll(ctx, one); return nil })
 		})
 	}
 	_ = group.Wait() // they log their own trouble

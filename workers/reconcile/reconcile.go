@@ -32,6 +32,7 @@ import (
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/panics"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/workers/leader"
@@ -141,7 +142,7 @@ func (r *Reconciler) told(ctx context.Context, topic, what string, look func(con
 			return nil
 		case <-word.C:
 		}
-		if err := look(ctx); err != nil && ctx.Err() == nil {
+		if err := r.looked(ctx, what, look); err != nil && ctx.Err() == nil {
 			r.Log.Warn("reconciling failed; it is tried again", "what", what, "error", err)
 		}
 		pause.Reset(freshEvery)
@@ -153,12 +154,17 @@ func (r *Reconciler) told(ctx context.Context, topic, what string, look func(con
 	}
 }
 
+// looked makes a comparison; a panic in it is an error like another.
+func (r *Reconciler) looked(ctx context.Context, what string, look func(context.Context) error) error {
+	return panics.Caught(r.Log, what, func() error { return look(ctx) })
+}
+
 // every makes a comparison now and again, until ctx ends; one that fails is made again.
 func (r *Reconciler) every(ctx context.Context, one job) error {
 	tick := time.NewTicker(one.pause)
 	defer tick.Stop()
 	for {
-		err := one.look(ctx)
+		err := r.looked(ctx, one.name, one.look)
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/rig/platformtest"
+)
+
+func TestAProcessWhoseLoopHangsLetsItsLeaseEnd(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	process := NewProcess(kit.DB, slog.New(slog.DiscardHandler))
+	require.NoError(t, process.Register(t.Context()))
+	kit.SQL(`UPDATE worker_process SET heartbeat_at = now() - interval '5 seconds'`)
+	old := `heartbeat_at < now() - interval '4 seconds'`
+
+	process.claiming.Store(time.Now().Add(-2 * stalledAfter).UnixNano())
+	require.ErrorIs(t, process.beatUnlessStalled(t.Context()), errStalled)
+	process.beginClaim()
+	require.ErrorIs(t, process.beatUnlessStalled(t.Context()), errStalled, "a claim after one that failed does not start the clock again")
+	require.Equal(t, 1, kit.Count("worker_process", old), "the heartbeat stays as old as it was")
+
+	process.endClaim()
+	require.NoError(t, process.beatUnlessStalled(t.Context()))
+	require.Zero(t, kit.Count("worker_process", old))
+	process.beginClaim()
+	require.NoError(t, process.beatUnlessStalled(t.Context()), "a claim under way is no stall")
+}
+
+// After an outage every heartbeat is old, those of living workers too: who comes back first must not bury them.
+func TestLivingWorkersKeepTheirClaimsAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	require.GreaterOrEqual(t, steady*heartbeatEvery, heartbeatEvery+beatTimeout, "the others have beaten before anybody is buried")
+	p := &Process{beats: steady}
+	p.missed()
+	require.False(t, p.steadied(), "a heartbeat that failed means that the database was away")
+	for range steady {
+		require.False(t, p.steadied())
+		p.kept()
+	}
+	require.True(t, p.steadied())
+}
