@@ -92,6 +92,7 @@ func command() *cobra.Command {
 	flags.StringToStringVar(&options.Labels, "label", nil, "free label, key=value; may be repeated")
 	flags.Int64Var(&options.CacheBytes, "cache-bytes", agent.DefaultCacheBytes, "how much of artifacts the node keeps in the state directory, in bytes")
 	flags.BoolVar(&options.ForceProcess, "no-namespaces", false, "keep members as plain processes even as root")
+	flags.BoolVar(&options.SingleTenant, "single-tenant", false, "offer slices of this node though it keeps members as plain processes: all of them are one tenant's")
 	flags.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return cmd
 }

@@ -166,6 +166,8 @@ type Node struct {
 	ID, Name string
 	Status   lifecycle.NodeStatus
 	Seen     time.Time // when its agent was last heard, or it was enrolled
+	// Startless is why it can start no member now; empty when it can.
+	Startless string
 }
 
 // Allocation is an allocation that is not READY.
@@ -192,6 +194,8 @@ type Task struct {
 	Good bool
 	// Detail is what it found, for a person.
 	Detail string
+	// Code is what it failed with, of the node agent's codes; empty for none.
+	Code fault.Code
 }
 
 // Orphan is something left behind.

@@ -58,8 +58,12 @@ const (
 	SecretSpent          Code = "SECRET_SPENT"
 	LoginRefused         Code = "LOGIN_REFUSED"
 	RuntimeMissing       Code = "RUNTIME_MISSING"
+	RuntimeTooOld        Code = "RUNTIME_TOO_OLD"
 	ClassUnavailable     Code = "ISOLATION_UNAVAILABLE"
 	ProfileUnavailable   Code = "PROFILE_UNAVAILABLE"
+	DeviceNotAllocated   Code = "DEVICE_NOT_ALLOCATED"
+	DeviceMissing        Code = "DEVICE_MISSING"
+	MemberIDsExhausted   Code = "MEMBER_IDS_EXHAUSTED"
 	Internal             Code = "INTERNAL"
 )
 
@@ -170,8 +174,12 @@ var catalogue = []Entry{
 	{SecretSpent, 410, false, "The secret was delivered as often as it may be, has expired or was revoked."},
 	{LoginRefused, 403, false, "The identity provider knows the person, and this platform does not let them in; the message says why."},
 	{RuntimeMissing, 503, true, "The node can start no member: its container runtime is missing or does not work. Install it, or take another node."},
+	{RuntimeTooOld, 503, true, "The node's container runtime or operating system is older than what members need; the message names both versions. Upgrade it."},
 	{ClassUnavailable, 422, false, "The node does not offer the isolation class that app or policy demand: take an allocation that demands it."},
 	{ProfileUnavailable, 422, false, "The node does not offer the profile that the app's members need: take an allocation that demands it."},
+	{DeviceNotAllocated, 403, false, "The device is not one of the member's allocation; a member gets the devices of its allocation and no others."},
+	{DeviceMissing, 503, true, "A device of the allocation is not on its node any more: repair the node, or take another allocation."},
+	{MemberIDsExhausted, 503, true, "The node has no range of ids left for another member: remove members there, or give its agent more ranges."},
 	{Internal, 500, false, "The platform failed; the correlation id finds the cause in its logs."},
 
 	{Required, 0, false, "The field must be given."},

@@ -101,6 +101,10 @@ func (v *Walls) Grant(want Want, exclusive bool, path string) (Class, []fault.Re
 	if v == nil {
 		return "", want.unreported(exclusive, path)
 	}
+	if why := v.Startless(); why != "" {
+		return "", []fault.Reason{{Code: fault.RuntimeMissing, Path: path,
+			Message: "the node can start no member now: " + why + "; mend its container runtime, or take an allocation on another node"}}
+	}
 	var reasons []fault.Reason
 	if !slices.Contains(v.Profiles, want.Profile) {
 		reasons = append(reasons, v.lacks(fault.ProfileUnavailable, path, "the profile "+string(want.Profile)))

@@ -31,12 +31,8 @@ func (v *Walls) Startless() string {
 	return "it offers no isolation class"
 }
 
-// lacks is why the node does not do: that it can start no member at all, or what it does not offer.
+// lacks is that the node does not offer something.
 func (v *Walls) lacks(code fault.Code, path, what string) fault.Reason {
-	if why := v.Startless(); why != "" {
-		return fault.Reason{Code: fault.RuntimeMissing, Path: path,
-			Message: "the node can start no member now: " + why + "; mend its container runtime, or take an allocation on another node"}
-	}
 	return fault.Reason{Code: code, Path: path,
 		Message: "the node does not offer " + what + "; it offers " + v.offers() + ": request an allocation that demands it"}
 }

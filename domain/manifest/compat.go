@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
@@ -41,6 +42,14 @@ type AllocationShape struct {
 	Shape lifecycle.CapacityShape
 	// GPUs it has, real or declared.
 	GPUs int
+	// Walls are what its node offers; nil when the node has not reported it.
+	Walls *isolation.Walls
+	// Least is the weakest isolation class that was rented; empty for any.
+	Least isolation.Class
+	// Settled is true when no member comes to it: those that live there have their walls, whatever the node offers now.
+	Settled bool
+	// Allowed reports whether policy allows an isolation class; nil for all.
+	Allowed func(isolation.Class) bool
 }
 
 // Verdict is whether an app fits, and why not.
@@ -65,7 +74,13 @@ func (v Verdict) Err() error {
 func Compatible(m *Manifest, allocations []AllocationShape, want map[string]int) Verdict {
 	var reasons []fault.Reason
 	for i, allocation := range allocations {
-		reasons = append(reasons, allocationReasons(m.Compatibility, allocation, "allocations."+strconv.Itoa(i))...)
+		path := "allocations." + strconv.Itoa(i)
+		reasons = append(reasons, allocationReasons(m.Compatibility, allocation, path)...)
+		if allocation.Settled {
+			continue
+		}
+		_, lacking := m.Grant(allocation, path)
+		reasons = append(reasons, lacking...)
 	}
 	reasons = append(reasons, spanReasons(m.Compatibility, len(allocations))...)
 	_, counts := Counts(m, want)

@@ -24,7 +24,7 @@ type launchable struct {
 
 // profile holds a launchable manifest's runtime profile against its artifacts, and its parts against each other.
 func (l *linter) profile(m *Manifest) {
-	if m.ArtifactKind != "launchable" || len(m.RuntimeProfile) == 0 {
+	if m.ArtifactKind != launchableKind || len(m.RuntimeProfile) == 0 {
 		return
 	}
 	var p launchable

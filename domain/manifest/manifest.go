@@ -40,6 +40,8 @@ type Manifest struct {
 	PermissionFamily string `json:"permissionFamily"`
 	// Compatibility says what capacity an instance needs.
 	Compatibility Compatibility `json:"compatibility"`
+	// Isolation says what walls its members need; nil for the profile "service" in a container.
+	Isolation *Isolation `json:"isolation,omitempty"`
 	// Components are the app's logical parts, at least one, by the adapter's own words.
 	Components []Component `json:"components"`
 	// ConfigSchema is the JSON Schema of an instance's configuration, an object.

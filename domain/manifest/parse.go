@@ -83,6 +83,7 @@ func lint(m *Manifest) []fault.Reason {
 	l.readiness(m)
 	l.unique(len(m.UsageDimensions), func(i int) string { return m.UsageDimensions[i].Name }, at("usageDimensions", "name"))
 	l.profile(m)
+	l.isolation(m)
 	l.promises(m)
 	return l.reasons
 }

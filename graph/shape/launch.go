@@ -8,7 +8,7 @@ import (
 // LaunchOptions returns the options of a launch as the contract shows them.
 func LaunchOptions(options *instance.Options) *model.LaunchOptions {
 	out := &model.LaunchOptions{
-		Manifest: options.Manifest, Entitled: options.Entitled, Allocations: []*model.AllocationVerdict{},
+		Manifest: options.Manifest, Entitled: options.Entitled, Profile: options.Profile, Allocations: []*model.AllocationVerdict{},
 	}
 	for _, one := range options.Versions {
 		out.Versions = append(out.Versions, &model.LaunchVersion{
@@ -17,9 +17,11 @@ func LaunchOptions(options *instance.Options) *model.LaunchOptions {
 	}
 	for _, verdict := range options.Allocations {
 		reasons := Pointers(verdict.Reasons)
-		out.Allocations = append(out.Allocations, &model.AllocationVerdict{
-			Allocation: verdict.Allocation, Compatible: len(reasons) == 0, Reasons: reasons,
-		})
+		shown := &model.AllocationVerdict{Allocation: verdict.Allocation, Compatible: len(reasons) == 0, Reasons: reasons}
+		if verdict.Class != "" {
+			shown.IsolationClass = &verdict.Class
+		}
+		out.Allocations = append(out.Allocations, shown)
 	}
 	return out
 }

@@ -1,18 +1,14 @@
 package adaptertest
 
 import (
-	"bytes"
 	"context"
-	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
 	"path"
-	"strings"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
-	"github.com/gpuaas/app-platform/sdk/nodetask"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
 )
 
 // booted is a first boot of a member and its result.
@@ -43,22 +39,6 @@ func (r *runner) fetch(ctx context.Context, m *member, spec adapter.FetchArtifac
 	return map[string]any{"digest": came.Digest, "manifest": came.Manifest, "path": came.Path, "bytes": came.Bytes,
 		"fetchedBytes": came.FetchedBytes, "parts": came.Parts, "cached": came.Cached}, nil
 }
-
-// cloudInitScript runs cloud-init in a member: the document comes by standard input, metadata and
-// configuration as arguments. It prints cloud-init's own result.
-//
-//go:embed cloudinit.sh
-var cloudInitScript string
-
-// cloudInitConfig limits cloud-init to the parts that a member has of a machine. Its lists replace
-// those of the distribution.
-const cloudInitConfig = `datasource_list: [ NoCloud, None ]
-network: { config: disabled }
-users: []
-cloud_init_modules: [ bootcmd, write_files, users_groups ]
-cloud_config_modules: [ runcmd ]
-cloud_final_modules: [ write_files_deferred, scripts_per_instance, scripts_user, final_message ]
-`
 
 // boot applies user data in a member, once for an instance id. It is really applied where the
 // member has namespaces and cloud-init is installed; anywhere else it would change this machine,
@@ -97,36 +77,17 @@ func (r *runner) boot(ctx context.Context, m *member, spec adapter.CloudInit) (m
 
 // cloudInit runs the stages of a boot and reads from cloud-init's result how they went.
 func (m *member) cloudInit(ctx context.Context, spec adapter.CloudInit) (map[string]any, error) {
-	meta, err := json.Marshal(map[string]string{
-		"instance-id": spec.InstanceID, "local-hostname": spec.Hostname,
-	}) // JSON is YAML
+	boot, err := sandbox.FirstBoot(spec)
 	if err != nil {
 		return nil, err
 	}
-	ran, err := m.command(
-		ctx,
-		nodetask.Run{
-			Command: []string{"sh", "-c", cloudInitScript, "cloud-init", string(meta), cloudInitConfig},
-			Stdin:   spec.UserData,
-		},
-	)
+	ran, err := m.command(ctx, boot)
 	if err != nil {
 		return nil, fmt.Errorf("cloud-init: %w: %v", err, ran["stderr"])
 	}
-	var said struct {
-		V1 struct{ Errors []string }
-	}
-	text, _ := ran["stdout"].(string)
-	if err := json.NewDecoder(bytes.NewReader([]byte(text))).Decode(&said); err != nil {
-		return nil, fmt.Errorf("cloud-init left no result: %w", err)
-	}
-	result := map[string]any{"status": "done", "errors": append([]string{}, said.V1.Errors...), "output": ran["stderr"],
-		"stages": []string{"init-local", "init", "modules-config", "modules-final"}}
-	if len(said.V1.Errors) > 0 {
-		result["status"] = "error"
-		return result, fmt.Errorf("cloud-init: %s", strings.Join(said.V1.Errors, "; "))
-	}
-	return result, nil
+	stdout, _ := ran["stdout"].(string)
+	stderr, _ := ran["stderr"].(string)
+	return sandbox.BootResult(stdout, stderr)
 }
 
 // Boots returns the first boots that were requested in a member, in their order and with their

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
 	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
@@ -40,11 +40,6 @@ type process struct {
 	exited chan struct{}
 }
 
-// sandboxScript creates the member's root and then only reaps.
-//
-//go:embed sandbox.sh
-var sandboxScript string
-
 // newMember creates a sandbox. With namespaces it returns when commands can enter it.
 func newMember(id, dir string, namespaces bool) (*member, error) {
 	m := &member{id: id, dir: dir, processes: map[string]*process{}}
@@ -55,7 +50,7 @@ func newMember(id, dir string, namespaces bool) (*member, error) {
 		return m, os.MkdirAll(filepath.Join(dir, "root", "tmp"), 0o755)
 	}
 	m.init = exec.Command(
-		"unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "sh", "-c", sandboxScript, "sandbox", dir,
+		"unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "sh", "-c", sandbox.SpaceScript, "sandbox", dir,
 	)
 	m.init.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var said tail

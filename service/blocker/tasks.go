@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/domain/blocker"
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
@@ -74,8 +75,9 @@ func addTask(rows pgx.Rows, under map[ids.ID][]taskRow) error {
 // judge reads what the task found.
 func (t *taskRow) judge(raw []byte, message string, exit *int) {
 	var result struct {
-		OK      bool   `json:"ok"`
-		Detail  string `json:"detail"`
+		OK      bool       `json:"ok"`
+		Detail  string     `json:"detail"`
+		Code    fault.Code `json:"code"`
 		Residue *struct {
 			Sandbox   bool              `json:"sandbox"`
 			Processes []json.RawMessage `json:"processes"`
@@ -84,7 +86,7 @@ func (t *taskRow) judge(raw []byte, message string, exit *int) {
 		} `json:"residue"`
 	}
 	readable := len(raw) > 0 && json.Unmarshal(raw, &result) == nil
-	t.Good = t.State == lifecycle.TaskSucceeded
+	t.Good, t.Code = t.State == lifecycle.TaskSucceeded, result.Code
 	if t.Platform { // what an adapter's task said is for those who may read tasks
 		t.Detail = message
 	}

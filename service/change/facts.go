@@ -103,7 +103,7 @@ func (l *Locked) Load(ctx context.Context, t *tx.Tx) (f *Facts, err error) {
 	if f.Attached, err = impact.AttachedTo(ctx, t, f.Instance); err != nil {
 		return nil, err
 	}
-	rest := []func(context.Context, *tx.Tx) error{f.loadMembers, f.LoadAllocations, f.loadNodes, f.loadManifest}
+	rest := []func(context.Context, *tx.Tx) error{f.loadMembers, f.LoadAllocations, f.LoadAllNodes, f.loadManifest}
 	for _, load := range rest {
 		if err := load(ctx, t); err != nil {
 			return nil, err
@@ -159,8 +159,8 @@ func (f *Facts) LoadAllocations(ctx context.Context, t *tx.Tx) error {
 	return nil
 }
 
-// loadNodes loads the nodes of members and allocations.
-func (f *Facts) loadNodes(ctx context.Context, t *tx.Tx) error {
+// LoadAllNodes loads the nodes of members and allocations.
+func (f *Facts) LoadAllNodes(ctx context.Context, t *tx.Tx) error {
 	var wanted []ids.ID
 	for _, member := range f.Members {
 		if member.NodeID != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/domain/policy"
@@ -28,6 +29,7 @@ type Reason = fault.Reason
 type Options struct {
 	Manifest    *db.Manifest
 	Entitled    bool
+	Profile     isolation.Profile
 	Versions    []Version // the active one and the canary first, then the newest, at most 50
 	Allocations []Verdict
 }
@@ -48,6 +50,8 @@ type Version struct {
 type Verdict struct {
 	Allocation *db.Allocation
 	Reasons    []Reason
+	// Class is what would keep the members apart; empty when it does not fit, or when the node has not reported its walls.
+	Class isolation.Class
 }
 
 // maxVersions bounds the versions that the options list.
@@ -66,6 +70,7 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 	var app *db.App
 	var versions []*db.Manifest
 	var free []*db.Allocation
+	var under []*db.ComputeNode
 	var levels []policy.Level
 	var held *overlay.Limits
 	var quota **int
@@ -77,6 +82,8 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 		tx.Rows(&versions, rows.Manifest, versionsSQL, slug, version, maxVersions),
 		tx.Rows(&free, rows.Allocation, `SELECT `+rows.AllocationColumns+` FROM allocation
 			WHERE project_id = $1 AND status = 'READY' AND instance_id IS NULL ORDER BY id LIMIT 256`, projectID),
+		tx.Rows(&under, rows.ComputeNode, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE id IN (SELECT node_id FROM allocation
+			WHERE project_id = $1 AND status = 'READY' AND instance_id IS NULL)`, projectID),
 		overlay.Levels(&levels, projectID), overlay.Held(&held, projectID, slug, s.DB.Now()),
 		usage.Read(projectID, slug))
 	if err != nil {
@@ -94,6 +101,7 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 	if err != nil {
 		return nil, err
 	}
+	options.Profile = document.Walls(nil).Profile
 	whole := verdict.OfApp(terms, options.Manifest, document)
 	where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
 	smokes := actor.AllowsOn(authz.ManifestSmoke, change.SmokeScope(app, where))
@@ -103,11 +111,23 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 	project.MaxMembers = rows.Value(quota)
 	whole = append(whole, verdict.OfDefaults(terms, usage, project, document)...)
 	for _, allocation := range free {
-		fit := manifest.Compatible(document, verdict.Shapes([]*db.Allocation{allocation}), nil)
+		shape := verdict.Shape(allocation, nodeOf(allocation, under), terms.Policy)
+		fit := manifest.Compatible(document, []manifest.AllocationShape{shape}, nil)
+		class, _ := document.Grant(shape, "")
 		reasons := slices.Concat(fit.Reasons, ofAllocation(terms, allocation), whole)
-		options.Allocations = append(options.Allocations, Verdict{Allocation: allocation, Reasons: reasons})
+		options.Allocations = append(options.Allocations, Verdict{Allocation: allocation, Reasons: reasons, Class: class})
 	}
 	return options, nil
+}
+
+// nodeOf returns the allocation's node; nil when it is not among them.
+func nodeOf(allocation *db.Allocation, nodes []*db.ComputeNode) *db.ComputeNode {
+	for _, node := range nodes {
+		if allocation.NodeID != nil && node.ID == *allocation.NodeID {
+			return node
+		}
+	}
+	return nil
 }
 
 // choose picks the version that would be launched, and lists for each why it may not be.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/change"
@@ -44,7 +45,7 @@ func TestAPlanShowsWhatWouldBeDoneAndWritesNothing(t *testing.T) {
 	require.Equal(t, before, b.written())
 	require.True(t, plan.Allowed)
 	require.Len(t, plan.Hash, 64)
-	require.Equal(t, []*change.PlannedMember{{MemberID: &b.members[2].ID, ComponentKey: "worker", Action: lifecycle.PlanRemove, AllocationID: &b.two.ID}}, plan.Members)
+	require.Equal(t, []*change.PlannedMember{{MemberID: &b.members[2].ID, ComponentKey: "worker", Action: lifecycle.PlanRemove, AllocationID: &b.two.ID, Profile: isolation.Service}}, plan.Members)
 	require.Equal(t, []any{"job", "1", "ada", since, 7}, []any{plan.WorkLost[0].Kind, plan.WorkLost[0].ID, plan.WorkLost[0].Owner, *plan.WorkLost[0].Since, *plan.WorkLostTotal})
 	sources := []lifecycle.VerdictSource{}
 	for _, verdict := range plan.Verdicts {
@@ -66,7 +67,7 @@ func TestAnAdditionsPlanNamesPlacesForMembersThatDoNotExistYet(t *testing.T) {
 	plan, err := b.service.PlanAdd(b.admin, b.add("", 2, b.one))
 	require.NoError(t, err)
 	require.True(t, plan.Allowed)
-	coming := &change.PlannedMember{ComponentKey: "worker", Action: lifecycle.PlanAdd, AllocationID: &b.one.ID, Reachable: true}
+	coming := &change.PlannedMember{ComponentKey: "worker", Action: lifecycle.PlanAdd, AllocationID: &b.one.ID, Reachable: true, Profile: isolation.Service}
 	require.Equal(t, []*change.PlannedMember{coming, coming}, plan.Members)
 	require.JSONEq(t, `{"components": [{"key": "worker", "count": 2}], "desired": {"worker": 5}}`, string(plan.Change))
 

@@ -54,14 +54,14 @@ function plan(world, instance, kind, { members, lost = [], reversible, reversal,
   };
 }
 
-const touched = (member, action) => ({ member, componentKey: member.componentKey, action, allocation: member.allocation, reachable: member.node?.status !== 'OFFLINE' });
+const touched = (member, action) => ({ member, componentKey: member.componentKey, action, allocation: member.allocation, reachable: member.node?.status !== 'OFFLINE', profile: member.profile, isolationClass: member.isolationClass });
 
 async function planMember(world, { memberId, force }, action) {
   const member = await memberOf(world, memberId);
   const instance = instanceOf(world, member.instanceId);
   const peers = instance.rows.filter((each) => each.componentKey === member.componentKey && each.status === 'ACTIVE');
   const bounds = instance.manifest.components.find((each) => each.key === member.componentKey);
-  const added = action === 'REPLACE' ? [{ member: null, componentKey: member.componentKey, action: 'ADD', allocation: member.allocation, reachable: true }] : [];
+  const added = action === 'REPLACE' ? [{ member: null, componentKey: member.componentKey, action: 'ADD', allocation: member.allocation, reachable: true, profile: 'SERVICE', isolationClass: 'CONTAINER' }] : [];
   return plan(world, instance, onlyMembers[action], {
     members: [touched(member, action), ...added], lost: force ? workOn(world, member) : [], reversible: action === 'DRAIN', change: action === 'REMOVE' ? { counts: { [member.componentKey]: peers.length - 1 } } : {},
     reversal: action === 'DRAIN' ? 'put the member back to work' : 'what is stored on the member is gone with it',
@@ -72,7 +72,7 @@ async function planMember(world, { memberId, force }, action) {
 function planAdd(world, { instanceId, componentKey, count, allocationIds }) {
   const instance = instanceOf(world, instanceId);
   const places = world.allocations.filter((each) => allocationIds?.includes(each.id));
-  const members = Array.from({ length: count }, (_, at) => ({ member: null, componentKey, action: 'ADD', allocation: places[at % places.length] ?? null, reachable: true }));
+  const members = Array.from({ length: count }, (_, at) => ({ member: null, componentKey, action: 'ADD', allocation: places[at % places.length] ?? null, reachable: true, profile: 'SERVICE', isolationClass: 'CONTAINER' }));
   return plan(world, instance, 'MEMBERS_ADD', { members, reversible: true, reversal: 'remove the members', change: { counts: { [componentKey]: instance.components.find((each) => each.key === componentKey).count + count } } });
 }
 

@@ -17,6 +17,15 @@ const decommissionSteps = [
 ];
 const releaseSteps = [['stop_instance', 'Stopping what uses it'], ['collect_residue', 'The agent looks for what is left'], ['release', 'Giving the node back']];
 
+/** wallsOf is what a node offers: the last one has lost its runtime. */
+const wallsOf = (at) => at === 2
+  ? { classes: [], profiles: [], runtime: '', runtimeVersion: '', cgroupVersion: 2, gaps: [{ wall: 'RUNTIME', reason: 'crun is not in PATH' }] }
+  : { classes: ['CONTAINER', 'WHOLE_NODE'], profiles: ['SERVICE', 'NESTING'], runtime: 'crun', runtimeVersion: '1.8.1', cgroupVersion: 1 + at, gaps: at === 0 ? [] : [{ wall: 'CPU', reason: 'processor time is not bounded' }] };
+
+const devicesOf = (name, count) => Array.from({ length: count }, (_, index) => ({
+  uuid: `SIM-${name}-${index}`, index, minor: index, pciAddress: '', path: `/dev/nvidia${index}`, model: 'H100', memoryMiB: 0, simulated: true, cdi: '',
+}));
+
 /** Everything there is, and what can be done to it. */
 export class World {
   actor = { kind: 'USER', id: id('usr'), name: 'Ada Novak' };
@@ -27,7 +36,7 @@ export class World {
   apps = appList();
   nodes = ['node-a', 'node-b', 'node-c'].map((name, at) => ({
     __typename: 'ComputeNode', id: id('nod'), name, address: `10.77.0.${at + 1}`, status: at === 2 ? 'OFFLINE' : 'ONLINE', region: 'eu-central', sku: 'lab-4x',
-    cpus: 64, memoryMiB: 262144, gpus: 4, gpuModel: 'H100', gpusSimulated: true, isolation: 'NAMESPACE', agentVersion: '0.1.0', lastSeenAt: past(at === 2 ? 90 : 0), createdAt: past(5000),
+    cpus: 64, memoryMiB: 262144, gpus: 4, gpuModel: 'H100', gpusSimulated: true, isolation: 'NAMESPACE', walls: wallsOf(at), devices: devicesOf(name, 4), agentVersion: '0.1.0', lastSeenAt: past(at === 2 ? 90 : 0), createdAt: past(5000),
   }));
   allocations = [];
   instances = [];
@@ -58,6 +67,7 @@ export class World {
     const made = {
       __typename: 'Allocation', id: id('alc'), projectId, name, shape, gpuCount, sku: 'lab-4x', region: 'eu-central', status: 'READY', node,
       instance: null, schedulerType: '', integrationMetadata: null, releaseOperation: null, createdAt: now(), releasedAt: null,
+      devices: node.devices.slice(0, gpuCount), isolationClass: null, memoryMiB: shape === 'BAREMETAL' ? null : 65536 * gpuCount, cpuMillis: shape === 'BAREMETAL' ? null : 16000 * gpuCount,
     };
     this.allocations.unshift(made);
     return made;
@@ -157,7 +167,7 @@ export class World {
 
   member(instance, componentKey, index, allocation) {
     return {
-      __typename: 'Member', id: id('mem'), instanceId: instance.id, componentKey, index, status: 'PENDING', cordoned: false, health: 'UNKNOWN', healthMessage: '', ...memberFields(), allocation: allocation ?? null,
+      __typename: 'Member', id: id('mem'), instanceId: instance.id, componentKey, index, status: 'PENDING', cordoned: false, health: 'UNKNOWN', healthMessage: '', profile: 'SERVICE', isolationClass: 'CONTAINER', ...memberFields(), allocation: allocation ?? null,
       node: allocation?.node ?? null, lastOperation: null, correlationId: instance.correlationId, adapterDetail: null, createdAt: now(), updatedAt: now(),
     };
   }

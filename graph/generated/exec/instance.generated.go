@@ -219,6 +219,29 @@ func (ec *executionContext) fieldContext_AllocationVerdict_reasons(_ context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _AllocationVerdict_isolationClass(ctx context.Context, field graphql.CollectedField, obj *model.AllocationVerdict) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AllocationVerdict_isolationClass(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.IsolationClass, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *isolation.Class) graphql.Marshaler {
+			return ec.marshalOIsolationClass2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AllocationVerdict_isolationClass(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AllocationVerdict", field, false, false, errors.New("field of type IsolationClass does not have child fields"))
+}
+
 func (ec *executionContext) _ComponentRole_componentKey(ctx context.Context, field graphql.CollectedField, obj *operation.ComponentCounts) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2136,6 +2159,29 @@ func (ec *executionContext) fieldContext_LaunchOptions_entitled(_ context.Contex
 	return graphql.NewScalarFieldContext("LaunchOptions", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
+func (ec *executionContext) _LaunchOptions_profile(ctx context.Context, field graphql.CollectedField, obj *model.LaunchOptions) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LaunchOptions_profile(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Profile, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v isolation.Profile) graphql.Marshaler {
+			return ec.marshalNMemberProfile2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfile(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LaunchOptions_profile(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LaunchOptions", field, false, false, errors.New("field of type MemberProfile does not have child fields"))
+}
+
 func (ec *executionContext) _LaunchOptions_allocations(ctx context.Context, field graphql.CollectedField, obj *model.LaunchOptions) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3370,6 +3416,11 @@ func (ec *executionContext) _AllocationVerdict(ctx context.Context, sel ast.Sele
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "isolationClass":
+			out.Values[i] = ec._AllocationVerdict_isolationClass(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -4486,6 +4537,11 @@ func (ec *executionContext) _LaunchOptions(ctx context.Context, sel ast.Selectio
 			}
 		case "entitled":
 			out.Values[i] = ec._LaunchOptions_entitled(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "profile":
+			out.Values[i] = ec._LaunchOptions_profile(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -157,9 +157,10 @@ type ComplexityRoot struct {
 	}
 
 	AllocationVerdict struct {
-		Allocation func(childComplexity int) int
-		Compatible func(childComplexity int) int
-		Reasons    func(childComplexity int) int
+		Allocation     func(childComplexity int) int
+		Compatible     func(childComplexity int) int
+		IsolationClass func(childComplexity int) int
+		Reasons        func(childComplexity int) int
 	}
 
 	App struct {
@@ -652,6 +653,7 @@ type ComplexityRoot struct {
 		Allocations func(childComplexity int) int
 		Entitled    func(childComplexity int) int
 		Manifest    func(childComplexity int) int
+		Profile     func(childComplexity int) int
 		Versions    func(childComplexity int) int
 	}
 
@@ -1825,6 +1827,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AllocationVerdict.Compatible(childComplexity), true
+	case "AllocationVerdict.isolationClass":
+		if e.ComplexityRoot.AllocationVerdict.IsolationClass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AllocationVerdict.IsolationClass(childComplexity), true
 	case "AllocationVerdict.reasons":
 		if e.ComplexityRoot.AllocationVerdict.Reasons == nil {
 			break
@@ -3873,6 +3881,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.LaunchOptions.Manifest(childComplexity), true
+	case "LaunchOptions.profile":
+		if e.ComplexityRoot.LaunchOptions.Profile == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LaunchOptions.Profile(childComplexity), true
 	case "LaunchOptions.versions":
 		if e.ComplexityRoot.LaunchOptions.Versions == nil {
 			break
@@ -10189,6 +10203,8 @@ type AllocationVerdict {
   compatible: Boolean!
   "Why not; empty when it fits."
   reasons: [Reason!]!
+  "What would keep its members apart; null when it does not fit, or when its node has not reported its walls."
+  isolationClass: IsolationClass
 }
 
 "A version of an app, and whether a project may launch it or upgrade to it."
@@ -10211,6 +10227,8 @@ type LaunchOptions {
   versions: [LaunchVersion!]!
   "Whether the project may launch it."
   entitled: Boolean!
+  "What its members may do inside of their walls."
+  profile: MemberProfile!
   "The project's ready and free allocations with their verdicts, at most 256."
   allocations: [AllocationVerdict!]!
 }
@@ -12793,6 +12811,8 @@ func (ec *executionContext) childFields_AllocationVerdict(ctx context.Context, f
 		return ec.fieldContext_AllocationVerdict_compatible(ctx, field)
 	case "reasons":
 		return ec.fieldContext_AllocationVerdict_reasons(ctx, field)
+	case "isolationClass":
+		return ec.fieldContext_AllocationVerdict_isolationClass(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type AllocationVerdict", field.Name)
 }
@@ -13777,6 +13797,8 @@ func (ec *executionContext) childFields_LaunchOptions(ctx context.Context, field
 		return ec.fieldContext_LaunchOptions_versions(ctx, field)
 	case "entitled":
 		return ec.fieldContext_LaunchOptions_entitled(ctx, field)
+	case "profile":
+		return ec.fieldContext_LaunchOptions_profile(ctx, field)
 	case "allocations":
 		return ec.fieldContext_LaunchOptions_allocations(ctx, field)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/instance"
@@ -90,6 +91,8 @@ type AllocationVerdict struct {
 	Compatible bool `json:"compatible"`
 	// Why not; empty when it fits.
 	Reasons []*fault.Reason `json:"reasons"`
+	// What would keep its members apart; null when it does not fit, or when its node has not reported its walls.
+	IsolationClass *isolation.Class `json:"isolationClass,omitempty"`
 }
 
 // A page of apps.
@@ -340,6 +343,8 @@ type LaunchOptions struct {
 	Versions []*LaunchVersion `json:"versions"`
 	// Whether the project may launch it.
 	Entitled bool `json:"entitled"`
+	// What its members may do inside of their walls.
+	Profile isolation.Profile `json:"profile"`
 	// The project's ready and free allocations with their verdicts, at most 256.
 	Allocations []*AllocationVerdict `json:"allocations"`
 }

@@ -3,6 +3,8 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
 )
 
 // Version is the version of this suite. It rises when a clause is added, changed or deleted.
@@ -26,6 +28,11 @@ func checkOptions(o Options) error {
 		return optionf("nodes: must be 1 to %d", maxNodes)
 	case len(o.Config) > 0 && !json.Valid(o.Config):
 		return optionf("config: is not JSON")
+	}
+	if o.Namespaces {
+		if err := sandbox.Enclosable(); err != nil {
+			return optionf("namespaces: %v", err)
+		}
 	}
 	for key, count := range o.Members {
 		if count < 0 || count > 64 {

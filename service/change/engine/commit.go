@@ -14,7 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// seatBatch bounds the members of one statement: Ent writes 17 columns for each, and PostgreSQL takes 65,535
+// seatBatch bounds the members of one statement: Ent writes 20 columns for each, and PostgreSQL takes 65,535
 // parameters.
 const seatBatch = 1_000
 
@@ -89,9 +89,11 @@ func seat(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) 
 	creates := make([]*db.MemberCreate, 0, len(v.Seats))
 	var bound []ids.ID
 	for _, seat := range v.Seats {
+		walls := v.WallsOf(seat)
 		create := t.Member.Create().SetID(seat.ID).SetTenantID(v.Instance.TenantID).SetProjectID(v.Instance.ProjectID).
 			SetInstanceID(v.Instance.ID).SetComponentKey(seat.ComponentKey).SetOrdinal(seat.Ordinal).
 			SetStatus(lifecycle.MemberPending).
+			SetProfile(walls.Profile).SetNillableIsolationClass(walls.Class).SetMaxPids(walls.MaxPids).
 			SetAllocationID(seat.Allocation.ID).SetNillableNodeID(seat.Allocation.NodeID).
 			SetCorrelationID(op.CorrelationID).SetCreatedAt(t.Now).SetUpdatedAt(t.Now)
 		if v.Launch == nil { // a launch is the operation of the instance, not of a member

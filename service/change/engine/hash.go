@@ -33,6 +33,8 @@ type basis struct {
 	// Spoke is who answered: the adapter's address and its description.
 	Spoke  spokeBasis
 	Placed []placedBasis `json:",omitempty"`
+	// Walls are those of the members that come, as they are shown.
+	Walls []verdict.Walls `json:",omitempty"`
 	// Attached are the other projects that it would touch.
 	Attached []ids.ID `json:",omitempty"`
 }
@@ -130,6 +132,9 @@ func hashOf(v *verdict.Verdicts, said *answers) (string, error) {
 			basis.Reasons = one.Refusal.Reasons
 		}
 		on.Verdicts = append(on.Verdicts, basis)
+	}
+	for _, seat := range v.Seats {
+		on.Walls = append(on.Walls, v.WallsOf(seat))
 	}
 	for _, one := range v.Attached {
 		on.Attached = append(on.Attached, one.ProjectID)

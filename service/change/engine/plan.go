@@ -11,7 +11,6 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
-	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -222,7 +221,10 @@ func plannedMembers(v *verdict.Verdicts) []*change.PlannedMember {
 		})
 	}
 	for _, seat := range v.Seats {
-		coming := &change.PlannedMember{ComponentKey: seat.ComponentKey, Action: lifecycle.PlanAdd, Profile: isolation.Service}
+		walls := v.WallsOf(seat)
+		coming := &change.PlannedMember{
+			ComponentKey: seat.ComponentKey, Action: lifecycle.PlanAdd, Profile: walls.Profile, IsolationClass: walls.Class,
+		}
 		coming.Reachable = v.Reachable(seat.Allocation.NodeID)
 		if v.Intent == nil {
 			coming.AllocationID = &seat.Allocation.ID

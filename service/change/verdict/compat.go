@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 )
 
@@ -77,11 +78,27 @@ func (v *Verdicts) withinBounds() error {
 		With(fault.Reason{Code: fault.CountOutOfBounds, Message: "must stay from " + strconv.Itoa(component.Min) + " to " + strconv.Itoa(component.Max), Path: path})
 }
 
-// Shapes returns what compatibility judges of allocations.
-func Shapes(allocations []*db.Allocation) []manifest.AllocationShape {
+// Shape returns what compatibility judges of an allocation on a node, nil for one that is not known, under policy.
+func Shape(allocation *db.Allocation, node *db.ComputeNode, rules *policy.Effective) manifest.AllocationShape {
+	shape := manifest.AllocationShape{Shape: allocation.Shape, GPUs: allocation.GpuCount}
+	if node != nil {
+		shape.Walls = node.Walls
+	}
+	if allocation.IsolationClass != nil {
+		shape.Least = *allocation.IsolationClass
+	}
+	if rules != nil {
+		shape.Allowed = rules.ClassAllowed
+	}
+	return shape
+}
+
+// shapes returns what compatibility judges of allocations.
+func (v *Verdicts) shapes(allocations []*db.Allocation) []manifest.AllocationShape {
 	shapes := make([]manifest.AllocationShape, len(allocations))
 	for i, allocation := range allocations {
-		shapes[i] = manifest.AllocationShape{Shape: allocation.Shape, GPUs: allocation.GpuCount}
+		shapes[i] = Shape(allocation, v.nodeOf(allocation), v.rules())
+		shapes[i].Settled = v.Launch == nil && !slices.ContainsFunc(v.Seats, func(s Seat) bool { return s.Allocation.ID == allocation.ID })
 	}
 	return shapes
 }
@@ -89,7 +106,7 @@ func Shapes(allocations []*db.Allocation) []manifest.AllocationShape {
 // fits checks the allocations that the instance uses afterwards against a manifest; counts are those of a launch.
 func (v *Verdicts) fits(m *manifest.Manifest, counts map[string]int) error {
 	after := v.afterwards()
-	verdict := manifest.Compatible(m, Shapes(after), counts)
+	verdict := manifest.Compatible(m, v.shapes(after), counts)
 	for i, reason := range verdict.Reasons {
 		verdict.Reasons[i].Path = v.located(reason.Path, after)
 	}

@@ -43,8 +43,10 @@ func (v *Verdicts) launchAllocations(ctx context.Context, t *tx.Tx) (err error) 
 	if err := v.LoadAllocations(ctx, t); err != nil {
 		return err
 	}
-	v.Named, err = v.usable(v.AllocationIDs)
-	return err
+	if v.Named, err = v.usable(v.AllocationIDs); err != nil {
+		return err
+	}
+	return v.LoadAllNodes(ctx, t)
 }
 
 // launchCounts settles how many members each component gets.

@@ -49,6 +49,6 @@ func (v *Verdicts) launchPermitted(context.Context, *tx.Tx) error {
 		rules.Instances(v.usage.Instances+1, "input.projectId"),
 		rules.GPUs(v.usage.GPUs, "input.allocationIds"), rules.HourlyCost(v.usage.Spending, "input.allocationIds"),
 	}
-	answers = append(answers, sources(rules, v.Next, "input.version")...)
+	answers = append(answers, ofManifest(rules, v.Next, "input.version")...)
 	return policy.Join(append(answers, v.placesPermitted()...)...)
 }

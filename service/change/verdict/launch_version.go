@@ -138,7 +138,7 @@ func OfApp(terms *overlay.EffectivePolicy, stored *db.Manifest, document *manife
 	rules := terms.Policy
 	answers := []error{rules.App(terms.App, "appSlug"), rules.Version(terms.App, stored.Version, "version")}
 	limits := terms.Entitlement.Within(overlay.Wanted{Version: stored.Version, VersionPath: "version"})
-	return slices.Concat(Reasons(limits), Reasons(policy.Join(append(answers, sources(rules, document, "version")...)...)))
+	return slices.Concat(Reasons(limits), Reasons(policy.Join(append(answers, ofManifest(rules, document, "version")...)...)))
 }
 
 // OfDefaults returns the reasons of entitlement, policy and quota against a launch that leaves numbers and mode to their

@@ -106,12 +106,15 @@ func (v *Verdicts) checkUsable(allocation *db.Allocation, id ids.ID, path string
 func (v *Verdicts) create(ctx context.Context, t *tx.Tx) ([]*db.Allocation, error) {
 	for i := range v.Minted.Members {
 		row, err := capacity.Place(ctx, t, capacity.Draft{
-			ID: ids.New(ids.Allocation), Project: v.Project, Want: *v.Intent, Policy: v.Terms.Policy,
+			ID: ids.New(ids.Allocation), Project: v.Project, Want: v.walled(), Policy: v.Terms.Policy,
 			CreatedBy: v.Minted.Operation,
 		})
 		if fault.Is(err, fault.CapacityUnavailable) {
 			return nil, fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now", i+1,
 				len(v.Minted.Members)).At("input.intent")
+		}
+		if fault.Is(err, fault.ClassUnavailable) {
+			return nil, fault.From(err).At("input.intent")
 		}
 		if err != nil {
 			return nil, err

@@ -47,7 +47,18 @@ func (v *Verdicts) versionPermitted() error {
 	rules := v.Terms.Policy
 	app := v.Instance.AppSlug
 	answers := []error{rules.App(app, "input.instanceId"), rules.Version(app, v.Target.Version, "input.version")}
-	return policy.Join(append(answers, sources(rules, v.Next, "input.version")...)...)
+	return policy.Join(append(answers, ofManifest(rules, v.Next, "input.version")...)...)
+}
+
+// ofManifest asks policy about what a version brings: the sources of its artifacts and the walls of its members.
+func ofManifest(rules *policy.Effective, document *manifest.Manifest, path string) []error {
+	return append(sources(rules, document, path), wallsPermitted(rules, document, path)...)
+}
+
+// wallsPermitted asks policy about the walls of a version's members: their profile, and any class that is strong enough for it.
+func wallsPermitted(rules *policy.Effective, document *manifest.Manifest, path string) []error {
+	want := document.Walls(nil)
+	return []error{rules.Profile(want.Profile, path), rules.Classes(want.Classes(true), path)}
 }
 
 // sources asks policy about the sources of a version's artifacts.
@@ -67,6 +78,7 @@ func (v *Verdicts) membersPermitted(usage *overlay.Usage) error {
 		answers = append(answers, rules.App(v.Instance.AppSlug, "input.instanceId"),
 			rules.MembersOfInstance(len(v.Members)+v.Count, "input.count"), rules.Members(usage.Members+v.Count, "input.count"))
 	}
+	answers = append(answers, wallsPermitted(rules, v.Manifest, v.SubjectPath())...)
 	answers = append(answers, v.placesPermitted()...)
 	if len(v.Created) > 0 {
 		answers = append(answers, rules.GPUs(usage.GPUs, "input.intent"), rules.HourlyCost(usage.Spending, "input.intent"))

@@ -179,6 +179,10 @@ func (v *Verdicts) versionFits() error {
 		return fault.New(fault.Incompatible, "the instance's members do not fit version %s", v.Target.Version).
 			With(reasons...)
 	}
+	if reasons := v.rebuilt(); len(reasons) > 0 {
+		return fault.New(fault.Incompatible, "the walls of the instance's members do not fit version %s", v.Target.Version).
+			With(reasons...)
+	}
 	if v.misfit != nil {
 		return v.misfit
 	}

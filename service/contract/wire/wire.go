@@ -94,9 +94,8 @@ func node(row *db.ComputeNode, allocation *db.Allocation) adapter.Node {
 	out.AllocationID, out.Shape, out.GPUs = string(allocation.ID), lifecycle.Wire(allocation.Shape), allocation.GpuCount
 	if allocation.Shape == lifecycle.ShapeBaremetal {
 		out.GPUs = row.Gpus
-	} else if row.Gpus > 0 { // a slice has its part of the whole node
-		out.CPUs = max(row.Cpus*allocation.GpuCount/row.Gpus, 1)
-		out.MemoryMiB = row.MemoryMib * allocation.GpuCount / row.Gpus
+	} else if allocation.CPUMillis != nil && allocation.MemoryMib != nil { // a slice has its part of the whole node
+		out.CPUs, out.MemoryMiB = max(*allocation.CPUMillis/1_000, 1), *allocation.MemoryMib
 	}
 	return out
 }

@@ -8,7 +8,7 @@ import { useActivity, useProjectId, useSession } from '../api/session';
 import { allocationName, shapeName } from '../lib/capacity';
 import { AllocationsDocument } from '../generated/graphql';
 import type { AllocationBitsFragment, AllocationStatus, AllocationsQuery } from '../generated/graphql';
-import { plural } from '../lib/format';
+import { bytes, plural, words } from '../lib/format';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
@@ -55,7 +55,7 @@ function columns(mayRelease: boolean, release: (row: AllocationBitsFragment) => 
   return [
     { head: 'Name', cell: (row: AllocationBitsFragment) => <><span className="strong">{allocationName(row)}</span><span className="sub mono">{row.id}</span></> },
     { head: 'Status', cell: (row: AllocationBitsFragment) => <AllocationState row={row} /> },
-    { head: 'Capacity', cell: (row: AllocationBitsFragment) => <span>{shapeName(row.shape)}<span className="sub">{[plural(row.gpuCount, 'GPU'), row.sku, row.region].filter(Boolean).join(' · ')}</span></span> },
+    { head: 'Capacity', cell: (row: AllocationBitsFragment) => <span>{shapeName(row.shape)}<span className="sub">{[plural(row.gpuCount, 'GPU'), row.sku, row.region, row.isolationClass === null ? '' : `at least ${words(row.isolationClass)}`].filter(Boolean).join(' · ')}</span><Held row={row} /></span> },
     { head: 'Node', cell: (row: AllocationBitsFragment) => row.node === null ? <span className="faint">—</span> : <span>{row.node.name}{row.node.gpusSimulated && <span className="sub">simulated GPUs</span>}</span> },
     { head: 'Used by', cell: (row: AllocationBitsFragment) => row.instance === null ? <span className="faint">Free</span> : <Link to="/workloads/$id" params={{ id: row.instance.id }}>{row.instance.name}</Link> },
     { head: 'Since', cell: (row: AllocationBitsFragment) => <Ago at={row.createdAt} /> },
@@ -64,6 +64,19 @@ function columns(mayRelease: boolean, release: (row: AllocationBitsFragment) => 
         ? <Button size="compact-xs" variant="default" onClick={() => release(row)} >Release<span className="hidden-visually"> {allocationName(row)}</span></Button> : null,
     },
   ];
+}
+
+/** The devices that an allocation holds, and what of the node its members share. */
+function Held({ row }: { row: AllocationBitsFragment }) {
+  if (row.devices === null || row.devices.length === 0) return null;
+  const share = row.memoryMiB === null || row.cpuMillis === null ? '' : `${row.cpuMillis / 1000} cores · ${bytes(row.memoryMiB * 1024 * 1024)}`;
+  return (
+    <details className="fold">
+      <summary>Devices</summary>
+      <ul>{row.devices.map((device) => <li key={device.uuid} className="mono">{device.uuid}</li>)}</ul>
+      {share !== '' && <span className="sub">{share}</span>}
+    </details>
+  );
 }
 
 function AllocationState({ row }: { row: AllocationBitsFragment }) {

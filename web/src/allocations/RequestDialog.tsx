@@ -1,19 +1,19 @@
 // Requesting capacity.
-import { Button, Modal, NumberInput, SegmentedControl, TextInput } from '@mantine/core';
+import { Button, Modal, NumberInput, SegmentedControl, Select, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { SyntheticEvent } from 'react';
 import { placeReasons } from '../api/errors';
 import { useSubmission } from '../api/hooks';
 import { useProjectId } from '../api/session';
 import { RequestAllocationDocument } from '../generated/graphql';
-import type { CapacityShape } from '../generated/graphql';
+import type { CapacityShape, IsolationClass } from '../generated/graphql';
 import { ProblemNotice } from '../ui/Problem';
 
 /** What the form holds; an empty text means no preference. */
-interface Wish { shape: CapacityShape; count: number | string; gpuCount: number | string; name: string; sku: string; region: string }
+interface Wish { shape: CapacityShape; count: number | string; gpuCount: number | string; name: string; sku: string; region: string; isolationClass: IsolationClass | null }
 
-const start: Wish = { shape: 'BAREMETAL', count: 1, gpuCount: 1, name: '', sku: '', region: '' };
-const fields: ReadonlySet<string> = new Set(['shape', 'count', 'gpuCount', 'name', 'sku', 'region']);
+const start: Wish = { shape: 'BAREMETAL', count: 1, gpuCount: 1, name: '', sku: '', region: '', isolationClass: null };
+const fields: ReadonlySet<string> = new Set(['shape', 'count', 'gpuCount', 'name', 'sku', 'region', 'isolationClass']);
 
 /** The dialog; `onDone` is called when the capacity was allocated. */
 export function RequestDialog({ opened, onClose, onDone }: { opened: boolean; onClose: () => void; onDone: () => void }) {
@@ -31,7 +31,7 @@ function RequestForm({ onClose, onDone }: { onClose: () => void; onDone: () => v
     event.preventDefault();
     const answer = await submit({
       projectId, shape: wish.shape, count: Number(wish.count), gpuCount: slice ? Number(wish.gpuCount) : null,
-      name: optional(wish.name), sku: optional(wish.sku), region: optional(wish.region),
+      name: optional(wish.name), sku: optional(wish.sku), region: optional(wish.region), isolationClass: wish.isolationClass,
     });
     if (answer === undefined) return;
     onDone();
@@ -46,6 +46,7 @@ function RequestForm({ onClose, onDone }: { onClose: () => void; onDone: () => v
         <TextInput className="wide" label="Name" description="A number is added when you request several" maxLength={100} value={wish.name} onChange={(event) => set({ name: event.currentTarget.value })} error={placed.fields.get('name')} />
         <TextInput label="SKU" placeholder="Any" maxLength={100} value={wish.sku} onChange={(event) => set({ sku: event.currentTarget.value })} error={placed.fields.get('sku')} />
         <TextInput label="Region" placeholder="Any" maxLength={100} value={wish.region} onChange={(event) => set({ region: event.currentTarget.value })} error={placed.fields.get('region')} />
+        <Select className="wide" label="Isolation" description="The weakest that members may have" placeholder="Any" clearable data={classes} value={wish.isolationClass} onChange={(value) => set({ isolationClass: classes.find((one) => one.value === value)?.value ?? null })} error={placed.fields.get('isolationClass')} />
       </div>
       {problem !== undefined && <ProblemNotice problem={problem} reasons={placed.rest} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
@@ -55,6 +56,10 @@ function RequestForm({ onClose, onDone }: { onClose: () => void; onDone: () => v
     </form>
   );
 }
+
+const classes: { value: IsolationClass; label: string }[] = [
+  { value: 'CONTAINER', label: 'Container' }, { value: 'SANDBOX', label: 'Sandbox' }, { value: 'VM', label: 'Virtual machine' }, { value: 'WHOLE_NODE', label: 'Whole node' },
+];
 
 function optional(text: string): string | null {
   return text.trim() === '' ? null : text.trim();

@@ -51,6 +51,7 @@ const memberColumns = [
   { head: 'What', cell: (row: Planned) => actionWords[row.action] },
   { head: 'Now', cell: (row: Planned) => row.member === null ? <span className="faint">—</span> : <Status state={row.member.status} bare /> },
   { head: 'Allocation', cell: (row: Planned) => row.allocation === null ? <Chosen capacity={row.capacity} /> : allocationName(row.allocation) },
+  { head: 'Walls', cell: (row: Planned) => <span>{words(row.profile)}<span className="sub">{row.isolationClass === null ? '' : words(row.isolationClass)}</span></span> },
   { head: 'Node', cell: (row: Planned) => row.reachable ? (row.member?.node?.name ?? <span className="faint">—</span>) : <Status state="OFFLINE" bare label={`${row.member?.node?.name ?? 'Its node'} does not answer`} /> },
 ];
 

@@ -5,10 +5,11 @@ import { useRows } from '../api/pages';
 import { useWhile } from '../api/useWhile';
 import { NodesDocument } from '../generated/graphql';
 import type { NodesQuery } from '../generated/graphql';
-import { bytes, words } from '../lib/format';
+import { bytes } from '../lib/format';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
 import { Ago, Empty, PageHead } from '../ui/parts';
+import { Gpus, Walls } from './Walls';
 
 type Row = NodesQuery['nodes']['edges'][number]['node'];
 const pick = (data: NodesQuery) => data.nodes;
@@ -28,9 +29,9 @@ export function NodesPage() {
 const columns = [
   { head: 'Name', cell: (row: Row) => <><span className="strong">{row.name}</span><span className="sub mono">{row.address}</span></> },
   { head: 'Status', cell: (row: Row) => <Status state={row.status} /> },
-  { head: 'GPUs', cell: (row: Row) => <span>{row.gpus === 0 ? <span className="faint">none</span> : <>{row.gpus} × {row.gpuModel}</>}{row.gpusSimulated && <span className="sub">simulated</span>}</span> },
+  { head: 'GPUs', cell: (row: Row) => <Gpus row={row} /> },
   { head: 'CPU and memory', cell: (row: Row) => <span className="num">{row.cpus} cores<span className="sub">{bytes(row.memoryMiB * 1024 * 1024)}</span></span> },
   { head: 'Where', cell: (row: Row) => <span>{row.region === '' ? '—' : row.region}<span className="sub">{row.sku}</span></span> },
-  { head: 'Isolation', cell: (row: Row) => words(row.isolation) },
+  { head: 'Isolation', cell: (row: Row) => <Walls row={row} /> },
   { head: 'Agent', cell: (row: Row) => <span>{row.agentVersion}<span className="sub">last seen <Ago at={row.lastSeenAt} /></span></span> },
 ];

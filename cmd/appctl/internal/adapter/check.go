@@ -64,6 +64,8 @@ func check(t *command.Tool) *cobra.Command {
 	flags.StringToIntVar(&f.members, "members", nil,
 		"members of an instance, key=count, separated by commas; the described defaults if not given")
 	flags.IntVar(&o.Nodes, "nodes", 3, "how many nodes the members are spread over, 1 to 16")
+	flags.BoolVar(&o.Namespaces, "namespaces", false,
+		"give each member mount, PID and IPC namespaces over this machine's root, and really boot it; needs root")
 	flags.StringVar(&o.Address, "node-address", "",
 		"address of every node, for apps that will not do with 127.0.0.1, 127.0.0.2 and so on")
 	flags.StringArrayVar(&f.inputs, "input", nil,
@@ -80,7 +82,8 @@ func check(t *command.Tool) *cobra.Command {
 }
 
 const checkHelp = `Acts as the platform towards an adapter: signs requests, serves the key set and the public API, really carries out the
-node tasks the adapter asks for (as plain processes of this machine), and checks what came of it, clause by clause.
+node tasks the adapter asks for (as plain processes of this machine, or with --namespaces in members that have
+namespaces), and checks what came of it, clause by clause.
 
 The adapter must trust the check as its platform. With --start the check starts the adapter itself, and can also kill it in
 the middle of its work; the command finds in its environment PLATFORM_URL (issuer, public API, and key set at

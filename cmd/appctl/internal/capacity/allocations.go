@@ -17,7 +17,7 @@ import (
 // Commands returns the commands about capacity.
 func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
-		command.Group("allocations", "Capacity that the project rents", list(t), request(t), release(t)),
+		command.Group("allocations", "Capacity that the project rents", list(t), devices(t), request(t), release(t)),
 		command.Group("orphans", "What operations left behind and could not take back yet", listOrphans(t), retryOrphan(t)),
 		command.Group("prices", "List prices by SKU", listPrices(t), setPrice(t)),
 		nodes(t),
@@ -60,10 +60,13 @@ var table = command.Table[gql.Allocation]{
 // request returns the command that rents capacity in the project, all of it or none.
 func request(t *command.Tool) *cobra.Command {
 	var input gql.RequestAllocationInput
-	var shape string
+	var shape, isolation, profile string
 	cmd := command.Verb(t, "request", "Rent capacity", table.View,
 		func(ctx context.Context, _ []string) (_ []gql.Allocation, err error) {
 			if input.Shape, err = command.Enum("shape", shape, gql.AllCapacityShape); err != nil {
+				return nil, err
+			}
+			if err := walls(&input, isolation, profile); err != nil {
 				return nil, err
 			}
 			if input.ProjectId, err = t.ProjectID(ctx); err != nil {
@@ -79,6 +82,8 @@ func request(t *command.Tool) *cobra.Command {
 	flags.StringVar(&input.Name, "name", "", "name for people")
 	flags.StringVar(&input.Sku, "sku", "", "only this SKU")
 	flags.StringVar(&input.Region, "region", "", "only this region")
+	flags.StringVar(&isolation, "isolation", "", "weakest isolation class of its members: container, sandbox, vm or whole_node")
+	flags.StringVar(&profile, "profile", "", "only nodes that offer this profile: service or nesting")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
 }

@@ -13,11 +13,13 @@ import (
 )
 
 func nodes(t *command.Tool) *cobra.Command {
-	return command.Pages(t, "nodes", "List the enrolled nodes (platform staff)", nodeTable, nil,
+	list := command.Pages(t, "nodes", "List the enrolled nodes (platform staff)", nodeTable, nil,
 		func(ctx context.Context, _ string, first int, after string) (*gql.ComputeNodePage, error) {
 			answer, err := gql.ListNodes(ctx, t, first, after)
 			return &answer.Nodes, err
 		})
+	list.AddCommand(wallsOf(t))
+	return list
 }
 
 var nodeTable = command.Table[gql.ComputeNode]{
@@ -26,7 +28,7 @@ var nodeTable = command.Table[gql.ComputeNode]{
 		gpus := render.Joined(" ", fmt.Sprint(node.Gpus), node.GpuModel, render.If(node.GpusSimulated, "(simulated)"))
 		return []string{
 			node.Id, node.Name, string(node.Status), node.Address, fmt.Sprint(node.Cpus), fmt.Sprint(node.MemoryMiB), gpus,
-			string(node.Isolation), render.Time(node.LastSeenAt),
+			offered(node), render.Time(node.LastSeenAt),
 		}
 	},
 }

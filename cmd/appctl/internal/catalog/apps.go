@@ -134,7 +134,8 @@ func viewFit(f fitting) command.View {
 		}
 	}
 	return command.View{JSON: f.options, IDs: ids, Page: func(p *render.Page) {
-		p.Fields("App", f.slug, "Version", f.options.Manifest.Version, "Entitled", render.YesNo(f.options.Entitled))
+		p.Fields("App", f.slug, "Version", f.options.Manifest.Version, "Entitled", render.YesNo(f.options.Entitled),
+			"Profile", string(f.options.Profile))
 		p.Section("Versions")
 		launchable.On(p, f.options.Versions)
 		p.Section("Allocations")
@@ -151,12 +152,20 @@ var launchable = command.Table[gql.LaunchVersion]{
 }
 
 var fits = command.Table[gql.AllocationVerdict]{
-	Heading: []string{"ID", "NAME", "FITS", "WHY NOT"},
+	Heading: []string{"ID", "NAME", "FITS", "ISOLATION", "WHY NOT"},
 	Row: func(verdict *gql.AllocationVerdict) []string {
 		return []string{
-			verdict.Allocation.Id, verdict.Allocation.Name, render.YesNo(verdict.Compatible), parts.Reasons(verdict.Reasons),
+			verdict.Allocation.Id, verdict.Allocation.Name, render.YesNo(verdict.Compatible), isolationOf(verdict), parts.Reasons(verdict.Reasons),
 		}
 	},
+}
+
+// isolationOf returns the isolation class that members would get; empty when it is not known.
+func isolationOf(verdict *gql.AllocationVerdict) string {
+	if verdict.IsolationClass == nil {
+		return ""
+	}
+	return string(*verdict.IsolationClass)
 }
 
 // createApp returns the command that adds an app without a version.

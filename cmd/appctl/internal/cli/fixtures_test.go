@@ -55,8 +55,12 @@ func app() object {
 func allocation() object {
 	return object{
 		"id": "alc_1", "name": "slot-1", "projectId": "prj_1", "shape": "GPU_SLICE", "gpuCount": 2, "status": "READY",
-		"node": object{"id": "nod_1", "name": "na"}, "createdAt": at,
+		"node": object{"id": "nod_1", "name": "na"}, "createdAt": at, "devices": devices(),
 	}
+}
+
+func devices() []object {
+	return []object{{"uuid": "SIM-na-0", "index": 0, "minor": 0, "pciAddress": "", "path": "/dev/nvidia0", "model": "X100", "memoryMiB": 0, "simulated": true, "cdi": ""}}
 }
 
 func operation(kind, state string, percent int) object {
@@ -130,7 +134,10 @@ func addFixtures(s *clienttest.Server) {
 	s.Handle("operations", answer(page(operation("INSTANCE_CREATE", "RUNNING", 40))))
 	s.Handle("nodes", answer(page(object{
 		"id": "nod_1", "name": "na", "address": "10.0.0.1", "status": "ONLINE", "cpus": 8, "memoryMiB": 16000, "gpus": 4, "gpuModel": "X100",
-		"gpusSimulated": true, "isolation": "NAMESPACE", "lastSeenAt": at,
+		"gpusSimulated": true, "isolation": "NAMESPACE", "lastSeenAt": at, "devices": devices(), "walls": object{
+			"classes": []string{"CONTAINER", "WHOLE_NODE"}, "profiles": []string{"SERVICE"}, "runtime": "crun", "runtimeVersion": "1.8.1",
+			"cgroupVersion": 1, "gaps": []object{{"wall": "CPU", "reason": "processor time is not bounded"}},
+		},
 	})))
 	s.Handle("auditEntries", answer(page(object{
 		"id": "aud_1", "actor": object{"name": "Ada"}, "action": "launchInstance", "allowed": false, "code": "FORBIDDEN", "repeats": 3,

@@ -17,7 +17,7 @@ func TestAnswers(t *testing.T) {
 		"launch hello --name two --allocation alc_1",
 		"instances list", "instances show one", "ops list", "ops list --instance one", "ops show op_1", "ops watch op_1",
 		"events tail one", "events tail -f one", "events tail -f", "events tail one --after c0 --limit 1",
-		"action list one", "action run one greet --set name=world", "decommission one --reason over --wait", "nodes", "audit list",
+		"action list one", "action run one greet --set name=world", "decommission one --reason over --wait", "nodes", "nodes walls na", "allocations devices slot-1", "allocations request --isolation vm --profile nesting", "audit list",
 		"admin tenant create acme --display-name Acme", "admin project create demo", "admin user list",
 		"admin user create bob@example.com --display-name Bob --tenant ten_1", "admin user login-link usr_2",
 		"admin service-account list", "admin service-account create robot --permission allocation.read", "admin key create sa_1",

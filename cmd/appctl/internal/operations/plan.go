@@ -71,7 +71,7 @@ func superseded(operations []gql.Operation) string {
 
 // touched is the table of the members that a plan touches; one that it adds has neither an id nor a status yet.
 var touched = command.Table[gql.PlannedMember]{
-	Heading: []string{"ACTION", "COMPONENT", "MEMBER", "STATUS", "ALLOCATION", "CAPACITY", "NODE", "ANSWERS"},
+	Heading: []string{"ACTION", "COMPONENT", "MEMBER", "STATUS", "ALLOCATION", "CAPACITY", "NODE", "ANSWERS", "WALLS"},
 	Row: func(planned *gql.PlannedMember) []string {
 		name, id, status, allocation, node := planned.ComponentKey, "new", "", "to be asked for", ""
 		if member := planned.Member; member != nil {
@@ -83,7 +83,7 @@ var touched = command.Table[gql.PlannedMember]{
 		}
 		return []string{
 			string(planned.Action), name, id, status, allocation, capacity(planned.Capacity), node,
-			render.YesNo(planned.Reachable),
+			render.YesNo(planned.Reachable), parts.Walls(planned.Profile, planned.IsolationClass),
 		}
 	},
 }

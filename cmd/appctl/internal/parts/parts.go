@@ -122,3 +122,11 @@ var History = command.Table[gql.Promotion]{
 		return []string{render.Time(&step.CreatedAt), string(step.From), to, step.Actor.Name, step.Reason}
 	},
 }
+
+// Walls returns a member's profile and isolation class, as "SERVICE in CONTAINER".
+func Walls(profile gql.MemberProfile, class *gql.IsolationClass) string {
+	if class == nil {
+		return string(profile)
+	}
+	return fmt.Sprintf("%s in %s", profile, *class)
+}

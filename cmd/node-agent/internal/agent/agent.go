@@ -55,9 +55,11 @@ type Options struct {
 	GPUs          int
 	GPUModel      string
 	SimulatedGPUs bool
-	Region        string
-	SKU           string
-	Labels        map[string]string
+	// SingleTenant offers slices of a node that keeps members as plain processes.
+	SingleTenant bool
+	Region       string
+	SKU          string
+	Labels       map[string]string
 	// ForceProcess asks for members without namespaces.
 	ForceProcess bool
 	Version      string

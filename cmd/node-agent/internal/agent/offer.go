@@ -11,14 +11,19 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// offered is what keeps members apart on this node.
-func offered(isolation sandbox.Isolation) *gql.NodeWallsInput {
+// offered is what keeps members apart on this node. Plain processes are for one tenant at a time: such a node offers
+// itself as a whole, and slices of it only where the operator vouches that they are one tenant's.
+func (o Options) offered(isolation sandbox.Isolation) *gql.NodeWallsInput {
 	gap := func(wall gql.IsolationWall, reason string) gql.IsolationGapInput {
 		return gql.IsolationGapInput{Wall: wall, Reason: reason}
 	}
 	if isolation.Mode != memberinit.ModeNamespace {
+		classes := []gql.IsolationClass{gql.IsolationClassWholeNode}
+		if o.SingleTenant {
+			classes = append(classes, gql.IsolationClassContainer)
+		}
 		return &gql.NodeWallsInput{
-			Classes: []gql.IsolationClass{gql.IsolationClassWholeNode}, Profiles: []gql.MemberProfile{gql.MemberProfileService},
+			Classes: classes, Profiles: []gql.MemberProfile{gql.MemberProfileService},
 			Gaps: []gql.IsolationGapInput{
 				gap(gql.IsolationWallUserNamespace, "members are plain processes of the agent's user: start the agent as root"),
 				gap(gql.IsolationWallFiles, "members are plain processes and read what the agent's user reads"),

@@ -45,6 +45,8 @@ type Options struct {
 	Only []string
 	// Launcher starts and kills the adapter; nil leaves the crash clauses out.
 	Launcher Launcher
+	// Namespaces gives the members of plain sandboxes namespaces of their own. It needs root.
+	Namespaces bool
 	// Content is what the members of plain sandboxes fetch; nil for nothing.
 	Content *sandbox.Artifacts
 	// Runner carries node tasks out; nil means plain sandboxes below Dir.

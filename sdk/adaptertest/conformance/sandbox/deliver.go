@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path"
 	"strings"
 
@@ -39,9 +41,9 @@ func (m *member) fetch(spec adapter.FetchArtifact, n *Nodes) (Outcome, error) {
 	}, nil
 }
 
-// boot notes a first boot. These members are directories of the machine, which must not be booted:
-// what the document requests does not happen.
-func (m *member) boot(spec adapter.CloudInit, n *Nodes) (Outcome, error) {
+// boot applies user data once for an instance id, in a member with namespaces where cloud-init is installed. Other members
+// are directories of the machine, which must not be booted: the boot is noted and what the document requests does not happen.
+func (m *member) boot(ctx context.Context, spec adapter.CloudInit, n *Nodes) (Outcome, error) {
 	if (spec.UserData == "") == (spec.UserDataSealed == "") || spec.InstanceID == "" {
 		return Outcome{}, failf("SPEC_INVALID", "userData or userDataSealed, and instanceId, must be given")
 	}
@@ -58,10 +60,9 @@ func (m *member) boot(spec adapter.CloudInit, n *Nodes) (Outcome, error) {
 	if spec.Hostname == "" {
 		spec.Hostname, _ = os.Hostname()
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if last := len(m.boots) - 1; (last < 0 || m.boots[last].InstanceID != spec.InstanceID) && len(m.boots) < maxBoots {
-		m.boots = append(m.boots, spec)
+	first := m.note(spec)
+	if _, err := exec.LookPath("cloud-init"); first && err == nil && m.space != nil {
+		return m.reallyBoot(ctx, spec, n)
 	}
 	return Outcome{
 		Result: map[string]any{
@@ -70,8 +71,37 @@ func (m *member) boot(spec adapter.CloudInit, n *Nodes) (Outcome, error) {
 	}, nil
 }
 
+// note keeps a first boot; false when the member has had it already.
+func (m *member) note(spec adapter.CloudInit) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := len(m.boots) - 1
+	if (last >= 0 && m.boots[last].InstanceID == spec.InstanceID) || len(m.boots) >= maxBoots {
+		return false
+	}
+	m.boots = append(m.boots, spec)
+	return true
+}
+
+// reallyBoot runs the stages of a boot.
+func (m *member) reallyBoot(ctx context.Context, spec adapter.CloudInit, n *Nodes) (Outcome, error) {
+	boot, err := FirstBoot(spec)
+	if err != nil {
+		return Outcome{}, failf("CLOUD_INIT_FAILED", "%w", err)
+	}
+	ran, err := m.run(ctx, boot, n)
+	if err != nil {
+		return ran, failf("CLOUD_INIT_FAILED", "%w: %s", err, ran.Stderr)
+	}
+	result, err := BootResult(ran.Stdout, ran.Stderr)
+	if err != nil {
+		return Outcome{Result: result}, failf("CLOUD_INIT_FAILED", "%w", err)
+	}
+	return Outcome{Result: result}, nil
+}
+
 // Boots returns the first boots that were requested in a member, in their order and with their
-// documents open. They were noted and not carried out.
+// documents open. Those of members without namespaces were noted and not carried out.
 func (n *Nodes) Boots(memberID string) []adapter.CloudInit {
 	n.mu.Lock()
 	m, ok := n.members[memberID]

@@ -23,6 +23,7 @@ import (
 // member is one sandbox.
 type member struct {
 	id, instance, root string
+	space              *space // nil for a directory and plain processes
 
 	// order serialises what changes the member.
 	order     sync.Mutex
@@ -52,7 +53,7 @@ func (m *member) do(ctx context.Context, task Task, n *Nodes) (Outcome, error) {
 	case adapter.TaskFetchArtifact:
 		return decoded(task, func(s adapter.FetchArtifact) (Outcome, error) { return m.fetch(s, n) })
 	case adapter.TaskCloudInit:
-		return decoded(task, func(s adapter.CloudInit) (Outcome, error) { return m.boot(s, n) })
+		return decoded(task, func(s adapter.CloudInit) (Outcome, error) { return m.boot(ctx, s, n) })
 	case adapter.TaskStopProcess:
 		return decoded(task, func(s adapter.StopProcess) (Outcome, error) { return m.stop(ctx, s.Name) })
 	}
@@ -83,7 +84,7 @@ func (m *member) write(spec adapter.WriteFile, n *Nodes) (Outcome, error) {
 	if !path.IsAbs(spec.Path) || path.Clean(spec.Path) == "/" {
 		return Outcome{}, failf("PATH_INVALID", "path %q is not absolute", spec.Path)
 	}
-	root, err := os.OpenRoot(m.root)
+	root, err := os.OpenRoot(m.files())
 	if err != nil {
 		return Outcome{}, failf("WRITE_FAILED", "%w", err)
 	}
@@ -155,9 +156,13 @@ func accountOf(name string) (uid, gid int, err error) {
 
 // environment returns the variables of every command and those of its spec.
 func (m *member) environment(vars []nodetask.EnvVar, n *Nodes) ([]string, error) {
+	home, temporary := m.root, filepath.Join(m.root, "tmp")
+	if m.space != nil {
+		home, temporary = "/root", "/tmp"
+	}
 	env := []string{
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + m.root,
-		"TMPDIR=" + filepath.Join(m.root, "tmp"), "GPUAAS_MEMBER_ID=" + m.id, "GPUAAS_INSTANCE_ID=" + m.instance, m.mark(),
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + home,
+		"TMPDIR=" + temporary, "GPUAAS_MEMBER_ID=" + m.id, "GPUAAS_INSTANCE_ID=" + m.instance, m.mark(),
 	}
 	for _, one := range vars {
 		value := ""
@@ -178,12 +183,43 @@ func (m *member) environment(vars []nodetask.EnvVar, n *Nodes) ([]string, error)
 
 // mark returns the variable that distinguishes the processes of this member from all others of the
 // machine.
-func (m *member) mark() string { return "GPUAAS_MEMBER_ROOT=" + m.root }
+func (m *member) mark() string {
+	if m.space != nil {
+		return "GPUAAS_MEMBER_ROOT="
+	}
+	return "GPUAAS_MEMBER_ROOT=" + m.root
+}
+
+// make creates the member's directory, and its namespaces where it has some.
+func (m *member) make(namespaces bool) (err error) {
+	if namespaces {
+		m.space, err = enclose(m.root)
+		return err
+	}
+	return os.MkdirAll(filepath.Join(m.root, "tmp"), 0o755)
+}
+
+// files returns the member's root directory as this machine reaches it.
+func (m *member) files() string {
+	if m.space != nil {
+		return m.space.path("/")
+	}
+	return m.root
+}
+
+// written returns the directory of what the member has written.
+func (m *member) written() string {
+	if m.space != nil {
+		return m.space.path(upper)
+	}
+	return m.root
+}
 
 // residue counts the files of the directory and the processes that carry the member's mark.
 func (m *member) residue() (adapter.Residue, error) {
 	var left adapter.Residue
-	err := filepath.WalkDir(m.root, func(name string, entry fs.DirEntry, err error) error {
+	written := m.written()
+	err := filepath.WalkDir(written, func(name string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -195,7 +231,7 @@ func (m *member) residue() (adapter.Residue, error) {
 			left.Bytes += info.Size()
 		}
 		if len(left.Names) < 50 {
-			left.Names = append(left.Names, strings.TrimPrefix(name, m.root))
+			left.Names = append(left.Names, strings.TrimPrefix(name, written))
 		}
 		return nil
 	})

@@ -39,11 +39,15 @@ func (m *member) command(ctx context.Context, spec nodetask.Run, n *Nodes) (*exe
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, spec.Command[0], spec.Command[1:]...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = env, filepath.Join(m.root, spec.WorkDir), time.Second
+	line, dir := spec.Command, filepath.Join(m.root, spec.WorkDir)
+	if m.space != nil {
+		line, dir = m.space.enter(spec), m.root
+	}
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...) // #nosec G204 -- what the adapter asks for is run in its member
+	cmd.Env, cmd.Dir, cmd.WaitDelay = env, dir, time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	if spec.User != "" {
+	if spec.User != "" && m.space == nil {
 		uid, gid, err := accountOf(spec.User)
 		if err != nil {
 			return nil, err
@@ -241,6 +245,9 @@ func (m *member) destroy() {
 	}
 	// A process that is forked during a reading of the table is in none of its lines: the next
 	// reading finds it.
+	if m.space != nil {
+		m.space.end()
+	}
 	for end := time.Now().Add(stopTime); time.Now().Before(end); wait(context.Background(), 5*time.Millisecond) {
 		pids := m.pids()
 		if len(pids) == 0 {
@@ -261,6 +268,9 @@ func (m *member) pids() (found []int) {
 	m.mu.Unlock()
 	if !ran {
 		return nil
+	}
+	if m.space != nil {
+		return m.space.pids()
 	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

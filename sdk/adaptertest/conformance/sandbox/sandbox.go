@@ -1,6 +1,6 @@
 // Package sandbox carries out node tasks on this machine as a node without root does: a directory
-// and plain processes for each member. It is the node of the conformance suite, and reports what is
-// left of everything that it did. An adapter that needs namespaces of its own needs a real node.
+// and plain processes for each member; or, as root, with namespaces of the member's own. It is the node of the
+// conformance suite, and reports what is left of everything that it did.
 package sandbox
 
 import (
@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"sync"
@@ -60,6 +59,9 @@ type Outcome struct {
 type Nodes struct {
 	// Artifacts are what members fetch; nil for none. It is set before the first task.
 	Artifacts *Artifacts
+	// Namespaces gives each member mount, PID and IPC namespaces over an overlay of this machine's root. It is set before
+	// the first task, where Enclosable finds nothing in the way.
+	Namespaces bool
 
 	dir             string
 	public, private *[32]byte
@@ -154,7 +156,7 @@ func (n *Nodes) member(task Task) (*member, error) {
 		id: task.MemberID, instance: task.InstanceID, root: filepath.Join(n.dir, task.MemberID),
 		processes: map[string]*process{},
 	}
-	if err := os.MkdirAll(filepath.Join(m.root, "tmp"), 0o755); err != nil {
+	if err := m.make(n.Namespaces); err != nil {
 		return nil, failf("SANDBOX_FAILED", "make sandbox: %w", err)
 	}
 	n.members[task.MemberID] = m

@@ -519,6 +519,8 @@ type AllocationVerdict struct {
 	Compatible bool `json:"compatible"`
 	// Why not; empty when it fits.
 	Reasons []Reason `json:"reasons"`
+	// What would keep its members apart; null when it does not fit, or when its node has not reported its walls.
+	IsolationClass *IsolationClass `json:"isolationClass"`
 }
 
 // GetAllocation returns AllocationVerdict.Allocation, and is useful for accessing the field via an interface.
@@ -529,6 +531,9 @@ func (v *AllocationVerdict) GetCompatible() bool { return v.Compatible }
 
 // GetReasons returns AllocationVerdict.Reasons, and is useful for accessing the field via an interface.
 func (v *AllocationVerdict) GetReasons() []Reason { return v.Reasons }
+
+// GetIsolationClass returns AllocationVerdict.IsolationClass, and is useful for accessing the field via an interface.
+func (v *AllocationVerdict) GetIsolationClass() *IsolationClass { return v.IsolationClass }
 
 // App includes the GraphQL fields of App requested by the fragment App.
 // The GraphQL type's documentation follows.
@@ -6120,6 +6125,8 @@ type LaunchOptions struct {
 	Manifest ManifestDetail `json:"manifest"`
 	// Whether the project may launch it.
 	Entitled bool `json:"entitled"`
+	// What its members may do inside of their walls.
+	Profile MemberProfile `json:"profile"`
 	// The app's versions that are not retired: first the one asked for, then the active one and the canary, then the newest; at most 50.
 	Versions []LaunchVersion `json:"versions"`
 	// The project's ready and free allocations with their verdicts, at most 256.
@@ -6131,6 +6138,9 @@ func (v *LaunchOptions) GetManifest() ManifestDetail { return v.Manifest }
 
 // GetEntitled returns LaunchOptions.Entitled, and is useful for accessing the field via an interface.
 func (v *LaunchOptions) GetEntitled() bool { return v.Entitled }
+
+// GetProfile returns LaunchOptions.Profile, and is useful for accessing the field via an interface.
+func (v *LaunchOptions) GetProfile() MemberProfile { return v.Profile }
 
 // GetVersions returns LaunchOptions.Versions, and is useful for accessing the field via an interface.
 func (v *LaunchOptions) GetVersions() []LaunchVersion { return v.Versions }
@@ -16212,6 +16222,7 @@ query GetLaunchOptions ($projectId: ID!, $appSlug: String!, $version: String) {
 			... ManifestDetail
 		}
 		entitled
+		profile
 		versions {
 			... LaunchVersion
 		}
@@ -16258,6 +16269,7 @@ fragment AllocationVerdict on AllocationVerdict {
 	reasons {
 		... Reason
 	}
+	isolationClass
 }
 fragment ComponentSpec on ComponentSpec {
 	key

@@ -116,7 +116,7 @@ func (s *Suite) plainNodes() (*sandbox.Nodes, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes.Artifacts = s.Options.Content
+	nodes.Artifacts, nodes.Namespaces = s.Options.Content, s.Options.Namespaces
 	return nodes, func() error {
 		nodes.Close()
 		if made == "" {

@@ -15,6 +15,8 @@ mount --bind "$1/fs/scratch" scratch
 mount -t tmpfs -o mode=755,size=1m none sys/fs/cgroup
 for dir in run tmp; do mount -t tmpfs -o mode=1777 none $dir; done
 mkdir tmp/old
+mkdir run/sandbox-upper # what the member writes, for those who look for residue
+mount --bind "$1/fs/upper" run/sandbox-upper
 pivot_root . tmp/old
 cd /
 umount -l /tmp/old
