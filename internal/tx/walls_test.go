@@ -101,7 +101,7 @@ func (w *wall) document(table, condition string, value any) (row []byte) {
 func (w *wall) insertable(begun pgx.Tx, table string) string {
 	columns := w.granted(begun, table, "INSERT")
 	if len(columns) == 0 {
-		columns = []string{"id"} // refused, as it should be
+		columns = []string{w.columns[table][0].name} // refused, as it should be
 	}
 	return strings.Join(columns, ", ")
 }
