@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/graph"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/adapter"
@@ -39,7 +40,7 @@ type bench struct {
 	t   *testing.T
 }
 
-func nobodyAnswers(context.Context, string, string) (json.RawMessage, error) {
+func nobodyAnswers(context.Context, adapterclient.Target) (json.RawMessage, error) {
 	return nil, fault.New(fault.AdapterUnavailable, "nobody answers")
 }
 

@@ -7,19 +7,25 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/edge"
 )
 
 // Config is everything the server can be told.
 type Config struct {
 	DatabaseURL string
-	// Listen are addresses to listen on; ListenFDs are inherited listening descriptors.
-	Listen    []string
-	ListenFDs []int
+	// Listen are addresses to listen on; ListenFDs are inherited listening descriptors, and NodeListenFDs such that only
+	// nodes reach, which serve them and nothing else: no console, no logins.
+	Listen        []string
+	ListenFDs     []int
+	NodeListenFDs []int
 	// PublicURL is the address people and links use; GraphQLURL the one adapters are told, NodeURL the one nodes fetch
 	// artifacts from.
 	PublicURL  string
@@ -34,11 +40,15 @@ type Config struct {
 	PullTokens []string
 	// Roles are what this process does: api, worker.
 	Roles []string
-	// Dev allows one-time logins, introspection and GraphiQL.
+	// Dev allows login links, introspection and GraphiQL, on this machine alone.
 	Dev bool
 	// AdapterHosts and RegistryHosts are what may be dialled: IP or CIDR, with an optional port.
 	AdapterHosts  []string
 	RegistryHosts []string
+	// AdapterCert and AdapterKey are files of the certificate that the platform shows to adapters; empty for none.
+	AdapterCert, AdapterKey string
+	// InsecureAdapters lets adapters off loopback that were registered without an authority go on being called.
+	InsecureAdapters bool
 	// WebhookHosts is where webhooks may be sent besides the public Internet, in the same form; only there without TLS.
 	WebhookHosts []string
 	// InsecureRegistries are registries spoken to without TLS.
@@ -68,14 +78,18 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.DatabaseURL, "database-url", c.DatabaseURL, "administrator's address of the database (default $DATABASE_URL)")
 	flags.StringSliceVar(&c.Listen, "listen", nil, "address to listen on, repeatable (default 127.0.0.1:8080 unless --listen-fd is given)")
 	flags.IntSliceVar(&c.ListenFDs, "listen-fd", nil, "inherited listening descriptor, repeatable")
+	flags.IntSliceVar(&c.NodeListenFDs, "node-listen-fd", nil, "inherited listening descriptor that only nodes reach: it serves them the API, keys and artifacts, and neither console nor logins; repeatable")
 	flags.StringVar(&c.PublicURL, "public-url", "", "address that people and links use (default http://<first --listen>)")
 	flags.StringVar(&c.GraphQLURL, "graphql-url", "", "address of the API that adapters are told (default <public-url>/graphql)")
 	flags.StringVar(&c.NodeURL, "node-url", "", "address of the platform as nodes reach it, which they fetch artifacts from (default <public-url>)")
 	flags.StringVar(&c.KeysDir, "keys-dir", c.KeysDir, "folder of the signing keys; a first key is made when it is empty")
 	KeeperFlags(flags, &c.SecretsKeeper, &c.SecretsKeepersBefore)
 	flags.StringSliceVar(&c.Roles, "roles", c.Roles, "what this process does: api, worker")
-	flags.BoolVar(&c.Dev, "dev", false, "development: one-time logins, introspection and GraphiQL")
+	flags.BoolVar(&c.Dev, "dev", false, "development: login links, introspection and GraphiQL; for loopback addresses alone, without TLS and identity provider")
 	flags.StringSliceVar(&c.AdapterHosts, "adapter-allow", []string{"127.0.0.0/8", "::1/128"}, "where adapters may live: IP or CIDR with an optional port, repeatable")
+	flags.StringVar(&c.AdapterCert, "adapter-client-cert", "", "certificate chain that the platform shows to adapters that ask for one, PEM; followed when the file changes")
+	flags.StringVar(&c.AdapterKey, "adapter-client-key", "", "private key of --adapter-client-cert, PEM")
+	flags.BoolVar(&c.InsecureAdapters, "adapter-insecure", false, "go on calling adapters off loopback that are registered without TLS that can be verified; for the time until they are registered by https")
 	flags.StringSliceVar(&c.RegistryHosts, "registry-allow", nil, "registries inside the network that artifacts may come from, besides public ones: IP or CIDR with an optional port, repeatable")
 	flags.StringSliceVar(&c.WebhookHosts, "webhook-allow", nil, "where webhooks may be sent besides the public Internet, there by http too: IP or CIDR with an optional port, repeatable")
 	flags.StringSliceVar(&c.InsecureRegistries, "registry-insecure", nil, "registries spoken to without TLS: host:port, repeatable")
@@ -131,11 +145,54 @@ func (c *Config) complete() error {
 		c.NodeURL = c.PublicURL
 	}
 	c.NodeURL = strings.TrimRight(c.NodeURL, "/")
+	if (c.AdapterCert == "") != (c.AdapterKey == "") {
+		return errors.New("--adapter-client-cert and --adapter-client-key go together")
+	}
 	if err := c.OIDC.complete(); err != nil {
+		return err
+	}
+	if err := c.developing(); err != nil {
 		return err
 	}
 	return c.Edge.complete()
 }
+
+// developing refuses development on what others reach: a login link of an administrator's logs in as anybody of a tenant.
+func (c *Config) developing() error {
+	if !c.Dev {
+		return nil
+	}
+	if c.secure() {
+		return errors.New("--dev is for this machine alone, and --public-url is https: leave --dev out; the bootstrap's code logs the first operator in without it")
+	}
+	if c.OIDC.Issuer != "" {
+		return errors.New("--dev is for this machine alone, and --oidc-issuer is given: leave --dev out; people log in at the identity provider")
+	}
+	if address, err := url.Parse(c.PublicURL); err != nil || !adapterclient.Loopback(address.Hostname()) {
+		return fmt.Errorf("--dev is for this machine alone, and --public-url is %s: leave --dev out, or take a loopback address", c.PublicURL)
+	}
+	return nil
+}
+
+// adapterTrust is how adapters off this machine are known to be the ones that are meant.
+func (c *Config) adapterTrust(log *slog.Logger) (adapterclient.Trust, error) {
+	trust := adapterclient.Trust{Insecure: c.InsecureAdapters}
+	if c.InsecureAdapters {
+		log.Warn("--adapter-insecure: adapters off loopback are called without TLS that proves who answers; register them by https with their authority, and leave the flag out")
+	}
+	if c.AdapterCert == "" {
+		return trust, nil
+	}
+	shown, err := edge.LoadCertificates(c.AdapterCert, c.AdapterKey, log)
+	if err != nil {
+		return trust, fmt.Errorf("--adapter-client-cert: %w", err)
+	}
+	trust.Certificate = shown.Current
+	return trust, nil
+}
+
+// secure reports whether people reach the installation by TLS.
+func (c *Config) secure() bool { return strings.HasPrefix(c.PublicURL, "https://") }
 
 func (c *Config) has(role string) bool {
 	for _, r := range c.Roles {
@@ -146,24 +203,45 @@ func (c *Config) has(role string) bool {
 	return false
 }
 
-// listeners opens the addresses and takes over the inherited descriptors.
-func (c *Config) listeners() ([]net.Listener, error) {
-	var open []net.Listener
+// listeners opens the addresses and takes over the inherited descriptors; nodes are those that serve nodes alone. In
+// development the addresses must be loopback ones, whatever their names are.
+func (c *Config) listeners() (open, nodes []net.Listener, err error) {
 	for _, address := range c.Listen {
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
-			return open, fmt.Errorf("listen: %w", err)
+			return open, nodes, fmt.Errorf("listen: %w", err)
 		}
 		open = append(open, listener)
 	}
 	for _, fd := range c.ListenFDs {
-		file := os.NewFile(uintptr(fd), fmt.Sprintf("listener-%d", fd))
-		listener, err := net.FileListener(file)
+		listener, err := inherited("--listen-fd", fd)
 		if err != nil {
-			return open, fmt.Errorf("--listen-fd %d: %w", fd, err)
+			return open, nodes, err
 		}
-		_ = file.Close() // the listener holds a copy
 		open = append(open, listener)
 	}
-	return open, nil
+	for _, fd := range c.NodeListenFDs {
+		listener, err := inherited("--node-listen-fd", fd)
+		if err != nil {
+			return open, nodes, err
+		}
+		nodes = append(nodes, listener)
+	}
+	for _, listener := range open {
+		if at, tcp := listener.Addr().(*net.TCPAddr); c.Dev && tcp && !at.IP.IsLoopback() {
+			return open, nodes, fmt.Errorf("--dev is for this machine alone, and the server would listen on %s: leave --dev out, or listen on 127.0.0.1", at)
+		}
+	}
+	return open, nodes, nil
+}
+
+// inherited takes over a listening descriptor.
+func inherited(flag string, fd int) (net.Listener, error) {
+	file := os.NewFile(uintptr(fd), fmt.Sprintf("listener-%d", fd))
+	listener, err := net.FileListener(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s %d: %w", flag, fd, err)
+	}
+	_ = file.Close() // the listener holds a copy
+	return listener, nil
 }

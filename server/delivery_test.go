@@ -52,6 +52,7 @@ type serverProcess struct {
 	t      *testing.T
 	config string
 	url    string
+	counts string // where its metrics are served
 	cmd    *exec.Cmd
 }
 
@@ -59,9 +60,12 @@ func startServer(t *testing.T, config *Config) *serverProcess {
 	address, err := loopback.Address()
 	require.NoError(t, err)
 	config.Listen = []string{address}
+	counts, err := loopback.Address()
+	require.NoError(t, err)
+	config.Edge.MetricsListen = []string{counts}
 	text, err := json.Marshal(config)
 	require.NoError(t, err)
-	s := &serverProcess{t: t, config: string(text), url: "http://" + config.Listen[0]}
+	s := &serverProcess{t: t, config: string(text), url: "http://" + config.Listen[0], counts: "http://" + counts + "/metrics"}
 	s.start()
 	t.Cleanup(s.kill)
 	return s
@@ -139,7 +143,7 @@ func (o opened) get(t *testing.T, offset int) *http.Response {
 
 // metrics is what the server counts.
 func (s *serverProcess) metrics() string {
-	response, err := http.Get(s.url + "/metrics")
+	response, err := http.Get(s.counts)
 	if err != nil {
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -29,6 +30,9 @@ const (
 	maxStreams    = 100      // of one HTTP/2 connection
 )
 
+// standardMetrics is where metrics are served unless another address is given: for this machine alone.
+const standardMetrics = "127.0.0.1:9464"
+
 // EdgeConfig is what stands between the network and the API.
 type EdgeConfig struct {
 	// TLSCert and TLSKey are files; empty serves plain HTTP, as behind a proxy.
@@ -36,7 +40,7 @@ type EdgeConfig struct {
 	// TrustedProxies are CIDR ranges, and ForwardedHeader the field that they write.
 	TrustedProxies  []string
 	ForwardedHeader string
-	// MetricsListen are addresses that serve metrics, which the public ones then do not.
+	// MetricsListen are addresses that serve metrics, which the public ones never do.
 	MetricsListen []string
 	Limits        edge.Config
 	// Introspection and Suggestions of GraphQL; both are on in development.
@@ -50,7 +54,7 @@ func (c *EdgeConfig) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.TLSKey, "tls-key", "", "private key of --tls-cert, PEM")
 	flags.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "proxies whose word on a caller's address and scheme is taken: IP or CIDR, repeatable")
 	flags.StringVar(&c.ForwardedHeader, "forwarded-header", edge.XForwardedFor, "the field that those proxies write: X-Forwarded-For (with X-Forwarded-Proto) or Forwarded")
-	flags.StringSliceVar(&c.MetricsListen, "metrics-listen", nil, "address that serves /metrics, which --listen then does not, repeatable")
+	flags.StringSliceVar(&c.MetricsListen, "metrics-listen", []string{standardMetrics}, `address that serves /metrics, which --listen never does, repeatable; "" for none`)
 	flags.Float64Var(&c.Limits.SubjectRate, "rate-limit", c.Limits.SubjectRate, "operations a second of one credential, five seconds' worth at once; 0 = off")
 	flags.IntVar(&c.Limits.SubjectAtOnce, "concurrency-limit", c.Limits.SubjectAtOnce, "operations of one credential under way; 0 = off")
 	flags.Float64Var(&c.Limits.AddressRate, "rate-limit-address", c.Limits.AddressRate, "requests a second of one network address (IPv6: one /64); 0 = off")
@@ -130,13 +134,13 @@ func (p *platform) newServer(handler http.Handler) *http.Server {
 	}
 }
 
-// serve answers HTTP on every listener, and metrics on theirs. A worker alone serves health and metrics.
-func (p *platform) serve(ctx context.Context, group *errgroup.Group, listeners []net.Listener) error {
-	handler, metrics, err := p.handler(ctx, group)
+// serve answers HTTP on every listener, nodes alone on theirs, and metrics on theirs. A worker alone serves health and metrics.
+func (p *platform) serve(ctx context.Context, group *errgroup.Group, listeners, nodes []net.Listener) error {
+	serves, err := p.handler(ctx, group)
 	if err != nil {
 		return err
 	}
-	server := p.newServer(handler)
+	server := p.newServer(serves.all)
 	serve := server.Serve
 	if p.config.Edge.TLSCert != "" {
 		certificates, err := edge.LoadCertificates(p.config.Edge.TLSCert, p.config.Edge.TLSKey, p.log)
@@ -151,17 +155,36 @@ func (p *platform) serve(ctx context.Context, group *errgroup.Group, listeners [
 		group.Go(func() error { return ended(serve(listener)) })
 	}
 	group.Go(func() error { return p.shutDown(ctx, server) })
+	for _, listener := range nodes {
+		p.serveApart(ctx, group, "serving nodes", listener, serves.nodes)
+	}
 	for _, address := range p.config.Edge.MetricsListen {
-		listener, err := net.Listen("tcp", address)
+		listener, err := p.listenMetrics(address)
 		if err != nil {
 			return fmt.Errorf("--metrics-listen: %w", err)
 		}
-		own := p.newServer(metrics)
-		p.log.Info("serving metrics", "address", listener.Addr().String())
-		group.Go(func() error { return ended(own.Serve(listener)) })
-		group.Go(func() error { return p.shutDown(ctx, own) })
+		p.serveApart(ctx, group, "serving metrics", listener, serves.metrics)
 	}
 	return nil
+}
+
+// serveApart answers on a listener that is not the public one, by plain HTTP.
+func (p *platform) serveApart(ctx context.Context, group *errgroup.Group, what string, listener net.Listener, handler http.Handler) {
+	own := p.newServer(handler)
+	p.log.Info(what, "address", listener.Addr().String())
+	group.Go(func() error { return ended(own.Serve(listener)) })
+	group.Go(func() error { return p.shutDown(ctx, own) })
+}
+
+// listenMetrics opens an address for metrics. A second server of one machine, which nobody gave an address, takes a free
+// port instead of the standard one.
+func (p *platform) listenMetrics(address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if address == standardMetrics && errors.Is(err, syscall.EADDRINUSE) {
+		p.log.Warn("the standard address of metrics is taken; a free port is used: give --metrics-listen", "standard", standardMetrics)
+		return net.Listen("tcp", "127.0.0.1:0")
+	}
+	return listener, err
 }
 
 // ended is why a server stopped, unless it was asked to.

@@ -96,7 +96,7 @@ func (b *bench) at(headers []string) []string {
 
 func newCrossed(t *testing.T) (b *bench, cookie string) {
 	b = newBench(t, func(c *Config) { c.Origins = []string{"https://console.test:8443"} })
-	return b, "gpuaas_session=" + b.Session(b.User(b.Tenant()))
+	return b, "__Host-gpuaas_session=" + b.Session(b.User(b.Tenant()))
 }
 
 func TestTheCookieActsForOurOwnPagesAlone(t *testing.T) {
@@ -117,8 +117,19 @@ func TestTheCookieActsForOurOwnPagesAlone(t *testing.T) {
 		response, answer := b.asked("Cookie", cookie, "Origin", b.url, "Content-Type", media)
 		require.Equal(t, http.StatusUnsupportedMediaType, response.StatusCode, "%s: %s", media, answer)
 	}
-	response, _ = b.asked("Authorization", "Bearer "+strings.TrimPrefix(cookie, "gpuaas_session="), "Origin", "https://evil.test")
+	response, _ = b.asked("Authorization", "Bearer "+strings.TrimPrefix(cookie, "__Host-gpuaas_session="), "Origin", "https://evil.test")
 	require.Equal(t, http.StatusOK, response.StatusCode, "a token is sent by whoever holds it, and by no browser of itself")
+}
+
+func TestACookieThatASiblingHostSetsIsNotRead(t *testing.T) {
+	t.Parallel()
+	b, cookie := newCrossed(t)
+	tossed := strings.Replace(cookie, "__Host-", "", 1)
+	response, answer := b.asked("Cookie", tossed, "Origin", b.url)
+	require.Equal(t, http.StatusUnauthorized, response.StatusCode, answer)
+	require.NotZero(t, b.socket(`{"type":"connection_init"}`, "Cookie", tossed, "Origin", b.url))
+	response, answer = b.asked("Cookie", "gpuaas_session=tossed; "+cookie, "Origin", b.url)
+	require.Equal(t, http.StatusOK, response.StatusCode, "nor does it lock its victim out: %s", answer)
 }
 
 // socket opens a socket with these headers and says hello; it answers the close code, the HTTP status
@@ -160,7 +171,7 @@ func TestASocketWithTheCookieOpensForOurOwnPagesAlone(t *testing.T) {
 			require.Contains(t, []int{http.StatusForbidden, 4403}, code, name)
 		}
 	}
-	token := strings.TrimPrefix(cookie, "gpuaas_session=")
+	token := strings.TrimPrefix(cookie, "__Host-gpuaas_session=")
 	require.Zero(t, b.socket(`{"type":"connection_init","payload":{"authorization":"Bearer `+token+`"}}`), "a program names no page")
 	require.Equal(t, http.StatusForbidden, b.socket(hello, "Origin", "https://evil.test", "Authorization", "Bearer "+token))
 }
@@ -255,9 +266,9 @@ func TestSocketsAndHTTP2AreServedOverTLS(t *testing.T) {
 	require.NoError(t, config.complete())
 	p := &platform{config: config, log: slog.New(slog.DiscardHandler), db: kit.DB, hub: kit.Hub, ring: kit.Ring}
 	group, ctx := errgroup.WithContext(t.Context())
-	handler, metrics, err := p.handler(ctx, group)
+	serves, err := p.handler(ctx, group)
 	require.NoError(t, err)
-	server := httptest.NewUnstartedServer(handler)
+	server := httptest.NewUnstartedServer(serves.all)
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
@@ -270,7 +281,7 @@ func TestSocketsAndHTTP2AreServedOverTLS(t *testing.T) {
 	dialer := websocket.Dialer{Subprotocols: []string{"graphql-transport-ws"}, TLSClientConfig: &tls.Config{
 		RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com", MinVersion: tls.VersionTLS12}}
 	conn, _, err := dialer.Dial("wss"+strings.TrimPrefix(server.URL, "https")+"/graphql", http.Header{
-		"Origin": {server.URL}, "Cookie": {"gpuaas_session=" + kit.Session(kit.User(kit.Tenant()))}})
+		"Origin": {server.URL}, "Cookie": {"__Host-gpuaas_session=" + kit.Session(kit.User(kit.Tenant()))}})
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
 	require.NoError(t, conn.WriteJSON(frame{Type: "connection_init"}))
@@ -279,26 +290,9 @@ func TestSocketsAndHTTP2AreServedOverTLS(t *testing.T) {
 	require.Equal(t, "connection_ack", in.Type)
 
 	recorded := httptest.NewRecorder()
-	metrics.ServeHTTP(recorded, httptest.NewRequest("GET", "/metrics", nil))
+	serves.metrics.ServeHTTP(recorded, httptest.NewRequest("GET", "/metrics", nil))
 	require.Contains(t, recorded.Body.String(), "app_platform_sockets 1")
 	require.Contains(t, recorded.Body.String(), "app_platform_edge_wrong_credentials_total 0")
-}
-
-func TestMetricsLeaveThePublicListenerWhenTheyHaveTheirOwn(t *testing.T) {
-	t.Parallel()
-	for listen, public := range map[string]bool{"": true, "127.0.0.1:0": false} {
-		b := newBench(t, func(c *Config) {
-			if listen != "" {
-				c.Edge.MetricsListen = []string{listen}
-			}
-		})
-		response, err := http.Get(b.url + "/metrics")
-		require.NoError(t, err)
-		body, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		require.Equal(t, public, strings.Contains(string(body), "go_goroutines"))
-	}
 }
 
 func TestAConnectionThatDripsIsCutAndEveryWaitHasAnEnd(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,30 +38,42 @@ import (
 // 512 KiB, which JSON may write twice as long.
 const maxBody = 1 << 20
 
-// handler is everything this process answers, and metrics, what it answers on a listener of their own.
-func (p *platform) handler(ctx context.Context, group *errgroup.Group) (handler, metrics http.Handler, err error) {
+// serves are the handlers of one process: of everything, of what nodes reach on a listener of their own, and of metrics.
+type serves struct{ all, nodes, metrics http.Handler }
+
+// handler is what this process answers, by listener.
+func (p *platform) handler(ctx context.Context, group *errgroup.Group) (*serves, error) {
 	gate, err := newGate(&p.config.Edge)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	mux, own := http.NewServeMux(), http.NewServeMux()
+	mux, nodes, own := http.NewServeMux(), http.NewServeMux(), http.NewServeMux()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	p.count(registry)
 	registry.MustRegister(gate.limits.Collector())
 	registry.MustRegister(gate.guesses.Collectors()...)
 	own.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	if len(p.config.Edge.MetricsListen) == 0 {
-		mux.Handle("GET /metrics", own)
+	for _, each := range []*http.ServeMux{mux, nodes} {
+		each.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+		each.HandleFunc("GET /readyz", p.ready)
 	}
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
-	mux.HandleFunc("GET /readyz", p.ready)
 	if p.config.has("api") {
-		if err := p.api(ctx, group, gate, mux, registry); err != nil {
-			return nil, nil, err
+		if err := p.api(ctx, group, gate, mux, nodes, registry); err != nil {
+			return nil, err
 		}
 	}
-	return gate.around(mux), own, nil
+	return &serves{all: gate.around(p.hostCookies(mux)), nodes: gate.around(nodes), metrics: own}, nil
+}
+
+// hostCookies notes on every request that browsers reach this installation by TLS, where its public address says so.
+func (p *platform) hostCookies(next http.Handler) http.Handler {
+	if !p.config.secure() {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(transport.WithHostCookies(r.Context())))
+	})
 }
 
 // ready says whether the database answers.
@@ -76,8 +87,8 @@ func (p *platform) ready(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("ok\n"))
 }
 
-// api adds GraphQL, logins, the published keys and the console.
-func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, mux *http.ServeMux, registry *prometheus.Registry) error {
+// api adds GraphQL, logins, the published keys and the console; for nodes, what they ask for.
+func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, mux, nodes *http.ServeMux, registry *prometheus.Registry) error {
 	sentinel := live.NewSentinel()
 	feeds, err := event.NewFeeds(ctx, p.db.Worker())
 	if err != nil {
@@ -124,17 +135,19 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		return err
 	}
 	logins, err := authhttp.New(authhttp.Options{
-		Identity: resolver.Identity, Origins: p.config.Origins, Log: p.log, Secure: strings.HasPrefix(p.config.PublicURL, "https://"),
+		Identity: resolver.Identity, Origins: p.config.Origins, Log: p.log, Secure: p.config.secure(),
 		Guesses: gate.guesses, OIDC: p.config.OIDC.provider(p.config.PublicURL),
 	})
 	if err != nil {
 		return err
 	}
-	mux.Handle("/graphql", api)
-	mux.HandleFunc("GET /.well-known/jwks.json", p.publish)
+	for _, each := range []*http.ServeMux{mux, nodes} {
+		each.Handle("/graphql", api)
+		each.HandleFunc("GET /.well-known/jwks.json", p.publish)
+		each.Handle(deliveryhttp.Path, &deliveryhttp.Handler{Deliveries: resolver.Deliveries, Log: p.log, Stats: &p.delivered})
+	}
 	mux.HandleFunc("GET /schemas/manifest.v1.json", manifestSchema)
 	mux.Handle("/auth/", logins)
-	mux.Handle(deliveryhttp.Path, &deliveryhttp.Handler{Deliveries: resolver.Deliveries, Log: p.log, Stats: &p.delivered})
 	mux.Handle("/", web.Handler())
 	return nil
 }

@@ -54,10 +54,10 @@ func newBenchWith(t *testing.T, log *slog.Logger, change ...func(*Config)) *benc
 	p := &platform{config: config, log: log, db: kit.DB, hub: kit.Hub, ring: kit.Ring, vault: vault}
 	ctx, cancel := context.WithCancel(context.Background())
 	group, ctx := errgroup.WithContext(ctx)
-	handler, _, err := p.handler(ctx, group)
+	serves, err := p.handler(ctx, group)
 	require.NoError(t, err)
 	group.Go(func() error { return p.hub.Run(ctx) })
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(serves.all)
 	t.Cleanup(func() {
 		cancel()
 		server.CloseClientConnections()

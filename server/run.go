@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/graph/deliveryhttp"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/migrations"
@@ -50,6 +51,7 @@ type platform struct {
 	hub     *event.Hub
 	ring    *token.Keyring
 	vault   *custody.Vault
+	trust   adapterclient.Trust
 	denials *audit.Denials
 	found   reconcile.Stats // by the reconcilers, when this process works
 	sent    hooks.Stats     // of webhooks, likewise
@@ -62,6 +64,7 @@ type platform struct {
 type Server struct {
 	platform  *platform
 	listeners []net.Listener
+	nodes     []net.Listener // which serve nodes alone
 }
 
 // Run serves until ctx ends, and then stops in order: no new work, work under way handed over or
@@ -83,15 +86,15 @@ func Open(ctx context.Context, config *Config, log *slog.Logger) (*Server, error
 	if err := authz.Load(); err != nil {
 		return nil, fmt.Errorf("permission policy: %w", err)
 	}
-	listeners, err := config.listeners()
+	listeners, nodes, err := config.listeners()
 	if err != nil {
-		return nil, errors.Join(err, closeAll(listeners))
+		return nil, errors.Join(err, closeAll(listeners), closeAll(nodes))
 	}
 	p, err := open(ctx, config, log)
 	if err != nil {
-		return nil, errors.Join(err, closeAll(listeners))
+		return nil, errors.Join(err, closeAll(listeners), closeAll(nodes))
 	}
-	return &Server{platform: p, listeners: listeners}, nil
+	return &Server{platform: p, listeners: listeners, nodes: nodes}, nil
 }
 
 // closeAll closes listeners that nothing serves.
@@ -132,7 +135,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if p.config.has("worker") {
 		group.Go(func() error { return p.work(ctx) })
 	}
-	if err := p.serve(ctx, group, s.listeners); err != nil {
+	if err := p.serve(ctx, group, s.listeners, s.nodes); err != nil {
 		cancel() // what runs already must end before the database closes
 		return errors.Join(err, group.Wait())
 	}
@@ -152,7 +155,11 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 	if err := migrations.Up(ctx, config.DatabaseURL); err != nil {
 		return nil, err
 	}
-	p := &platform{config: config, log: log, ring: ring, vault: vault, denials: audit.NewDenials()}
+	trust, err := config.adapterTrust(log)
+	if err != nil {
+		return nil, err
+	}
+	p := &platform{config: config, log: log, ring: ring, vault: vault, trust: trust, denials: audit.NewDenials()}
 	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Denials: p.denials})
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func TestAServerWithACertificateSpeaksTLSAloneAndItsMetricsStandApart(t *testing
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	group, ctx := errgroup.WithContext(ctx)
-	require.NoError(t, p.serve(ctx, group, []net.Listener{listener}))
+	require.NoError(t, p.serve(ctx, group, []net.Listener{listener}, nil))
 	metrics := regexp.MustCompile(`msg="serving metrics" address=(\S+)`).FindStringSubmatch(log.String())
 	require.Len(t, metrics, 2, log.String())
 

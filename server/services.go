@@ -60,7 +60,7 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 	if err != nil {
 		return nil, err
 	}
-	calls := contract.New(adapterclient.New(p.ring, policy), p.ring, p.config.GraphQLURL)
+	calls := contract.New(adapterclient.NewTrusting(p.ring, policy, p.trust), p.ring, p.config.GraphQLURL)
 	instances := &instance.Service{DB: p.db, Calls: calls}
 	members := &member.Service{DB: p.db, Calls: calls}
 	return &graph.Resolver{
@@ -74,7 +74,7 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 			DB: p.db, Vault: p.vault, Keys: p.ring, URL: p.config.NodeURL + deliveryhttp.Path, Log: p.log, Reach: reach,
 		},
 		Canaries:    &canary.Service{DB: p.db},
-		Adapters:    &adapter.Service{DB: p.db, Describe: calls.Describe, Allow: allowAddress(policy)},
+		Adapters:    &adapter.Service{DB: p.db, Describe: calls.Describe, Allow: allowAddress(policy), Trust: p.trust},
 		Allocations: &allocation.Service{DB: p.db},
 		Nodes:       &node.Service{DB: p.db},
 		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
@@ -104,7 +104,7 @@ func (p *platform) work(ctx context.Context) error {
 		return err
 	}
 	return workers.Run(ctx, workers.Config{
-		DB: p.db, Hub: p.hub, Keys: p.ring, Dial: policy, PlatformURL: p.config.GraphQLURL, Log: p.log, Stats: &p.found,
+		DB: p.db, Hub: p.hub, Keys: p.ring, Dial: policy, Trust: p.trust, PlatformURL: p.config.GraphQLURL, Log: p.log, Stats: &p.found,
 		Vault: p.vault, WebhookDial: hooks, WebhookStats: &p.sent,
 	})
 }

@@ -8,8 +8,13 @@ import (
 	"strings"
 )
 
-// SessionCookie is the name of the browser's HttpOnly session cookie.
-const SessionCookie = "gpuaas_session"
+const (
+	// SessionCookie is the name of the browser's HttpOnly session cookie where browsers speak plain HTTP to us.
+	SessionCookie = "gpuaas_session"
+	// HostPrefix begins the names of cookies where browsers speak TLS to us: they take such a cookie from this very host
+	// alone, so that no sibling host can set one (RFC 6265bis, 4.1.3.2).
+	HostPrefix = "__Host-"
+)
 
 // Source says where a credential came from.
 type Source string
@@ -55,7 +60,7 @@ func RequestCredential(r *http.Request) (Credential, *Error) {
 		}
 		return Credential{Raw: token, Source: SourceBearer}, nil
 	}
-	cookies := r.CookiesNamed(SessionCookie)
+	cookies := r.CookiesNamed(CookieName(r, SessionCookie))
 	if len(cookies) == 0 {
 		return Credential{}, nil
 	}
@@ -63,6 +68,27 @@ func RequestCredential(r *http.Request) (Credential, *Error) {
 		return Credential{}, Refuse(CodeUnauthenticated, "the session cookie is malformed")
 	}
 	return Credential{Raw: cookies[0].Value, Source: SourceCookie}, nil
+}
+
+type hostCookiesKey struct{}
+
+// WithHostCookies notes that browsers speak TLS to us, whether or not this request came so: every cookie has HostPrefix.
+func WithHostCookies(ctx context.Context) context.Context {
+	return context.WithValue(ctx, hostCookiesKey{}, true)
+}
+
+// HostCookies reports whether the cookies of the request have HostPrefix; the names without it are then not read at all.
+func HostCookies(r *http.Request) bool {
+	noted, _ := r.Context().Value(hostCookiesKey{}).(bool)
+	return noted || Secure(r)
+}
+
+// CookieName returns the name of a cookie of ours as the caller's browser keeps it.
+func CookieName(r *http.Request, name string) string {
+	if HostCookies(r) {
+		return HostPrefix + name
+	}
+	return name
 }
 
 type secureKey struct{}

@@ -46,6 +46,8 @@ type Config struct {
 	Log         *slog.Logger
 	// Concurrency bounds steps that run at once; 0 means 16.
 	Concurrency int
+	// Trust is how adapters off this machine are known to be the ones that are meant.
+	Trust adapterclient.Trust
 	// Pace is how often things are looked at that tell by themselves when they change; zero for the product's.
 	Pace parts.Pace
 	// Stats counts what the reconcilers find and mend; nil makes its own.
@@ -62,7 +64,7 @@ type Config struct {
 func Run(ctx context.Context, config Config) error {
 	client := config.Client
 	if client == nil {
-		client = adapterclient.New(config.Keys, config.Dial)
+		client = adapterclient.NewTrusting(config.Keys, config.Dial, config.Trust)
 		defer client.Close()
 	}
 	process := engine.NewProcess(config.DB, config.Log)

@@ -40,6 +40,7 @@ const (
 	AdapterFailed        Code = "ADAPTER_FAILED"
 	AdapterInvalid       Code = "ADAPTER_INVALID"
 	AdapterUnavailable   Code = "ADAPTER_UNAVAILABLE"
+	AdapterInsecure      Code = "ADAPTER_INSECURE"
 	DialRefused          Code = "DIAL_REFUSED"
 	ArtifactUnavailable  Code = "ARTIFACT_UNAVAILABLE"
 	DigestMismatch       Code = "DIGEST_MISMATCH"
@@ -156,6 +157,7 @@ var catalogue = []Entry{
 	{AdapterFailed, 502, false, "The app's adapter tried and failed; the message is the adapter's."},
 	{AdapterInvalid, 502, false, "The app's adapter answered outside its contract."},
 	{AdapterUnavailable, 503, true, "The app's adapter cannot be reached just now."},
+	{AdapterInsecure, 422, false, "The adapter is off loopback, and nothing would prove that it is the one: register an https address with its authority."},
 	{DialRefused, 422, false, "The address is outside of what the operator allows to be dialled."},
 	{ArtifactUnavailable, 422, false, "An artifact is not in its registry under the pinned digest."},
 	{DigestMismatch, 422, false, "The bytes are other than their digest says: truncated, swapped or corrupted; nothing was kept of them."},

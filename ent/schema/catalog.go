@@ -160,6 +160,7 @@ func (Adapter) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("name").SchemaType(text).Unique().Comment("audience of signed requests"),
 		field.String("url").SchemaType(text).Comment("base address"),
+		str("authority", "PEM certificates that alone vouch for it by https; empty for none"),
 		jsonb("description", "what it last said of itself"),
 		instant("last_seen_at", "when it last answered"),
 		str("last_error", "why it could not be reached"),

@@ -1,5 +1,6 @@
 // Package authhttp serves the way in and out. People log in at an identity provider, by the OpenID
-// Connect code flow with PKCE: GET /auth/oidc/start sends the browser there, GET /auth/oidc/callback
+// Connect code flow with PKCE: GET /auth/oidc/start sends the browser there (for a command line it asks for consent
+// first, which POST /auth/oidc/start takes), GET /auth/oidc/callback
 // takes it back with a session, or sends a command line a one-time code. POST /auth/login turns such
 // a code, or in development one of a login link, into a session; POST /auth/refresh gives a session a
 // new secret, POST /auth/logout ends one, and GET /auth/methods says how one may log in. POST
@@ -38,7 +39,7 @@ type Options struct {
 	Log *slog.Logger
 	// Origins are pages of other hosts that may log in with a cookie ("https://host:port").
 	Origins []string
-	// Secure marks the cookie for TLS also where this server itself does not speak it, as behind a proxy.
+	// Secure marks cookies for TLS and for this host alone also where this server itself does not speak TLS, as behind a proxy.
 	Secure bool
 	// OIDC is the identity provider; nil when there is none.
 	OIDC *OIDC
@@ -68,6 +69,7 @@ func New(options Options) (*Handler, error) {
 	h.mux.HandleFunc("POST /auth/token", h.exchange)
 	h.mux.HandleFunc("GET /auth/methods", h.methods)
 	h.mux.HandleFunc("GET /auth/oidc/start", h.start)
+	h.mux.HandleFunc("POST /auth/oidc/start", h.consented)
 	h.mux.HandleFunc("GET /auth/oidc/callback", h.callback)
 	if options.OIDC != nil {
 		h.provider = newProvider(*options.OIDC)
@@ -81,7 +83,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(transport.CorrelationHeader, id)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	ctx := authz.WithRequest(r.Context(), authz.RequestInfo{CorrelationID: id, Origin: edge.Address(r), Agent: r.UserAgent()})
+	ctx := r.Context()
+	if h.options.Secure {
+		ctx = transport.WithHostCookies(ctx)
+	}
+	ctx = authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: id, Origin: edge.Address(r), Agent: r.UserAgent()})
 	h.mux.ServeHTTP(w, r.WithContext(transport.WithCorrelationID(ctx, id)))
 }
 
@@ -177,8 +183,8 @@ func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) cookie(r *http.Request, value string, expires time.Time) *http.Cookie {
-	return &http.Cookie{Name: transport.SessionCookie, Value: value, Path: "/", Expires: expires, HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: h.options.Secure || transport.Secure(r)}
+	return &http.Cookie{Name: transport.CookieName(r, transport.SessionCookie), Value: value, Path: "/", Expires: expires, HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: transport.HostCookies(r)}
 }
 
 // fail answers the one error envelope, in the shape of a GraphQL answer; what is not a fault is logged and answered as INTERNAL.

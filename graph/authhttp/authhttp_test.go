@@ -28,10 +28,13 @@ type bench struct {
 	t        *testing.T
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T) *bench { return newBenchWith(t, authhttp.Options{}) }
+
+func newBenchWith(t *testing.T, options authhttp.Options) *bench {
 	kit := platformtest.New(t)
 	service := &identity.Service{DB: kit.DB, DevLogins: true, PublicURL: platformtest.Issuer, Keys: kit.Ring}
-	handler, err := authhttp.New(authhttp.Options{Identity: service, Log: slog.New(slog.DiscardHandler)})
+	options.Identity, options.Log = service, slog.New(slog.DiscardHandler)
+	handler, err := authhttp.New(options)
 	require.NoError(t, err)
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -119,6 +122,29 @@ func TestABrowserGetsAStrictCookieFromOurOwnPageAlone(t *testing.T) {
 	response, _ = b.post("/auth/logout", "", "Cookie", sent, "Origin", b.URL)
 	require.Equal(t, 204, response.StatusCode)
 	require.Negative(t, response.Cookies()[0].MaxAge)
+	require.Zero(t, b.kit.Count("session", "user_id = $1 AND revoked_at IS NULL", b.person.ID))
+}
+
+// A page of a sibling host can set cookies for the whole domain. Where people reach the platform by TLS, none of
+// those is read: such a page neither logs a person in as another, nor out.
+func TestOverTLSOnlyACookieOfThisVeryHostIsASession(t *testing.T) {
+	t.Parallel()
+	b := newBenchWith(t, authhttp.Options{Secure: true})
+	response, answer := b.post("/auth/login", fmt.Sprintf(`{"code": %q, "client": "browser"}`, b.code()), "Origin", b.URL)
+	require.Equal(t, 204, response.StatusCode, answer)
+	cookie := response.Cookies()[0]
+	require.Equal(t, []any{"__Host-gpuaas_session", true, "/", ""}, []any{cookie.Name, cookie.Secure, cookie.Path, cookie.Domain})
+	for name, sent := range map[string]string{
+		"the name without the prefix": "gpuaas_session=" + cookie.Value, "two of them": "gpuaas_session=a; gpuaas_session=b",
+	} {
+		response, answer = b.post("/auth/refresh", "", "Cookie", sent, "Origin", b.URL)
+		require.Equal(t, 401, response.StatusCode, "%s: %s", name, answer)
+	}
+	response, answer = b.post("/auth/refresh", "", "Cookie", "gpuaas_session=tossed; __Host-gpuaas_session="+cookie.Value, "Origin", b.URL)
+	require.Equal(t, 200, response.StatusCode, "a tossed cookie locks no one out: %s", answer)
+	response, _ = b.post("/auth/logout", "", "Cookie", "__Host-gpuaas_session="+cookie.Value, "Origin", b.URL)
+	require.Equal(t, 204, response.StatusCode)
+	require.Equal(t, "__Host-gpuaas_session", response.Cookies()[0].Name)
 	require.Zero(t, b.kit.Count("session", "user_id = $1 AND revoked_at IS NULL", b.person.ID))
 }
 

@@ -20,7 +20,7 @@ import (
 const (
 	// attemptCookie names the cookie that binds a login to its browser; the attempt's id follows.
 	attemptCookie = "gpuaas_login_"
-	// oidcPath is where that cookie is sent.
+	// oidcPath is where that cookie is sent over plain HTTP; a cookie of this host alone is sent everywhere.
 	oidcPath = "/auth/oidc/"
 	// loginPage is the console's page that shows what became of a login.
 	loginPage = "/login"
@@ -42,13 +42,22 @@ func (h *Handler) methods(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"link": h.options.Identity.DevLogins, "oidc": at})
 }
 
-// start sends the browser to the identity provider.
+// start sends the browser to the identity provider; for a command line, once the person has agreed.
 func (h *Handler) start(w http.ResponseWriter, r *http.Request) {
 	target, err := targetOf(r.URL.Query())
 	if err != nil {
 		h.failPage(w, r, "", err)
 		return
 	}
+	if _, _, cli := commandLine(target); cli && h.provider != nil {
+		h.askConsent(w, r, target)
+		return
+	}
+	h.begin(w, r, target)
+}
+
+// begin begins a login at the identity provider.
+func (h *Handler) begin(w http.ResponseWriter, r *http.Request, target string) {
 	if h.provider == nil {
 		h.failPage(w, r, target, fault.New(fault.FailedPrecondition, "this installation has no identity provider"))
 		return
@@ -74,8 +83,12 @@ func (h *Handler) start(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) attemptCookie(r *http.Request, attempt *identity.Attempt, value string, seconds int) *http.Cookie {
-	return &http.Cookie{Name: attemptCookie + attempt.ID.Suffix(), Value: value, Path: oidcPath, MaxAge: seconds, HttpOnly: true,
-		SameSite: http.SameSiteLaxMode, Secure: h.options.Secure || transport.Secure(r)}
+	path := oidcPath
+	if transport.HostCookies(r) {
+		path = "/"
+	}
+	return &http.Cookie{Name: transport.CookieName(r, attemptCookie+attempt.ID.Suffix()), Value: value, Path: path, MaxAge: seconds, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, Secure: transport.HostCookies(r)}
 }
 
 // targetOf is what follows the login: a path of the console, or "cli:PORT:CHALLENGE" for a command line that waits
@@ -167,7 +180,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, state string) (*i
 	}
 	var shown string
 	if id, err := identity.AttemptOf(state); err == nil {
-		if cookie, err := r.Cookie(attemptCookie + id.Suffix()); err == nil && len(cookie.Value) <= maxParameter {
+		if cookie, err := r.Cookie(transport.CookieName(r, attemptCookie+id.Suffix())); err == nil && len(cookie.Value) <= maxParameter {
 			shown = cookie.Value
 		}
 	}

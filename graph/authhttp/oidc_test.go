@@ -309,7 +309,7 @@ func TestACommandLineLogsInThroughTheBrowserWithWhatItAloneKnows(t *testing.T) {
 	o.people.add("s", person.Email, true)
 	verifier := strings.Repeat("v", 43)
 	sum := sha256.Sum256([]byte(verifier))
-	ended := o.browser().login("s", "?cli=4711&challenge="+base64.RawURLEncoding.EncodeToString(sum[:]))
+	ended := o.browser().agree("s", 4711, base64.RawURLEncoding.EncodeToString(sum[:]))
 	address, err := url.Parse(ended.Header.Get("Location"))
 	require.NoError(t, err)
 	require.Equal(t, "127.0.0.1:4711", address.Host)
@@ -332,6 +332,6 @@ func TestACommandLineLogsInThroughTheBrowserWithWhatItAloneKnows(t *testing.T) {
 	require.Equal(t, 1, o.kit.Count("session", "method = 'oidc'"))
 	response, _ = redeem(verifier)
 	require.Equal(t, 401, response.StatusCode, "a code works once")
-	ended = o.browser().login("nobody", "?cli=4711&challenge="+strings.Repeat("a", 43))
+	ended = o.browser().agree("nobody", 4711, strings.Repeat("a", 43))
 	require.NotEqual(t, "127.0.0.1:4711", ended.Request.URL.Host)
 }

@@ -3,6 +3,7 @@ package authhttp_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/gpuaas/app-platform/graph/authhttp"
 	"github.com/gpuaas/app-platform/rig/platformtest"
+	"github.com/gpuaas/app-platform/sdk/logincode"
 	"github.com/gpuaas/app-platform/service/identity"
 )
 
@@ -214,6 +216,26 @@ func (b *browser) do(request *http.Request) (*http.Response, string) {
 // login goes all the way: start, the provider's form, and back; it answers where the browser ended.
 func (b *browser) login(subject, query string) *http.Response {
 	page, form := b.get(b.o.URL + "/auth/oidc/start" + query)
+	return b.proceed(subject, page, form)
+}
+
+// agree goes all the way for a command line: the page that asks, the person's click, the provider's form, and back.
+func (b *browser) agree(subject string, port int, bound string) *http.Response {
+	fields := url.Values{"cli": {fmt.Sprint(port)}, "challenge": {bound}}
+	asked, text := b.get(b.o.URL + "/auth/oidc/start?" + fields.Encode())
+	require.Equal(b.o.t, http.StatusOK, asked.StatusCode)
+	require.Contains(b.o.t, text, logincode.Of(bound))
+	request, err := http.NewRequestWithContext(b.o.t.Context(), http.MethodPost, b.o.URL+"/auth/oidc/start", strings.NewReader(fields.Encode()))
+	require.NoError(b.o.t, err)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Origin", b.o.URL)
+	request.Header.Set("Accept", "text/html")
+	page, form := b.do(request)
+	return b.proceed(subject, page, form)
+}
+
+// proceed fills in the provider's form, if the browser ended there.
+func (b *browser) proceed(subject string, page *http.Response, form string) *http.Response {
 	id := page.Request.URL.Query().Get("authRequestID")
 	if id == "" {
 		return page // it ended before the provider's form

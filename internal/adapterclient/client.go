@@ -6,6 +6,7 @@ package adapterclient
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,17 +30,17 @@ const (
 	maxErrorText = 500
 )
 
-// Target is an adapter to call: its registered name, which is the audience of every request, and
-// its base address.
-type Target struct{ Name, URL string }
+// Target is an adapter to call: its registered name, which is the audience of every request, its
+// base address, and the PEM certificates that alone vouch for it by https, empty for none.
+type Target struct{ Name, URL, Authority string }
 
 // Trace ties a call to what caused it.
 type Trace struct{ CorrelationID, Traceparent string }
 
 // Client calls adapters. It is safe for concurrent use.
 type Client struct {
-	http *http.Client
-	keys *token.Keyring
+	clients *clients
+	keys    *token.Keyring
 
 	mu      sync.Mutex
 	signer  *adapter.Signer
@@ -47,13 +48,16 @@ type Client struct {
 }
 
 // New makes a client that signs with the ring's key and dials what the policy allows, and nothing
-// else: an adapter has no right to the public Internet either.
-func New(keys *token.Keyring, policy dial.Policy) *Client {
-	return &Client{keys: keys, http: dial.NewClient(policy, false, 0)} // each call has its own timeout
+// else: an adapter has no right to the public Internet either. Off this machine it calls adapters of a pinned authority alone.
+func New(keys *token.Keyring, policy dial.Policy) *Client { return NewTrusting(keys, policy, Trust{}) }
+
+// NewTrusting is New for an operator that shows a certificate, or lets adapters without TLS go on.
+func NewTrusting(keys *token.Keyring, policy dial.Policy, trust Trust) *Client {
+	return &Client{keys: keys, clients: newClients(policy, trust)}
 }
 
 // Close gives idle connections back.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.clients.close() }
 
 // Kind is what sort of failure a call met.
 type Kind string
@@ -74,6 +78,8 @@ const (
 	Invalid Kind = "invalid"
 	// Forbidden: the address is outside of the dial policy.
 	Forbidden Kind = "forbidden"
+	// Insecure: the adapter is off this machine, and nothing proves that it is the one that is meant.
+	Insecure Kind = "insecure"
 )
 
 // Error is a call that did not succeed.
@@ -108,6 +114,8 @@ func (e *Error) Reason() string {
 	switch {
 	case e.Kind == Forbidden:
 		return fmt.Sprintf("the operator's dial policy does not allow the address of adapter %s", e.Target.Name)
+	case e.Kind == Insecure:
+		return fmt.Sprintf("%s %s: %v", NotCalled, e.Target.Name, e.Err)
 	case e.Body.Message != "" && e.Status != 0:
 		return fmt.Sprintf("adapter %s answers %s: %s", e.Target.Name, e.Body.Code, clip(e.Body.Message))
 	case e.Status != 0:
@@ -117,6 +125,9 @@ func (e *Error) Reason() string {
 	}
 	return fmt.Sprintf("adapter %s cannot be reached", e.Target.Name)
 }
+
+// NotCalled begins the reason of an Insecure error.
+const NotCalled = "the platform does not call adapter"
 
 // As finds the Error in err's chain.
 func As(err error) (*Error, bool) {
@@ -146,7 +157,11 @@ func (c *Client) do(ctx context.Context, target Target, one call, out any) (stat
 	if err != nil {
 		return 0, &Error{Kind: Invalid, Target: target, Err: err}
 	}
-	response, err := c.http.Do(request)
+	by, err := c.clients.of(target, request.URL)
+	if err != nil {
+		return 0, err
+	}
+	response, err := by.Do(request)
 	if err != nil {
 		return 0, unreachable(target, err)
 	}
@@ -228,6 +243,10 @@ func unreachable(target Target, err error) *Error {
 	var refused *dial.Refused
 	if errors.As(err, &refused) {
 		return &Error{Kind: Forbidden, Target: target, Err: err}
+	}
+	var unknown *tls.CertificateVerificationError
+	if errors.As(err, &unknown) {
+		return &Error{Kind: Insecure, Target: target, Err: fmt.Errorf("its certificate is not one that the pinned authority vouches for: %w", unknown.Err)}
 	}
 	return &Error{Kind: Unavailable, Target: target, Err: err}
 }

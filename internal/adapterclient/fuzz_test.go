@@ -40,9 +40,9 @@ func FuzzAnswers(f *testing.F) {
 		if status < 100 || status > 999 {
 			return
 		}
-		c := New(ring, dial.Policy{})
-		c.http = &http.Client{Transport: says{status, body}, CheckRedirect: c.http.CheckRedirect}
-		target := Target{Name: "demo", URL: "http://adapter.test"}
+		c := New(ring, dial.Loopback())
+		c.clients.local = &http.Client{Transport: says{status, body}, CheckRedirect: c.clients.local.CheckRedirect}
+		target := Target{Name: "demo", URL: "http://127.0.0.1:1"}
 		check := func(err error, valid bool) {
 			if failed, ok := As(err); err != nil && (!ok || failed.Reason() == "") {
 				t.Fatalf("%v", err)

@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,10 +24,21 @@ func NewClient(policy Policy, public bool, timeout time.Duration) *http.Client {
 	return client(To(policy, public), timeout)
 }
 
+// NewTLSClient is NewClient with TLS as the configuration says, of whom it believes and what it shows.
+func NewTLSClient(policy Policy, public bool, timeout time.Duration, config *tls.Config) *http.Client {
+	made := transport(To(policy, public))
+	made.TLSClientConfig = config
+	return clientOf(made, timeout)
+}
+
 func client(connect Func, timeout time.Duration) *http.Client {
+	return clientOf(transport(connect), timeout)
+}
+
+func clientOf(made *http.Transport, timeout time.Duration) *http.Client {
 	return &http.Client{
 		Timeout:       timeout,
-		Transport:     &bounded{inner: transport(connect)},
+		Transport:     &bounded{inner: made},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -13,6 +13,7 @@ const maxRules = 256
 // Policy is an operator's allow-list of addresses and ports. The zero value allows nothing.
 type Policy struct {
 	rules []rule
+	local bool // nothing but loopback addresses, whatever the rules allow
 }
 
 // rule allows a range of addresses, on one port or on all.
@@ -28,6 +29,12 @@ func Loopback() Policy {
 		return Policy{} // allows nothing
 	}
 	return policy
+}
+
+// Local returns the policy narrowed to this machine: of what it allows, the loopback addresses.
+func (p Policy) Local() Policy {
+	p.local = true
+	return p
 }
 
 // ParsePolicy reads rules separated by commas: an address or a CIDR range, each with an optional
@@ -94,6 +101,9 @@ func splitPort(text string) (address, port string) {
 // Allows says whether the address may be dialled.
 func (p Policy) Allows(address netip.AddrPort) bool {
 	host := address.Addr().Unmap().WithZone("")
+	if p.local && !host.IsLoopback() {
+		return false
+	}
 	for _, allowed := range p.rules {
 		if allowed.prefix.Contains(host) && (allowed.port == 0 || allowed.port == address.Port()) {
 			return true

@@ -57,13 +57,13 @@ func (c *Certificates) Config() *tls.Config {
 			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
 			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
 		},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.certificate(), nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.Current(), nil },
 	}
 }
 
-// certificate is the pair in use. One handshake at a time looks at the files; the others go on with
+// Current returns the pair in use. One handshake at a time looks at the files; the others go on with
 // what is there.
-func (c *Certificates) certificate() *tls.Certificate {
+func (c *Certificates) Current() *tls.Certificate {
 	now := c.now()
 	due := c.next.Load()
 	if now.UnixNano() >= due && c.next.CompareAndSwap(due, now.Add(recheck).UnixNano()) {

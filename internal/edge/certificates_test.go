@@ -83,7 +83,7 @@ func (f *files) write(t *testing.T, cert, key []byte) {
 // serial is that of the certificate in use.
 func serial(t *testing.T, c *Certificates) int64 {
 	t.Helper()
-	return c.certificate().Leaf.SerialNumber.Int64()
+	return c.Current().Leaf.SerialNumber.Int64()
 }
 
 func TestAChangedPairIsTakenOverAndABrokenOneIsNot(t *testing.T) {

@@ -74,7 +74,7 @@ type DB struct {
 
 	options  Options
 	wakes    atomic.Pointer[Hints]
-	hints    sync.Map // credential id → true: the caller was last seen with platform scope
+	hints    sync.Map // a credential's fingerprint → true: the caller was last seen with platform scope
 	hinted   int
 	hintLock sync.Mutex
 	actors   actorCache
@@ -184,14 +184,15 @@ func (db *DB) Close() {
 	}
 }
 
-// poolFor is where a credential's transactions run. A tenant's caller starts as app_api; whoever
-// turns out to have platform scope is remembered and starts as app_operator from then on.
+// poolFor is where a credential's transactions run. A tenant's caller starts as app_api; a caller that
+// turns out to have platform scope is remembered and starts as app_operator from then on. It is remembered by
+// fingerprint: a forged secret under an operator's id, which audit rows show, starts as app_api.
 func (db *DB) poolFor(credential Credential) *pool {
 	switch credential.kind {
 	case "node", "enrolment":
 		return db.node
 	}
-	if _, platform := db.hints.Load(credential.ID()); platform {
+	if _, platform := db.hints.Load(credential.Fingerprint()); platform {
 		return db.operator
 	}
 	return db.api
@@ -203,12 +204,12 @@ func (db *DB) remember(credential Credential, platform bool) {
 	db.hintLock.Lock()
 	defer db.hintLock.Unlock()
 	if !platform {
-		db.hints.Delete(credential.ID())
+		db.hints.Delete(credential.Fingerprint())
 		return
 	}
 	if db.hinted++; db.hinted > maxHints {
 		db.hints.Clear()
 		db.hinted = 1
 	}
-	db.hints.Store(credential.ID(), true)
+	db.hints.Store(credential.Fingerprint(), true)
 }

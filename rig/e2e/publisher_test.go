@@ -23,7 +23,7 @@ import (
 var publisherKeys = []string{
 	"source.read", "artifact.read", "artifact.publish", "artifact.promote", "manifest.read", "manifest.publish", "manifest.promote", "manifest.smoke",
 	"project.read", "operation.read", "allocation.read", "allocation.create", "allocation.release",
-	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.update", "apps.instance.delete",
+	"apps.catalog.read", "apps.instance.read", "apps.node.read", "apps.instance.create", "apps.instance.update", "apps.instance.delete",
 }
 
 // publisher is a project that publishes an app from a repository of its own, with a service account that does it.

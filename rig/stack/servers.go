@@ -46,7 +46,7 @@ func (s *Stack) startServer(ctx context.Context) error {
 			return err
 		}
 		spec.ExtraFiles = []*os.File{file}
-		command = append(command, "--listen-fd", "3")
+		command = append(command, "--node-listen-fd", "3")
 		s.nodeURL = "http://" + net.JoinHostPort(s.Network().Addr().String(), portOf(address))
 	} else {
 		s.nodeURL = s.URL

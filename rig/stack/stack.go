@@ -160,8 +160,10 @@ func (s *Stack) reserve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen address: %w", err)
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
+	if at, tcp := listener.Addr().(*net.TCPAddr); tcp && !at.IP.IsLoopback() {
+		_ = listener.Close()
+		return fmt.Errorf("%s is not a loopback address, and this installation has development logins: "+
+			"listen on 127.0.0.1, and reach it from elsewhere by a tunnel, such as ssh -L", s.config.Listen)
 	}
 	s.URL = "http://" + net.JoinHostPort(host, port)
 	return listener.Close()

@@ -4,6 +4,8 @@ package adapter
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbadapter "github.com/gpuaas/app-platform/ent/generated/db/adapter"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/page"
@@ -30,7 +33,9 @@ type Service struct {
 	DB *tx.DB
 	// Describe reads an adapter's description, a JSON object: contract.Calls.Describe, and in tests a stand-in at
 	// addresses that nothing listens on. DIAL_REFUSED when the operator does not allow the address.
-	Describe func(ctx context.Context, name, url string) (json.RawMessage, error)
+	Describe func(ctx context.Context, target adapterclient.Target) (json.RawMessage, error)
+	// Trust is how adapters off this machine are known to be the ones that are meant.
+	Trust adapterclient.Trust
 	// Allow checks an address against the operator's policy; nil allows every address. The caller gets its DIAL_REFUSED.
 	Allow func(address *url.URL) error
 }
@@ -41,8 +46,12 @@ const (
 	maxError        = 500     // characters of why an adapter could not be reached
 )
 
-// RegisterInput is a registration.
-type RegisterInput struct{ Name, URL string }
+// RegisterInput is a registration. Authority are PEM certificates that alone vouch for the address by https; nil keeps
+// those of a registration at the same address.
+type RegisterInput struct {
+	Name, URL string
+	Authority *string
+}
 
 // check reads the address: http or https, without credentials, query or fragment.
 func (in *RegisterInput) check() (*url.URL, error) {
@@ -54,32 +63,65 @@ func (in *RegisterInput) check() (*url.URL, error) {
 		address.User != nil || address.RawQuery != "" || address.ForceQuery || address.Fragment != "" {
 		input.Bad("input.url", "an http or https address without credentials, query or fragment")
 	}
+	if in.Authority != nil && *in.Authority != "" {
+		if _, err := adapterclient.ParseAuthority(*in.Authority); err != nil {
+			input.Bad("input.authority", "PEM certificates: %v", err)
+		}
+	}
 	return address, input.Err()
+}
+
+// trusted refuses an adapter off this machine that nothing proves to be the one that is meant. One that is registered at
+// the address already goes on where the operator's switch lets it. The authority of the same address is kept.
+func (s *Service) trusted(ctx context.Context, t *tx.Tx, in *RegisterInput, address *url.URL) error {
+	old, err := t.Adapter.Query().Where(dbadapter.Name(in.Name)).Only(ctx)
+	if err != nil && !db.IsNotFound(err) {
+		return fmt.Errorf("load adapter %s: %w", in.Name, err)
+	}
+	same := old != nil && old.URL == in.URL
+	if in.Authority == nil {
+		kept := ""
+		if same {
+			kept = old.Authority
+		}
+		in.Authority = &kept
+	}
+	if err := s.Trust.Judge(address, *in.Authority); err != nil && (!same || !s.Trust.Insecure) {
+		field := "input.url"
+		if address.Scheme == "https" {
+			field = "input.authority"
+		}
+		return fault.New(fault.AdapterInsecure, "the adapter at %s is refused: %v", address.Host, err).At(field)
+	}
+	return nil
 }
 
 // Register registers an adapter, or changes its address. Key: adapter.register on the platform.
 //
 // The adapter's description is read between two transactions. An adapter that does not answer is registered all the
 // same, with the reason in lastError, as adapters may start after the platform: it is called again later. DIAL_REFUSED
-// when the operator does not allow the address.
+// when the operator does not allow the address, ADAPTER_INSECURE when it is off this machine and nothing vouches for it.
 func (s *Service) Register(ctx context.Context, in RegisterInput) (out *db.Adapter, err error) {
 	address, err := in.check()
 	if err != nil {
 		return nil, err
 	}
 	const action = "registerAdapter"
-	err = s.DB.Write(ctx, func(_ context.Context, t *tx.Tx) error {
-		return audit.Require(t, action, authz.AdapterRegister, authz.Object{}, "")
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		if err := audit.Require(t, action, authz.AdapterRegister, authz.Object{}, ""); err != nil {
+			return err
+		}
+		if s.Allow != nil {
+			if err := s.Allow(address); err != nil {
+				return placed(err)
+			}
+		}
+		return s.trusted(ctx, t, &in, address)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if s.Allow != nil {
-		if err := s.Allow(address); err != nil {
-			return nil, placed(err)
-		}
-	}
-	said, unreached := s.describe(ctx, in)
+	said, unreached := s.describe(ctx, adapterclient.Target{Name: in.Name, URL: in.URL, Authority: *in.Authority})
 	if fault.Is(unreached, fault.DialRefused) {
 		return nil, placed(unreached)
 	}
@@ -101,10 +143,10 @@ func placed(err error) error {
 	return err
 }
 
-func (s *Service) describe(ctx context.Context, in RegisterInput) (json.RawMessage, error) {
+func (s *Service) describe(ctx context.Context, target adapterclient.Target) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	said, err := s.Describe(ctx, in.Name, in.URL)
+	said, err := s.Describe(ctx, target)
 	if err != nil {
 		return nil, err
 	}
@@ -124,18 +166,18 @@ func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage
 		return nil, fmt.Errorf("load adapter %s: %w", in.Name, err)
 	}
 	if old != nil {
-		before = map[string]any{"url": old.URL}
+		before = map[string]any{"url": old.URL, "authority": fingerprint(old.Authority)}
 	}
 	var seen *time.Time
 	if said != nil {
 		seen = &t.Now
 	}
-	_, err = t.Exec(ctx, `INSERT INTO adapter (id, name, url, description, last_seen_at, last_error, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (name) DO UPDATE SET url = excluded.url, description = coalesce(excluded.description, adapter.description),
+	_, err = t.Exec(ctx, `INSERT INTO adapter (id, name, url, description, last_seen_at, last_error, created_at, authority) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (name) DO UPDATE SET url = excluded.url, authority = excluded.authority, description = coalesce(excluded.description, adapter.description),
 		last_seen_at = coalesce(excluded.last_seen_at, adapter.last_seen_at), last_error = excluded.last_error,
 		feed_epoch = CASE WHEN adapter.url = excluded.url THEN adapter.feed_epoch ELSE '' END,
 		feed_cursor = CASE WHEN adapter.url = excluded.url THEN adapter.feed_cursor ELSE '' END`,
-		ids.New(ids.Adapter), in.Name, in.URL, said, seen, text(unreached), t.Now)
+		ids.New(ids.Adapter), in.Name, in.URL, said, seen, text(unreached), t.Now, *in.Authority)
 	if err != nil {
 		return nil, fmt.Errorf("register adapter %s: %w", in.Name, err)
 	}
@@ -144,7 +186,16 @@ func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage
 		return nil, fmt.Errorf("load adapter %s: %w", in.Name, err)
 	}
 	return row, audit.Write(ctx, t, audit.Entry{Action: "registerAdapter", Key: authz.AdapterRegister, ObjectID: row.ID, Before: before,
-		After: map[string]any{"name": in.Name, "url": in.URL, "described": said != nil}})
+		After: map[string]any{"name": in.Name, "url": in.URL, "authority": fingerprint(*in.Authority), "described": said != nil}})
+}
+
+// fingerprint names an authority in the audit by its SHA-256, hexadecimal; "" for none.
+func fingerprint(authority string) string {
+	if authority == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(authority))
+	return hex.EncodeToString(sum[:])
 }
 
 // text returns why the adapter could not be reached, for a person.
@@ -164,11 +215,11 @@ func text(err error) string {
 	return message
 }
 
-const columns = `id, name, url, description, last_seen_at, last_error, created_at`
+const columns = `id, name, url, authority, description, last_seen_at, last_error, created_at`
 
 func scan(row pgx.CollectableRow) (*db.Adapter, error) {
 	x := new(db.Adapter)
-	return x, row.Scan(&x.ID, &x.Name, &x.URL, &x.Description, &x.LastSeenAt, &x.LastError, &x.CreatedAt)
+	return x, row.Scan(&x.ID, &x.Name, &x.URL, &x.Authority, &x.Description, &x.LastSeenAt, &x.LastError, &x.CreatedAt)
 }
 
 // Adapters lists the registered adapters by name. Key: adapter.read on the platform.

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
 )
 
 const (
@@ -37,13 +38,13 @@ func (s *Service) Refresh(ctx context.Context) error {
 
 // refresh calls one adapter; nothing is written when its address was changed meanwhile.
 func (s *Service) refresh(ctx context.Context, row *db.Adapter) error {
-	said, unreached := s.describe(ctx, RegisterInput{Name: row.Name, URL: row.URL})
+	said, unreached := s.describe(ctx, adapterclient.Target{Name: row.Name, URL: row.URL, Authority: row.Authority})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	_, err := s.DB.Worker().Exec(ctx, `UPDATE adapter SET description = coalesce($3, description), last_error = $4,
-		last_seen_at = CASE WHEN $4 = '' THEN $5 ELSE last_seen_at END WHERE id = $1 AND url = $2`,
-		row.ID, row.URL, said, text(unreached), s.DB.Now())
+		last_seen_at = CASE WHEN $4 = '' THEN $5 ELSE last_seen_at END WHERE id = $1 AND url = $2 AND authority = $6`,
+		row.ID, row.URL, said, text(unreached), s.DB.Now(), row.Authority)
 	if err != nil {
 		return fmt.Errorf("store what adapter %s says: %w", row.Name, err)
 	}

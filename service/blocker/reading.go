@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/blocker"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
@@ -133,8 +134,10 @@ func (r *reading) addAdapter(rows pgx.Rows) error {
 	return nil
 }
 
-// dialRefused says whether a reason of adapterclient is the dial policy's.
-func dialRefused(reason string) bool { return strings.Contains(reason, "dial policy does not allow") }
+// dialRefused reports whether by a reason of adapterclient nothing was dialled: for the dial policy, or for want of TLS.
+func dialRefused(reason string) bool {
+	return strings.Contains(reason, "dial policy does not allow") || strings.Contains(reason, adapterclient.NotCalled)
+}
 
 // unauthenticated says whether a reason of adapterclient is a refusal of the platform's signature.
 func unauthenticated(reason string) bool {

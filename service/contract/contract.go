@@ -73,7 +73,7 @@ func (c *Calls) show(of Subject, keys ...authz.Key) (shown, error) {
 
 // target returns the address of the subject's adapter.
 func (s Subject) target() adapterclient.Target {
-	return adapterclient.Target{Name: s.Adapter.Name, URL: s.Adapter.URL}
+	return adapterclient.Target{Name: s.Adapter.Name, URL: s.Adapter.URL, Authority: s.Adapter.Authority}
 }
 
 // trace ties a call to its request.
@@ -82,9 +82,9 @@ func (s Subject) trace() adapterclient.Trace {
 }
 
 // Describe sends a signed request for an adapter's description, a JSON object. Faults: DIAL_REFUSED when the operator
-// does not allow the address, ADAPTER_UNAVAILABLE, ADAPTER_INVALID.
-func (c *Calls) Describe(ctx context.Context, name, url string) (json.RawMessage, error) {
-	description, err := c.client.Describe(ctx, adapterclient.Target{Name: name, URL: url})
+// does not allow the address, ADAPTER_INSECURE, ADAPTER_UNAVAILABLE, ADAPTER_INVALID.
+func (c *Calls) Describe(ctx context.Context, target adapterclient.Target) (json.RawMessage, error) {
+	description, err := c.client.Describe(ctx, target)
 	if err != nil {
 		return nil, faultOf(err)
 	}
@@ -101,6 +101,7 @@ func faultOf(err error) error {
 		adapterclient.Unavailable: fault.AdapterUnavailable, adapterclient.Rejected: fault.AdapterRejected,
 		adapterclient.Conflict: fault.Conflict, adapterclient.Missing: fault.AdapterRejected,
 		adapterclient.Invalid: fault.AdapterInvalid, adapterclient.Forbidden: fault.DialRefused,
+		adapterclient.Insecure: fault.AdapterInsecure,
 	}[failed.Kind]
 	refusal := fault.New(code, "%s", failed.Reason()).Because(err)
 	if failed.Body.Path != "" {

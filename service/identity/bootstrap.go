@@ -22,7 +22,7 @@ const bootstrapLock = 7305119090
 // Bootstrapped is the first platform operator with a one-time login.
 type Bootstrapped struct {
 	UserID ids.ID
-	// Code is for POST /auth/login; it is stored nowhere.
+	// Code is for POST /auth/login, in development or not; it is stored nowhere.
 	Code      string
 	ExpiresAt time.Time
 	// Created is false when the operator was there already and only got a fresh code.
@@ -75,7 +75,7 @@ func bootstrap(ctx context.Context, t pgx.Tx, email, name string) (*Bootstrapped
 			return nil, err
 		}
 	}
-	text, secret := token.Mint(token.Login)
+	text, secret := token.Mint(token.Bootstrap)
 	if _, err := t.Exec(ctx, insertCode, secret.ID, out.UserID, secret.Hash, out.ExpiresAt, time.Now()); err != nil {
 		return nil, fmt.Errorf("create login code: %w", err)
 	}

@@ -37,15 +37,19 @@ type Session struct {
 	ExpiresAt time.Time
 }
 
-// RedeemLogin turns a one-time login link's code into a session; the code is spent by it. LOGIN_REFUSED unless
-// development logins are on; UNAUTHENTICATED when the code is malformed, unknown, used or over, or its person is
-// disabled.
+// RedeemLogin turns a one-time code into a session; the code is spent by it. A bootstrap's code is of a kind of its own, which
+// only an administrator of the database can mint, and is redeemed everywhere; a login link's is LOGIN_REFUSED unless
+// development logins are on. UNAUTHENTICATED when the code is malformed, unknown, used or over, or its person is disabled.
 func (s *Service) RedeemLogin(ctx context.Context, code string) (*Session, error) {
+	plain := func(secret token.Secret) []byte { return secret.Hash }
+	if spent, err := token.ParseSecret(code); err == nil && spent.Kind == token.Bootstrap {
+		return s.redeem(ctx, code, token.Bootstrap, "bootstrap", plain)
+	}
 	if !s.DevLogins {
 		s.DenyLogin(ctx, fault.LoginRefused)
 		return nil, fault.New(fault.LoginRefused, "this installation has no login links: log in at the identity provider")
 	}
-	return s.redeem(ctx, code, "link", func(secret token.Secret) []byte { return secret.Hash })
+	return s.redeem(ctx, code, token.Login, "link", plain)
 }
 
 // RedeemBound turns the one-time code that a login at the identity provider gave to a command line into a
@@ -53,7 +57,7 @@ func (s *Service) RedeemLogin(ctx context.Context, code string) (*Session, error
 func (s *Service) RedeemBound(ctx context.Context, code, verifier string) (*Session, error) {
 	sum := sha256.Sum256([]byte(verifier))
 	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
-	return s.redeem(ctx, code, "oidc", func(secret token.Secret) []byte { return bound(secret, challenge) })
+	return s.redeem(ctx, code, token.Login, "oidc", func(secret token.Secret) []byte { return bound(secret, challenge) })
 }
 
 // bound is the hash of a code that is good only with the verifier of a challenge.
@@ -62,10 +66,10 @@ func bound(secret token.Secret, challenge string) []byte {
 	return sum[:]
 }
 
-func (s *Service) redeem(ctx context.Context, code, method string, hash func(token.Secret) []byte) (*Session, error) {
+func (s *Service) redeem(ctx context.Context, code string, kind token.Kind, method string, hash func(token.Secret) []byte) (*Session, error) {
 	refused := fault.New(fault.Unauthenticated, "the login code is unknown, used or over")
 	spent, err := token.ParseSecret(code)
-	if err != nil || spent.Kind != token.Login {
+	if err != nil || spent.Kind != kind {
 		s.DenyLogin(ctx, fault.Unauthenticated)
 		return nil, refused.Because(err)
 	}

@@ -57,6 +57,32 @@ func TestLoginLinksAreRefused(t *testing.T) {
 	require.Zero(t, b.Count("login_code", ""))
 }
 
+// The first operator logs in without --dev, and no login link becomes such a code.
+func TestABootstrapsCodeIsRedeemedWithoutDevelopmentLogins(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	tenant := b.Tenant()
+	link, err := b.CreateLoginLink(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), b.User(tenant).ID)
+	require.NoError(t, err)
+	b.Service.DevLogins = false
+	first, err := identity.Bootstrap(t.Context(), b.DSN, "root@example.test", "Root")
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(first.Code, "gpu_bst_"), "scanners and people tell it from a link's")
+	_, err = b.RedeemLogin(t.Context(), link.Code)
+	refused(t, err, fault.LoginRefused)
+	for _, forged := range []string{strings.Replace(link.Code, "gpu_lnk_", "gpu_bst_", 1), strings.Replace(first.Code, "gpu_bst_", "gpu_lnk_", 1)} {
+		_, err = b.RedeemLogin(t.Context(), forged)
+		require.Error(t, err)
+	}
+	require.Zero(t, b.Count("session", "method IN ('link', 'bootstrap')"))
+	session, err := b.RedeemLogin(t.Context(), first.Code)
+	require.NoError(t, err)
+	require.Equal(t, first.UserID, session.UserID)
+	require.Equal(t, 1, b.Count("session", "method = 'bootstrap'"))
+	_, err = b.RedeemLogin(t.Context(), first.Code)
+	refused(t, err, fault.Unauthenticated)
+}
+
 func TestACodeThatIsOverOrForgedDoesNotLogIn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -116,6 +116,9 @@ func (d *detail) loaded() *Loaded {
 func permitted(actor *authz.Actor, row *db.Instance, want Want) Want {
 	where := object(row)
 	operations, allocations := actor.AllowsOn(authz.OperationRead, where), actor.AllowsOn(authz.AllocationRead, where)
+	if seesMembers(actor, row) != nil {
+		want.Members = nil
+	}
 	want.LastOperation = want.LastOperation && operations
 	want.Steps = want.Steps && operations
 	want.Allocations = want.Allocations && allocations
@@ -140,13 +143,14 @@ func cutEvents(args page.Args, found []*event.Event) *page.Page[*event.Event] {
 }
 
 // Members reads the members of an instance by id, which is the order of their creation. It requires
-// <family>.instance.read.
+// <family>.instance.read, and <family>.node.read as each member by itself does.
 func (s *Service) Members(ctx context.Context, id ids.ID, args page.Args) (*page.Page[*db.Member], error) {
-	view, err := s.Get(ctx, id, Want{Members: &args})
+	d := detail{id: id, want: Want{Members: &args}}
+	actor, err := s.read(ctx, &d)
 	if err != nil {
 		return nil, err
 	}
-	return view.Loaded.Members, nil
+	return cutMembers(args, d.members), seesMembers(actor, d.view.Instance)
 }
 
 // Events reads the timeline of an instance, oldest first. It requires <family>.instance.read.
@@ -185,11 +189,16 @@ func (s *Service) Member(ctx context.Context, id ids.ID) (*db.Member, error) {
 	if member == nil || of == nil {
 		return nil, fault.NoSuch()
 	}
-	key, err := authz.FamilyKey(of.PermissionFamily, "node.read")
+	return member, seesMembers(actor, of.Instance)
+}
+
+// seesMembers reports whether the actor may read the members of an instance: the one rule of every way to them.
+func seesMembers(actor *authz.Actor, row *db.Instance) error {
+	key, err := authz.FamilyKey(row.PermissionFamily, "node.read")
 	if err != nil {
-		return nil, fmt.Errorf("member %s: %w", id, err)
+		return fmt.Errorf("members of instance %s: %w", row.ID, err)
 	}
-	return member, authz.RequireOn(actor, key, object(of.Instance))
+	return authz.RequireOn(actor, key, object(row))
 }
 
 // ManyMembers reads members by id; it leaves out those that are missing or hidden. It requires <family>.node.read.
@@ -205,8 +214,7 @@ func (s *Service) ManyMembers(ctx context.Context, wanted []ids.ID) (map[ids.ID]
 	}
 	readable := make(map[ids.ID]bool, len(of))
 	for _, view := range of {
-		key, err := authz.FamilyKey(view.PermissionFamily, "node.read")
-		readable[view.ID] = err == nil && actor.AllowsOn(key, object(view.Instance))
+		readable[view.ID] = seesMembers(actor, view.Instance) == nil
 	}
 	byID := make(map[ids.ID]*db.Member, len(found))
 	for _, member := range found {

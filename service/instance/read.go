@@ -67,6 +67,17 @@ func readable(actor *authz.Actor, row *db.Instance) error {
 // NOT_FOUND when it is missing or hidden.
 func (s *Service) Get(ctx context.Context, id ids.ID, want Want) (*View, error) {
 	d := detail{id: id, want: want}
+	actor, err := s.read(ctx, &d)
+	if err != nil {
+		return nil, err
+	}
+	d.want = permitted(actor, d.view.Instance, d.want)
+	d.view.Loaded = d.loaded()
+	return d.view, nil
+}
+
+// read sends the queries of a detail, and returns the caller who may read its instance.
+func (s *Service) read(ctx context.Context, d *detail) (*authz.Actor, error) {
 	queries, err := d.queries()
 	if err != nil {
 		return nil, err
@@ -78,12 +89,7 @@ func (s *Service) Get(ctx context.Context, id ids.ID, want Want) (*View, error) 
 	if d.view == nil {
 		return nil, fault.NoSuch()
 	}
-	if err := readable(actor, d.view.Instance); err != nil {
-		return nil, err
-	}
-	d.want = permitted(actor, d.view.Instance, d.want)
-	d.view.Loaded = d.loaded()
-	return d.view, nil
+	return actor, readable(actor, d.view.Instance)
 }
 
 // Many reads instances by id; those missing or hidden are left out.

@@ -3,6 +3,8 @@ package instance_test
 import (
 	"encoding/base64"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -142,6 +144,12 @@ func TestNeighboursThatNeedAnotherKeyDoNotComeAlong(t *testing.T) {
 	require.Equal(t, &instance.Loaded{}, view.Loaded)
 	_, err = b.service.Allocations(b.With(narrow), id)
 	refused(t, err, fault.Forbidden, "")
+	some := first(10, "")
+	view, err = b.service.Get(b.With(narrow), id, instance.Want{Members: &some})
+	require.NoError(t, err)
+	require.Nil(t, view.Loaded.Members)
+	_, err = b.service.Members(b.With(narrow), id, some)
+	refused(t, err, fault.Forbidden, "")
 	_, wider := b.ServiceAccount(b.project, authz.AppsInstanceRead, authz.AllocationRead)
 	view, err = b.service.Get(b.With(wider), id, all)
 	require.NoError(t, err)
@@ -151,6 +159,21 @@ func TestNeighboursThatNeedAnotherKeyDoNotComeAlong(t *testing.T) {
 	found, err := b.service.Allocations(b.With(wider), id)
 	require.NoError(t, err)
 	require.Len(t, found, 2)
+}
+
+// Accounts from before the members' key was asked for keep what they could read, and get nothing else.
+func TestAccountsThatReadMembersKeepIt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	reader, _ := b.ServiceAccount(b.project, authz.SchedulerInstanceRead, authz.AppsInstanceRead)
+	other, _ := b.ServiceAccount(b.project, authz.ProjectRead)
+	text, err := os.ReadFile("../../migrations/20261122193401_member_reads.sql")
+	require.NoError(t, err)
+	for range 2 {
+		b.SQL(strings.TrimPrefix(string(text), "-- +goose Up\n"))
+	}
+	require.Equal(t, 1, b.Count("service_account", `id = $1 AND permission_keys = '["apps.instance.read", "apps.node.read", "scheduler.instance.read", "scheduler.node.read"]'`, reader.ID))
+	require.Equal(t, 1, b.Count("service_account", `id = $1 AND permission_keys = '["project.read"]'`, other.ID))
 }
 
 func TestOneReadsAskForTheirKeysAndHideOthersRows(t *testing.T) {

@@ -61,6 +61,7 @@ func New(db *tx.DB, client *adapterclient.Client, worker ids.ID, log *slog.Logge
 type source struct {
 	ID                 ids.ID
 	Name, URL          string
+	Authority          string
 	Epoch, Cursor      string
 	problems           int
 	everFailed, opened bool
@@ -121,13 +122,13 @@ func (r *Reader) take(ctx context.Context, mine []string) ([]*source, error) {
 		SELECT a.id FROM adapter a WHERE NOT a.id = ANY ($2::text[]) AND (a.feed_holder IS NULL OR a.feed_holder = $1 OR NOT EXISTS (
 			SELECT FROM worker_process w WHERE w.id = a.feed_holder AND w.heartbeat_at > now() - interval '`+deadAfter+`'))
 		ORDER BY a.id LIMIT $3 FOR UPDATE SKIP LOCKED)
-		RETURNING id, name, url, feed_epoch, feed_cursor`, r.worker, mine, max(maxReaders-len(mine), 0))
+		RETURNING id, name, url, authority, feed_epoch, feed_cursor`, r.worker, mine, max(maxReaders-len(mine), 0))
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(found, func(row pgx.CollectableRow) (*source, error) {
 		s := &source{}
-		return s, row.Scan(&s.ID, &s.Name, &s.URL, &s.Epoch, &s.Cursor)
+		return s, row.Scan(&s.ID, &s.Name, &s.URL, &s.Authority, &s.Epoch, &s.Cursor)
 	})
 }
 
@@ -179,7 +180,7 @@ func (r *Reader) poll(ctx context.Context, s *source) error {
 	if s.problems > 0 {
 		wait = 0 // the first answer after a failure must not be waited for
 	}
-	page, err := r.client.Changes(ctx, adapterclient.Target{Name: s.Name, URL: s.URL}, s.Cursor, wait)
+	page, err := r.client.Changes(ctx, adapterclient.Target{Name: s.Name, URL: s.URL, Authority: s.Authority}, s.Cursor, wait)
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (r *Reader) poll(ctx context.Context, s *source) error {
 // describe asks the adapter again what it says of itself: it may have been started, or replaced,
 // after it was registered. What it said before stays if it does not answer.
 func (r *Reader) describe(ctx context.Context, s *source) {
-	said, err := r.client.Describe(ctx, adapterclient.Target{Name: s.Name, URL: s.URL})
+	said, err := r.client.Describe(ctx, adapterclient.Target{Name: s.Name, URL: s.URL, Authority: s.Authority})
 	if err == nil {
 		_, err = r.db.Worker().Exec(ctx, `UPDATE adapter SET description = $3 WHERE id = $1 AND feed_holder = $2`, s.ID, r.worker, said)
 	}
@@ -221,7 +222,7 @@ func (r *Reader) advance(ctx context.Context, s *source, epoch, cursor string) e
 	// A cursor that a crash of the database forgets is read from once more, which changes nothing.
 	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
 	batch.Queue(`UPDATE adapter SET feed_epoch = $3, feed_cursor = $4, last_seen_at = now(), last_error = ''
-		WHERE id = $1 AND feed_holder = $2 AND url = $5`, s.ID, r.worker, epoch, cursor, s.URL).
+		WHERE id = $1 AND feed_holder = $2 AND url = $5 AND authority = $6`, s.ID, r.worker, epoch, cursor, s.URL, s.Authority).
 		Exec(func(tag pgconn.CommandTag) error { held = tag.RowsAffected(); return nil })
 	if err := r.db.Worker().SendBatch(ctx, batch).Close(); err != nil {
 		return err
@@ -235,7 +236,8 @@ func (r *Reader) advance(ctx context.Context, s *source, epoch, cursor string) e
 
 // hold notes that the adapter answered, though nothing changed.
 func (r *Reader) hold(ctx context.Context, s *source) error {
-	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET last_seen_at = now() WHERE id = $1 AND feed_holder = $2 AND url = $3`, s.ID, r.worker, s.URL)
+	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET last_seen_at = now()
+		WHERE id = $1 AND feed_holder = $2 AND url = $3 AND authority = $4`, s.ID, r.worker, s.URL, s.Authority)
 	if err == nil && tag.RowsAffected() == 0 {
 		return r.lost(ctx, s)
 	}
@@ -252,7 +254,8 @@ func (r *Reader) note(ctx context.Context, s *source, cause error) bool {
 	if len(message) > maxError {
 		message = strings.ToValidUTF8(message[:maxError], "") // the cut may lie within a character
 	}
-	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET last_error = $3 WHERE id = $1 AND feed_holder = $2 AND url = $4`, s.ID, r.worker, message, s.URL)
+	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET last_error = $3
+		WHERE id = $1 AND feed_holder = $2 AND url = $4 AND authority = $5`, s.ID, r.worker, message, s.URL, s.Authority)
 	if err != nil || tag.RowsAffected() > 0 {
 		return false
 	}

@@ -179,7 +179,7 @@ func texts(list []ids.ID) []string {
 func trouble(e *adapterclient.Error) error {
 	blame := engine.FailureCause{Owner: operation.OwnerAdapter}
 	switch e.Kind {
-	case adapterclient.Forbidden:
+	case adapterclient.Forbidden, adapterclient.Insecure:
 		blame = engine.FailureCause{Code: fault.DialRefused, Owner: operation.OwnerPlatform}
 	case adapterclient.Invalid, adapterclient.Missing:
 		blame.Code = fault.AdapterInvalid

@@ -72,7 +72,7 @@ func (s *Snapshot) Queue(batch *pgx.Batch, op *db.Operation) {
 		}
 	}, `SELECT `+rows.AllocationColumns+` FROM allocation WHERE id IN (SELECT allocation_id `+ofInstance+`)`, *op.InstanceID)
 	queue(batch, pgx.RowToStructByPos[adapterclient.Target], func(found []adapterclient.Target) { s.target = first(found) },
-		`SELECT name, url FROM adapter WHERE name = $1`, op.AdapterName)
+		`SELECT name, url, authority FROM adapter WHERE name = $1`, op.AdapterName)
 }
 
 // refresh reads the members again: of what a snapshot holds, only they change under a claim.

@@ -24,6 +24,8 @@ type Adapter struct {
 	Name string `json:"name,omitempty"`
 	// base address
 	URL string `json:"url,omitempty"`
+	// PEM certificates that alone vouch for it by https; empty for none
+	Authority string `json:"authority,omitempty"`
 	// what it last said of itself
 	Description json.RawMessage `json:"description,omitempty"`
 	// when it last answered
@@ -48,7 +50,7 @@ func (*Adapter) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case adapter.FieldDescription:
 			values[i] = new([]byte)
-		case adapter.FieldID, adapter.FieldName, adapter.FieldURL, adapter.FieldLastError, adapter.FieldFeedEpoch, adapter.FieldFeedCursor, adapter.FieldFeedHolder:
+		case adapter.FieldID, adapter.FieldName, adapter.FieldURL, adapter.FieldAuthority, adapter.FieldLastError, adapter.FieldFeedEpoch, adapter.FieldFeedCursor, adapter.FieldFeedHolder:
 			values[i] = new(sql.NullString)
 		case adapter.FieldLastSeenAt, adapter.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -84,6 +86,12 @@ func (_m *Adapter) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field url", values[i])
 			} else if value.Valid {
 				_m.URL = value.String
+			}
+		case adapter.FieldAuthority:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field authority", values[i])
+			} else if value.Valid {
+				_m.Authority = value.String
 			}
 		case adapter.FieldDescription:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -172,6 +180,9 @@ func (_m *Adapter) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("url=")
 	builder.WriteString(_m.URL)
+	builder.WriteString(", ")
+	builder.WriteString("authority=")
+	builder.WriteString(_m.Authority)
 	builder.WriteString(", ")
 	builder.WriteString("description=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Description))

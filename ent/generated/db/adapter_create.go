@@ -34,6 +34,20 @@ func (_c *AdapterCreate) SetURL(v string) *AdapterCreate {
 	return _c
 }
 
+// SetAuthority sets the "authority" field.
+func (_c *AdapterCreate) SetAuthority(v string) *AdapterCreate {
+	_c.mutation.SetAuthority(v)
+	return _c
+}
+
+// SetNillableAuthority sets the "authority" field if the given value is not nil.
+func (_c *AdapterCreate) SetNillableAuthority(v *string) *AdapterCreate {
+	if v != nil {
+		_c.SetAuthority(*v)
+	}
+	return _c
+}
+
 // SetDescription sets the "description" field.
 func (_c *AdapterCreate) SetDescription(v json.RawMessage) *AdapterCreate {
 	_c.mutation.SetDescription(v)
@@ -165,6 +179,10 @@ func (_c *AdapterCreate) ExecX(ctx context.Context) {
 
 // defaults sets the default values of the builder before save.
 func (_c *AdapterCreate) defaults() {
+	if _, ok := _c.mutation.Authority(); !ok {
+		v := adapter.DefaultAuthority
+		_c.mutation.SetAuthority(v)
+	}
 	if _, ok := _c.mutation.LastError(); !ok {
 		v := adapter.DefaultLastError
 		_c.mutation.SetLastError(v)
@@ -190,6 +208,9 @@ func (_c *AdapterCreate) check() error {
 	}
 	if _, ok := _c.mutation.URL(); !ok {
 		return &ValidationError{Name: "url", err: errors.New(`db: missing required field "Adapter.url"`)}
+	}
+	if _, ok := _c.mutation.Authority(); !ok {
+		return &ValidationError{Name: "authority", err: errors.New(`db: missing required field "Adapter.authority"`)}
 	}
 	if _, ok := _c.mutation.LastError(); !ok {
 		return &ValidationError{Name: "last_error", err: errors.New(`db: missing required field "Adapter.last_error"`)}
@@ -245,6 +266,10 @@ func (_c *AdapterCreate) createSpec() (*Adapter, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.URL(); ok {
 		_spec.SetField(adapter.FieldURL, field.TypeString, value)
 		_node.URL = value
+	}
+	if value, ok := _c.mutation.Authority(); ok {
+		_spec.SetField(adapter.FieldAuthority, field.TypeString, value)
+		_node.Authority = value
 	}
 	if value, ok := _c.mutation.Description(); ok {
 		_spec.SetField(adapter.FieldDescription, field.TypeJSON, value)

@@ -59,6 +59,20 @@ func (_u *AdapterUpdate) SetNillableURL(v *string) *AdapterUpdate {
 	return _u
 }
 
+// SetAuthority sets the "authority" field.
+func (_u *AdapterUpdate) SetAuthority(v string) *AdapterUpdate {
+	_u.mutation.SetAuthority(v)
+	return _u
+}
+
+// SetNillableAuthority sets the "authority" field if the given value is not nil.
+func (_u *AdapterUpdate) SetNillableAuthority(v *string) *AdapterUpdate {
+	if v != nil {
+		_u.SetAuthority(*v)
+	}
+	return _u
+}
+
 // SetDescription sets the "description" field.
 func (_u *AdapterUpdate) SetDescription(v json.RawMessage) *AdapterUpdate {
 	_u.mutation.SetDescription(v)
@@ -206,6 +220,9 @@ func (_u *AdapterUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.URL(); ok {
 		_spec.SetField(adapter.FieldURL, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.Authority(); ok {
+		_spec.SetField(adapter.FieldAuthority, field.TypeString, value)
+	}
 	if value, ok := _u.mutation.Description(); ok {
 		_spec.SetField(adapter.FieldDescription, field.TypeJSON, value)
 	}
@@ -282,6 +299,20 @@ func (_u *AdapterUpdateOne) SetURL(v string) *AdapterUpdateOne {
 func (_u *AdapterUpdateOne) SetNillableURL(v *string) *AdapterUpdateOne {
 	if v != nil {
 		_u.SetURL(*v)
+	}
+	return _u
+}
+
+// SetAuthority sets the "authority" field.
+func (_u *AdapterUpdateOne) SetAuthority(v string) *AdapterUpdateOne {
+	_u.mutation.SetAuthority(v)
+	return _u
+}
+
+// SetNillableAuthority sets the "authority" field if the given value is not nil.
+func (_u *AdapterUpdateOne) SetNillableAuthority(v *string) *AdapterUpdateOne {
+	if v != nil {
+		_u.SetAuthority(*v)
 	}
 	return _u
 }
@@ -462,6 +493,9 @@ func (_u *AdapterUpdateOne) sqlSave(ctx context.Context) (_node *Adapter, err er
 	}
 	if value, ok := _u.mutation.URL(); ok {
 		_spec.SetField(adapter.FieldURL, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Authority(); ok {
+		_spec.SetField(adapter.FieldAuthority, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Description(); ok {
 		_spec.SetField(adapter.FieldDescription, field.TypeJSON, value)

@@ -125,6 +125,7 @@ type AdapterMutation struct {
 	id                *ids.ID
 	name              *string
 	url               *string
+	authority         *string
 	description       *json.RawMessage
 	appenddescription json.RawMessage
 	last_seen_at      *time.Time
@@ -313,6 +314,42 @@ func (m *AdapterMutation) OldURL(ctx context.Context) (v string, err error) {
 // ResetURL resets all changes to the "url" field.
 func (m *AdapterMutation) ResetURL() {
 	m.url = nil
+}
+
+// SetAuthority sets the "authority" field.
+func (m *AdapterMutation) SetAuthority(s string) {
+	m.authority = &s
+}
+
+// Authority returns the value of the "authority" field in the mutation.
+func (m *AdapterMutation) Authority() (r string, exists bool) {
+	v := m.authority
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAuthority returns the old "authority" field's value of the Adapter entity.
+// If the Adapter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdapterMutation) OldAuthority(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAuthority is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAuthority requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAuthority: %w", err)
+	}
+	return oldValue.Authority, nil
+}
+
+// ResetAuthority resets all changes to the "authority" field.
+func (m *AdapterMutation) ResetAuthority() {
+	m.authority = nil
 }
 
 // SetDescription sets the "description" field.
@@ -656,12 +693,15 @@ func (m *AdapterMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AdapterMutation) Fields() []string {
-	fields := make([]string, 0, 9)
+	fields := make([]string, 0, 10)
 	if m.name != nil {
 		fields = append(fields, adapter.FieldName)
 	}
 	if m.url != nil {
 		fields = append(fields, adapter.FieldURL)
+	}
+	if m.authority != nil {
+		fields = append(fields, adapter.FieldAuthority)
 	}
 	if m.description != nil {
 		fields = append(fields, adapter.FieldDescription)
@@ -696,6 +736,8 @@ func (m *AdapterMutation) Field(name string) (ent.Value, bool) {
 		return m.Name()
 	case adapter.FieldURL:
 		return m.URL()
+	case adapter.FieldAuthority:
+		return m.Authority()
 	case adapter.FieldDescription:
 		return m.Description()
 	case adapter.FieldLastSeenAt:
@@ -723,6 +765,8 @@ func (m *AdapterMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldName(ctx)
 	case adapter.FieldURL:
 		return m.OldURL(ctx)
+	case adapter.FieldAuthority:
+		return m.OldAuthority(ctx)
 	case adapter.FieldDescription:
 		return m.OldDescription(ctx)
 	case adapter.FieldLastSeenAt:
@@ -759,6 +803,13 @@ func (m *AdapterMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetURL(v)
+		return nil
+	case adapter.FieldAuthority:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAuthority(v)
 		return nil
 	case adapter.FieldDescription:
 		v, ok := value.(json.RawMessage)
@@ -884,6 +935,9 @@ func (m *AdapterMutation) ResetField(name string) error {
 		return nil
 	case adapter.FieldURL:
 		m.ResetURL()
+		return nil
+	case adapter.FieldAuthority:
+		m.ResetAuthority()
 		return nil
 	case adapter.FieldDescription:
 		m.ResetDescription()

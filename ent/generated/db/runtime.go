@@ -57,20 +57,24 @@ import (
 func init() {
 	adapterFields := schema.Adapter{}.Fields()
 	_ = adapterFields
+	// adapterDescAuthority is the schema descriptor for authority field.
+	adapterDescAuthority := adapterFields[2].Descriptor()
+	// adapter.DefaultAuthority holds the default value on creation for the authority field.
+	adapter.DefaultAuthority = adapterDescAuthority.Default.(string)
 	// adapterDescLastError is the schema descriptor for last_error field.
-	adapterDescLastError := adapterFields[4].Descriptor()
+	adapterDescLastError := adapterFields[5].Descriptor()
 	// adapter.DefaultLastError holds the default value on creation for the last_error field.
 	adapter.DefaultLastError = adapterDescLastError.Default.(string)
 	// adapterDescFeedEpoch is the schema descriptor for feed_epoch field.
-	adapterDescFeedEpoch := adapterFields[5].Descriptor()
+	adapterDescFeedEpoch := adapterFields[6].Descriptor()
 	// adapter.DefaultFeedEpoch holds the default value on creation for the feed_epoch field.
 	adapter.DefaultFeedEpoch = adapterDescFeedEpoch.Default.(string)
 	// adapterDescFeedCursor is the schema descriptor for feed_cursor field.
-	adapterDescFeedCursor := adapterFields[6].Descriptor()
+	adapterDescFeedCursor := adapterFields[7].Descriptor()
 	// adapter.DefaultFeedCursor holds the default value on creation for the feed_cursor field.
 	adapter.DefaultFeedCursor = adapterDescFeedCursor.Default.(string)
 	// adapterDescCreatedAt is the schema descriptor for created_at field.
-	adapterDescCreatedAt := adapterFields[8].Descriptor()
+	adapterDescCreatedAt := adapterFields[9].Descriptor()
 	// adapter.DefaultCreatedAt holds the default value on creation for the created_at field.
 	adapter.DefaultCreatedAt = adapterDescCreatedAt.Default.(func() time.Time)
 	allocationFields := schema.Allocation{}.Fields()

@@ -315,6 +315,29 @@ func (ec *executionContext) fieldContext_AdapterRegistration_url(_ context.Conte
 	return graphql.NewScalarFieldContext("AdapterRegistration", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _AdapterRegistration_authority(ctx context.Context, field graphql.CollectedField, obj *db.Adapter) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AdapterRegistration_authority(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Authority, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AdapterRegistration_authority(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AdapterRegistration", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _AdapterRegistration_description(ctx context.Context, field graphql.CollectedField, obj *db.Adapter) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3354,7 +3377,7 @@ func (ec *executionContext) unmarshalInputRegisterAdapterInput(ctx context.Conte
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"name", "url"}
+	fieldsInOrder := [...]string{"name", "url", "authority"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3375,6 +3398,13 @@ func (ec *executionContext) unmarshalInputRegisterAdapterInput(ctx context.Conte
 				return it, err
 			}
 			it.URL = data
+		case "authority":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("authority"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Authority = data
 		}
 	}
 	return it, nil
@@ -3475,6 +3505,11 @@ func (ec *executionContext) _AdapterRegistration(ctx context.Context, sel ast.Se
 			}
 		case "url":
 			out.Values[i] = ec._AdapterRegistration_url(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "authority":
+			out.Values[i] = ec._AdapterRegistration_authority(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -98,6 +98,7 @@ type ComplexityRoot struct {
 	}
 
 	AdapterRegistration struct {
+		Authority   func(childComplexity int) int
 		CreatedAt   func(childComplexity int) int
 		Description func(childComplexity int) int
 		ID          func(childComplexity int) int
@@ -1580,6 +1581,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Actor.Name(childComplexity), true
 
+	case "AdapterRegistration.authority":
+		if e.ComplexityRoot.AdapterRegistration.Authority == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AdapterRegistration.Authority(childComplexity), true
 	case "AdapterRegistration.createdAt":
 		if e.ComplexityRoot.AdapterRegistration.CreatedAt == nil {
 			break
@@ -8838,6 +8845,8 @@ type AdapterRegistration implements Node {
   name: String!
   "Base address of its contract, http or https."
   url: String!
+  "The certificates that alone vouch for its address by https, PEM; empty when none are pinned."
+  authority: String!
   "What it last said of itself; null if it never answered."
   description: JSON
   "When it last answered."
@@ -9018,8 +9027,10 @@ input PromoteArtifactInput {
 input RegisterAdapterInput {
   "Name, unique on the platform: 2 to 40 lower-case letters, digits and hyphens. Registering it again changes the address."
   name: String!
-  "Base address, http or https; it must be on the operator's allow-list."
+  "Base address; it must be on the operator's allow-list. Off loopback it must be https, with an authority (ADAPTER_INSECURE)."
   url: String!
+  "Certificates that alone vouch for the address by https, PEM, at most 32 KiB; left out, those of the same address stay. May be left out where the operator gave the platform a certificate to show to adapters."
+  authority: String
 }
 
 extend type Mutation {
@@ -10053,7 +10064,7 @@ type Instance implements Node {
   orphans: [Orphan!]!
   "Members asked for, there, and healthy, by component."
   roles: [ComponentRole!]!
-  "Its members, by component and index."
+  "Its members, by component and index. Key: <family>.node.read, as of each member."
   members("How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): MemberConnection!
   "Its operations, newest first."
   operations("How many, 1 to 100." first: Int = 20, "Read on after this cursor." after: String): OperationConnection!
@@ -12693,6 +12704,8 @@ func (ec *executionContext) childFields_AdapterRegistration(ctx context.Context,
 		return ec.fieldContext_AdapterRegistration_name(ctx, field)
 	case "url":
 		return ec.fieldContext_AdapterRegistration_url(ctx, field)
+	case "authority":
+		return ec.fieldContext_AdapterRegistration_authority(ctx, field)
 	case "description":
 		return ec.fieldContext_AdapterRegistration_description(ctx, field)
 	case "lastSeenAt":

@@ -54,6 +54,7 @@ type Spec struct {
 type options struct {
 	listen, name, platform, jwks, issuer, stateDir, level string
 	listenFD                                              int
+	tlsCert, tlsKey, clientCA                             string
 	printManifest                                         bool
 	printEvidence                                         string
 }
@@ -97,6 +98,9 @@ func parse(spec Spec, args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "address to listen on")
 	flags.IntVar(&o.listenFD, "listen-fd", 0, "serve this inherited listening descriptor instead of --listen")
+	flags.StringVar(&o.tlsCert, "tls-cert", "", "certificate chain to serve https with, PEM; read again for every handshake")
+	flags.StringVar(&o.tlsKey, "tls-key", "", "private key of --tls-cert, PEM")
+	flags.StringVar(&o.clientCA, "tls-client-ca", "", "authority of the platform's certificate, PEM; callers that show none of its certificates are refused")
 	flags.StringVar(&o.name, "name", spec.Name, "the adapter's registered name")
 	flags.StringVar(&o.platform, "platform-url", "", "the platform's URL")
 	flags.StringVar(&o.jwks, "jwks-url", "", "the platform's key set (default: platform-url/.well-known/jwks.json)")
@@ -129,6 +133,10 @@ func (o *options) complete(rest []string) error {
 		return errors.New("--platform-url must be given")
 	case o.stateDir == "":
 		return errors.New("--state-dir must be given")
+	case (o.tlsCert == "") != (o.tlsKey == ""):
+		return errors.New("--tls-cert and --tls-key go together")
+	case o.clientCA != "" && o.tlsCert == "":
+		return errors.New("--tls-client-ca needs --tls-cert")
 	}
 	o.platform = strings.TrimSuffix(o.platform, "/")
 	if o.jwks == "" {
@@ -155,6 +163,9 @@ func serve(ctx context.Context, spec Spec, o options, stderr io.Writer) error {
 	defer kit.Stop()
 	listener, err := listen(o)
 	if err != nil {
+		return err
+	}
+	if listener, err = secure(listener, o); err != nil {
 		return err
 	}
 	log.Info("listening", "address", listener.Addr().String(), "platform", o.platform, "revision", revision())

@@ -71,8 +71,54 @@ func TestAFloodOfDifferentRefusalsIsBounded(t *testing.T) {
 	}
 	denials.Denied(refusal("prj_0")) // known ones are still counted
 	require.NoError(t, denials.Flush(t.Context(), kit.DB.Worker()))
-	require.Equal(t, 4_096, kit.Count("audit_entry", ""))
+	require.Equal(t, 4_097, kit.Count("audit_entry", ""))
 	require.Equal(t, 1, kit.Count("audit_entry", "repeats = 2"))
+	require.Equal(t, 1, kit.Count("audit_entry",
+		"repeats = 10000 - 4096 AND object_id = '' AND actor_id = 'usr_one' AND action = 'launchInstance' AND after = '{\"summary\": true}'"),
+		"what is beyond the bound is counted in the audit itself")
+}
+
+// A caller with a right to nothing floods the batch with refusals of its own; the refusal of another caller, which
+// comes last, is still written with its object, and every refusal of the flood is counted.
+func TestAFloodDoesNotHideWhatOthersAreRefused(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	denials := audit.NewDenials()
+	for n := range 10_000 {
+		denials.Denied(refusal(fmt.Sprint("prj_", n)))
+	}
+	for n := range 100 {
+		quiet := refusal(fmt.Sprint("ins_", n))
+		quiet.Actor = &authz.Actor{Subject: authz.Subject{Kind: authz.KindUser, ID: "usr_two", Name: "Two"}}
+		denials.Denied(quiet)
+	}
+	stranger := refusal("")
+	stranger.Actor, stranger.Action, stranger.Request.Origin = nil, "authenticate", "192.0.2.9"
+	denials.Denied(stranger)
+	require.NoError(t, denials.Flush(t.Context(), kit.DB.Worker()))
+	require.Equal(t, 100, kit.Count("audit_entry", "actor_id = 'usr_two' AND object_id LIKE 'ins_%' AND repeats = 1"))
+	require.Equal(t, 1, kit.Count("audit_entry", "actor_kind = 'ANONYMOUS' AND origin = '192.0.2.9'"))
+	counted := 0
+	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT sum(repeats) FROM audit_entry WHERE actor_id = 'usr_one'`).Scan(&counted))
+	require.Equal(t, 10_000, counted)
+}
+
+func TestRefusalsOfMoreCallersThanHaveSummariesAreOneRow(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	denials := audit.NewDenials()
+	for n := range 8_000 {
+		flood := refusal("prj_one")
+		flood.Actor = nil
+		flood.Request.Origin = fmt.Sprint("address ", n)
+		flood.Action = fmt.Sprint("field", n)
+		denials.Denied(flood)
+	}
+	require.NoError(t, denials.Flush(t.Context(), kit.DB.Worker()))
+	require.Equal(t, 1, kit.Count("audit_entry", "actor_kind = 'SYSTEM' AND action = 'REFUSALS'"))
+	counted := 0
+	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT sum(repeats) FROM audit_entry`).Scan(&counted))
+	require.Equal(t, 8_000, counted)
 }
 
 func TestWhatIsPendingIsWrittenSoonAndAtTheEnd(t *testing.T) {

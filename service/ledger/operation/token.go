@@ -27,12 +27,10 @@ type Token struct {
 // IssueToken makes the token that an adapter gets with a dispatch: this operation, its instance, and
 // the keys that carrying it out needs.
 func IssueToken(ring *token.Keyring, op *db.Operation, family string, now time.Time) (Token, error) {
-	read, err := authz.FamilyKey(family, "instance.read")
+	keys, err := tokenKeys(family, authz.SecretIssue, authz.SecretRead, authz.SecretRedeem)
 	if err != nil {
 		return Token{}, err
 	}
-	keys := authz.OperationKeys(authz.TaskRun, authz.TaskRead, authz.OperationRead, authz.OperationReport, authz.ArtifactRead, read,
-		authz.SecretIssue, authz.SecretRead, authz.SecretRedeem)
 	claims := token.Claims{Operation: op.ID, Keys: keys, ExpiresAt: now.Add(TokenLife)}
 	if op.InstanceID != nil {
 		claims.Instance = *op.InstanceID
@@ -42,12 +40,20 @@ func IssueToken(ring *token.Keyring, op *db.Operation, family string, now time.T
 
 // TokenKeys names the keys that the token of an operation carries, for an instance of the permission family.
 // INVALID_ARGUMENT for an unknown family.
-func TokenKeys(family string) ([]string, error) {
-	read, err := authz.FamilyKey(family, "instance.read")
+func TokenKeys(family string) ([]string, error) { return tokenKeys(family) }
+
+// tokenKeys names what carrying an operation out needs: the instance and its members are read by keys of the family.
+func tokenKeys(family string, more ...authz.Key) ([]string, error) {
+	instance, err := authz.FamilyKey(family, "instance.read")
 	if err != nil {
 		return nil, err
 	}
-	return authz.OperationKeys(authz.TaskRun, authz.TaskRead, authz.OperationRead, authz.OperationReport, authz.ArtifactRead, read), nil
+	members, err := authz.FamilyKey(family, "node.read")
+	if err != nil {
+		return nil, err
+	}
+	needed := []authz.Key{authz.TaskRun, authz.TaskRead, authz.OperationRead, authz.OperationReport, authz.ArtifactRead, instance, members}
+	return authz.OperationKeys(append(needed, more...)...), nil
 }
 
 // IssueCallToken makes the token of one call about an instance that is no operation: an action, an

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -205,13 +206,26 @@ var adapterTable = command.Table[gql.Adapter]{
 }
 
 func registerAdapter(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "register NAME URL", "Register an adapter, or change its address",
+	var file string
+	cmd := command.Verb(t, "register NAME URL", "Register an adapter, or change its address",
 		func(made gql.Adapter) command.View {
 			return command.One(made, made.Id, "Name", made.Name, "URL", made.Url,
 				"Last seen", render.Time(made.LastSeenAt), "Last error", made.LastError)
 		},
 		func(ctx context.Context, args []string) (gql.Adapter, error) {
-			answer, err := gql.RegisterAdapter(ctx, t, gql.RegisterAdapterInput{Name: args[0], Url: args[1]})
+			input := gql.RegisterAdapterInput{Name: args[0], Url: args[1]}
+			if file != "" {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					return gql.Adapter{}, fmt.Errorf("--authority: %w", err)
+				}
+				authority := string(text)
+				input.Authority = &authority
+			}
+			answer, err := gql.RegisterAdapter(ctx, t, input)
 			return answer.RegisterAdapter, err
 		})
+	cmd.Flags().StringVar(&file, "authority", "",
+		"file of the certificates that alone vouch for the address by https, PEM; the ones of the same address stay if not given")
+	return cmd
 }

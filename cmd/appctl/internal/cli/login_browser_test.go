@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/cli"
+	"github.com/gpuaas/app-platform/sdk/logincode"
 )
 
 // browse runs a login whose browser brings back what the test says.
@@ -52,6 +53,7 @@ func TestALoginInTheBrowserEndsAtTheCommandLine(t *testing.T) {
 	raw, err := base64.RawURLEncoding.DecodeString(challenge)
 	require.NoError(t, err)
 	require.Len(t, raw, sha256.Size)
+	require.Contains(t, got.stderr, "code: "+logincode.Of(challenge)+"\n", "the person compares it with the page")
 	got = r.run(t.Context(), "", "whoami")
 	require.Zero(t, got.code, got.stderr)
 }

@@ -57,6 +57,7 @@ var codesOf = map[int][]string{
 		client.CodeInvalidArgument, client.CodeConfigInvalid, client.CodeManifestInvalid, client.CodeIncompatible,
 		client.CodeLimitExceeded, client.CodeCursorInvalid, client.CodeCursorExpired, client.CodeDocumentInvalid,
 		client.CodeDocumentTooLarge, client.CodeMessageTooLarge, client.CodeRequestInvalid, client.CodeDialRefused,
+		client.CodeAdapterInsecure,
 		client.CodeArtifactUnavailable, client.CodePolicyWidens, client.CodeDigestMismatch, client.CodeSourceUnknown,
 		client.CodeSignatureMissing, client.CodeSignatureUntrusted,
 	},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/logincode"
 )
 
 // browserPatience bounds a login in the browser; the server's own bound is as long.
@@ -56,12 +57,11 @@ func browserLogin(ctx context.Context, t *command.Tool, server string) (*client.
 	_, _ = rand.Read(raw[:]) // never fails: crypto/rand ends the program instead
 	verifier := base64.RawURLEncoding.EncodeToString(raw[:])
 	sum := sha256.Sum256([]byte(verifier))
-	query := url.Values{
-		"cli":       {strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)},
-		"challenge": {base64.RawURLEncoding.EncodeToString(sum[:])},
-	}
+	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
+	query := url.Values{"cli": {strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)}, "challenge": {challenge}}
 	address := strings.TrimRight(server, "/") + "/auth/oidc/start?" + query.Encode()
-	fmt.Fprintf(t.Env.Stderr, "log in at this address, on this machine:\n%s\n", address)
+	fmt.Fprintf(t.Env.Stderr, "log in at this address, on this machine:\n%s\ngo on there only if the page shows this code: %s\n",
+		address, logincode.Of(challenge))
 	if t.Env.Browse != nil {
 		_ = t.Env.Browse(address) // the address is on the screen
 	}

@@ -17,6 +17,8 @@ const (
 	FieldName = "name"
 	// FieldURL holds the string denoting the url field in the database.
 	FieldURL = "url"
+	// FieldAuthority holds the string denoting the authority field in the database.
+	FieldAuthority = "authority"
 	// FieldDescription holds the string denoting the description field in the database.
 	FieldDescription = "description"
 	// FieldLastSeenAt holds the string denoting the last_seen_at field in the database.
@@ -40,6 +42,7 @@ var Columns = []string{
 	FieldID,
 	FieldName,
 	FieldURL,
+	FieldAuthority,
 	FieldDescription,
 	FieldLastSeenAt,
 	FieldLastError,
@@ -60,6 +63,8 @@ func ValidColumn(column string) bool {
 }
 
 var (
+	// DefaultAuthority holds the default value on creation for the "authority" field.
+	DefaultAuthority string
 	// DefaultLastError holds the default value on creation for the "last_error" field.
 	DefaultLastError string
 	// DefaultFeedEpoch holds the default value on creation for the "feed_epoch" field.
@@ -86,6 +91,11 @@ func ByName(opts ...sql.OrderTermOption) OrderOption {
 // ByURL orders the results by the url field.
 func ByURL(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldURL, opts...).ToFunc()
+}
+
+// ByAuthority orders the results by the authority field.
+func ByAuthority(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAuthority, opts...).ToFunc()
 }
 
 // ByLastSeenAt orders the results by the last_seen_at field.

@@ -65,6 +65,11 @@ func URL(v string) predicate.Adapter {
 	return predicate.Adapter(sql.FieldEQ(FieldURL, v))
 }
 
+// Authority applies equality check predicate on the "authority" field. It's identical to AuthorityEQ.
+func Authority(v string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldEQ(FieldAuthority, v))
+}
+
 // LastSeenAt applies equality check predicate on the "last_seen_at" field. It's identical to LastSeenAtEQ.
 func LastSeenAt(v time.Time) predicate.Adapter {
 	return predicate.Adapter(sql.FieldEQ(FieldLastSeenAt, v))
@@ -224,6 +229,71 @@ func URLEqualFold(v string) predicate.Adapter {
 // URLContainsFold applies the ContainsFold predicate on the "url" field.
 func URLContainsFold(v string) predicate.Adapter {
 	return predicate.Adapter(sql.FieldContainsFold(FieldURL, v))
+}
+
+// AuthorityEQ applies the EQ predicate on the "authority" field.
+func AuthorityEQ(v string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldEQ(FieldAuthority, v))
+}
+
+// AuthorityNEQ applies the NEQ predicate on the "authority" field.
+func AuthorityNEQ(v string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldNEQ(FieldAuthority, v))
+}
+
+// AuthorityIn applies the In predicate on the "authority" field.
+func AuthorityIn(vs ...string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldIn(FieldAuthority, vs...))
+}
+
+// AuthorityNotIn applies the NotIn predicate on the "authority" field.
+func AuthorityNotIn(vs ...string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldNotIn(FieldAuthority, vs...))
+}
+
+// AuthorityGT applies the GT predicate on the "authority" field.
+func AuthorityGT(v string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldGT(FieldAuthority, v))
+}
+
+// AuthorityGTE applies the GTE predicate on the "authority" field.
+func AuthorityGTE(v string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldGTE(FieldAuthority, v))
+}
+
+// AuthorityLT applies the LT predicate on the "authority" field.
+func AuthorityLT(v string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldLT(FieldAuthority, v))
+}
+
+// AuthorityLTE applies the LTE predicate on the "authority" field.
+func AuthorityLTE(v string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldLTE(FieldAuthority, v))
+}
+
+// AuthorityContains applies the Contains predicate on the "authority" field.
+func AuthorityContains(v string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldContains(FieldAuthority, v))
+}
+
+// AuthorityHasPrefix applies the HasPrefix predicate on the "authority" field.
+func AuthorityHasPrefix(v string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldHasPrefix(FieldAuthority, v))
+}
+
+// AuthorityHasSuffix applies the HasSuffix predicate on the "authority" field.
+func AuthorityHasSuffix(v string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldHasSuffix(FieldAuthority, v))
+}
+
+// AuthorityEqualFold applies the EqualFold predicate on the "authority" field.
+func AuthorityEqualFold(v string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldEqualFold(FieldAuthority, v))
+}
+
+// AuthorityContainsFold applies the ContainsFold predicate on the "authority" field.
+func AuthorityContainsFold(v string) predicate.Adapter {
+	return predicate.Adapter(sql.FieldContainsFold(FieldAuthority, v))
 }
 
 // DescriptionIsNil applies the IsNil predicate on the "description" field.

@@ -148,6 +148,8 @@ type Adapter struct {
 	Name string `json:"name"`
 	// Base address of its contract, http or https.
 	Url string `json:"url"`
+	// The certificates that alone vouch for its address by https, PEM; empty when none are pinned.
+	Authority string `json:"authority"`
 	// What it last said of itself; null if it never answered.
 	Description json.RawMessage `json:"description"`
 	// When it last answered.
@@ -166,6 +168,9 @@ func (v *Adapter) GetName() string { return v.Name }
 
 // GetUrl returns Adapter.Url, and is useful for accessing the field via an interface.
 func (v *Adapter) GetUrl() string { return v.Url }
+
+// GetAuthority returns Adapter.Authority, and is useful for accessing the field via an interface.
+func (v *Adapter) GetAuthority() string { return v.Authority }
 
 // GetDescription returns Adapter.Description, and is useful for accessing the field via an interface.
 func (v *Adapter) GetDescription() json.RawMessage { return v.Description }
@@ -5586,7 +5591,7 @@ type InstanceDetail struct {
 	Blockers []Blocker `json:"blockers"`
 	// What its operations have left behind and is still there, at most 100.
 	Orphans []Orphan `json:"orphans"`
-	// Its members, by component and index.
+	// Its members, by component and index. Key: <family>.node.read, as of each member.
 	Members MemberPage `json:"members"`
 	// Its newest operation.
 	LastOperation *Operation `json:"lastOperation"`
@@ -6365,7 +6370,7 @@ func (v *ListManifestsResponse) GetManifests() ManifestPage { return v.Manifests
 //
 // A running (or once running) app: a cluster of members in a project's allocations.
 type ListMembersInstance struct {
-	// Its members, by component and index.
+	// Its members, by component and index. Key: <family>.node.read, as of each member.
 	Members MemberPage `json:"members"`
 }
 
@@ -9605,8 +9610,10 @@ func (v *RedeliverWebhookResponse) GetRedeliverWebhook() WebhookDelivery { retur
 type RegisterAdapterInput struct {
 	// Name, unique on the platform: 2 to 40 lower-case letters, digits and hyphens. Registering it again changes the address.
 	Name string `json:"name"`
-	// Base address, http or https; it must be on the operator's allow-list.
+	// Base address; it must be on the operator's allow-list. Off loopback it must be https, with an authority (ADAPTER_INSECURE).
 	Url string `json:"url"`
+	// Certificates that alone vouch for the address by https, PEM, at most 32 KiB; left out, those of the same address stay. May be left out where the operator gave the platform a certificate to show to adapters.
+	Authority *string `json:"authority,omitempty"`
 }
 
 // GetName returns RegisterAdapterInput.Name, and is useful for accessing the field via an interface.
@@ -9614,6 +9621,9 @@ func (v *RegisterAdapterInput) GetName() string { return v.Name }
 
 // GetUrl returns RegisterAdapterInput.Url, and is useful for accessing the field via an interface.
 func (v *RegisterAdapterInput) GetUrl() string { return v.Url }
+
+// GetAuthority returns RegisterAdapterInput.Authority, and is useful for accessing the field via an interface.
+func (v *RegisterAdapterInput) GetAuthority() *string { return v.Authority }
 
 // RegisterAdapterResponse is returned by RegisterAdapter on success.
 type RegisterAdapterResponse struct {
@@ -17485,6 +17495,7 @@ fragment Adapter on AdapterRegistration {
 	id
 	name
 	url
+	authority
 	description
 	lastSeenAt
 	lastError
@@ -21914,6 +21925,7 @@ fragment Adapter on AdapterRegistration {
 	id
 	name
 	url
+	authority
 	description
 	lastSeenAt
 	lastError

@@ -1,0 +1,72 @@
+package authhttp
+
+import (
+	"html/template"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/sdk/logincode"
+	"github.com/gpuaas/app-platform/transport"
+)
+
+// consentPage asks a person whether a command line of their machine may log in as them. It has neither script nor style.
+var consentPage = template.Must(template.New("consent").Parse(`<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
+<title>Log in a command line</title></head>
+<body>
+<h1>Log in a command line?</h1>
+<p>A program on this machine asks to act as you for up to twelve hours. The command line that you started shows this code:</p>
+<p><strong><code>{{.Code}}</code></strong></p>
+<p>Go on only if you started <code>appctl login --browser</code> just now and it shows the same code. If it shows another code, or none, close this page.</p>
+<form method="post" action="/auth/oidc/start">
+<input type="hidden" name="cli" value="{{.Port}}">
+<input type="hidden" name="challenge" value="{{.Challenge}}">
+<button type="submit">The code is the same: log in</button>
+</form>
+</body>
+</html>
+`))
+
+// askConsent shows the page. Nothing is begun before the person answers: a program that opens an address in the person's
+// browser gets no login by the session that the browser has at the identity provider.
+func (h *Handler) askConsent(w http.ResponseWriter, r *http.Request, target string) {
+	port, bound, _ := commandLine(target)
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; frame-ancestors 'none'")
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("Referrer-Policy", "same-origin") // without a referrer, browsers do not say which page sent the form
+	if err := consentPage.Execute(w, map[string]string{"Code": logincode.Of(bound), "Port": port, "Challenge": bound}); err != nil {
+		h.options.Log.WarnContext(r.Context(), "the consent page cannot be written", "error", err)
+	}
+}
+
+// consented begins the login of a command line that a person has agreed to, on our own page alone.
+func (h *Handler) consented(w http.ResponseWriter, r *http.Request) {
+	if !transport.SameOrigin(r, nil) {
+		h.fail(w, r, fault.New(fault.Forbidden, "a command line's login is agreed to on our own page only"))
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		h.fail(w, r, fault.New(fault.RequestInvalid, "the form could not be read").Because(err))
+		return
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		h.fail(w, r, fault.New(fault.RequestInvalid, "the form could not be read").Because(err))
+		return
+	}
+	target, err := targetOf(form)
+	if err == nil && form.Get("cli") == "" {
+		err = fault.New(fault.InvalidArgument, "cli must be a port from 1024 to 65535").At("cli")
+	}
+	if err != nil {
+		h.failPage(w, r, "", err)
+		return
+	}
+	h.begin(w, r, target)
+}

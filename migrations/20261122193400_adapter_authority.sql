@@ -1,0 +1,3 @@
+-- +goose Up
+-- modify "adapter" table
+ALTER TABLE "adapter" ADD COLUMN "authority" text NOT NULL DEFAULT '';
