@@ -151,7 +151,7 @@ func TestNodeEndsWhenRefused(t *testing.T) {
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 1, exit.ExitCode(), output)
-	require.Contains(t, output, "4401")
+	require.Contains(t, output, "4403")
 }
 
 // eventIDs are the ids of the events that were printed.

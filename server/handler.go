@@ -227,7 +227,7 @@ func (p *platform) watch(sentinel *live.Sentinel) func(context.Context, func(wsa
 	}
 	return func(ctx context.Context, revoke func(wsapi.CloseReason)) func() {
 		return sentinel.Watch(ctx, "socket", ask, func(error) {
-			revoke(wsapi.CloseReason{Code: wsapi.CloseUnauthorized, Reason: "the credential is unknown, revoked or over"})
+			revoke(*wsapi.Refused(string(fault.Unauthenticated), "the credential is unknown, revoked or over"))
 		})
 	}
 }

@@ -122,14 +122,14 @@ func (b *bench) happen(h *house, heard ...*listener) {
 	}, patience, 100*time.Millisecond)
 }
 
-// over waits until every listener's subscription ended with the code, or its socket with 4401 when the code is empty.
+// over waits until every listener's subscription ended with the code, or its socket with 4403 when the code is empty.
 func over(t *testing.T, by time.Time, code fault.Code, all ...*listener) {
 	t.Helper()
 	for _, l := range all {
 		require.Eventually(t, func() bool {
 			_, ended, closed := l.state()
 			if code == "" {
-				return closed == wsapi.CloseUnauthorized
+				return closed == wsapi.CloseForbidden
 			}
 			return ended == string(code)
 		}, time.Until(by), 10*time.Millisecond, "%s: %+v", l.name, l)

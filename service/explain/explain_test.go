@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -198,4 +199,39 @@ func TestEveryKindOfIdIsLookedUpOrUnknown(t *testing.T) {
 			require.True(t, fault.Is(err, fault.NotFound), "%s: %v", kind, err)
 		}
 	}
+}
+
+// A client that keeps objects by type and id must not take one ground for another.
+func TestEveryGroundHasAnIDOfItsOwnThatStays(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	account, _ := b.ServiceAccount(b.mine.first, authz.AppsInstanceRead)
+	admin, says := b.As(b.mine.admin), map[string]string{}
+	for range 2 {
+		for _, of := range []struct {
+			what ids.ID
+			key  authz.Key
+		}{
+			{b.mine.instance.ID, authz.AppsInstanceRead}, {b.mine.instance.ID, authz.AllocationRead},
+			{b.mine.second.ID, authz.BindingGrant}, {b.mine.second.ID, authz.AllocationRead},
+		} {
+			got := b.explained(admin, account.ID, of.what, of.key)
+			for _, ground := range append(got.Because, got.Missing...) {
+				require.NotEmpty(t, ground.ID)
+				require.Equal(t, string(account.ID), ground.RowID)
+				whole := fmt.Sprint(ground.Kind, ground.Role, ground.Scope, ground.Message, of.what, of.key)
+				if said, known := says[ground.ID]; known {
+					require.Equal(t, said, whole, "one id for two grounds")
+				}
+				says[ground.ID] = whole
+			}
+		}
+	}
+	viewer, seen := b.As(b.User(b.mine.tenant, platformtest.In(authz.ProjectViewer, b.mine.first))), map[string]bool{}
+	for _, ground := range b.explained(viewer, "", b.mine.first.ID, authz.AppsInstanceCreate).Missing {
+		require.False(t, seen[ground.ID], "the roles that would give it are told apart")
+		seen[ground.ID] = true
+		require.Empty(t, ground.RowID, "no one has given them yet")
+	}
+	require.Greater(t, len(seen), 1)
 }

@@ -3,6 +3,9 @@ package explain
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
 	"time"
 
 	"github.com/gpuaas/app-platform/authz"
@@ -46,8 +49,10 @@ type Explanation struct {
 
 // Ground is a row that gives a permission, or comes nearest to giving it.
 type Ground struct {
-	// Kind, ID, Role and Scope name the row; those that do not apply are empty.
-	Kind, ID, Role, Scope string
+	// ID is unique among all grounds and the same in every answer.
+	ID string
+	// Kind, RowID, Role and Scope name the row; those that do not apply are empty.
+	Kind, RowID, Role, Scope string
 	// ExpiresAt is when it ends, or ended; nil for never.
 	ExpiresAt *time.Time
 	// BreakGlass marks a binding that was given in an emergency.
@@ -109,7 +114,7 @@ func answer(c *authz.Case, v authz.Verdict, helpers []*authz.Ref) *Explanation {
 		Allowed: v.Allowed(), PermissionKey: c.Key.String(), Description: c.Key.Description(),
 		Subject:  authz.Ref{Kind: string(c.Subject.Kind), ID: string(c.Subject.ID), Name: c.Subject.Name},
 		TenantID: known(c.Object.TenantID), ProjectID: known(c.Object.ProjectID),
-		Because: grounds(v.Because), Missing: grounds(v.Missing), AskWhom: []*authz.Ref{},
+		Because: grounds(c, v.Because), Missing: grounds(c, v.Missing), AskWhom: []*authz.Ref{},
 	}
 	if !out.Allowed && helpers != nil {
 		out.AskWhom = helpers
@@ -117,15 +122,28 @@ func answer(c *authz.Case, v authz.Verdict, helpers []*authz.Ref) *Explanation {
 	return out
 }
 
-func grounds(from []authz.Ground) []*Ground {
+func grounds(c *authz.Case, from []authz.Ground) []*Ground {
 	out := make([]*Ground, len(from))
 	for i, g := range from {
-		out[i] = &Ground{Kind: string(g.Kind), ID: string(g.ID), Role: string(g.Role), Scope: string(g.Scope), Message: g.Message, BreakGlass: g.BreakGlass}
+		out[i] = &Ground{Kind: string(g.Kind), ID: groundID(c, g), RowID: string(g.ID), Role: string(g.Role), Scope: string(g.Scope), Message: g.Message, BreakGlass: g.BreakGlass}
 		if !g.ExpiresAt.IsZero() {
 			out[i].ExpiresAt = &g.ExpiresAt
 		}
 	}
 	return out
+}
+
+// groundID names a ground: a binding's by its row, which is in no other sort of ground; any other by all that it says, as one row
+// of a service account gives many keys, and a role that nobody has given yet has none.
+func groundID(c *authz.Case, g authz.Ground) string {
+	if g.Kind == authz.GroundBinding && g.ID != "" {
+		return string(g.ID)
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{
+		string(g.Kind), string(g.ID), string(g.Role), string(g.Scope), g.Message, string(c.Subject.ID), c.Key.String(),
+		string(c.Object.TenantID), string(c.Object.ProjectID), string(c.Object.InstanceID), string(c.Object.NodeID),
+	}, "\x00")))
+	return "ground-" + hex.EncodeToString(sum[:12])
 }
 
 // known is a pointer to an id, nil for the empty one.

@@ -204,8 +204,8 @@ func TestCredentialDecidesTheCloseCode(t *testing.T) {
 		payload string
 		code    int
 	}{
-		"unknown token in init":         {nil, `{"authorization":"Bearer bad"}`, wsapi.CloseUnauthorized},
-		"unknown token in the header":   {http.Header{"Authorization": {"Bearer bad"}}, `{}`, wsapi.CloseUnauthorized},
+		"unknown token in init":         {nil, `{"authorization":"Bearer bad"}`, wsapi.CloseForbidden},
+		"unknown token in the header":   {http.Header{"Authorization": {"Bearer bad"}}, `{}`, wsapi.CloseForbidden},
 		"init that is not Bearer":       {nil, `{"authorization":"Basic Zm9v"}`, wsapi.CloseUnauthorized},
 		"init that is not text":         {nil, `{"authorization":7}`, wsapi.CloseUnauthorized},
 		"header that is not Bearer":     {http.Header{"Authorization": {"Basic Zm9v"}}, `{}`, wsapi.CloseUnauthorized},
@@ -213,7 +213,7 @@ func TestCredentialDecidesTheCloseCode(t *testing.T) {
 		"cannot be checked now":         {nil, `{"authorization":"Bearer unavailable"}`, wsapi.CloseTryAgain},
 		"a panic":                       {nil, `{"authorization":"Bearer panic"}`, wsapi.CloseInternal},
 		"cookie without origin":         {http.Header{"Cookie": {"gpuaas_session=s"}}, `{}`, wsapi.CloseForbidden},
-		"bad cookie of our own page":    {http.Header{"Cookie": {"gpuaas_session=bad"}, "Origin": {same}}, `{}`, wsapi.CloseUnauthorized},
+		"bad cookie of our own page":    {http.Header{"Cookie": {"gpuaas_session=bad"}, "Origin": {same}}, `{}`, wsapi.CloseForbidden},
 		"two Authorization headers":     {http.Header{"Authorization": {"Bearer a", "Bearer b"}}, `{}`, wsapi.CloseUnauthorized},
 		"two session cookies":           {http.Header{"Cookie": {"gpuaas_session=a; gpuaas_session=b"}, "Origin": {same}}, `{}`, wsapi.CloseUnauthorized},
 		"bad header beside good cookie": {http.Header{"Cookie": {"gpuaas_session=a"}, "Authorization": {"x"}, "Origin": {same}}, `{}`, wsapi.CloseUnauthorized},

@@ -46,7 +46,7 @@ type Options struct {
 	// Authenticate checks the credential of connection_init (payload {"authorization":
 	// "Bearer …"}), else of the upgrade's header or cookie, and returns the context that
 	// resolvers see; it must be derived from the one given. Refusals close the socket with
-	// 4401, or 4403 when the presented code is FORBIDDEN. Required.
+	// 4403, since another credential may be good; where none was shown at all, with 4401. Required.
 	Authenticate func(ctx context.Context, credential transport.Credential, r *http.Request) (context.Context, error)
 	// Watch is called once a socket is authenticated, with its context. The caller keeps
 	// revoke and calls it when the credential is revoked or expires, or rights are taken

@@ -209,7 +209,16 @@ func (s *Server) authenticate(ctx context.Context, r *http.Request, payload json
 	case transport.CodeUnavailable, transport.CodeDeadlineExceeded, transport.CodeRateLimited:
 		return nil, &CloseReason{CloseTryAgain, shown.Message}
 	}
-	return nil, &CloseReason{CloseUnauthorized, shown.Message}
+	if credential.Raw == "" { // the same client comes without one again
+		return nil, &CloseReason{CloseUnauthorized, shown.Message}
+	}
+	return nil, Refused(string(transport.Code(shown)), shown.Message)
+}
+
+// Refused returns the close of a socket whose credential is not, or no more, good: 4403 by the protocol, after which stock clients
+// come again with the credential that they then have; 4401 would end them. The reason begins with the code.
+func Refused(code, message string) *CloseReason {
+	return &CloseReason{CloseForbidden, code + ": " + message}
 }
 
 // presented finds the credential: a payload's own wins over the upgrade's.

@@ -492,6 +492,29 @@ func (ec *executionContext) fieldContext_PermissionGround_id(_ context.Context, 
 	return graphql.NewScalarFieldContext("PermissionGround", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _PermissionGround_rowId(ctx context.Context, field graphql.CollectedField, obj *explain.Ground) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PermissionGround_rowId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RowID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PermissionGround_rowId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PermissionGround", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _PermissionGround_role(ctx context.Context, field graphql.CollectedField, obj *explain.Ground) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3674,6 +3697,11 @@ func (ec *executionContext) _PermissionGround(ctx context.Context, sel ast.Selec
 			}
 		case "id":
 			out.Values[i] = ec._PermissionGround_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "rowId":
+			out.Values[i] = ec._PermissionGround_rowId(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -1014,6 +1014,29 @@ func (ec *executionContext) fieldContext_Work_id(_ context.Context, field graphq
 	return graphql.NewScalarFieldContext("Work", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _Work_workId(ctx context.Context, field graphql.CollectedField, obj *operation.Work) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Work_workId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WorkID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Work_workId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Work", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Work_name(ctx context.Context, field graphql.CollectedField, obj *operation.Work) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2071,6 +2094,11 @@ func (ec *executionContext) _Work(ctx context.Context, sel ast.SelectionSet, obj
 			}
 		case "id":
 			out.Values[i] = ec._Work_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "workId":
+			out.Values[i] = ec._Work_workId(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

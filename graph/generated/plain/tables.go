@@ -526,6 +526,7 @@ func workTable(t tables, r exec.ResolverRoot) *engine.Type {
 	return &engine.Type{Name: "Work", Fields: map[string]engine.Field{
 		"kind":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Kind) }),
 		"id":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ID) }),
+		"workId":   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.WorkID) }),
 		"name":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Name) }),
 		"memberId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.MemberID) }),
 		"owner":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Owner) }),

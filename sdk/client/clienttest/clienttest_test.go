@@ -62,7 +62,7 @@ func TestSocketClosesAsTheProtocolSays(t *testing.T) {
 		code     int
 	}{
 		"no initialisation":   {[]string{subscribe}, 4401},
-		"a wrong credential":  {[]string{`{"type":"connection_init","payload":{"authorization":"Bearer no"}}`}, 4401},
+		"a wrong credential":  {[]string{`{"type":"connection_init","payload":{"authorization":"Bearer no"}}`}, 4403},
 		"initialised twice":   {[]string{good, `{"type":"connection_init"}`}, 4429},
 		"an unknown message":  {[]string{good, `{"type":"start"}`}, 4400},
 		"no JSON":             {[]string{good, `hello`}, 4400},

@@ -98,8 +98,13 @@ func (p *peer) initialised() bool {
 		p.close(4408, "connection initialisation timeout")
 		return false
 	}
-	if m.Type != "connection_init" || !p.server.authenticated(p.authorization(m)) {
+	shown := p.authorization(m)
+	if m.Type != "connection_init" || shown == "" && !p.server.authenticated(shown) {
 		p.close(4401, "unauthorized")
+		return false
+	}
+	if !p.server.authenticated(shown) {
+		p.close(4403, "UNAUTHENTICATED: unauthorized")
 		return false
 	}
 	_ = p.conn.SetReadDeadline(time.Time{})

@@ -116,7 +116,8 @@ func TestAnOpenOperationShowsWhatItWaitsFor(t *testing.T) {
 	before, err := operation.Latest(t.Context(), b.DB, op.ID)
 	require.NoError(t, err)
 	b.SQL(`UPDATE operation SET adapter_status = '{"state": "running", "waitsFor": [{"kind": "job", "id": "7", "name": "train", "owner": "ada", "memberId": "mem_1"}]}' WHERE id = $1`, op.ID)
-	require.Equal(t, []*operation.Work{{Kind: "job", ID: "7", Name: "train", Owner: "ada", MemberID: "mem_1"}}, read())
+	id := string(b.made.ID) + "/job/mem_1/7"
+	require.Equal(t, []*operation.Work{{ID: id, Kind: "job", WorkID: "7", Name: "train", Owner: "ada", MemberID: "mem_1"}}, read())
 	after, err := operation.Latest(t.Context(), b.DB, op.ID)
 	require.NoError(t, err)
 	require.True(t, after.Differs(before), "a watcher is told")

@@ -77,7 +77,7 @@ export function WorkTable({ work, total }: { work: readonly WorkBitsFragment[]; 
 }
 
 const workColumns = [
-  { head: 'Work', cell: (row: WorkBitsFragment) => <span><span className="strong">{row.name === '' ? row.id : row.name}</span><span className="sub">{words(row.kind)} <span className="mono">{row.id}</span></span></span> },
+  { head: 'Work', cell: (row: WorkBitsFragment) => <span><span className="strong">{row.name === '' ? row.workId : row.name}</span><span className="sub">{words(row.kind)} <span className="mono">{row.workId}</span></span></span> },
   { head: 'Owner', cell: (row: WorkBitsFragment) => row.owner === '' ? <span className="faint">—</span> : row.owner },
   { head: 'Since', cell: (row: WorkBitsFragment) => <Ago at={row.since} /> },
   { head: 'Note', cell: (row: WorkBitsFragment) => row.message === '' ? <span className="faint">—</span> : <span className="wrap-any">{row.message}</span> },

@@ -19,7 +19,7 @@ func blocker() object {
 }
 
 func work() object {
-	return object{"kind": "job", "id": "17", "name": "train", "memberId": "mem_1", "owner": "ada", "since": at, "message": "an hour to go"}
+	return object{"kind": "job", "id": "ins_1/job/mem_1/17", "workId": "17", "name": "train", "memberId": "mem_1", "owner": "ada", "since": at, "message": "an hour to go"}
 }
 
 // plan is one of a verb that would be accepted.

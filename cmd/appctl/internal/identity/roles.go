@@ -150,8 +150,8 @@ func viewWhy(found *gql.PermissionExplanation) command.View {
 	}
 	var ids []string
 	for _, ground := range list {
-		if ground.Id != "" {
-			ids = append(ids, ground.Id)
+		if ground.RowId != "" {
+			ids = append(ids, ground.RowId)
 		}
 	}
 	return command.View{JSON: found, IDs: ids, Page: func(p *render.Page) {
@@ -167,7 +167,7 @@ func viewWhy(found *gql.PermissionExplanation) command.View {
 var groundTable = command.Table[gql.PermissionGround]{
 	Heading: []string{"GROUND", "ID", "ROLE", "SCOPE", "ENDS", "WHY"},
 	Row: func(ground *gql.PermissionGround) []string {
-		return []string{ground.Kind, ground.Id, ground.Role, ground.Scope, render.Time(ground.ExpiresAt), ground.Message}
+		return []string{ground.Kind, ground.RowId, ground.Role, ground.Scope, render.Time(ground.ExpiresAt), ground.Message}
 	},
 }
 

@@ -99,7 +99,7 @@ var Blockers = command.Table[gql.Blocker]{
 var Work = command.Table[gql.Work]{
 	Heading: []string{"KIND", "ID", "NAME", "MEMBER", "OWNER", "SINCE", "MESSAGE"},
 	Row: func(work *gql.Work) []string {
-		return []string{work.Kind, work.Id, work.Name, work.MemberId, work.Owner, render.Time(work.Since), work.Message}
+		return []string{work.Kind, work.WorkId, work.Name, work.MemberId, work.Owner, render.Time(work.Since), work.Message}
 	},
 }
 

@@ -8493,8 +8493,10 @@ func (v *PermissionExplanation) GetAskWhom() []Actor { return v.AskWhom }
 type PermissionGround struct {
 	// What sort of row: BINDING, ALLOW_LIST, TOKEN, CEILING or LIMIT.
 	Kind string `json:"kind"`
-	// The row's id: a binding, service account, operation or node; empty when no row could give it.
+	// Stable, and unique among all grounds: a binding's own id, else of no meaning.
 	Id string `json:"id"`
+	// The row's id: a binding, service account, operation or node; empty when no row could give it.
+	RowId string `json:"rowId"`
 	// The role, for a binding.
 	Role string `json:"role"`
 	// How far it reaches: PLATFORM, TENANT or PROJECT; empty when that says nothing.
@@ -8512,6 +8514,9 @@ func (v *PermissionGround) GetKind() string { return v.Kind }
 
 // GetId returns PermissionGround.Id, and is useful for accessing the field via an interface.
 func (v *PermissionGround) GetId() string { return v.Id }
+
+// GetRowId returns PermissionGround.RowId, and is useful for accessing the field via an interface.
+func (v *PermissionGround) GetRowId() string { return v.RowId }
 
 // GetRole returns PermissionGround.Role, and is useful for accessing the field via an interface.
 func (v *PermissionGround) GetRole() string { return v.Role }
@@ -11957,8 +11962,10 @@ func (v *WithdrawControlPlaneResponse) GetWithdrawControlPlane() ControlPlaneSha
 type Work struct {
 	// What it is, such as `job`.
 	Kind string `json:"kind"`
-	// Its id, by the adapter.
+	// Stable, and unique among all work of the platform; of no other meaning.
 	Id string `json:"id"`
+	// Its id, by the adapter, such as a job's number; empty when the adapter gives none.
+	WorkId string `json:"workId"`
 	// Its name.
 	Name string `json:"name"`
 	// The member it runs on; empty when the adapter does not say.
@@ -11976,6 +11983,9 @@ func (v *Work) GetKind() string { return v.Kind }
 
 // GetId returns Work.Id, and is useful for accessing the field via an interface.
 func (v *Work) GetId() string { return v.Id }
+
+// GetWorkId returns Work.WorkId, and is useful for accessing the field via an interface.
+func (v *Work) GetWorkId() string { return v.WorkId }
 
 // GetName returns Work.Name, and is useful for accessing the field via an interface.
 func (v *Work) GetName() string { return v.Name }
@@ -15426,6 +15436,7 @@ fragment Actor on Actor {
 fragment PermissionGround on PermissionGround {
 	kind
 	id
+	rowId
 	role
 	scope
 	expiresAt
@@ -16844,6 +16855,7 @@ fragment Blocker on Blocker {
 fragment Work on Work {
 	kind
 	id
+	workId
 	name
 	memberId
 	owner
@@ -19995,6 +20007,7 @@ fragment PlannedMember on PlannedMember {
 fragment Work on Work {
 	kind
 	id
+	workId
 	name
 	memberId
 	owner
@@ -20193,6 +20206,7 @@ fragment PlannedMember on PlannedMember {
 fragment Work on Work {
 	kind
 	id
+	workId
 	name
 	memberId
 	owner
@@ -20391,6 +20405,7 @@ fragment PlannedMember on PlannedMember {
 fragment Work on Work {
 	kind
 	id
+	workId
 	name
 	memberId
 	owner
@@ -20589,6 +20604,7 @@ fragment PlannedMember on PlannedMember {
 fragment Work on Work {
 	kind
 	id
+	workId
 	name
 	memberId
 	owner
@@ -20787,6 +20803,7 @@ fragment PlannedMember on PlannedMember {
 fragment Work on Work {
 	kind
 	id
+	workId
 	name
 	memberId
 	owner
@@ -20985,6 +21002,7 @@ fragment PlannedMember on PlannedMember {
 fragment Work on Work {
 	kind
 	id
+	workId
 	name
 	memberId
 	owner
@@ -21230,6 +21248,7 @@ fragment PlannedMember on PlannedMember {
 fragment Work on Work {
 	kind
 	id
+	workId
 	name
 	memberId
 	owner
@@ -24544,6 +24563,7 @@ fragment Blocker on Blocker {
 fragment Work on Work {
 	kind
 	id
+	workId
 	name
 	memberId
 	owner
