@@ -29,6 +29,7 @@ type desk struct {
 	done     []string
 	document map[string]any
 	verdict  string
+	known    string // the reference that the artifact was published with
 }
 
 func (d *desk) note(what string) {
@@ -42,7 +43,11 @@ func (d *desk) in(id string, call clienttest.Call) any {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	edges := []object{}
-	for _, stage := range call.Args["stages"].([]any) {
+	stages, some := call.Args["stages"].([]any)
+	if !some { // all of them
+		stages = []any{d.stages[id]}
+	}
+	for _, stage := range stages {
 		if stage == d.stages[id] {
 			edges = append(edges, object{"cursor": "c", "node": object{"id": id, "stage": stage}})
 		}
@@ -86,7 +91,10 @@ func newDesk(t *testing.T) *desk {
 	d.Handle("artifacts", func(call clienttest.Call) (any, error) { return d.in("art_1", call), nil })
 	d.Handle("manifests", func(call clienttest.Call) (any, error) { return d.in("man_1", call), nil })
 	d.Handle("lintManifest", func(clienttest.Call) (any, error) { return object{"ok": true}, nil })
-	d.Handle("node", func(clienttest.Call) (any, error) {
+	d.Handle("node", func(call clienttest.Call) (any, error) {
+		if call.Args["id"] == "art_1" {
+			return object{"__typename": "Artifact", "id": "art_1", "stage": d.stages["art_1"], "ref": d.known, "tenantId": "ten_1"}, nil
+		}
 		return object{"__typename": "Manifest", "id": "man_1", "appSlug": "server", "version": "1.2.0"}, nil
 	})
 	d.Handle("canaryReport", func(clienttest.Call) (any, error) {
@@ -161,6 +169,24 @@ func TestTheRecipeTakesAVersionTheWholeWayAndOnlyOnce(t *testing.T) {
 	require.NoError(t, err, output)
 	require.Equal(t, []string{"publish art_1", "publish man_1"}, d.done, "a step that was taken is not taken again")
 	require.Equal(t, published["idempotencyKey"], d.CallsOf("publishArtifact")[1].Input()["idempotencyKey"])
+}
+
+// The tenant has the bytes already, for another app: the platform refuses to publish them again, and the version pins what is there.
+func TestTheRecipePinsBytesThatAnotherAppHasPublished(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.stages["art_1"] = "ACTIVE"
+	d.Handle("publishArtifact", func(call clienttest.Call) (any, error) {
+		_, digest, _ := strings.Cut(call.Input()["ref"].(string), "@")
+		d.known = "registry.test/first@" + digest
+		return nil, &clienttest.Fault{Code: "CONFLICT", Message: "an artifact of digest " + digest + " is published"}
+	})
+	output, err := d.pipeline(t)()
+	require.NoError(t, err, output)
+	require.Equal(t, []string{"publish man_1", "launch", "decommission", "give back", "man_1 STAGED", "man_1 CANARY", "man_1 ACTIVE"}, d.done)
+	pinned := d.document["artifacts"].([]any)[0].(map[string]any)
+	require.Equal(t, d.known, pinned["ref"])
+	require.True(t, strings.HasSuffix(d.known, "@"+pinned["digest"].(string)))
 }
 
 func jsonText(t *testing.T, value any) string {

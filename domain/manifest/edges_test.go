@@ -47,6 +47,9 @@ func TestAKeyIsTheFamilysOnlyWhenTheFamilyHasIt(t *testing.T) {
 	require.Len(t, found.Reasons, 1)
 	require.Equal(t, fault.KeyOutsideFamily, found.Reasons[0].Code)
 	require.Equal(t, "actions.0.permissionKey", found.Reasons[0].Path)
+	for _, suffix := range FamilySuffixes() {
+		require.Contains(t, found.Reasons[0].Message, "scheduler."+suffix, "the keys that are allowed are listed")
+	}
 }
 
 func TestDefaultsBehindReferencesFill(t *testing.T) {

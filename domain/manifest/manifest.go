@@ -234,6 +234,15 @@ func Families() []string { return slices.Clone(families) }
 // FamilySuffixes lists what may follow a family's name in a permission key.
 func FamilySuffixes() []string { return slices.Clone(suffixes) }
 
+// familyKeys lists the permission keys of a family.
+func familyKeys(family string) []string {
+	keys := FamilySuffixes()
+	for i, suffix := range keys {
+		keys[i] = family + "." + suffix
+	}
+	return keys
+}
+
 // inFamily reports whether the key is one of the family's.
 func inFamily(family, key string) bool {
 	suffix, ok := strings.CutPrefix(key, family+".")

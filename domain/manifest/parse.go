@@ -134,7 +134,7 @@ func (l *linter) actions(m *Manifest) {
 	for i, action := range m.Actions {
 		switch {
 		case !inFamily(m.PermissionFamily, action.PermissionKey):
-			l.add(fault.KeyOutsideFamily, at("actions", "permissionKey")(i), "must be a permission key of the family "+m.PermissionFamily)
+			l.add(fault.KeyOutsideFamily, at("actions", "permissionKey")(i), "must be a permission key of the family "+m.PermissionFamily+": "+strings.Join(familyKeys(m.PermissionFamily), ", "))
 		case action.Risk != "read" && strings.HasSuffix(action.PermissionKey, ".read"):
 			l.add(fault.BadValue, at("actions", "permissionKey")(i), "an action that changes something must ask for more than a read key")
 		}

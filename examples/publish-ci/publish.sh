@@ -26,7 +26,23 @@ say "sign $ref"
 appctl artifact sign "$ref" --quiet "${registry[@]}" >/dev/null
 
 say "publish the artifact"
-artifact=$(appctl artifact publish "$ref" --name "$APP" --idempotency-key "ci-${digest:7:40}" --quiet)
+# One key for each app, address and content: the same bytes for another app are another publication.
+sum=$(printf '%s\n' "$APP" "$ref" | { sha256sum 2>/dev/null || shasum -a 256; })
+taken=0
+artifact=$(appctl artifact publish "$ref" --name "$APP" --idempotency-key "ci-${sum:0:40}" --quiet 2>"$work/refused") || taken=$?
+if ((taken)); then
+  # Exit code 5 with CONFLICT: the tenant has these bytes already, for another app or at another address. Then that artifact is
+  # pinned, by the reference that it was published with.
+  if ((taken != 5)) || ! grep -q CONFLICT "$work/refused"; then cat "$work/refused" >&2; exit "$taken"; fi
+  for id in $(appctl artifact list --search "$digest" --quiet); do
+    appctl artifact show "$id" -o json >"$work/known.json"
+    grep -q '^  "tenantId": "' "$work/known.json" || continue # the platform's
+    artifact=$id ref=$(sed -n 's/^  "ref": "\(.*\)",\{0,1\}$/\1/p' "$work/known.json")
+    break
+  done
+  [[ -n $artifact ]] || { cat "$work/refused" >&2; exit "$taken"; }
+  say "these bytes are published already: $artifact, $ref"
+fi
 # The same bytes may have come further in an earlier run.
 artifact_is() { appctl artifact list --search "$digest" --stage "$1" --quiet | grep -qx "$artifact"; }
 step_artifact() {

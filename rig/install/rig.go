@@ -234,7 +234,7 @@ func (r *Rig) guardRegistry(handler http.Handler) (http.Handler, error) {
 	if r.cfg.Platform == "" {
 		return handler, nil
 	}
-	file := r.path("registry", "push-password")
+	file := r.RegistryPasswordFile()
 	kept, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		kept = []byte(rand.Text())
@@ -248,6 +248,9 @@ func (r *Rig) guardRegistry(handler http.Handler) (http.Handler, error) {
 	auth := ociregistry.Auth{Hosts: []string{r.address}, Issuer: r.cfg.Platform, Key: keys.Key, User: pusher, Password: r.password}
 	return auth.Protect(handler), nil
 }
+
+// RegistryPasswordFile holds the password of the registry's user "push", once the registry is behind the platform's tokens.
+func (r *Rig) RegistryPasswordFile() string { return r.path("registry", "push-password") }
 
 // RegistryPush is what whoever pushes says to the registry; anonymous while it is open.
 func (r *Rig) RegistryPush() authn.Authenticator {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
@@ -52,7 +53,7 @@ var publisherKeys = []string{
 // seed fills the demo tenant and publishes the apps. Its keys are fixed, so that doing it again
 // finds what is there.
 func (s *Stack) seed(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{s.seedPeople, s.seedAccounts, s.seedSource} {
+	for _, step := range []func(context.Context) error{s.seedPeople, s.seedAccounts, s.seedSource, s.seedPublisher} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -156,6 +157,46 @@ func (s *Stack) account(ctx context.Context, project, name string, keys []string
 	}
 	return key.CreateServiceAccountKey.Secret, os.WriteFile(file, []byte(key.CreateServiceAccountKey.Secret), 0o600)
 }
+
+// PublisherApp is the app that the publisher's project publishes: one without a version, until somebody tries the recipe.
+const PublisherApp = "your-app"
+
+// seedPublisher gives the publisher's project an app to publish, the right to test it, and a file with what its tools need.
+func (s *Stack) seedPublisher(ctx context.Context) error {
+	_, err := gql.CreateApp(ctx, s.Operator, gql.CreateAppInput{
+		Slug: PublisherApp, DisplayName: "Your app", Summary: "Yours to publish: see examples/publish-ci.", PermissionFamily: "apps",
+		PublisherProjectId: s.Demo.PublisherProjectID, IdempotencyKey: "seed-app-" + PublisherApp,
+	})
+	if err != nil {
+		return err
+	}
+	for _, project := range []string{s.Demo.PublisherProjectID, s.Demo.ProjectID} {
+		if _, err := gql.GrantEntitlement(ctx, s.Operator, project, PublisherApp, nil, nil, ""); err != nil {
+			return err
+		}
+	}
+	registry, err := s.registry()
+	if err != nil {
+		return err
+	}
+	signing, err := os.ReadFile(s.SigningKeyFile())
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, one := range [][2]string{
+		{"APPCTL_SERVER", s.URL}, {"APPCTL_PROJECT", s.Demo.PublisherProjectID}, {"APPCTL_TOKEN", s.Demo.PublisherKey},
+		{"APPCTL_REGISTRY_USER", registry.User}, {"APPCTL_REGISTRY_PASSWORD", registry.Password},
+		{"APPCTL_SIGNING_KEY", string(signing)}, {"REGISTRY", s.RegistryAddr()},
+	} {
+		fmt.Fprintf(&text, "export %s='%s'\n", one[0], strings.ReplaceAll(one[1], "'", `'\''`))
+	}
+	return os.WriteFile(s.PublisherEnvFile(), []byte(text.String()), 0o600)
+}
+
+// PublisherEnvFile holds what the publisher's tools need, as lines of a shell: the platform, the account's key, the registry's
+// user and password, and the key to sign with.
+func (s *Stack) PublisherEnvFile() string { return filepath.Join(s.config.Dir, "publisher.env") }
 
 // KeyFile holds the demo service account's key.
 func (s *Stack) KeyFile() string { return filepath.Join(s.config.Dir, "cluster-automation.key") }

@@ -57,7 +57,7 @@ func publish(ctx context.Context, t *tx.Tx, in PublishManifestInput) (*db.Manife
 	}
 	if world.appID != nil {
 		if err := audit.Require(t, publishing, authz.ManifestPublish, world.object(), *world.appID); err != nil {
-			return nil, err
+			return nil, world.refusedPublisher(err)
 		}
 	}
 	made, object := made{ID: ids.New(ids.Manifest)}, world.object()

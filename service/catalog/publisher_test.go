@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/catalog"
 )
 
@@ -21,6 +23,9 @@ func TestAPublishersAccountWalksTheWholePathAndAStrangersNoStepOfIt(t *testing.T
 	in := catalog.PublishManifestInput{Document: encode(t, w.document("1.0.0")), IdempotencyKey: "k"}
 	_, err := b.verbs.PublishManifest(stranger, in)
 	require.Error(t, err)
+	for _, reason := range fault.From(err).Reasons {
+		require.NotContains(t, reason.Message, string(project.ID), "whose the app is, is not told")
+	}
 	require.Zero(t, b.Count("manifest", ""))
 	made, err := b.verbs.PublishManifest(own, in)
 	require.NoError(t, err)
@@ -124,4 +129,24 @@ func TestRetiringNamesTheInstancesThatThePublisherSeesAndCountsTheOthers(t *test
 	b.SQL(`UPDATE instance SET released_at = now()`)
 	_, err = b.verbs.PromoteManifest(own, retire)
 	require.NoError(t, err)
+}
+
+// A publisher's account that tries an app of the platform's is told who can do it.
+func TestARefusalToPublishSaysWhoseTurnItIs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	w := b.world()
+	account := b.account(b.Project(b.Tenant()))
+	_, err := b.verbs.PublishManifest(account, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.0")), IdempotencyKey: "k"})
+	refused(t, err, fault.Forbidden, "input.document.app")
+	require.Contains(t, err.Error(), "the app is published by the platform, whose staff does it")
+	require.Contains(t, err.Error(), "app.manage")
+	require.Zero(t, b.Count("manifest", ""))
+	others := *w.artifact
+	others.Digest = platformtest.Digest([]byte("of another project"))
+	others.Ref = "registry.test/x@" + others.Digest
+	w.artifact = &others
+	reasons, err := b.verbs.LintManifest(account, encode(t, w.document("1.0.0")))
+	require.NoError(t, err)
+	require.Contains(t, fmt.Sprint(reasons), "artifact.publish on the platform")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -93,7 +94,7 @@ func (w *world) findings(m *manifest.Manifest) []fault.Reason {
 		one, ok := w.artifacts[artifact.Digest]
 		switch {
 		case !ok:
-			found = append(found, fault.Reason{Code: fault.UnknownValue, Message: "no artifact of this digest is published, to the app's publisher or to all", Path: path})
+			found = append(found, fault.Reason{Code: fault.UnknownValue, Message: "no artifact of this digest is published, to the app's publisher or to all: " + w.whoseTurn("artifact.publish"), Path: path})
 		case one.Stage == lifecycle.StageRetired:
 			found = append(found, fault.Reason{Code: fault.UnknownValue, Message: "the artifact of this digest is RETIRED", Path: path})
 		case one.Quarantined:
@@ -119,4 +120,24 @@ func (w *world) named(m *manifest.Manifest) []fault.Reason {
 		add("adapter", "no adapter %q is registered", m.Adapter)
 	}
 	return found
+}
+
+// whoseTurn says who can do for the app what needs the key, for callers that cannot.
+func (w *world) whoseTurn(key string) string {
+	switch {
+	case w.appID == nil:
+		return "the platform's staff creates the app (app.manage) and names its publisher"
+	case w.project == nil:
+		return "the app is published by the platform, whose staff does it (" + key + " on the platform); or the staff gives an app to your project (app.manage)"
+	}
+	return "the app is published by one project, where holders of " + key + " do it"
+}
+
+// refusedPublisher adds to a refusal who can publish versions of the app.
+func (w *world) refusedPublisher(err error) error {
+	refused, is := fault.As(err)
+	if !is || refused.Code != fault.Forbidden {
+		return err
+	}
+	return refused.With(fault.Reason{Code: fault.Forbidden, Message: w.whoseTurn(authz.ManifestPublish.String()), Path: "input.document.app"})
 }

@@ -116,12 +116,13 @@ log in     %s
 operator   %s
            once, as the platform's operator
 automation export APPCTL_SERVER=%s APPCTL_PROJECT=%s APPCTL_TOKEN=$(cat %s)
-publisher  export APPCTL_SERVER=%s APPCTL_PROJECT=%s APPCTL_TOKEN=$(cat %s)
-           signs with %s for the registry %s
+publisher  eval "$(cat %s)"
+           of the app %s: key %s, signs with %s; examples/publish-ci is the way
+registry   %s, user push, password in %s
 logs       %s
 
 running; Ctrl-C stops everything
 `, s.URL, link, s.URL, operator, s.URL, s.Demo.ProjectID, s.KeyFile(),
-		s.URL, s.Demo.PublisherProjectID, s.PublisherKeyFile(), s.SigningKeyFile(), s.RegistryAddr(), s.LogDir())
+		s.PublisherEnvFile(), stack.PublisherApp, s.PublisherKeyFile(), s.SigningKeyFile(), s.RegistryAddr(), s.RegistryPasswordFile(), s.LogDir())
 	return s.Wait(ctx)
 }
