@@ -63,6 +63,7 @@ type ResolverRoot interface {
 	Operation() OperationResolver
 	Orphan() OrphanResolver
 	Plan() PlanResolver
+	PlannedCapacity() PlannedCapacityResolver
 	PlannedMember() PlannedMemberResolver
 	Promotion() PromotionResolver
 	Query() QueryResolver
@@ -1018,13 +1019,14 @@ type ComplexityRoot struct {
 	}
 
 	PermissionGround struct {
-		ExpiresAt func(childComplexity int) int
-		ID        func(childComplexity int) int
-		Kind      func(childComplexity int) int
-		Message   func(childComplexity int) int
-		Role      func(childComplexity int) int
-		RowID     func(childComplexity int) int
-		Scope     func(childComplexity int) int
+		BreakGlass func(childComplexity int) int
+		ExpiresAt  func(childComplexity int) int
+		ID         func(childComplexity int) int
+		Kind       func(childComplexity int) int
+		Message    func(childComplexity int) int
+		Role       func(childComplexity int) int
+		RowID      func(childComplexity int) int
+		Scope      func(childComplexity int) int
 	}
 
 	PermissionKey struct {
@@ -1034,24 +1036,39 @@ type ComplexityRoot struct {
 	}
 
 	Plan struct {
-		Allowed       func(childComplexity int) int
-		Change        func(childComplexity int) int
-		Hash          func(childComplexity int) int
-		Impact        func(childComplexity int) int
-		Instance      func(childComplexity int) int
-		Kind          func(childComplexity int) int
-		Members       func(childComplexity int) int
-		Reversal      func(childComplexity int) int
-		Reversible    func(childComplexity int) int
-		Supersedes    func(childComplexity int) int
-		Verdicts      func(childComplexity int) int
-		WorkLost      func(childComplexity int) int
-		WorkLostTotal func(childComplexity int) int
+		Allowed         func(childComplexity int) int
+		Change          func(childComplexity int) int
+		DeadlineSeconds func(childComplexity int) int
+		Force           func(childComplexity int) int
+		Hash            func(childComplexity int) int
+		Impact          func(childComplexity int) int
+		Instance        func(childComplexity int) int
+		KeepFailed      func(childComplexity int) int
+		Kind            func(childComplexity int) int
+		Members         func(childComplexity int) int
+		OnDeadline      func(childComplexity int) int
+		Reversal        func(childComplexity int) int
+		Reversible      func(childComplexity int) int
+		Supersedes      func(childComplexity int) int
+		Verdicts        func(childComplexity int) int
+		WorkAtRisk      func(childComplexity int) int
+		WorkAtRiskTotal func(childComplexity int) int
+		WorkLost        func(childComplexity int) int
+		WorkLostTotal   func(childComplexity int) int
+	}
+
+	PlannedCapacity struct {
+		GPUCount    func(childComplexity int) int
+		HourlyPrice func(childComplexity int) int
+		Region      func(childComplexity int) int
+		SKU         func(childComplexity int) int
+		Shape       func(childComplexity int) int
 	}
 
 	PlannedMember struct {
 		Action         func(childComplexity int) int
 		Allocation     func(childComplexity int) int
+		Capacity       func(childComplexity int) int
 		ComponentKey   func(childComplexity int) int
 		IsolationClass func(childComplexity int) int
 		Member         func(childComplexity int) int
@@ -1175,6 +1192,7 @@ type ComplexityRoot struct {
 		PlanRemoveMember         func(childComplexity int, input member.Input) int
 		PlanReplaceMember        func(childComplexity int, input member.ReplaceInput) int
 		PlanRollbackInstance     func(childComplexity int, input instance.RollbackInput) int
+		PlanServiceAccountUpdate func(childComplexity int, input identity.UpdateServiceAccountInput) int
 		PlanUpgradeInstance      func(childComplexity int, input instance.UpgradeInput) int
 		PolicyOverlays           func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, first *int, after *string) int
 		PreviewPolicy            func(childComplexity int, input policy.SetInput) int
@@ -1299,6 +1317,13 @@ type ComplexityRoot struct {
 		Name           func(childComplexity int) int
 		PermissionKeys func(childComplexity int) int
 		ProjectID      func(childComplexity int) int
+	}
+
+	ServiceAccountChange struct {
+		Limits         func(childComplexity int) int
+		Narrows        func(childComplexity int) int
+		PermissionKeys func(childComplexity int) int
+		Widens         func(childComplexity int) int
 	}
 
 	ServiceAccountConnection struct {
@@ -5977,6 +6002,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PermissionExplanation.TenantID(childComplexity), true
 
+	case "PermissionGround.breakGlass":
+		if e.ComplexityRoot.PermissionGround.BreakGlass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PermissionGround.BreakGlass(childComplexity), true
 	case "PermissionGround.expiresAt":
 		if e.ComplexityRoot.PermissionGround.ExpiresAt == nil {
 			break
@@ -6051,6 +6082,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Change(childComplexity), true
+	case "Plan.deadlineSeconds":
+		if e.ComplexityRoot.Plan.DeadlineSeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.DeadlineSeconds(childComplexity), true
+	case "Plan.force":
+		if e.ComplexityRoot.Plan.Force == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Force(childComplexity), true
 	case "Plan.hash":
 		if e.ComplexityRoot.Plan.Hash == nil {
 			break
@@ -6069,6 +6112,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Instance(childComplexity), true
+	case "Plan.keepFailed":
+		if e.ComplexityRoot.Plan.KeepFailed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.KeepFailed(childComplexity), true
 	case "Plan.kind":
 		if e.ComplexityRoot.Plan.Kind == nil {
 			break
@@ -6081,6 +6130,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Members(childComplexity), true
+	case "Plan.onDeadline":
+		if e.ComplexityRoot.Plan.OnDeadline == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.OnDeadline(childComplexity), true
 	case "Plan.reversal":
 		if e.ComplexityRoot.Plan.Reversal == nil {
 			break
@@ -6105,6 +6160,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Verdicts(childComplexity), true
+	case "Plan.workAtRisk":
+		if e.ComplexityRoot.Plan.WorkAtRisk == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.WorkAtRisk(childComplexity), true
+	case "Plan.workAtRiskTotal":
+		if e.ComplexityRoot.Plan.WorkAtRiskTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.WorkAtRiskTotal(childComplexity), true
 	case "Plan.workLost":
 		if e.ComplexityRoot.Plan.WorkLost == nil {
 			break
@@ -6118,6 +6185,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Plan.WorkLostTotal(childComplexity), true
 
+	case "PlannedCapacity.gpuCount":
+		if e.ComplexityRoot.PlannedCapacity.GPUCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.GPUCount(childComplexity), true
+	case "PlannedCapacity.hourlyPrice":
+		if e.ComplexityRoot.PlannedCapacity.HourlyPrice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.HourlyPrice(childComplexity), true
+	case "PlannedCapacity.region":
+		if e.ComplexityRoot.PlannedCapacity.Region == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.Region(childComplexity), true
+	case "PlannedCapacity.sku":
+		if e.ComplexityRoot.PlannedCapacity.SKU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.SKU(childComplexity), true
+	case "PlannedCapacity.shape":
+		if e.ComplexityRoot.PlannedCapacity.Shape == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.Shape(childComplexity), true
+
 	case "PlannedMember.action":
 		if e.ComplexityRoot.PlannedMember.Action == nil {
 			break
@@ -6130,6 +6228,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PlannedMember.Allocation(childComplexity), true
+	case "PlannedMember.capacity":
+		if e.ComplexityRoot.PlannedMember.Capacity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedMember.Capacity(childComplexity), true
 	case "PlannedMember.componentKey":
 		if e.ComplexityRoot.PlannedMember.ComponentKey == nil {
 			break
@@ -6857,6 +6961,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.PlanRollbackInstance(childComplexity, args["input"].(instance.RollbackInput)), true
+	case "Query.planServiceAccountUpdate":
+		if e.ComplexityRoot.Query.PlanServiceAccountUpdate == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planServiceAccountUpdate_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanServiceAccountUpdate(childComplexity, args["input"].(identity.UpdateServiceAccountInput)), true
 	case "Query.planUpgradeInstance":
 		if e.ComplexityRoot.Query.PlanUpgradeInstance == nil {
 			break
@@ -7401,6 +7516,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ServiceAccount.ProjectID(childComplexity), true
+
+	case "ServiceAccountChange.limits":
+		if e.ComplexityRoot.ServiceAccountChange.Limits == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountChange.Limits(childComplexity), true
+	case "ServiceAccountChange.narrows":
+		if e.ComplexityRoot.ServiceAccountChange.Narrows == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountChange.Narrows(childComplexity), true
+	case "ServiceAccountChange.permissionKeys":
+		if e.ComplexityRoot.ServiceAccountChange.PermissionKeys == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountChange.PermissionKeys(childComplexity), true
+	case "ServiceAccountChange.widens":
+		if e.ComplexityRoot.ServiceAccountChange.Widens == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountChange.Widens(childComplexity), true
 
 	case "ServiceAccountConnection.edges":
 		if e.ComplexityRoot.ServiceAccountConnection.Edges == nil {
@@ -9420,6 +9560,28 @@ type ServiceAccountLimits {
   operationsPerHour: Int
 }
 
+"A limit of a service account, by name."
+enum AccountLimit {
+  "The instances and allocations that it may touch."
+  OBJECT_IDS
+  "The highest risk of an app action that it may ask for."
+  MAX_RISK
+  "How many operations it may begin in an hour."
+  OPERATIONS_PER_HOUR
+}
+
+"What an update of a service account would make of it. Nothing is written, and nothing is reserved."
+type ServiceAccountChange {
+  "The permission keys that it would have, sorted."
+  permissionKeys: [String!]!
+  "What it would be bound to beyond its keys; null for nothing more."
+  limits: ServiceAccountLimits
+  "What would let it do more than now: permissionKeys, limits.objectIds, limits.maxRisk, limits.operationsPerHour."
+  widens: [String!]!
+  "What would let it do less than now, of the same names. A change of objects can do both."
+  narrows: [String!]!
+}
+
 "A page of service accounts."
 type ServiceAccountConnection {
   "The rows, each with its cursor."
@@ -9524,6 +9686,8 @@ input ExplainPermissionInput {
   permissionKey: String!
   "The object: any typed id, such as a project's or an instance's; left out for the platform."
   objectId: ID
+  "The risk of the app action that the key is wanted for; left out when it is for none."
+  risk: ActionRisk
 }
 
 "A row that gives a permission, or comes nearest to giving it."
@@ -9540,6 +9704,8 @@ type PermissionGround {
   scope: String!
   "When it ends; null for never."
   expiresAt: DateTime
+  "Whether it is a binding that a break-glass mutation gave."
+  breakGlass: Boolean!
   "What it says, for a person."
   message: String!
 }
@@ -9593,6 +9759,8 @@ extend type Query {
   roleBindings("The tenant." tenantId: ID, "The project." projectId: ID, "Revoked and expired ones too." ended: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): RoleBindingConnection!
   "Whether a subject may do something, with the rows that say so or the nearest missing one. For oneself always; for others the key is identity.binding.read on the object's scope."
   explainPermission("Who, what, where." input: ExplainPermissionInput!): PermissionExplanation!
+  "What an update of a service account would make of it, and what of that widens or narrows. Nothing is written. Key: identity.service_account.update."
+  planServiceAccountUpdate("What would change." input: UpdateServiceAccountInput!): ServiceAccountChange!
   "A project by id. Key: project.read."
   project("The project." id: ID!): Project!
   "The people of a tenant. Key: identity.user.read."
@@ -9683,8 +9851,10 @@ input UpdateServiceAccountInput {
   serviceAccountId: ID!
   "The permission keys it may use; each that is new must be one the caller holds."
   permissionKeys: [String!]
-  "What it is bound to from now on; an empty object for nothing."
+  "Limits that are set from now on; each that is not named stays as it is. At least one must be named."
   limits: ServiceAccountLimitsInput
+  "Limits that are lifted; none may be set as well."
+  liftLimits: [AccountLimit!]
   "Why, kept in the audit."
   reason: String
 }
@@ -9780,7 +9950,7 @@ extend type Mutation {
   endSession("The session." sessionId: ID!): Session!
   "End every session of a person; answers how many ended. For oneself always; for others the key is identity.user.logout on the person's tenant."
   logoutEverywhere("The person; left out for oneself." userId: ID, "Why, kept in the audit." reason: String): Int!
-  "Change what a service account may do. Key: identity.service_account.update."
+  "Change what a service account may do; its limits change one by one, and what widens is in the audit by name. Key: identity.service_account.update."
   updateServiceAccount("What changes." input: UpdateServiceAccountInput!): ServiceAccount!
   "Delete a service account; its keys end at once. Key: identity.service_account.delete."
   deleteServiceAccount("The service account." serviceAccountId: ID!, "Why, kept in the audit." reason: String): ServiceAccount!
@@ -11386,12 +11556,28 @@ type PlannedMember {
   action: PlanAction!
   "The allocation it lives or would live in; null when one would be asked for."
   allocation: Allocation
+  "What would be rented for it; null when it lives in an allocation that is there."
+  capacity: PlannedCapacity
   "Whether its node answers now."
   reachable: Boolean!
   "What it may do inside of its walls."
   profile: MemberProfile!
   "What keeps it apart on its node; null when the node has not reported its walls."
   isolationClass: IsolationClass
+}
+
+"What the platform has chosen to rent for a member. The plan's hash holds for it: the change is refused with PLAN_STALE when something else would be chosen."
+type PlannedCapacity {
+  "What it is made of."
+  shape: CapacityShape!
+  "Its GPUs."
+  gpuCount: Int!
+  "The SKU that was chosen."
+  sku: String!
+  "The region that was chosen."
+  region: String!
+  "Its list price for an hour; null when the SKU has no price."
+  hourlyPrice: Money
 }
 
 "Work that runs on members, by the adapter's word."
@@ -11450,7 +11636,7 @@ type Verdict {
 
 "What a change would do, before it is asked for. Nothing is written."
 type Plan {
-  "What everything in this plan rests on: pass it as ` + "`" + `planHash` + "`" + `, and the change is refused with PLAN_STALE when any of it has moved."
+  "What this plan shows and rests on: pass it as ` + "`" + `planHash` + "`" + `, and the change is refused with PLAN_STALE when any of it has moved, or when the change is not the one that was planned."
   hash: String!
   "The kind of operation it would be."
   kind: OperationKind!
@@ -11464,6 +11650,18 @@ type Plan {
   workLost: [Work!]!
   "How much work would be lost in all; null when nobody can tell."
   workLostTotal: Int
+  "Whether it would go at once, by force."
+  force: Boolean!
+  "Seconds that it would have."
+  deadlineSeconds: Int!
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome!
+  "Work that would be lost if the deadline passed now, at most 100; empty unless onDeadline is FORCE."
+  workAtRisk: [Work!]!
+  "How much work would be lost in all if the deadline passed now; null when nobody can tell, and unless onDeadline is FORCE."
+  workAtRiskTotal: Int
+  "Whether members that could not join would be kept as FAILED."
+  keepFailed: Boolean!
   "What those who have a say answer, in the order of their sources."
   verdicts: [Verdict!]!
   "Whether the change can be taken back."
@@ -11504,6 +11702,10 @@ input PlanAddMembersInput {
   allocationIds: [ID!]
   "Or: one allocation for each member is asked for."
   intent: CapacityIntentInput
+  "Whether members that could not join would be kept as FAILED."
+  keepFailed: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 900
 }
 
 "Which member would be changed."
@@ -11512,6 +11714,10 @@ input PlanMemberInput {
   memberId: ID!
   "Whether work may be lost and proof go missing."
   force: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 3600
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome! = FAIL
 }
 
 "Which member would be replaced, and where."
@@ -11524,6 +11730,10 @@ input PlanReplaceMemberInput {
   intent: CapacityIntentInput
   "Whether work may be lost and proof go missing."
   force: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 3600
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome! = FAIL
 }
 
 "What an instance would be upgraded to."
@@ -11534,6 +11744,8 @@ input PlanUpgradeInstanceInput {
   version: String
   "The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults."
   config: JSON
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 1800
 }
 
 "What an instance would be brought back to."
@@ -11542,6 +11754,8 @@ input PlanRollbackInstanceInput {
   instanceId: ID!
   "The generation; left out for the one before, or the present one when an upgrade away from it has failed."
   generation: Int
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 1800
 }
 
 "Which instance would be torn down."
@@ -11550,6 +11764,10 @@ input PlanDecommissionInstanceInput {
   instanceId: ID!
   "Whether work may be lost and proof go missing."
   force: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 900
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome! = FAIL
 }
 
 extend type Query {
@@ -14176,6 +14394,8 @@ func (ec *executionContext) childFields_PermissionGround(ctx context.Context, fi
 		return ec.fieldContext_PermissionGround_scope(ctx, field)
 	case "expiresAt":
 		return ec.fieldContext_PermissionGround_expiresAt(ctx, field)
+	case "breakGlass":
+		return ec.fieldContext_PermissionGround_breakGlass(ctx, field)
 	case "message":
 		return ec.fieldContext_PermissionGround_message(ctx, field)
 	}
@@ -14210,6 +14430,18 @@ func (ec *executionContext) childFields_Plan(ctx context.Context, field graphql.
 		return ec.fieldContext_Plan_workLost(ctx, field)
 	case "workLostTotal":
 		return ec.fieldContext_Plan_workLostTotal(ctx, field)
+	case "force":
+		return ec.fieldContext_Plan_force(ctx, field)
+	case "deadlineSeconds":
+		return ec.fieldContext_Plan_deadlineSeconds(ctx, field)
+	case "onDeadline":
+		return ec.fieldContext_Plan_onDeadline(ctx, field)
+	case "workAtRisk":
+		return ec.fieldContext_Plan_workAtRisk(ctx, field)
+	case "workAtRiskTotal":
+		return ec.fieldContext_Plan_workAtRiskTotal(ctx, field)
+	case "keepFailed":
+		return ec.fieldContext_Plan_keepFailed(ctx, field)
 	case "verdicts":
 		return ec.fieldContext_Plan_verdicts(ctx, field)
 	case "reversible":
@@ -14226,6 +14458,22 @@ func (ec *executionContext) childFields_Plan(ctx context.Context, field graphql.
 	return nil, fmt.Errorf("no field named %q was found under type Plan", field.Name)
 }
 
+func (ec *executionContext) childFields_PlannedCapacity(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "shape":
+		return ec.fieldContext_PlannedCapacity_shape(ctx, field)
+	case "gpuCount":
+		return ec.fieldContext_PlannedCapacity_gpuCount(ctx, field)
+	case "sku":
+		return ec.fieldContext_PlannedCapacity_sku(ctx, field)
+	case "region":
+		return ec.fieldContext_PlannedCapacity_region(ctx, field)
+	case "hourlyPrice":
+		return ec.fieldContext_PlannedCapacity_hourlyPrice(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PlannedCapacity", field.Name)
+}
+
 func (ec *executionContext) childFields_PlannedMember(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "member":
@@ -14236,6 +14484,8 @@ func (ec *executionContext) childFields_PlannedMember(ctx context.Context, field
 		return ec.fieldContext_PlannedMember_action(ctx, field)
 	case "allocation":
 		return ec.fieldContext_PlannedMember_allocation(ctx, field)
+	case "capacity":
+		return ec.fieldContext_PlannedMember_capacity(ctx, field)
 	case "reachable":
 		return ec.fieldContext_PlannedMember_reachable(ctx, field)
 	case "profile":
@@ -14622,6 +14872,20 @@ func (ec *executionContext) childFields_ServiceAccount(ctx context.Context, fiel
 		return ec.fieldContext_ServiceAccount_keys(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ServiceAccount", field.Name)
+}
+
+func (ec *executionContext) childFields_ServiceAccountChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "permissionKeys":
+		return ec.fieldContext_ServiceAccountChange_permissionKeys(ctx, field)
+	case "limits":
+		return ec.fieldContext_ServiceAccountChange_limits(ctx, field)
+	case "widens":
+		return ec.fieldContext_ServiceAccountChange_widens(ctx, field)
+	case "narrows":
+		return ec.fieldContext_ServiceAccountChange_narrows(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ServiceAccountChange", field.Name)
 }
 
 func (ec *executionContext) childFields_ServiceAccountConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
