@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/agent"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 )
 
@@ -54,9 +55,12 @@ variable NODE_AGENT_ENROL_TOKEN. It then holds a credential of its own in the st
 rotates. The token is needed again only when the credential was lost or revoked; a new token in the same
 file is then picked up without a restart.
 
-As root, each member gets PID, mount and IPC namespaces and an overlay of the node's root of its own. Without
-root, or where namespaces are not possible, members are plain processes below a directory, and the node's
-inventory says so.
+As root, each member is an OCI container with user ids of its own, run by crun or runc. Its root is a curated copy
+of what the node has installed, which the agent builds in the state directory before the first member; it takes as
+much space as /usr. Without a runtime the node takes no member, and its inventory says why.
+
+Without root, members are plain processes below a directory: nothing but paths keeps them apart. The inventory
+lists what does not hold.
 
 Stopping the agent (SIGTERM, SIGINT, even SIGKILL) stops no member. A new agent with the same state
 directory goes on where the old one was.`
@@ -73,7 +77,7 @@ func command() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), options, level) },
 	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.AddCommand(pullCommand())
+	cmd.AddCommand(pullCommand(), rootCommand())
 	hostname, _ := os.Hostname()
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -91,6 +95,10 @@ func command() *cobra.Command {
 	flags.StringVar(&options.SKU, "sku", "", "what the node is sold as")
 	flags.StringToStringVar(&options.Labels, "label", nil, "free label, key=value; may be repeated")
 	flags.Int64Var(&options.CacheBytes, "cache-bytes", agent.DefaultCacheBytes, "how much of artifacts the node keeps in the state directory, in bytes")
+	flags.StringVar(&options.Runtime, "runtime", "", "OCI runtime of members: crun, runc, or the path of one; empty takes crun, or else runc")
+	flags.StringVar(&options.MemberRoot, "member-root", "", "root of members that \"node-agent root\" built before; empty builds versions in the state directory")
+	flags.Uint32Var(&options.IDFirst, "id-first", idrange.DefaultFirst, "first of the user and group ids that members get, 65,536 each")
+	flags.StringVar(&options.CgroupParent, "cgroup-parent", "", "cgroup below which those of members are; empty names one by the state directory")
 	flags.BoolVar(&options.ForceProcess, "no-namespaces", false, "keep members as plain processes even as root")
 	flags.BoolVar(&options.SingleTenant, "single-tenant", false, "offer slices of this node though it keeps members as plain processes: all of them are one tenant's")
 	flags.StringVar(&level, "log-level", "info", "debug, info, warn or error")

@@ -19,8 +19,7 @@ var (
 	undocumentedNames = map[string]string{}
 	longFiles         = map[string]string{}
 	largePackages     = map[string]string{
-		"cmd/node-agent/internal/memberinit": "an OCI runtime replaces the sandbox part of it; what is left of the member's init is under the bound",
-		"service/identity":                   "one noun's verbs, a file each: people, projects, accounts and logins share the rules of who may give what to whom",
+		"service/identity": "one noun's verbs, a file each: people, projects, accounts and logins share the rules of who may give what to whom",
 	}
 	longFunctions = map[string]string{}
 	sleeping      = map[string]string{}

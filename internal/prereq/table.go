@@ -41,6 +41,8 @@ var table = map[Feature][]need{
 		{"ip", []string{"iproute2"}, program("ip")},
 		{"mount", []string{"mount"}, program("mount")},
 		{"nsenter and setpriv", []string{"util-linux"}, program("nsenter", "setpriv")},
+		// Members are containers: crun runs them, and where only runc is installed that does.
+		{"an OCI runtime", []string{"crun"}, anyProgram("crun", "runc")},
 	},
 	Slurm: {
 		{"slurmctld", []string{"slurmctld"}, program("slurmctld")},

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -62,7 +63,9 @@ type Node struct {
 	*lab.Node
 	// State is the folder's path as the agent sees it. It survives the node.
 	State string
-	rig   *Rig
+	// Cgroup is for the limits of what runs on the node; it ends with it.
+	Cgroup string
+	rig    *Rig
 }
 
 // nodeState is where a node of the lab sees its state folder.
@@ -85,13 +88,14 @@ func (r *Rig) AddNode(ctx context.Context, name string, binds ...lab.Bind) (*Nod
 	if err != nil {
 		return nil, err
 	}
-	r.stack.Push("node "+name, node.Kill)
+	cgroup := r.cgroup() + "/" + name
+	r.stack.Push("node "+name, func() error { return errors.Join(node.Kill(), removeCgroups(cgroup)) })
 	listener, err := node.Listen(r.address)
 	if err != nil {
 		return nil, err
 	}
 	r.serveRegistry(listener)
-	return &Node{Node: node, State: nodeState, rig: r}, nil
+	return &Node{Node: node, State: nodeState, Cgroup: cgroup, rig: r}, nil
 }
 
 func (r *Rig) addPlain(name, state string) (*Node, error) {

@@ -86,6 +86,11 @@ func (r *Rig) RegistryAddr() string { return r.address }
 // Network is the lab's switch; nil when nodes are plain.
 func (r *Rig) Network() *lab.Network { return r.network }
 
+// Keep has release called when everything is taken down.
+func (r *Rig) Keep(name string, release func()) {
+	r.stack.Push(name, func() error { release(); return nil })
+}
+
 // Close takes everything down, last first. Safe to call twice.
 func (r *Rig) Close() error { return r.stack.Close() }
 
@@ -147,7 +152,7 @@ func (r *Rig) startNetwork(ctx context.Context) error {
 	if !r.isolates() {
 		return nil
 	}
-	if err := lab.Sweep(); err != nil {
+	if err := errors.Join(lab.Sweep(), removeCgroups(r.cgroup())); err != nil {
 		return err
 	}
 	if err := lab.Supported(ctx); err != nil {

@@ -6,9 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/gpuaas/app-platform/internal/filelock"
 	"github.com/gpuaas/app-platform/internal/supervise"
+	"github.com/gpuaas/app-platform/rig/lab"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -36,7 +39,15 @@ func (s *Stack) startNodes(ctx context.Context) error {
 }
 
 func (s *Stack) startNode(ctx context.Context, name string) error {
-	node, err := s.AddNode(ctx, name, s.agentBind())
+	root, err := s.memberRoot(ctx)
+	if err != nil {
+		return fmt.Errorf("root of members: %w", err)
+	}
+	binds := []lab.Bind{s.agentBind()}
+	if root != "" {
+		binds = append(binds, lab.Bind{Source: root, Target: memberRootPath, ReadOnly: true})
+	}
+	node, err := s.AddNode(ctx, name, binds...)
 	if err != nil {
 		return err
 	}
@@ -55,6 +66,8 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 	}
 	if s.Network() == nil {
 		command = append(command, "--no-namespaces", "--single-tenant") // the lab's tenants trust each other
+	} else {
+		command = append(command, "--member-root", memberRootPath, "--cgroup-parent", node.Cgroup)
 	}
 	agent, err := node.Program(supervise.Spec{Name: "agent-" + name, Command: command, Restart: supervise.OnFailure})
 	if err != nil {
@@ -62,6 +75,36 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 	}
 	s.Nodes = append(s.Nodes, &Node{Node: node, Agent: agent})
 	return nil
+}
+
+const (
+	// memberRoots is where this machine keeps the roots of members; all installations share them.
+	memberRoots = "/var/cache/app-platform/member-roots"
+	// memberRootPath is where a node sees the one for its members.
+	memberRootPath = "/var/lib/app-platform-root"
+)
+
+// memberRoot builds the root of members from this machine, once for all nodes, and keeps it from being deleted until the
+// stack is closed. It is empty without local nodes.
+func (s *Stack) memberRoot(ctx context.Context) (string, error) {
+	if s.Network() == nil || s.root != "" {
+		return s.root, nil
+	}
+	printed, err := output(ctx, s.program("node-agent"), "root", "--dir", memberRoots, "--link", "--prune")
+	if err != nil {
+		return "", err
+	}
+	root := strings.TrimSpace(string(printed))
+	lock, err := filelock.Acquire(ctx, root+".lock", filelock.Shared)
+	if err != nil {
+		return "", err
+	}
+	s.Rig.Keep("root of members", lock.Release)
+	if _, err := os.Stat(root); err != nil {
+		return "", err // deleted by another installation before it was locked
+	}
+	s.root = root
+	return root, nil
 }
 
 // ReviveNode boots a node that was killed anew, as a machine after a power cut: it has its name and

@@ -98,6 +98,7 @@ type Stack struct {
 
 	adapters map[string]string // app → its adapter's URL
 	nodeURL  string            // the API's address as nodes reach it
+	root     string            // of members, on this machine
 }
 
 // Node is a local node and its agent's process.

@@ -83,6 +83,8 @@ func (t *taskRow) judge(raw []byte, message string, exit *int) {
 			Processes []json.RawMessage `json:"processes"`
 			Mounts    []string          `json:"mounts"`
 			Files     int               `json:"files"`
+			Cgroups   []string          `json:"cgroups"`
+			Network   []string          `json:"network"`
 		} `json:"residue"`
 	}
 	readable := len(raw) > 0 && json.Unmarshal(raw, &result) == nil
@@ -99,7 +101,7 @@ func (t *taskRow) judge(raw []byte, message string, exit *int) {
 		}
 	case t.Kind == lifecycle.TaskResidue && readable && result.Residue != nil:
 		left := result.Residue
-		t.Good = t.Good && !left.Sandbox && len(left.Processes)+len(left.Mounts)+left.Files == 0
+		t.Good = t.Good && !left.Sandbox && len(left.Processes)+len(left.Mounts)+left.Files+len(left.Cgroups)+len(left.Network) == 0
 		if t.State == lifecycle.TaskSucceeded {
 			t.Detail = fmt.Sprintf("%d processes, %d mounts, %d files", len(left.Processes), len(left.Mounts), left.Files)
 		}

@@ -29,15 +29,21 @@ type left struct {
 	Files  int      `json:"files"`
 	Bytes  int64    `json:"bytes"`
 	Names  []string `json:"names"`
+	// Cgroups and Network are what is left of its limits and of its network; older agents do not report them.
+	Cgroups []string `json:"cgroups"`
+	Network []string `json:"network"`
 }
 
 func (l left) empty() bool {
-	return !l.Sandbox && len(l.Processes) == 0 && len(l.Mounts) == 0 && l.Files == 0
+	return !l.Sandbox && len(l.Processes)+len(l.Mounts)+l.Files+len(l.Cgroups)+len(l.Network) == 0
 }
 
 // String says in a few words what is left.
 func (l left) String() string {
 	text := fmt.Sprintf("%d processes, %d mounts, %d files", len(l.Processes), len(l.Mounts), l.Files)
+	if len(l.Cgroups)+len(l.Network) > 0 {
+		text += fmt.Sprintf(", %d cgroups, %d network devices", len(l.Cgroups), len(l.Network))
+	}
 	if len(l.Processes) > 0 {
 		text += fmt.Sprintf(" (process %d: %.80s)", l.Processes[0].PID, l.Processes[0].Command)
 	} else if len(l.Names) > 0 {

@@ -252,6 +252,9 @@ type Residue struct {
 	Files int      `json:"files"`
 	Bytes int64    `json:"bytes"`
 	Names []string `json:"names"`
+	// Cgroups are the control groups of its limits, and Network is what is of its network on the node.
+	Cgroups []string `json:"cgroups,omitempty"`
+	Network []string `json:"network,omitempty"`
 }
 
 // ResidueProcess is a live process of a member.
@@ -264,7 +267,7 @@ type ResidueProcess struct {
 
 // Empty says whether nothing is left.
 func (r Residue) Empty() bool {
-	return !r.Sandbox && len(r.Processes) == 0 && len(r.Mounts) == 0 && r.Files == 0
+	return !r.Sandbox && len(r.Processes)+len(r.Mounts)+r.Files+len(r.Cgroups)+len(r.Network) == 0
 }
 
 // Process reads the state of an inspected or started process; ok is false when there is none.

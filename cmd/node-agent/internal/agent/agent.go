@@ -60,8 +60,13 @@ type Options struct {
 	Region       string
 	SKU          string
 	Labels       map[string]string
-	// ForceProcess asks for members without namespaces.
+	// ForceProcess asks for members without walls.
 	ForceProcess bool
+	// Runtime, MemberRoot, IDFirst and CgroupParent are what members are made with; see sandbox.Options.
+	Runtime      string
+	MemberRoot   string
+	IDFirst      uint32
+	CgroupParent string
 	Version      string
 	// CacheBytes bounds what is kept of artifacts on the node's disk; 0 is DefaultCacheBytes.
 	CacheBytes int64
@@ -135,12 +140,9 @@ func (a *Agent) open(ctx context.Context) error {
 	if a.key, err = seal.LoadOrCreate(a.options.StateDir); err != nil {
 		return err
 	}
-	var hide []string
-	if a.options.EnrolTokenFile != "" {
-		hide = append(hide, a.options.EnrolTokenFile)
-	}
 	a.sandboxes, err = sandbox.NewManager(ctx, sandbox.Options{
-		StateDir: a.options.StateDir, Hide: hide, ForceProcess: a.options.ForceProcess, Log: a.log,
+		StateDir: a.options.StateDir, ForceProcess: a.options.ForceProcess, Runtime: a.options.Runtime, Root: a.options.MemberRoot,
+		IDFirst: a.options.IDFirst, CgroupParent: a.options.CgroupParent, Log: a.log,
 	})
 	if err != nil {
 		return err

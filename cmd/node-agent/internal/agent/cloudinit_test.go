@@ -49,9 +49,9 @@ func (r *rig) atLast(condition func() bool) {
 func cloudRig(t *testing.T) *rig {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("namespaces need root")
+		t.Skip("containers need root")
 	}
-	return newRig(t, "namespace")
+	return newRig(t, "container")
 }
 
 const firstBoot = `#cloud-config
@@ -83,10 +83,10 @@ func TestFirstBootIsRealAndHappensOnceForAnInstance(t *testing.T) {
 	require.Empty(t, done.output["STDERR"])
 	require.Equal(t, "web-1\nKEY=value\n600\n", r.text("tsk_l", "cat /var/boots /etc/app/env; stat -c %a /etc/app/env"))
 	require.Equal(t, "600\n600\n", r.text("tsk_m", "stat -c %a /var/lib/cloud/seed/nocloud/user-data; stat -c %a /var/lib/cloud/instances/i-1/user-data.txt"))
-	require.Equal(t, node+"\n", r.text("tsk_n", "hostname"), "the node keeps its name")
+	require.Equal(t, "web-1\n", r.text("tsk_n", "hostname"), "the name is the member's from then on")
 	now, err := os.Hostname()
 	require.NoError(t, err)
-	require.Equal(t, node, now)
+	require.Equal(t, node, now, "the node keeps its name")
 
 	again := r.boot(cloudTask("tsk_b", "i-1", strings.ReplaceAll(firstBoot, "hello", "never")))
 	require.Equal(t, "SUCCEEDED", again.State)

@@ -25,7 +25,7 @@ func (o Options) inventory(ctx context.Context, isolation sandbox.Isolation) gql
 		Cpus: o.CPUs, MemoryMiB: o.MemoryMiB, Gpus: o.GPUs, GpuModel: o.GPUModel, GpusSimulated: o.SimulatedGPUs,
 		Isolation: gql.NodeIsolationProcess, Region: o.Region, Sku: o.SKU, Kernel: kernelRelease(), Labels: labels(o.Labels),
 	}
-	if isolation.Mode == memberinit.ModeNamespace {
+	if isolation.Mode != memberinit.ModeProcess {
 		found.Isolation = gql.NodeIsolationNamespace
 	}
 	if found.Cpus == 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/agent"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/rootfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
@@ -29,12 +31,25 @@ const (
 	argAgent = "agent-under-test"
 )
 
+// testRoots is where versions of the curated root are kept from one run of tests to the next.
+const testRoots = "/var/cache/app-platform-tests/roots"
+
+var testRoot string
+
 // TestMain lets the test binary be a member's init and the agent itself, so that both are real
 // processes that can be killed.
 func TestMain(m *testing.M) {
 	memberinit.Dispatch(os.Args)
 	if len(os.Args) == 3 && os.Args[1] == argAgent {
 		os.Exit(agentMain(os.Args[2]))
+	}
+	if os.Geteuid() == 0 {
+		version, err := rootfs.Store{Dir: testRoots, Link: true}.Current()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		testRoot = version.Path // locked until this process ends
 	}
 	os.Exit(m.Run())
 }
@@ -85,7 +100,7 @@ func newRig(t *testing.T, mode string) *rig {
 	r := &rig{t: t, standin: newStandin(t), dir: t.TempDir(), log: &lockedBuffer{}}
 	r.options = agent.Options{
 		PlatformURL: r.url(), StateDir: r.dir, EnrolToken: enrolToken, Name: "node-1", Address: "127.0.0.1",
-		GPUs: 2, GPUModel: "Simulated", SimulatedGPUs: true, ForceProcess: mode == memberinit.ModeProcess, Version: "test",
+		GPUs: 2, GPUModel: "Simulated", SimulatedGPUs: true, ForceProcess: mode == memberinit.ModeProcess, MemberRoot: testRoot, Version: "test",
 	}
 	t.Cleanup(r.clean)
 	r.run()
@@ -93,14 +108,14 @@ func newRig(t *testing.T, mode string) *rig {
 	return r
 }
 
-// bothModes runs the test with namespaces, where root allows it, and with plain processes.
+// bothModes runs the test with containers, where root allows it, and with plain processes.
 func bothModes(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
-	for _, mode := range []string{memberinit.ModeNamespace, memberinit.ModeProcess} {
+	for _, mode := range []string{memberinit.ModeContainer, memberinit.ModeProcess} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			if mode == memberinit.ModeNamespace && os.Geteuid() != 0 {
-				t.Skip("namespaces need root")
+			if mode == memberinit.ModeContainer && os.Geteuid() != 0 {
+				t.Skip("containers need root")
 			}
 			test(t, newRig(t, mode))
 		})
@@ -140,7 +155,9 @@ func (r *rig) clean() {
 
 // manager looks at the members as the agent does.
 func (r *rig) manager() *sandbox.Manager {
-	manager, err := sandbox.NewManager(context.Background(), sandbox.Options{StateDir: r.dir, ForceProcess: true, Log: slog.New(slog.DiscardHandler)})
+	manager, err := sandbox.NewManager(context.Background(), sandbox.Options{
+		StateDir: r.dir, ForceProcess: r.options.ForceProcess, Root: testRoot, Log: slog.New(slog.DiscardHandler),
+	})
 	require.NoError(r.t, err)
 	return manager
 }

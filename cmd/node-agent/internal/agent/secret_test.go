@@ -201,7 +201,7 @@ func TestTeardownLeavesNothingWhateverTheMemberDid(t *testing.T) {
 		require.True(t, resultOf[struct{ Residue sandbox.Residue }](t, done).Residue.Empty())
 		require.NotEqual(t, "SUCCEEDED", r.ended("tsk_running").State)
 		after := r.do(newTask("tsk_r2", "RESIDUE", struct{}{}))
-		require.JSONEq(t, `{"residue":{"sandbox":false,"processes":[],"mounts":[],"files":0,"bytes":0,"names":[]}}`, string(after.result))
+		require.JSONEq(t, `{"residue":{"sandbox":false,"processes":[],"mounts":[],"files":0,"bytes":0,"names":[],"cgroups":[],"network":[]}}`, string(after.result))
 		for _, process := range before.Processes {
 			stat, err := procfs.ReadStat(process.PID)
 			require.True(t, err != nil || stat.Dead(), "process %v survived", process)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 
@@ -18,7 +17,7 @@ import (
 // Request is what is to be applied.
 type Request struct {
 	InstanceID string `json:"instanceId"`
-	// Hostname is empty for the node's.
+	// Hostname is empty for the member's; another one it has been given already, from outside.
 	Hostname string `json:"hostname,omitempty"`
 	UserData []byte `json:"userData"`
 }
@@ -165,10 +164,6 @@ func prepare(request Request) error {
 
 // boot runs the stages, each to its end whatever the one before came to, as a boot does.
 func boot(program string, out io.Writer) error {
-	runtime.LockOSThread() // the namespace is the thread's, and is inherited by what it starts
-	if err := unix.Unshare(unix.CLONE_NEWUTS); err != nil {
-		return fmt.Errorf("have a host name of its own: %w", err)
-	}
 	log, err := os.OpenFile(outputLog, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o640)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", outputLog, err)

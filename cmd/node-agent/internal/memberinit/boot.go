@@ -5,20 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 )
 
-// droppedCapabilities are those by which root in a member could reach the node's kernel, clock or
-// block devices, or make files that its removal cannot remove. Everything else a daemon may need stays.
-var droppedCapabilities = []uintptr{
-	unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_TIME, unix.CAP_SYS_BOOT, unix.CAP_LINUX_IMMUTABLE,
-	unix.CAP_MAC_ADMIN, unix.CAP_MAC_OVERRIDE, unix.CAP_WAKE_ALARM,
-}
-
-// boot runs as process 1 of the new namespaces and ends by becoming init. Any failure is told on the
-// status descriptor too, since the agent waits there.
+// boot prepares the init of a member without walls and ends by becoming it. Any failure is told on the status
+// descriptor too, since the agent waits there.
 func boot(args []string) error {
 	settings, err := bootSettings(args)
 	if err == nil {
@@ -64,24 +56,15 @@ func tellStatus(err error) error {
 	return err
 }
 
-// become keeps to one thread: bounding sets and exec belong to threads.
 func become(settings Settings) error {
-	runtime.LockOSThread()
 	unix.Umask(0o022)
 	if err := openSocket(settings.Dir); err != nil {
 		return err
 	}
-	if settings.Mode == ModeNamespace {
-		if err := enterRoot(settings); err != nil {
-			return err
-		}
-		if err := dropCapabilities(); err != nil {
-			return err
-		}
-	} else if err := keepState(filepath.Join(settings.Dir, DirState)); err != nil {
+	if err := keepState(filepath.Join(settings.Dir, DirState)); err != nil {
 		return err
 	}
-	env := append([]string{"PATH=" + defaultPath}, os.Environ()...)
+	env := append([]string{"PATH=" + DefaultPath}, os.Environ()...)
 	if err := unix.Exec("/proc/self/exe", []string{"member-init", ArgInit}, env); err != nil {
 		return fmt.Errorf("become init: %w", err)
 	}
@@ -126,23 +109,4 @@ func inherit(from, to int) error {
 		return fmt.Errorf("keep descriptor %d: %w", to, err)
 	}
 	return nil
-}
-
-func dropCapabilities() error {
-	for _, capability := range droppedCapabilities {
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil && err != unix.EINVAL {
-			return fmt.Errorf("drop capability %d: %w", capability, err)
-		}
-	}
-	return nil
-}
-
-// probe builds a root exactly as boot does and reports by its exit code.
-func probe(args []string) error {
-	settings, err := bootSettings(args)
-	if err != nil {
-		return err
-	}
-	runtime.LockOSThread()
-	return enterRoot(settings)
 }

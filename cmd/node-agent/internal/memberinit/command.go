@@ -6,11 +6,12 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/accounts"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
-// defaultPath is PATH for commands that bring none.
-const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+// DefaultPath is PATH for commands that bring none.
+const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // prepared is a command with everything resolved inside the member.
 type prepared struct {
@@ -26,7 +27,7 @@ func (s Settings) prepare(command, env []string, workDir, user string) (prepared
 	if len(command) == 0 || command[0] == "" {
 		return prepared{}, wire.Errorf(wire.CodeSpecInvalid, "command: must name a program")
 	}
-	credential, who, err := s.accounts().credential(user)
+	credential, who, err := s.accounts().Credential(user)
 	if err != nil {
 		return prepared{}, err
 	}
@@ -46,16 +47,16 @@ func (s Settings) prepareRun(request wire.Run) (prepared, error) {
 		return s.prepare(request.Command, request.Env, request.WorkDir, request.User)
 	case request.Builtin != wire.BuiltinCloudInit:
 		return prepared{}, wire.Errorf(wire.CodeProtocolUnknown, "builtin %q is not known", request.Builtin)
-	case s.Mode != ModeNamespace:
-		return prepared{}, wire.Errorf(wire.CodeCloudInitMissing, "the member has no namespaces, in which cloud-init could boot it")
+	case s.Mode != ModeContainer:
+		return prepared{}, wire.Errorf(wire.CodeCloudInitMissing, "the member is no container, in which cloud-init could boot it")
 	}
-	_, who, err := s.accounts().credential("")
+	_, who, err := s.accounts().Credential("")
 	env := append(s.environment(who, nil), "GOMAXPROCS=2")
 	return prepared{path: "/proc/self/exe", args: []string{"member-cloud-init", ArgCloudInit}, dir: "/", env: env}, err
 }
 
-// accounts of a namespace are its own; a plain directory uses the node's.
-func (s Settings) accounts() accounts { return accounts{etc: "/etc"} }
+// accounts of a container are its own; a plain directory uses the node's.
+func (s Settings) accounts() accounts.Files { return accounts.Files{Etc: "/etc"} }
 
 func (s Settings) workDir(workDir string) (string, error) {
 	if workDir != "" && !filepath.IsAbs(workDir) {
@@ -71,13 +72,13 @@ func (s Settings) workDir(workDir string) (string, error) {
 
 // environment is a clean one: nothing of the agent's. What the task brings wins, except for the names
 // by which the member is known.
-func (s Settings) environment(who account, env []string) []string {
-	home, root, temp := who.home, "", "/tmp"
+func (s Settings) environment(who accounts.Account, env []string) []string {
+	home, root, temp := who.Home, "", "/tmp"
 	if s.Mode == ModeProcess {
 		home, root, temp = filepath.Join(s.Root, "home"), s.Root, filepath.Join(s.Root, "tmp")
 	}
-	full := []string{"PATH=" + defaultPath, "LANG=C.UTF-8", "HOME=" + home, "USER=" + who.name, "LOGNAME=" + who.name, "TMPDIR=" + temp}
-	full = append(append(full, env...), EnvMember+"="+s.MemberID, EnvInstance+"="+s.InstanceID, EnvRoot+"="+root)
+	full := []string{"PATH=" + DefaultPath, "LANG=C.UTF-8", "HOME=" + home, "USER=" + who.Name, "LOGNAME=" + who.Name, "TMPDIR=" + temp}
+	full = append(append(append(full, s.Env...), env...), EnvMember+"="+s.MemberID, EnvInstance+"="+s.InstanceID, EnvRoot+"="+root)
 	return lastWins(full)
 }
 

@@ -11,24 +11,25 @@ import (
 
 // The hidden first arguments under which the agent's binary becomes a part of a member.
 const (
-	// ArgBoot builds the member's root and becomes init.
+	// ArgContainer serves a member as process 1 of its container.
+	ArgContainer = "member-init"
+	// ArgBoot prepares a member without walls and becomes its init.
 	ArgBoot = "member-boot"
-	// ArgInit serves the member.
-	ArgInit = "member-init"
+	// ArgInit serves a member without walls.
+	ArgInit = "member-plain-init"
 	// ArgShim runs one command.
 	ArgShim = "member-shim"
 	// ArgCloudInit applies user data in a member.
 	ArgCloudInit = "member-cloud-init"
-	// ArgProbe builds a root in a scratch directory and exits: can this node make namespaces?
-	ArgProbe = "member-probe"
 )
 
 // The descriptors that boot and init are started with. Those that boot places itself are beyond all
 // that the runtime may have opened by then.
 const (
-	fdStatus = 3   // a line is written here when the member is ready, or why it is not
-	fdListen = 100 // the unix socket
-	fdState  = 101 // the state directory
+	fdContainer = 3   // the unix socket, in a container
+	fdStatus    = 3   // a line is written here when the member is ready, or why it is not
+	fdListen    = 100 // the unix socket
+	fdState     = 101 // the state directory
 )
 
 // Dispatch runs the hidden command that args ask for and exits the process; it returns when they ask
@@ -42,9 +43,9 @@ func Dispatch(args []string) {
 	case ArgBoot:
 		err = boot(args[2:])
 	case ArgInit:
-		err = serve()
-	case ArgProbe:
-		err = probe(args[2:])
+		err = serve(inherited())
+	case ArgContainer:
+		err = serve(contained())
 	case ArgShim:
 		os.Exit(shim())
 	case ArgCloudInit:
@@ -68,17 +69,17 @@ type Settings struct {
 	InstanceID string `json:"instanceId"`
 	// Epoch tells this life of the member's init from others.
 	Epoch string `json:"epoch"`
-	// Mode is namespace or process.
+	// Mode is ModeContainer or ModeProcess.
 	Mode string `json:"mode"`
-	// Root is the directory that is the member's filesystem: / in a namespace.
+	// Root is the directory that is the member's filesystem: / in a container.
 	Root string `json:"root"`
-	// Hide lists paths of the node that the member must not see.
-	Hide []string `json:"hide,omitempty"`
+	// Env is added to the environment of every command: what the member's devices want.
+	Env []string `json:"env,omitempty"`
 }
 
 // The modes of isolation.
 const (
-	ModeNamespace = "namespace"
+	ModeContainer = "container"
 	ModeProcess   = "process"
 )
 
@@ -86,18 +87,18 @@ const (
 const (
 	EnvMember   = "GPUAAS_MEMBER_ID"
 	EnvInstance = "GPUAAS_INSTANCE_ID"
-	// EnvRoot is the directory that stands for / in paths of tasks: empty in a namespace.
+	// EnvRoot is the directory that stands for / in paths of tasks: empty in a container.
 	EnvRoot = "GPUAAS_MEMBER_ROOT"
 )
 
 // The names in a member's directory on the node.
 const (
 	DirFS        = "fs"        // overlay upper and work, perhaps on a tmpfs
-	DirRoot      = "root"      // mount point of the root, or the root itself without namespaces
+	DirRoot      = "root"      // the root of a member without walls
 	DirRun       = "run"       // the socket
 	DirState     = "state"     // results, logs
 	SocketName   = "init.sock" // in DirRun
-	dirScratch   = "scratch"   // in DirFS: what is at ScratchPath in a namespace
+	DirScratch   = "scratch"   // in DirFS: what is at ScratchPath in a container
 	dirResults   = "results"   // in DirState
 	dirProcesses = "processes" // in DirState
 	initLog      = "init.log"  // in DirState

@@ -103,7 +103,7 @@ func (s Settings) owner(owner string) (uid, gid int, err error) {
 	if owner == "" {
 		return -1, -1, nil
 	}
-	credential, _, err := s.accounts().credential(owner)
+	credential, _, err := s.accounts().Credential(owner)
 	if err != nil {
 		return 0, 0, wire.Errorf(wire.CodeUserUnknown, "owner: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -41,7 +42,7 @@ type process struct {
 	spec    wire.ProcessSpec
 	command prepared
 	reap    *reaper
-	log     *ringLog
+	log     *output.Log
 	stop    chan struct{} // closed by halt
 	done    chan struct{} // closed when supervision has ended
 
@@ -58,7 +59,7 @@ type process struct {
 func (p *process) launch() error {
 	ended, err := p.spawn()
 	if err != nil {
-		p.log.close()
+		p.log.Close()
 		return err
 	}
 	go p.supervise(ended)

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -51,7 +52,7 @@ func (t *processes) launch(spec wire.ProcessSpec) (wire.Process, error) {
 	if err != nil {
 		return wire.Process{}, err
 	}
-	log, err := openRingLog(t.logs, spec.Name+".log")
+	log, err := output.OpenLog(t.logs, spec.Name+".log")
 	if err != nil {
 		return wire.Process{}, err
 	}
@@ -86,7 +87,7 @@ func (t *processes) inspect(name string) (wire.Process, error) {
 	if known != nil {
 		report = known.report()
 	}
-	tail, err := tailOf(t.logs, name+".log")
+	tail, err := output.Tail(t.logs, name+".log")
 	report.LogTail = tail
 	return report, err
 }
@@ -123,6 +124,6 @@ func LostProcess(dir, name string) (wire.Process, error) {
 		return report, nil
 	}
 	report.State = StateFailed
-	report.LogTail, err = tailOf(root, name+".log")
+	report.LogTail, err = output.Tail(root, name+".log")
 	return report, err
 }

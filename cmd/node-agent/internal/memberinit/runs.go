@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -33,7 +34,7 @@ type run struct {
 	fence          int64
 	shim           int
 	shimStart      uint64
-	stdout, stderr *capture
+	stdout, stderr *output.Capture
 	done           chan struct{}
 	result         wire.RunResult
 
@@ -106,13 +107,13 @@ func (t *runs) known(key string) (*run, error) {
 func finished(result wire.RunResult) *run {
 	done := make(chan struct{})
 	close(done)
-	stdout, stderr := newCapture(), newCapture()
+	stdout, stderr := output.NewCapture(), output.NewCapture()
 	if !result.Truncated {
 		_, _ = stdout.Write(result.Stdout)
 		_, _ = stderr.Write(result.Stderr)
 	}
-	stdout.close()
-	stderr.close()
+	stdout.Close()
+	stderr.Close()
 	return &run{key: result.Key, fence: result.Fence, stdout: stdout, stderr: stderr, done: done, result: result}
 }
 
@@ -129,7 +130,7 @@ func (t *runs) launch(request wire.Run) (*run, error) {
 	}
 	started := &run{
 		key: request.Key, fence: request.Fence, done: make(chan struct{}),
-		stdout: newCapture(), stderr: newCapture(),
+		stdout: output.NewCapture(), stderr: output.NewCapture(),
 	}
 	pipes, err := openPipes()
 	if err != nil {
@@ -156,7 +157,7 @@ type watched struct {
 func (r *run) start(reap *reaper, pipes *pipes) (<-chan int, error) {
 	pid, ended, err := reap.start(childSpec{
 		path: "/proc/self/exe", args: []string{"member-shim", ArgShim}, dir: "/",
-		env: []string{"GOMAXPROCS=1", "PATH=" + defaultPath}, files: pipes.child(),
+		env: []string{"GOMAXPROCS=1", "PATH=" + DefaultPath}, files: pipes.child(),
 	})
 	if err != nil {
 		return nil, err
@@ -170,8 +171,8 @@ func (r *run) start(reap *reaper, pipes *pipes) (<-chan int, error) {
 
 // watch owns a run from its start to its stored result.
 func (t *runs) watch(r *run, w watched) {
-	releaseOut := r.stdout.follow(w.pipes.stdout.read)
-	releaseErr := r.stderr.follow(w.pipes.stderr.read)
+	releaseOut := r.stdout.Follow(w.pipes.stdout.read)
+	releaseErr := r.stderr.Follow(w.pipes.stderr.read)
 	w.pipes.closeChild()
 	go w.pipes.feed(w.command, w.request.Stdin)
 	timer := time.AfterFunc(time.Duration(w.request.TimeoutMillis)*time.Millisecond, func() { r.kill(true) })
@@ -188,8 +189,8 @@ func (t *runs) finish(r *run, code int) {
 	r.result = wire.RunResult{Key: r.key, Fence: r.fence, ExitCode: code, TimedOut: r.timedOut, Canceled: r.canceled}
 	r.mu.Unlock()
 	var cutOut, cutErr bool
-	r.result.Stdout, cutOut = r.stdout.result()
-	r.result.Stderr, cutErr = r.stderr.result()
+	r.result.Stdout, cutOut = r.stdout.Result()
+	r.result.Stderr, cutErr = r.stderr.Result()
 	r.result.Truncated = cutOut || cutErr
 	t.mu.Lock()
 	defer t.mu.Unlock()

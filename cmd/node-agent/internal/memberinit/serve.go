@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -33,14 +34,54 @@ type server struct {
 	exit      chan time.Duration
 }
 
-// serve is the second life of boot: it owns the member until it is told to exit.
-func serve() error {
-	_ = os.WriteFile("/proc/self/comm", []byte("member-init"), 0) // for those who read a process list
-	s, reap, err := open()
-	if err != nil {
-		return tellStatus(err)
+// opened is what an init begins with: where results and logs are kept, its socket, and how it says that it is ready.
+type opened struct {
+	state    *os.Root
+	listener net.Listener
+	tell     func(error) error
+}
+
+// inherited is what boot leaves to the init of a member without walls.
+func inherited() (opened, error) {
+	for _, fd := range []int{fdStatus, fdListen, fdState} {
+		unix.CloseOnExec(fd)
 	}
-	_ = tellStatus(nil) // an agent killed by now finds the member by its socket
+	return open(fmt.Sprintf("/proc/self/fd/%d", fdState), fdListen, tellStatus)
+}
+
+// contained is what the container of a member has. The agent asks by the socket whether the init is ready.
+func contained() (opened, error) {
+	unix.CloseOnExec(fdContainer)
+	unix.Umask(0o022)
+	return open(containerState, fdContainer, func(err error) error { return err })
+}
+
+// containerState is where a container has its results and logs.
+const containerState = "/.member/state"
+
+func open(state string, listener int, tell func(error) error) (opened, error) {
+	o := opened{tell: tell}
+	var err error
+	if o.state, err = os.OpenRoot(state); err != nil {
+		return o, fmt.Errorf("open state directory: %w", err)
+	}
+	if o.listener, err = net.FileListener(os.NewFile(uintptr(listener), "listener")); err != nil {
+		return o, fmt.Errorf("open socket: %w", err)
+	}
+	return o, nil
+}
+
+// serve owns the member until it is told to exit.
+func serve(with opened, err error) error {
+	_ = os.WriteFile("/proc/self/comm", []byte("member-init"), 0) // for those who read a process list
+	if err != nil {
+		return with.tell(err)
+	}
+	s, reap, err := assemble(with)
+	if err != nil {
+		return with.tell(err)
+	}
+	_ = with.tell(nil) // an agent killed by now finds the member by its socket
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	// Members end by OpExit or with their node, not by a stray signal. Caught rather than ignored: children
@@ -53,43 +94,32 @@ func serve() error {
 	return nil
 }
 
-func open() (*server, *reaper, error) {
+func assemble(with opened) (*server, *reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, nil, fmt.Errorf("become subreaper: %w", err)
 	}
-	unix.CloseOnExec(fdStatus)
-	unix.CloseOnExec(fdListen)
-	unix.CloseOnExec(fdState)
-	state, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fdState))
-	if err != nil {
-		return nil, nil, fmt.Errorf("open state directory: %w", err)
-	}
-	settings, err := readSettings(state)
+	settings, err := readSettings(with.state)
 	if err != nil {
 		return nil, nil, err
 	}
-	stored, err := openResults(state)
+	stored, err := openResults(with.state)
 	if err != nil {
 		return nil, nil, err
 	}
-	logs, err := state.OpenRoot(dirProcesses)
+	logs, err := with.state.OpenRoot(dirProcesses)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open process logs: %w", err)
 	}
-	own, err := openRingLog(state, initLog)
+	own, err := output.OpenLog(with.state, initLog)
 	if err != nil {
 		return nil, nil, err
-	}
-	listener, err := net.FileListener(os.NewFile(fdListen, "listener"))
-	if err != nil {
-		return nil, nil, fmt.Errorf("open socket: %w", err)
 	}
 	if err := skeleton(settings); err != nil {
 		return nil, nil, err
 	}
 	reap := newReaper()
 	return &server{
-		settings: settings, log: slog.New(slog.NewJSONHandler(own, nil)), listener: listener, exit: make(chan time.Duration, 1),
+		settings: settings, log: slog.New(slog.NewJSONHandler(own, nil)), listener: with.listener, exit: make(chan time.Duration, 1),
 		runs:      &runs{settings: settings, reap: reap, results: stored, byKey: map[string]*run{}},
 		processes: &processes{settings: settings, reap: reap, logs: logs, byName: map[string]*process{}},
 	}, reap, nil
@@ -231,8 +261,8 @@ func (f *follower) watch() {
 	_, _ = f.conn.Read(make([]byte, 1))
 }
 
-func (f *follower) pass(stream string, from *capture, offset *int) (more bool, change <-chan struct{}) {
-	data, more, change := from.from(*offset)
+func (f *follower) pass(stream string, from *output.Capture, offset *int) (more bool, change <-chan struct{}) {
+	data, more, change := from.From(*offset)
 	if len(data) == 0 || f.broken {
 		return more, change
 	}

@@ -10,8 +10,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/thread"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -74,6 +77,25 @@ func (c *Client) lost(ctx context.Context, err error) error {
 		return wire.Errorf(wire.CodeSandboxLost, "the member's init is gone, and all that ran in the member with it")
 	}
 	return failed
+}
+
+// SetHostname gives the member a host name, from outside: in it nothing has the right.
+func (c *Client) SetHostname(name string) error {
+	names, err := os.Open(fmt.Sprintf("/proc/%d/ns/uts", c.known.InitPID))
+	if err != nil {
+		return wire.Errorf(wire.CodeSandboxLost, "the member's init is gone, and all that ran in the member with it")
+	}
+	defer names.Close()
+	err = thread.Apart(func() error {
+		if err := unix.Setns(int(names.Fd()), unix.CLONE_NEWUTS); err != nil {
+			return err
+		}
+		return unix.Sethostname([]byte(name))
+	})
+	if err != nil {
+		return wire.Errorf(wire.CodeSandboxFailed, "name the member %q: %v", name, err)
+	}
+	return nil
 }
 
 // call is one request with one answer.

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/durable"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
@@ -24,59 +22,61 @@ import (
 // bootPatience bounds how long a member's init may take to be ready.
 const bootPatience = 20 * time.Second
 
-// namespaceFlags are the namespaces of a member's own; network and UTS stay the node's.
-const namespaceFlags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC
-
 // create builds the directory and starts init. What a failed start leaves is removed by Teardown.
-func (m *Manager) create(ctx context.Context, dir, memberID, instanceID string) (*Client, error) {
+func (m *Manager) create(ctx context.Context, dir string, member Member) (*Client, error) {
+	isolation := m.Isolation()
+	if err := isolation.refuses(member.Walls); err != nil {
+		return nil, err
+	}
 	// Without a living init no process of the member should exist; of plain processes some may.
-	if err := killStrays(dir); err != nil {
+	if err := m.killStrays(dir); err != nil {
 		return nil, wire.Errorf(wire.CodeSandboxFailed, "remove what an earlier sandbox left: %v", err)
 	}
 	settings := memberinit.Settings{
-		Dir: dir, MemberID: memberID, InstanceID: instanceID, Epoch: rand.Text(),
-		Mode: m.isolation.Mode, Root: "/", Hide: m.hide,
+		Dir: dir, MemberID: member.ID, InstanceID: member.InstanceID, Epoch: rand.Text(), Mode: isolation.Mode, Root: "/",
 	}
+	start := m.startContainer
 	if settings.Mode == memberinit.ModeProcess {
 		settings.Root = filepath.Join(dir, memberinit.DirRoot)
+		start = m.startPlain
 	}
-	if err := m.prepareDirs(dir); err != nil {
-		return nil, wire.Errorf(wire.CodeSandboxFailed, "prepare the sandbox: %v", err)
-	}
-	known, err := m.startInit(ctx, settings)
+	known, err := start(ctx, settings, member)
 	if err != nil {
-		return nil, wire.Errorf(wire.CodeSandboxFailed, "start the member's init: %v", err)
+		return nil, sandboxFailed(err)
 	}
-	m.log.Info("sandbox started", "member", memberID, "instance", instanceID, "mode", settings.Mode, "pid", known.InitPID)
+	m.log.Info("sandbox started", "member", member.ID, "instance", member.InstanceID, "mode", settings.Mode, "pid", known.InitPID)
 	return connect(ctx, dir, known)
 }
 
-func (m *Manager) prepareDirs(dir string) error {
-	for _, name := range []string{"", memberinit.DirRoot, memberinit.DirFS, memberinit.DirRun, memberinit.DirState} {
+// sandboxFailed keeps the code of an error that has one.
+func sandboxFailed(err error) error {
+	if coded := wire.AsError(err); coded.Code != wire.CodeInternal {
+		return err
+	}
+	return wire.Errorf(wire.CodeSandboxFailed, "start the member: %v", err)
+}
+
+// startPlain starts the init of a member without walls.
+func (m *Manager) startPlain(ctx context.Context, settings memberinit.Settings, _ Member) (record, error) {
+	if err := makeDirs(settings.Dir, memberinit.DirRoot, memberinit.DirRun, memberinit.DirState); err != nil {
+		return record{}, err
+	}
+	if err := os.Chmod(filepath.Join(settings.Dir, memberinit.DirRoot), 0o755); err != nil {
+		return record{}, err
+	}
+	return m.startInit(ctx, settings)
+}
+
+func makeDirs(dir string, names ...string) error {
+	for _, name := range append([]string{""}, names...) {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			return err
 		}
 	}
-	if m.isolation.Mode == memberinit.ModeProcess {
-		return os.Chmod(filepath.Join(dir, memberinit.DirRoot), 0o755)
-	}
-	return prepareLayers(dir, m.isolation.Tmpfs)
+	return nil
 }
 
-// prepareLayers makes the overlay's upper and work directory, on a tmpfs if asked. The upper's mode
-// is the mode of the member's /.
-func prepareLayers(dir string, tmpfs bool) error {
-	layers := filepath.Join(dir, memberinit.DirFS)
-	if tmpfs && !isMountPoint(layers) {
-		if err := unix.Mount("gpuaas", layers, "tmpfs", unix.MS_NODEV, "mode=700,size=50%"); err != nil {
-			return fmt.Errorf("mount tmpfs: %w", err)
-		}
-	}
-	upper := filepath.Join(layers, "upper")
-	return errors.Join(os.MkdirAll(upper, 0o755), os.Chmod(upper, 0o755), os.MkdirAll(filepath.Join(layers, "work"), 0o700))
-}
-
-// startInit executes boot in new namespaces and waits until init says that it is ready. The record is
+// startInit executes boot and waits until init says that it is ready. The record is
 // written as soon as the process exists, so that no crash leaves a member without one.
 func (m *Manager) startInit(ctx context.Context, settings memberinit.Settings) (record, error) {
 	read, write, err := os.Pipe()
@@ -102,7 +102,7 @@ func (m *Manager) startInit(ctx context.Context, settings memberinit.Settings) (
 		return record{}, err
 	}
 	go func() { _ = cmd.Wait() }() // the agent's own child must be collected; it ends with the member
-	known, err := m.register(settings, cmd.Process.Pid)
+	known, err := m.register(settings, record{}, cmd.Process.Pid)
 	if err == nil {
 		err = awaitReady(ctx, read)
 	}
@@ -113,16 +113,15 @@ func (m *Manager) startInit(ctx context.Context, settings memberinit.Settings) (
 	return known, nil
 }
 
-func (m *Manager) register(settings memberinit.Settings, pid int) (record, error) {
+// register writes the record of a new init, with what is known of it already.
+func (m *Manager) register(settings memberinit.Settings, known record, pid int) (record, error) {
 	stat, err := procfs.ReadStat(pid)
 	if err != nil {
 		return record{}, err
 	}
-	known := record{
-		MemberID: settings.MemberID, InstanceID: settings.InstanceID, Epoch: settings.Epoch, Mode: settings.Mode,
-		InitPID: pid, InitStart: stat.Start, CreatedAt: time.Now().UTC(),
-	}
-	if settings.Mode == memberinit.ModeNamespace {
+	known.MemberID, known.InstanceID, known.Epoch, known.Mode = settings.MemberID, settings.InstanceID, settings.Epoch, settings.Mode
+	known.InitPID, known.InitStart, known.CreatedAt = pid, stat.Start, time.Now().UTC()
+	if settings.Mode == memberinit.ModeContainer {
 		known.PIDNamespace = procfs.Namespace(pid, "pid")
 	}
 	return known, m.store(settings.Dir, known)
@@ -140,9 +139,6 @@ func memberCommand(settings memberinit.Settings, argument string) (*exec.Cmd, er
 	cmd.Env = []string{"GOMAXPROCS=2", memberinit.EnvRoot + "=" + filepath.Join(settings.Dir, memberinit.DirRoot)}
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if settings.Mode == memberinit.ModeNamespace {
-		cmd.SysProcAttr.Cloneflags = namespaceFlags
-	}
 	return cmd, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/durable"
@@ -30,22 +31,44 @@ var idForm = regexp.MustCompile(`^[a-z]{1,8}_[0-9a-z]{1,64}$`)
 
 // Manager owns the members directory of one agent.
 type Manager struct {
+	state     string
 	dir       string
-	isolation Isolation
-	hide      []string
+	options   Options
+	isolation atomic.Pointer[Isolation]
+	oci       *containers // nil without containers
 	log       *slog.Logger
 	locks     [64]sync.Mutex // by hash of the member: bounded, and rarely shared
 }
 
-// Options say where members live and what they must not see.
+// Options say where members live and what they are made with.
 type Options struct {
-	// StateDir is the agent's state directory; members are below it and cannot see it.
+	// StateDir is the agent's state directory; members are below it.
 	StateDir string
-	// Hide lists further paths of the node that members must not see.
-	Hide []string
-	// ForceProcess asks for plain processes even where namespaces are possible.
+	// ForceProcess asks for plain processes even where containers are possible.
 	ForceProcess bool
-	Log          *slog.Logger
+	// Runtime is the OCI runtime, a name or a path; empty is crun, or else runc where only that is installed.
+	Runtime string
+	// Root is a curated root that somebody else built and keeps; empty for versions of the agent's own.
+	Root string
+	// IDFirst is where the members' ids begin, and IDRanges bounds how many members can have some; 0 for the usual.
+	IDFirst, IDRanges uint32
+	// CgroupParent is the group below which those of members are; empty for one by the state directory.
+	CgroupParent string
+	// Hostname is the members' until they have another; empty is the node's.
+	Hostname string
+	// Network gives members networks of their own; nil leaves them the node's.
+	Network Network
+	Log     *slog.Logger
+}
+
+// Network gives members network namespaces with an address. Its methods may be called by many goroutines.
+type Network interface {
+	// Attach fills the new network namespace of process 1 of a member, before anything of the member runs.
+	Attach(ctx context.Context, memberID string, pid int) error
+	// Detach removes what is of the member's network on the node.
+	Detach(memberID string) error
+	// Left names what is of the member's network on the node.
+	Left(memberID string) ([]string, error)
 }
 
 // record is sandbox.json.
@@ -58,8 +81,11 @@ type record struct {
 	InitPID   int    `json:"initPid"`
 	InitStart uint64 `json:"initStart"`
 	// PIDNamespace is the inode of the member's PID namespace while its init lives.
-	PIDNamespace uint64    `json:"pidNamespace,omitempty"`
-	CreatedAt    time.Time `json:"createdAt"`
+	PIDNamespace uint64 `json:"pidNamespace,omitempty"`
+	// Root is the version of the curated root, and Group the cgroup.
+	Root      string    `json:"root,omitempty"`
+	Group     string    `json:"group,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
 }
 
 // NewManager makes the members directory and finds out, by trying, how members can be isolated here.
@@ -68,27 +94,20 @@ func NewManager(ctx context.Context, options Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	dir := filepath.Join(state, membersDir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	m := &Manager{state: state, dir: filepath.Join(state, membersDir), options: options, log: options.Log}
+	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make members directory: %w", err)
 	}
-	// What cloud-init keeps of the node's own boot is neither the member's business nor a boot of the member.
-	hide := []string{state, "/var/lib/cloud"}
-	for _, path := range options.Hide {
-		if path, err = filepath.Abs(path); err == nil {
-			hide = append(hide, path)
-		}
-	}
-	m := &Manager{dir: dir, hide: hide, log: options.Log}
-	m.isolation = Isolation{Mode: memberinit.ModeProcess, Reason: "asked for"}
-	if !options.ForceProcess {
-		m.isolation = m.detect(ctx)
+	found := m.detect(ctx)
+	m.isolation.Store(&found)
+	if m.oci != nil {
+		m.sweep(ctx)
 	}
 	return m, nil
 }
 
 // Isolation tells how members are isolated.
-func (m *Manager) Isolation() Isolation { return m.isolation }
+func (m *Manager) Isolation() Isolation { return *m.isolation.Load() }
 
 // memberDir gives the member's directory; an id that could lead elsewhere is refused.
 func (m *Manager) memberDir(memberID string) (string, error) {
@@ -108,24 +127,25 @@ func (m *Manager) lock(memberID string) (unlock func()) {
 }
 
 // Ensure gives a client of the member's init, creating the sandbox when there is none. A sandbox whose
-// init died is started again on its files with a new epoch. It refuses a sandbox of another instance.
-func (m *Manager) Ensure(ctx context.Context, memberID, instanceID string) (*Client, error) {
-	dir, err := m.memberDir(memberID)
+// init died is started again on its files with a new epoch. It refuses a sandbox of another instance, and walls that the
+// node has not, before anything is started.
+func (m *Manager) Ensure(ctx context.Context, member Member) (*Client, error) {
+	dir, err := m.memberDir(member.ID)
 	if err != nil {
 		return nil, err
 	}
-	defer m.lock(memberID)()
+	defer m.lock(member.ID)()
 	known, err := m.load(dir)
 	if err != nil {
 		return nil, err
 	}
-	if known != nil && known.InstanceID != instanceID {
+	if known != nil && known.InstanceID != member.InstanceID {
 		return nil, wire.Errorf(wire.CodeSandboxForeign, "the member's sandbox belongs to instance %s", known.InstanceID)
 	}
 	if known != nil && known.alive() {
 		return connect(ctx, dir, *known)
 	}
-	return m.create(ctx, dir, memberID, instanceID)
+	return m.create(ctx, dir, member)
 }
 
 // Lookup gives a client only if the member's init lives; else an error with CodeSandboxLost, or nil and

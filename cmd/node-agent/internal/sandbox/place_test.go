@@ -42,10 +42,10 @@ func TestPlacedFileIsWholeOrNotAtAll(t *testing.T) {
 func TestPlacedFileThatDoesNotFitIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, false)
-	if b.Isolation().Mode != memberinit.ModeNamespace {
-		t.Skip("namespaces need root")
+	if b.Isolation().Mode != memberinit.ModeContainer {
+		t.Skip("containers need root")
 	}
-	client := b.ensure(t)
+	client := b.nesting(t)
 	require.Zero(t, runs(t, client, shell("tsk_a", "mkdir /small && mount -t tmpfs -o size=1m none /small")).ExitCode)
 	err := client.Place(t.Context(), wire.File{Path: "/small/file", Mode: 0o600}, 2<<20, iotest.ErrReader(os.ErrInvalid))
 	require.True(t, wire.HasCode(err, wire.CodeDiskFull), "%v", err)

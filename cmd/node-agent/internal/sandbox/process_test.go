@@ -148,7 +148,7 @@ func TestSupervisedProcessSurvivesItsAgentsConnection(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, b bundle) {
 		first := start(t, b.ensure(t), daemon("d", "exec sleep 7704", "always"))
-		other, err := sandbox.NewManager(t.Context(), sandbox.Options{StateDir: b.dir, ForceProcess: b.Isolation().Mode == memberinit.ModeProcess, Log: slog.New(slog.DiscardHandler)})
+		other, err := sandbox.NewManager(t.Context(), sandbox.Options{StateDir: b.dir, ForceProcess: b.Isolation().Mode == memberinit.ModeProcess, Root: testRoot, Log: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		client, err := other.Lookup(t.Context(), memberID)
 		require.NoError(t, err)
@@ -204,26 +204,30 @@ func TestLinksDoNotLeadAWriteOutOfTheMember(t *testing.T) {
 	})
 }
 
-func TestNamespaceMemberCannotReachTheKernelOrOtherProcesses(t *testing.T) {
+func TestContainerMemberCannotReachTheKernelOrOtherProcesses(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("namespaces need root")
+		t.Skip("containers need root")
 	}
 	b := setup(t, false)
-	script := `grep CapBnd /proc/self/status; ls /dev; kill -9 1; echo alive; ipcs -m | wc -l; readlink /proc/self/ns/net`
+	script := `grep CapBnd /proc/self/status; grep NoNewPrivs /proc/self/status; grep ^Seccomp: /proc/self/status; ls /dev; kill -9 1; echo alive
+test -e /proc/1/cmdline; (echo x > /proc/sys/kernel/core_pattern) 2>&1; mknod /scratch/d b 7 7 2>&1; mount -t tmpfs none /mnt 2>&1; cut -d' ' -f1-99 /proc/self/uid_map`
 	result := runs(t, b.ensure(t), shell("tsk_a", script))
 	out := string(result.Stdout)
 	require.Contains(t, out, "alive\n")
 	require.NotContains(t, out, "vda")
-	net, err := os.Readlink("/proc/self/ns/net")
-	require.NoError(t, err)
-	require.Contains(t, out, net, "the network is the node's")
+	require.Contains(t, out, "NoNewPrivs:\t1")
+	require.Contains(t, out, "Seccomp:\t2")
 	bounding, err := strconv.ParseUint(strings.Fields(out)[1], 16, 64)
 	require.NoError(t, err)
-	for _, capability := range []int{unix.CAP_SYS_MODULE, unix.CAP_SYS_TIME, unix.CAP_SYS_RAWIO} {
+	for _, capability := range []int{unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_TIME, unix.CAP_SYS_RAWIO, unix.CAP_NET_RAW, unix.CAP_MKNOD} {
 		require.Zero(t, bounding&(1<<capability), "capability %d", capability)
 	}
-	require.NotZero(t, bounding&(1<<unix.CAP_NET_ADMIN))
+	require.NotZero(t, bounding&(1<<unix.CAP_NET_BIND_SERVICE))
+	for _, refused := range []string{"core_pattern", "mknod:", "mount:"} {
+		require.Contains(t, out, refused, "what must not work said so")
+	}
+	require.Regexp(t, `(?m)^\s+0\s+\d+\s+65536$`, out)
 }
 
 func TestMembersStartSideBySideQuickly(t *testing.T) {
@@ -234,7 +238,7 @@ func TestMembersStartSideBySideQuickly(t *testing.T) {
 	done := make(chan error, len(ids))
 	for _, id := range ids {
 		go func() {
-			_, err := b.Ensure(t.Context(), id, instanceID)
+			_, err := b.Ensure(t.Context(), sandbox.Member{ID: id, InstanceID: instanceID})
 			done <- err
 		}()
 	}

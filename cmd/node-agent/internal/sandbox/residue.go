@@ -32,6 +32,9 @@ type Residue struct {
 	Files     int       `json:"files"`
 	Bytes     int64     `json:"bytes"`
 	Names     []string  `json:"names"`
+	// Cgroups are the groups of the member's limits, and Network what is of its network on the node.
+	Cgroups []string `json:"cgroups"`
+	Network []string `json:"network"`
 }
 
 // Process is a process of the member by its number on the node.
@@ -42,7 +45,7 @@ type Process struct {
 
 // Empty tells whether nothing is left.
 func (r Residue) Empty() bool {
-	return !r.Sandbox && len(r.Processes) == 0 && len(r.Mounts) == 0 && r.Files == 0
+	return !r.Sandbox && len(r.Processes) == 0 && len(r.Mounts) == 0 && r.Files == 0 && len(r.Cgroups) == 0 && len(r.Network) == 0
 }
 
 // Residue looks at the node. A member that was never here has none.
@@ -51,8 +54,8 @@ func (m *Manager) Residue(memberID string) (Residue, error) {
 	if err != nil {
 		return Residue{}, err
 	}
-	found := Residue{Processes: []Process{}, Mounts: []string{}, Names: []string{}}
-	pids, err := processesOf(dir)
+	found := Residue{Processes: []Process{}, Mounts: []string{}, Names: []string{}, Cgroups: []string{}, Network: []string{}}
+	pids, err := m.processesOf(dir)
 	if err != nil {
 		return found, err
 	}
@@ -60,6 +63,9 @@ func (m *Manager) Residue(memberID string) (Residue, error) {
 		found.Processes = append(found.Processes, Process{PID: pid, Command: procfs.Command(pid)})
 	}
 	found.Mounts = mountsOf(dir, pids)
+	if err := m.outside(&found, memberID); err != nil {
+		return found, err
+	}
 	if err := found.countFiles(dir); err != nil {
 		return found, err
 	}
@@ -128,10 +134,10 @@ type search struct {
 }
 
 // processesOf scans the node's process table. A process is the member's when its PID namespace is the
-// member's or one below it, when it holds a mount namespace with the member's overlay, when it
-// descends from the member's init, or when it was started with the member's root in its environment:
-// inits always, and plain processes, which are found by it when their init is gone.
-func processesOf(dir string) ([]int, error) {
+// member's or one below it, when it holds a mount namespace with the member's overlay, when it is in the
+// member's cgroup, when it descends from the member's init, or when it was started with the member's root in
+// its environment: plain processes, which are found by it when their init is gone.
+func (m *Manager) processesOf(dir string) ([]int, error) {
 	look := search{
 		source: memberinit.MountSource(dir), own: procfs.Namespace(0, "pid"), below: map[int]bool{},
 		marker: memberinit.EnvRoot + "=" + filepath.Join(dir, memberinit.DirRoot),
@@ -147,6 +153,9 @@ func processesOf(dir string) ([]int, error) {
 		for _, pid := range descendants {
 			look.below[pid] = true
 		}
+	}
+	for _, pid := range m.limited(filepath.Base(dir)) {
+		look.below[pid] = true
 	}
 	pids, err := procfs.PIDs()
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -54,7 +55,7 @@ func killInit(t *testing.T, b bundle) {
 	left, err := b.Residue(memberID)
 	require.NoError(t, err)
 	for _, process := range left.Processes {
-		if strings.HasPrefix(process.Command, "member-init") {
+		if strings.Contains(process.Command, "member-init") || strings.Contains(process.Command, "member-plain-init") {
 			require.NoError(t, unix.Kill(process.PID, unix.SIGKILL))
 			return
 		}
@@ -89,8 +90,9 @@ func TestResidueFindsDaemonsAndTeardownLeavesNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, before.Sandbox)
 		require.Contains(t, strings.Join(before.Names, "\n"), "var/lib/left")
-		if b.Isolation().Mode == memberinit.ModeNamespace {
+		if b.Isolation().Mode == memberinit.ModeContainer {
 			require.NotEmpty(t, before.Mounts)
+			require.NotEmpty(t, before.Cgroups)
 		}
 
 		left, err := b.Teardown(t.Context(), memberID)
@@ -121,7 +123,7 @@ func TestSandboxOfAnotherInstanceIsRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t, true)
 	b.ensure(t)
-	_, err := b.Ensure(t.Context(), memberID, "ins_other")
+	_, err := b.Ensure(t.Context(), sandbox.Member{ID: memberID, InstanceID: "ins_other"})
 	require.True(t, wire.HasCode(err, wire.CodeSandboxForeign), "%v", err)
 }
 
@@ -144,10 +146,10 @@ func TestSandboxWhoseRecordIsLostIsStillFoundAndReplaced(t *testing.T) {
 func TestScratchTakesAnOverlayAndGoesWithTheMember(t *testing.T) {
 	t.Parallel()
 	b := setup(t, false)
-	if b.Isolation().Mode != memberinit.ModeNamespace {
-		t.Skip("namespaces need root")
+	if b.Isolation().Mode != memberinit.ModeContainer {
+		t.Skip("containers need root")
 	}
-	client := b.ensure(t)
+	client := b.nesting(t)
 	result := runs(t, client, shell("tsk_a", `set -e
 cd /scratch; mkdir low up work all; echo deep > low/file
 mount -t overlay -o lowerdir=low,upperdir=up,workdir=work none all

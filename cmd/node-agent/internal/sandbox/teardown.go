@@ -29,21 +29,22 @@ func (m *Manager) Teardown(ctx context.Context, memberID string) (Residue, error
 		return Residue{}, err
 	}
 	defer m.lock(memberID)()
-	failed := remove(ctx, dir)
+	failed := m.remove(ctx, dir, memberID)
 	left, err := m.Residue(memberID)
-	if failed = errors.Join(failed, err); failed == nil {
+	if failed = errors.Join(failed, err); failed == nil && left.Empty() {
+		failed = m.forget(memberID)
 		m.log.Info("sandbox removed", "member", memberID)
 	}
 	return left, failed
 }
 
 // remove goes on after a failure: each step that works leaves less behind.
-func remove(ctx context.Context, dir string) error {
+func (m *Manager) remove(ctx context.Context, dir, memberID string) error {
 	if known := readRecord(dir); known != nil && known.alive() {
 		endInit(ctx, dir, *known)
 	}
-	err := killStrays(dir)
-	err = errors.Join(err, unmountBelow(dir))
+	err := m.killStrays(dir)
+	err = errors.Join(err, m.dismantle(ctx, memberID), unmountBelow(dir))
 	return errors.Join(err, removeTree(dir))
 }
 
@@ -81,6 +82,6 @@ func endInit(ctx context.Context, dir string, known record) {
 
 // killStrays kills whatever process of the member is still found. A living init of a plain directory is
 // among them.
-func killStrays(dir string) error {
-	return procfs.KillUntilGone(func() ([]int, error) { return processesOf(dir) }, killPatience)
+func (m *Manager) killStrays(dir string) error {
+	return procfs.KillUntilGone(func() ([]int, error) { return m.processesOf(dir) }, killPatience)
 }

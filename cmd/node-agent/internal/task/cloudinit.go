@@ -28,6 +28,9 @@ func (e *Executor) cloudInit(
 			output(piece)
 		}
 	}
+	if err := e.nameHost(ctx, task, spec, attempt); err != nil {
+		return journal.Outcome{}, err
+	}
 	result, err := e.kept(ctx, task, attempt, request, nil)
 	if err != nil {
 		return journal.Outcome{}, err
@@ -35,9 +38,21 @@ func (e *Executor) cloudInit(
 	return cloudOutcome(result, task), nil
 }
 
+// nameHost gives the member the host name of its first boot, which it has no right to set itself.
+func (e *Executor) nameHost(ctx context.Context, task Task, spec *nodetask.CloudInit, attempt Attempt) error {
+	if spec.Hostname == "" || attempt.Resumed {
+		return nil
+	}
+	client, err := e.Sandboxes.Ensure(ctx, task.member())
+	if err != nil {
+		return err
+	}
+	return client.SetHostname(spec.Hostname)
+}
+
 func (e *Executor) cloudRequest(task Task, spec *nodetask.CloudInit) (wire.Run, error) {
-	if e.Sandboxes.Isolation().Mode != memberinit.ModeNamespace {
-		return wire.Run{}, wire.Errorf(wire.CodeCloudInitMissing, "members of this node have no namespaces, in which cloud-init could boot them")
+	if e.Sandboxes.Isolation().Mode != memberinit.ModeContainer {
+		return wire.Run{}, wire.Errorf(wire.CodeCloudInitMissing, "members of this node are no containers, in which cloud-init could boot them")
 	}
 	data := []byte(spec.UserData)
 	if spec.UserDataSealed != nil {

@@ -45,6 +45,12 @@ type Task struct {
 	InstanceID string
 	Spec       json.RawMessage
 	Timeout    time.Duration
+	// Walls are those of the member, should the task be its first.
+	Walls sandbox.Walls
+}
+
+func (t Task) member() sandbox.Member {
+	return sandbox.Member{ID: t.MemberID, InstanceID: t.InstanceID, Walls: t.Walls}
 }
 
 // Changes reports whether a kind changes the member. Such tasks of one member are done in the order of their arrival.

@@ -96,7 +96,7 @@ func (e *Executor) runRequest(ctx context.Context, task Task, spec *nodetask.Run
 // still be found, to be killed.
 func (e *Executor) clientForRun(ctx context.Context, task Task, attempt Attempt, request *wire.Run) (*sandbox.Client, error) {
 	if !attempt.Resumed || attempt.Epoch == "" {
-		return e.Sandboxes.Ensure(ctx, task.MemberID, task.InstanceID)
+		return e.Sandboxes.Ensure(ctx, task.member())
 	}
 	client, err := e.Sandboxes.Lookup(context.WithoutCancel(ctx), task.MemberID)
 	if client != nil {

@@ -1,4 +1,5 @@
-package memberinit
+// Package output keeps what commands and processes of a member print, within bounds.
+package output
 
 import (
 	"errors"
@@ -18,8 +19,8 @@ const (
 	logTail = 16 << 10
 )
 
-// ringLog is a bounded log on the disk: the current half and the one before it.
-type ringLog struct {
+// Log is a bounded log on the disk: the current half and the one before it.
+type Log struct {
 	root *os.Root
 	name string
 
@@ -28,8 +29,9 @@ type ringLog struct {
 	size int64
 }
 
-func openRingLog(root *os.Root, name string) (*ringLog, error) {
-	l := &ringLog{root: root, name: name}
+// OpenLog goes on with the log called name, or begins it.
+func OpenLog(root *os.Root, name string) (*Log, error) {
+	l := &Log{root: root, name: name}
 	file, err := root.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
@@ -44,7 +46,7 @@ func openRingLog(root *os.Root, name string) (*ringLog, error) {
 }
 
 // Write never fails its caller: a program must not die because its log cannot be kept.
-func (l *ringLog) Write(p []byte) (int, error) {
+func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.size >= logHalf {
@@ -55,7 +57,7 @@ func (l *ringLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (l *ringLog) turn() {
+func (l *Log) turn() {
 	if err := l.root.Rename(l.name, l.name+".1"); err != nil {
 		return
 	}
@@ -67,14 +69,15 @@ func (l *ringLog) turn() {
 	l.file, l.size = file, 0
 }
 
-func (l *ringLog) close() {
+// Close lets go of the file.
+func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_ = l.file.Close()
 }
 
-// tailOf reads the end of the log called name, over both halves.
-func tailOf(root *os.Root, name string) (string, error) {
+// Tail reads the end of the log called name, over both halves.
+func Tail(root *os.Root, name string) (string, error) {
 	var whole []byte
 	for _, half := range []string{name + ".1", name} {
 		raw, err := readEnd(root, half)

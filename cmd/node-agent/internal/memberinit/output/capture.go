@@ -1,4 +1,4 @@
-package memberinit
+package output
 
 import (
 	"errors"
@@ -14,9 +14,9 @@ import (
 // background process that holds the pipe open does not hold the result.
 const drainGrace = 300 * time.Millisecond
 
-// capture keeps a stream within bounds: the first wire.StreamCap bytes for those who follow, the last
+// Capture keeps a stream within bounds: the first wire.StreamCap bytes for those who follow, the last
 // wire.StreamCap bytes for the result. It reads on beyond, so that the command never blocks.
-type capture struct {
+type Capture struct {
 	mu     sync.Mutex
 	head   []byte
 	tail   []byte
@@ -25,10 +25,11 @@ type capture struct {
 	change chan struct{} // closed and renewed at every change
 }
 
-func newCapture() *capture { return &capture{change: make(chan struct{})} }
+// NewCapture begins a stream.
+func NewCapture() *Capture { return &Capture{change: make(chan struct{})} }
 
 // Write never fails.
-func (c *capture) Write(p []byte) (int, error) {
+func (c *Capture) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.total += int64(len(p))
@@ -43,29 +44,29 @@ func (c *capture) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close marks the end of the stream.
-func (c *capture) close() {
+// Close marks the end of the stream.
+func (c *Capture) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
 	c.wake()
 }
 
-func (c *capture) wake() {
+func (c *Capture) wake() {
 	close(c.change)
 	c.change = make(chan struct{})
 }
 
-// from gives what followers may see from offset on, whether more can come, and what to wait for.
-func (c *capture) from(offset int) (data []byte, more bool, change <-chan struct{}) {
+// From gives what followers may see from offset on, whether more can come, and what to wait for.
+func (c *Capture) From(offset int) (data []byte, more bool, change <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	data = c.head[min(offset, len(c.head)):]
 	return data, !c.closed && len(c.head) < wire.StreamCap, c.change
 }
 
-// result gives everything when it fits, else the tail.
-func (c *capture) result() (data []byte, truncated bool) {
+// Result gives everything when it fits, else the tail.
+func (c *Capture) Result() (data []byte, truncated bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.total <= wire.StreamCap {
@@ -74,9 +75,9 @@ func (c *capture) result() (data []byte, truncated bool) {
 	return append([]byte{}, c.tail[len(c.tail)-wire.StreamCap:]...), true
 }
 
-// follow reads a pipe into the capture until its end, or until release is called: then for at most
+// Follow reads a pipe into the capture until its end, or until release is called: then for at most
 // drainGrace more.
-func (c *capture) follow(pipe *os.File) (release func()) {
+func (c *Capture) Follow(pipe *os.File) (release func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -89,6 +90,6 @@ func (c *capture) follow(pipe *os.File) (release func()) {
 	return func() {
 		_ = pipe.SetReadDeadline(time.Now().Add(drainGrace))
 		<-done
-		c.close()
+		c.Close()
 	}
 }

@@ -1,4 +1,5 @@
-package memberinit
+// Package accounts resolves users and groups by the files of a member.
+package accounts
 
 import (
 	"bufio"
@@ -11,35 +12,35 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
-// account is a user of the member's own /etc/passwd.
-type account struct {
-	name     string
-	uid, gid uint32
-	home     string
+// Account is a user of the member's own /etc/passwd.
+type Account struct {
+	Name     string
+	UID, GID uint32
+	Home     string
 }
 
-// accounts resolves users and groups by the member's files, line by line; no name service is asked.
-type accounts struct{ etc string }
+// Files resolves users and groups by the member's files, line by line; no name service is asked.
+type Files struct{ Etc string }
 
 // lookup understands "user", "user:group", and numbers for either.
-func (a accounts) lookup(spec string) (account, error) {
+func (a Files) lookup(spec string) (Account, error) {
 	name, group, hasGroup := strings.Cut(spec, ":")
 	found, err := a.user(name)
 	if err != nil || !hasGroup {
 		return found, err
 	}
-	found.gid, err = a.group(group)
+	found.GID, err = a.group(group)
 	return found, err
 }
 
-func (a accounts) user(name string) (account, error) {
+func (a Files) user(name string) (Account, error) {
 	id, numeric := parseID(name)
-	var found *account
+	var found *Account
 	a.scan("passwd", func(fields []string) bool {
 		uid, okUID := parseID(field(fields, 2))
 		gid, okGID := parseID(field(fields, 3))
 		if okUID && okGID && (fields[0] == name || numeric && uid == id) {
-			found = &account{name: fields[0], uid: uid, gid: gid, home: field(fields, 5)}
+			found = &Account{Name: fields[0], UID: uid, GID: gid, Home: field(fields, 5)}
 		}
 		return found == nil
 	})
@@ -47,12 +48,12 @@ func (a accounts) user(name string) (account, error) {
 	case found != nil:
 		return *found, nil
 	case numeric:
-		return account{name: name, uid: id, gid: id, home: "/"}, nil
+		return Account{Name: name, UID: id, GID: id, Home: "/"}, nil
 	}
-	return account{}, wire.Errorf(wire.CodeUserUnknown, "user: there is no user %q in the member", name)
+	return Account{}, wire.Errorf(wire.CodeUserUnknown, "user: there is no user %q in the member", name)
 }
 
-func (a accounts) group(name string) (uint32, error) {
+func (a Files) group(name string) (uint32, error) {
 	id, found := parseID(name)
 	a.scan("group", func(fields []string) bool {
 		if gid, ok := parseID(field(fields, 2)); ok && fields[0] == name {
@@ -68,7 +69,7 @@ func (a accounts) group(name string) (uint32, error) {
 }
 
 // groupsOf lists the supplementary groups of a user.
-func (a accounts) groupsOf(name string) []uint32 {
+func (a Files) groupsOf(name string) []uint32 {
 	var groups []uint32
 	a.scan("group", func(fields []string) bool {
 		gid, ok := parseID(field(fields, 2))
@@ -83,8 +84,8 @@ func (a accounts) groupsOf(name string) []uint32 {
 }
 
 // scan gives the fields of each line until next says stop. A file that is missing has no lines.
-func (a accounts) scan(file string, next func(fields []string) bool) {
-	handle, err := os.Open(filepath.Join(a.etc, file))
+func (a Files) scan(file string, next func(fields []string) bool) {
+	handle, err := os.Open(filepath.Join(a.Etc, file))
 	if err != nil {
 		return
 	}
@@ -108,9 +109,9 @@ func parseID(text string) (uint32, bool) {
 	return uint32(id), err == nil
 }
 
-// credential is what the kernel needs to run as spec; nil means as init itself. Without root only
+// Credential is what the kernel needs to run as spec; nil means as init itself. Without root only
 // init's own user is possible.
-func (a accounts) credential(spec string) (*syscall.Credential, account, error) {
+func (a Files) Credential(spec string) (*syscall.Credential, Account, error) {
 	self := uint32(os.Getuid()) // #nosec G115 -- user ids are 32 bits wide
 	if spec == "" {
 		own, err := a.lookup(strconv.Itoa(int(self)))
@@ -121,10 +122,10 @@ func (a accounts) credential(spec string) (*syscall.Credential, account, error) 
 		return nil, found, err
 	}
 	if self != 0 {
-		if found.uid != self {
+		if found.UID != self {
 			return nil, found, wire.Errorf(wire.CodeUserUnknown, "user: %q is not possible, the node agent does not run as root", spec)
 		}
 		return nil, found, nil
 	}
-	return &syscall.Credential{Uid: found.uid, Gid: found.gid, Groups: a.groupsOf(found.name)}, found, nil
+	return &syscall.Credential{Uid: found.UID, Gid: found.GID, Groups: a.groupsOf(found.Name)}, found, nil
 }

@@ -1,0 +1,141 @@
+package oci
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/rootfs"
+)
+
+// Layers are the folders of the node that a member's root is put together from.
+type Layers struct {
+	// Source is what the root's overlay is called in mount tables.
+	Source string
+	// Lower is the version of the curated root.
+	Lower string
+	// Upper and Work are the overlay's, on one file system that can carry it.
+	Upper, Work string
+	// Scratch lies on no overlay; State holds results and logs; Init is the program of process 1.
+	Scratch, State, Init string
+}
+
+// assemble puts the member's root together. It runs apart, in a mount namespace that ends with the calls of the runtime.
+func (l Layers) assemble(ids idrange.Range, devices []Device) error {
+	if err := unix.Mount("gpuaas", assembly, "tmpfs", unix.MS_NOSUID, "mode=711,size=4m"); err != nil {
+		return fmt.Errorf("mount %s: %w", assembly, err)
+	}
+	for _, dir := range []string{atLower, atRoot, atDevices} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := mapped(l.Lower, atLower, ids); err != nil {
+		return fmt.Errorf("map the ids of the root: %w", err)
+	}
+	if err := l.overlay(); err != nil {
+		return fmt.Errorf("mount overlay: %w", err)
+	}
+	if err := unix.Unmount(atLower, unix.MNT_DETACH); err != nil { // the overlay has its own
+		return err
+	}
+	inside := func(parts ...string) string { return filepath.Join(append([]string{atRoot}, parts...)...) }
+	const quiet = unix.MS_NOSUID | unix.MS_NODEV
+	return errors.Join(
+		bind(l.Scratch, inside(rootfs.ScratchDir), quiet),
+		bind(l.State, inside(rootfs.MemberDir, rootfs.StateDir), quiet|unix.MS_NOEXEC),
+		bind(l.Init, inside(rootfs.MemberDir, rootfs.InitFile), quiet|unix.MS_RDONLY),
+		makeDevices(devices, ids),
+	)
+}
+
+// overlay is mounted by root outside of the member, so that its marks are attributes that the member can neither see nor
+// forge. The upper's folder is entered, because names of folders may hold what separates options.
+func (l Layers) overlay() error {
+	if filepath.Dir(l.Upper) != filepath.Dir(l.Work) {
+		return errors.New("upper and work folder lie apart")
+	}
+	if err := unix.Chdir(filepath.Dir(l.Upper)); err != nil {
+		return err
+	}
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", atLower, filepath.Base(l.Upper), filepath.Base(l.Work))
+	return unix.Mount(l.Source, atRoot, "overlay", unix.MS_NODEV, options)
+}
+
+// bind mounts a folder or file with flags that the runtime cannot lose.
+func bind(from, to string, flags uintptr) error {
+	if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind %s: %w", filepath.Base(to), err)
+	}
+	if err := unix.Mount("", to, "", unix.MS_BIND|unix.MS_REMOUNT|flags, ""); err != nil {
+		return fmt.Errorf("bind %s: %w", filepath.Base(to), err)
+	}
+	return nil
+}
+
+// makeDevices makes the member's device nodes with the member's root as owner: as root of the node has them, they would
+// belong to nobody in the member, and those that only root may open would be useless there.
+func makeDevices(devices []Device, ids idrange.Range) error {
+	for i, device := range devices {
+		path := deviceNode(atDevices, i)
+		number := unix.Mkdev(uint32(device.Major), uint32(device.Minor)) // #nosec G115 -- device numbers are small
+		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(number)); err != nil {
+			return fmt.Errorf("make %s: %w", device.Path, err)
+		}
+		if err := errors.Join(os.Lchown(path, int(ids.First), int(ids.First)), unix.Chmod(path, 0o666)); err != nil {
+			return fmt.Errorf("make %s: %w", device.Path, err)
+		}
+	}
+	return nil
+}
+
+// mapped mounts a copy of a folder's mount in which id 0 of the node is the first of ids, and so on, read-only.
+func mapped(from, to string, ids idrange.Range) error {
+	tree, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("clone the mount: %w", err)
+	}
+	defer unix.Close(tree)
+	users, err := userNamespace(ids)
+	if err != nil {
+		return err
+	}
+	defer users.Close()
+	attributes := unix.MountAttr{
+		Attr_set:  unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV,
+		Userns_fd: uint64(users.Fd()),
+	}
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attributes); err != nil {
+		return fmt.Errorf("the file system of %s takes no id-mapped mounts: %w", from, err)
+	}
+	return unix.MoveMount(tree, "", unix.AT_FDCWD, to, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// userNamespace makes a namespace with the mapping of ids. Only a process can have one made, so one is started that waits
+// for its end on its standard input.
+func userNamespace(ids idrange.Range) (*os.File, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer write.Close()
+	mapping := []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(ids.First), Size: idrange.Size}}
+	cmd := exec.Command("cat")
+	cmd.Stdin = read
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: mapping, GidMappings: mapping}
+	err = cmd.Start()
+	_ = read.Close()
+	if err != nil {
+		return nil, fmt.Errorf("make a user namespace: %w", err)
+	}
+	users, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", cmd.Process.Pid))
+	_ = write.Close()
+	_ = cmd.Wait()
+	return users, err
+}

@@ -1,0 +1,186 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/durable"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+)
+
+// callPatience bounds a call of the runtime.
+const callPatience = 30 * time.Second
+
+// Runtime is an OCI runtime of the node with the folder in which it keeps what it knows of containers.
+type Runtime struct {
+	// Name is such as "crun", Program its path, and Version what it says of itself.
+	Name, Program, Version string
+	state                  string
+}
+
+// oldest are the runtimes that the agent can call, each with the oldest version that has what members need: namespaces of
+// users, open files that are passed on, and system calls by name.
+var oldest = map[string][3]int{"crun": {1, 4, 5}, "runc": {1, 1, 0}}
+
+var versionForm = regexp.MustCompile(`(?m)version (\d+)\.(\d+)(?:\.(\d+))?`)
+
+// Find looks for a runtime by name or path. State is where it keeps what it knows of the agent's containers. Its errors
+// carry a code and name the remedy.
+func Find(ctx context.Context, program, state string) (*Runtime, error) {
+	name := filepath.Base(program)
+	least, known := oldest[name]
+	if !known {
+		return nil, wire.Errorf(wire.CodeRuntimeUnknown, "runtime: %q is not one that the agent can call; use crun or runc", program)
+	}
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s is not installed; install the package %s of version %s or later",
+			program, name, dotted(least))
+	}
+	r := &Runtime{Name: name, Program: path, state: state}
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s does not run (%v); install the package %s again", path, err, name)
+	}
+	found := versionForm.FindStringSubmatch(string(out))
+	if found == nil {
+		return nil, wire.Errorf(wire.CodeRuntimeOld, "the OCI runtime %s does not tell its version; install %s or later", path, dotted(least))
+	}
+	var version [3]int
+	for i := range version {
+		version[i], _ = strconv.Atoi(found[i+1])
+	}
+	if r.Version = dotted(version); older(version, least) {
+		return nil, wire.Errorf(wire.CodeRuntimeOld, "the OCI runtime %s is of version %s; install %s or later", path, r.Version, dotted(least))
+	}
+	return r, nil
+}
+
+func dotted(version [3]int) string {
+	return fmt.Sprintf("%d.%d.%d", version[0], version[1], version[2])
+}
+
+func older(a, b [3]int) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return a[i] < b[i]
+		}
+	}
+	return false
+}
+
+// Start is a container to be started.
+type Start struct {
+	Container Container
+	Layers    Layers
+	// Bundle is a folder for the configuration; Log takes what the runtime and process 1 print. It is a file and never a
+	// pipe: process 1 keeps it.
+	Bundle string
+	Log    *os.File
+	// Listener is handed to process 1 as descriptor 3.
+	Listener *os.File
+	// Created is called when the container is there and does not run yet, with the process number of its process 1.
+	Created func(pid int) error
+}
+
+// Start makes a container and starts it. What of it is there after an error is removed by Delete.
+func (r *Runtime) Start(ctx context.Context, start Start) error {
+	if err := errors.Join(makeAssembly(), os.MkdirAll(r.state, 0o700)); err != nil {
+		return err
+	}
+	spec, err := start.Container.spec(atRoot, atDevices)
+	if err != nil {
+		return err
+	}
+	if err := durable.WriteJSON(filepath.Join(start.Bundle, "config.json"), spec); err != nil {
+		return err
+	}
+	return apart(func() error {
+		if err := start.Layers.assemble(start.Container.IDs, start.Container.Devices); err != nil {
+			return err
+		}
+		pid, err := r.create(ctx, start)
+		if err == nil {
+			err = start.Created(pid)
+		}
+		if err != nil {
+			return err
+		}
+		return r.call(ctx, "start", start.Container.ID)
+	})
+}
+
+// create calls the runtime with the log and the listener, and reads the number of process 1.
+func (r *Runtime) create(ctx context.Context, start Start) (int, error) {
+	file := filepath.Join(start.Bundle, "pid")
+	_ = os.Remove(file)
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	cmd := r.command(ctx, "create", "--bundle", start.Bundle, "--pid-file", file, "--preserve-fds", "1", start.Container.ID)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = start.Log, start.Log, []*os.File{start.Listener}
+	if err := cmd.Run(); err != nil {
+		return 0, fmt.Errorf("%s create: %w: %s", r.Name, err, tail(start.Log.Name()))
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return 0, fmt.Errorf("%s create: %w", r.Name, err)
+	}
+	return strconv.Atoi(strings.TrimSpace(string(raw)))
+}
+
+func (r *Runtime) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, r.Program, append([]string{"--root", r.state}, args...)...)
+	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "XDG_RUNTIME_DIR=/run"}
+	return cmd
+}
+
+// call is for what leaves no process behind that could keep the pipe.
+func (r *Runtime) call(ctx context.Context, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	if out, err := r.command(ctx, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w: %s", r.Name, args[0], err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// Delete kills what lives of a container and removes what the runtime knows of it, its cgroups with it. One that is not
+// known is no error.
+func (r *Runtime) Delete(ctx context.Context, id string) error {
+	if !r.Knows(id) {
+		return nil
+	}
+	return apart(func() error {
+		err := r.call(ctx, "delete", "--force", id)
+		if err != nil && r.Knows(id) { // a call that was killed half way leaves what it cannot read
+			return errors.Join(err, os.RemoveAll(filepath.Join(r.state, id)))
+		}
+		return nil
+	})
+}
+
+// Knows reports whether the runtime keeps something of a container.
+func (r *Runtime) Knows(id string) bool {
+	_, err := os.Stat(filepath.Join(r.state, id))
+	return err == nil
+}
+
+// tail gives the end of a log.
+func tail(path string) string {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(raw[max(0, len(raw)-1000):]))
+}

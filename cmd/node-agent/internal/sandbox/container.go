@@ -1,0 +1,230 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/durable"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/rootfs"
+)
+
+// containers is what the members of a node are made with.
+type containers struct {
+	runtime *oci.Runtime
+	cgroups *oci.Cgroups
+	ids     *idrange.Allocator
+	store   rootfs.Store
+	root    *rootfs.Version
+	tmpfs   bool
+	reason  string
+}
+
+// startContainer makes the member's folders, and starts its init as process 1 of a container.
+func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settings, member Member) (record, error) {
+	ids, err := m.oci.ids.Take(member.ID)
+	if err != nil {
+		return record{}, err
+	}
+	injected, err := resolve(member.Walls.Devices, member.Walls.profile())
+	if err != nil {
+		return record{}, err
+	}
+	settings.Env = injected.env
+	if err := m.folders(settings, ids); err != nil {
+		return record{}, err
+	}
+	if err := errors.Join(m.dismantle(ctx, member.ID), m.oci.cgroups.Bound(allocationGroup(member.Walls.AllocationID), member.Walls.limits())); err != nil {
+		return record{}, err
+	}
+	log, err := os.OpenFile(filepath.Join(settings.Dir, errorFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return record{}, err
+	}
+	defer log.Close()
+	listener, err := listen(filepath.Join(settings.Dir, memberinit.DirRun))
+	if err != nil {
+		return record{}, err
+	}
+	defer listener.Close()
+	known := record{Root: m.oci.root.Name, Group: member.group()}
+	start := oci.Start{
+		Container: m.container(member, ids, injected), Layers: m.layers(settings.Dir), Bundle: filepath.Join(settings.Dir, bundleDir),
+		Log: log, Listener: listener,
+		Created: func(pid int) error {
+			if known, err = m.register(settings, known, pid); err == nil && m.options.Network != nil {
+				err = m.options.Network.Attach(ctx, member.ID, pid)
+			}
+			return err
+		},
+	}
+	return known, m.oci.runtime.Start(ctx, start)
+}
+
+// bundleDir holds the runtime's configuration of a member, in its folder.
+const bundleDir = "bundle"
+
+// folders makes the member's folders. What its root writes belongs to the first of its ids.
+func (m *Manager) folders(settings memberinit.Settings, ids idrange.Range) error {
+	dir := settings.Dir
+	if err := makeDirs(dir, memberinit.DirFS, memberinit.DirRun, memberinit.DirState, bundleDir); err != nil {
+		return err
+	}
+	if err := m.oci.prepareLayers(dir, ids); err != nil {
+		return err
+	}
+	own := filepath.Join(dir, memberinit.DirState)
+	if err := durable.WriteJSON(filepath.Join(own, memberinit.SettingsFile), settings); err != nil {
+		return err
+	}
+	return errors.Join(os.Lchown(own, int(ids.First), int(ids.First)), os.Chmod(filepath.Join(own, memberinit.SettingsFile), 0o644))
+}
+
+// prepareLayers makes the overlay's folders and the scratch, on a tmpfs where the disk cannot carry an overlay. The upper's
+// mode is the mode of the member's /.
+func (c *containers) prepareLayers(dir string, ids idrange.Range) error {
+	layers := filepath.Join(dir, memberinit.DirFS)
+	if c.tmpfs && !isMountPoint(layers) {
+		if err := unix.Mount("gpuaas", layers, "tmpfs", unix.MS_NODEV, "mode=700,size=50%"); err != nil {
+			return fmt.Errorf("mount tmpfs: %w", err)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{dirUpper: 0o755, dirWork: 0o700, memberinit.DirScratch: 0o755} {
+		path := filepath.Join(layers, name)
+		if err := os.Mkdir(path, mode); errors.Is(err, os.ErrExist) {
+			continue // and is the member's
+		} else if err != nil {
+			return err
+		}
+		if err := errors.Join(os.Chmod(path, mode), os.Lchown(path, int(ids.First), int(ids.First))); err != nil {
+			return err
+		}
+	}
+	return identity(filepath.Join(layers, dirUpper), ids)
+}
+
+// The overlay's folders, in memberinit.DirFS.
+const (
+	dirUpper = "upper"
+	dirWork  = "work"
+)
+
+func (m *Manager) layers(dir string) oci.Layers {
+	layers := filepath.Join(dir, memberinit.DirFS)
+	program, err := os.Executable()
+	if err != nil {
+		program = "/proc/self/exe"
+	}
+	return oci.Layers{
+		Source: memberinit.MountSource(dir), Lower: m.oci.root.Path,
+		Upper: filepath.Join(layers, dirUpper), Work: filepath.Join(layers, dirWork),
+		Scratch: filepath.Join(layers, memberinit.DirScratch), State: filepath.Join(dir, memberinit.DirState), Init: program,
+	}
+}
+
+func (m *Manager) container(member Member, ids idrange.Range, injected injection) oci.Container {
+	hostname := m.options.Hostname
+	if hostname == "" {
+		hostname, _ = os.Hostname()
+	}
+	return oci.Container{
+		ID: member.ID, Hostname: hostname, Profile: member.Walls.profile(), IDs: ids,
+		Args:       []string{"/" + rootfs.MemberDir + "/" + rootfs.InitFile, memberinit.ArgContainer},
+		Env:        []string{"GOMAXPROCS=2", "PATH=" + memberinit.DefaultPath},
+		CgroupPath: m.oci.cgroups.Path(member.group()), Limits: member.Walls.limits(),
+		Devices: injected.devices, Binds: injected.binds, Hooks: injected.hooks, Network: m.options.Network != nil, Rlimits: rlimits(),
+	}
+}
+
+// rlimits gives members what programs of this kind ask for, where the agent may: open files, and memory that a fabric locks.
+func rlimits() []specs.POSIXRlimit {
+	if !slices.Contains(capabilities(), unix.CAP_SYS_RESOURCE) {
+		return nil
+	}
+	const files = 1 << 20
+	return []specs.POSIXRlimit{
+		{Type: "RLIMIT_NOFILE", Soft: 1024, Hard: files},
+		{Type: "RLIMIT_MEMLOCK", Soft: unix.RLIM_INFINITY, Hard: unix.RLIM_INFINITY},
+	}
+}
+
+// capabilities lists those that the agent has.
+func capabilities() (held []int) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if unix.Capget(&header, &data[0]) != nil {
+		return nil
+	}
+	for number := range 64 {
+		if data[number/32].Effective&(1<<(number%32)) != 0 {
+			held = append(held, number)
+		}
+	}
+	return held
+}
+
+// listen opens the member's socket, which the member itself has no path to: it could put a link in its place.
+func listen(dir string) (*os.File, error) {
+	handle, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer handle.Close()
+	path := fmt.Sprintf("/proc/self/fd/%d/%s", handle.Fd(), memberinit.SocketName) // a socket's own path may not be long
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	listener.SetUnlinkOnClose(false)
+	defer listener.Close()
+	return listener.File()
+}
+
+// try starts a container of which only the start counts, in dir.
+func (c *containers) try(ctx context.Context, dir string) error {
+	const id = "mem_probe"
+	ids, err := c.ids.Take(id)
+	if err != nil {
+		return err
+	}
+	if err := makeDirs(dir, memberinit.DirFS, memberinit.DirState, bundleDir); err != nil {
+		return err
+	}
+	if err := c.prepareLayers(dir, ids); err != nil {
+		return err
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	log, err := os.Create(filepath.Join(dir, errorFile))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	m := Manager{oci: c}
+	member := Member{ID: id}
+	start := oci.Start{
+		Container: m.container(member, ids, injection{}), Layers: m.layers(dir), Bundle: filepath.Join(dir, bundleDir), Log: log,
+		Listener: null, Created: func(int) error { return nil },
+	}
+	start.Container.Args = []string{"/bin/true"}
+	err = errors.Join(c.cgroups.Bound(allocationGroup(""), oci.Limits{}), c.runtime.Delete(ctx, id), c.runtime.Start(ctx, start))
+	err = errors.Join(err, c.runtime.Delete(ctx, id), c.cgroups.Remove(member.group()), c.ids.Free(id))
+	c.cgroups.RemoveEmpty(allocationGroup(""))
+	return err
+}

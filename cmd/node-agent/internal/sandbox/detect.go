@@ -1,0 +1,158 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/rootfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+)
+
+// The names in the state directory, beside membersDir.
+const (
+	rangesDir  = "ids"
+	rootsDir   = "roots"
+	runtimeDir = "runtime"
+)
+
+// detect finds out how members are kept apart here. As root there are containers or no members: a member that is root and
+// has no walls is root on the node.
+func (m *Manager) detect(ctx context.Context) Isolation {
+	switch {
+	case m.options.ForceProcess:
+		return plain("it was asked for")
+	case os.Geteuid() != 0:
+		return plain("the agent does not run as root")
+	}
+	if err := m.openContainers(ctx); err != nil {
+		m.oci = nil
+		return unable(err)
+	}
+	return m.offers()
+}
+
+func plain(reason string) Isolation {
+	return Isolation{
+		Mode: memberinit.ModeProcess, Reason: reason, Classes: []string{ClassContainer, ClassWholeNode}, Profiles: []oci.Profile{oci.Service},
+		Gaps: plainGaps(reason),
+	}
+}
+
+// unable is the isolation of a node that can start no member.
+func unable(err error) Isolation {
+	return Isolation{Reason: err.Error(), Gaps: []Gap{{Wall: WallRuntime, Reason: err.Error()}}}
+}
+
+// openContainers makes everything ready that members need, and tries it with one.
+func (m *Manager) openContainers(ctx context.Context) error {
+	runtime, err := m.findRuntime(ctx)
+	if err != nil {
+		return err
+	}
+	m.oci = &containers{runtime: runtime, store: rootfs.Store{Dir: filepath.Join(m.state, rootsDir)}}
+	if m.oci.cgroups, err = oci.OpenCgroups(m.cgroupParent()); err != nil {
+		return err
+	}
+	if m.oci.ids, err = idrange.Open(filepath.Join(m.state, rangesDir), m.options.IDFirst, m.options.IDRanges); err != nil {
+		return err
+	}
+	if m.options.Root != "" {
+		m.oci.root, err = rootfs.Fixed(m.options.Root)
+	} else {
+		m.oci.root, err = m.oci.store.Current()
+	}
+	if err != nil {
+		return err
+	}
+	onDisk := m.try(ctx)
+	if onDisk == nil {
+		return nil
+	}
+	m.oci.tmpfs = true
+	if inMemory := m.try(ctx); inMemory != nil {
+		return errors.Join(onDisk, inMemory)
+	}
+	m.oci.reason = onDisk.Error()
+	return nil
+}
+
+// findRuntime takes the one that is asked for; else crun, or runc on a node that has only that.
+func (m *Manager) findRuntime(ctx context.Context) (*oci.Runtime, error) {
+	state := filepath.Join(m.state, runtimeDir)
+	if m.options.Runtime != "" {
+		return oci.Find(ctx, m.options.Runtime, state)
+	}
+	found, err := oci.Find(ctx, "crun", state)
+	if err == nil {
+		return found, nil
+	}
+	if other, otherErr := oci.Find(ctx, "runc", state); otherErr == nil {
+		return other, nil
+	}
+	return nil, err
+}
+
+// offers tells what the node's containers are.
+func (m *Manager) offers() Isolation {
+	found := Isolation{
+		Mode: memberinit.ModeContainer, Tmpfs: m.oci.tmpfs, Reason: m.oci.reason, Runtime: m.oci.runtime.Name,
+		RuntimeVersion: m.oci.runtime.Version, Cgroups: m.oci.cgroups.Version,
+		Classes: []string{ClassContainer, ClassWholeNode}, Profiles: []oci.Profile{oci.Service, oci.Nesting},
+	}
+	if m.options.Network == nil {
+		found.Gaps = append(found.Gaps, Gap{Wall: WallNetwork, Reason: "members share the node's network; the agent was started without one for them"})
+	}
+	return found
+}
+
+// Recheck looks again whether the runtime is there, and reports whether what the node offers has changed.
+func (m *Manager) Recheck() bool {
+	before := m.Isolation()
+	if m.oci == nil {
+		return false
+	}
+	now := m.offers()
+	if _, err := exec.LookPath(m.oci.runtime.Program); err != nil {
+		now = unable(wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s is gone; install the package %s again", m.oci.runtime.Program,
+			m.oci.runtime.Name))
+	}
+	if (before.Mode == "") == (now.Mode == "") {
+		return false
+	}
+	m.isolation.Store(&now)
+	return true
+}
+
+// refuses reports why a member cannot have these walls here; nil when it can.
+func (i Isolation) refuses(walls Walls) error {
+	switch {
+	case i.Mode == "":
+		return wire.Errorf(wire.CodeRuntimeMissing, "the node can start no member: %s", i.Reason)
+	case walls.Class != "" && !slices.Contains(i.Classes, walls.Class):
+		return wire.Errorf(wire.CodeIsolationMissing, "the node offers no isolation of class %s; place the member on one that does", walls.Class)
+	case !slices.Contains(i.Profiles, walls.profile()):
+		return wire.Errorf(wire.CodeProfileUnavailable, "the node offers no profile %s; place the member on one that does", walls.profile())
+	}
+	return nil
+}
+
+// try makes a member whose program ends at once, and removes it.
+func (m *Manager) try(ctx context.Context) error {
+	dir, err := os.MkdirTemp(m.state, ".probe-")
+	if err != nil {
+		return fmt.Errorf("try a container: %w", err)
+	}
+	defer func() { _ = errors.Join(unmountBelow(dir), os.RemoveAll(dir)) }()
+	if err := m.oci.try(ctx, dir); err != nil {
+		return fmt.Errorf("try a container: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package sandbox
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+	"tags.cncf.io/container-device-interface/pkg/cdi"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+)
+
+// standIn is the major number of device nodes for devices that are only declared: one that Linux keeps free for local use,
+// so that no driver answers, and an open that the walls allow ends with ENXIO.
+const standIn = 60
+
+// injection is what devices bring into a member.
+type injection struct {
+	devices []oci.Device
+	binds   []oci.Bind
+	env     []string
+	hooks   *specs.Hooks
+}
+
+// companions are device nodes that every member with a device of a kind needs: the driver's own, which all such members of
+// the node share.
+var companions = []struct {
+	device string
+	also   []string
+}{
+	{"/dev/nvidia[0-9]*", []string{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"}},
+	{"/dev/dri/renderD*", []string{"/dev/kfd"}},
+}
+
+// resolve finds what a member's devices are on the node: by the Container Device Interface where the node has a
+// specification, else by their device nodes. One that is not there, or is another now, is refused.
+func resolve(devices []Device, profile oci.Profile) (injection, error) {
+	var found injection
+	var named []string
+	for _, device := range devices {
+		var err error
+		switch {
+		case device.CDI != "" && !device.Simulated:
+			named = append(named, device.CDI)
+		case device.Simulated:
+			err = found.add(oci.Device{Path: device.Path, Major: standIn, Minor: int64(device.Minor)})
+		default:
+			err = found.node(device)
+		}
+		if err != nil {
+			return found, err
+		}
+	}
+	if err := found.cdi(named); err != nil {
+		return found, err
+	}
+	if profile == oci.Nesting {
+		for _, path := range []string{"/dev/fuse", "/dev/net/tun"} {
+			_ = found.take(path) // what the node has not, the member has not
+		}
+	}
+	return found, nil
+}
+
+// add keeps a device node once. Its path is checked here, since it becomes a path in the member.
+func (i *injection) add(device oci.Device) error {
+	if !strings.HasPrefix(device.Path, "/dev/") || filepath.Clean(device.Path) != device.Path {
+		return wire.Errorf(wire.CodeDeviceUnavailable, "device %q is no path below /dev", device.Path)
+	}
+	if !slices.ContainsFunc(i.devices, func(known oci.Device) bool { return known.Path == device.Path }) {
+		i.devices = append(i.devices, device)
+	}
+	return nil
+}
+
+// take adds a device node of the node.
+func (i *injection) take(path string) error {
+	var stat unix.Stat_t
+	if err := unix.Stat(path, &stat); err != nil {
+		return err
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFCHR {
+		return errors.New("it is no character device")
+	}
+	return i.add(oci.Device{Path: path, Major: int64(unix.Major(stat.Rdev)), Minor: int64(unix.Minor(stat.Rdev))})
+}
+
+// node adds a device by its device node, with what goes with it.
+func (i *injection) node(device Device) error {
+	if err := i.take(device.Path); err != nil {
+		return wire.Errorf(wire.CodeDeviceUnavailable, "device %s is not at %s: %v", device.UUID, device.Path, err)
+	}
+	if got := i.devices[len(i.devices)-1]; got.Path == device.Path && got.Minor != int64(device.Minor) {
+		return wire.Errorf(wire.CodeDeviceUnavailable, "%s has the number %d and not %d: device %s is another now; start the agent again",
+			device.Path, got.Minor, device.Minor, device.UUID)
+	}
+	for _, rule := range companions {
+		if fits, _ := filepath.Match(rule.device, device.Path); !fits {
+			continue
+		}
+		for _, path := range rule.also {
+			_ = i.take(path)
+		}
+	}
+	return nil
+}
+
+// cdi adds what the node's specifications say of devices by their qualified names.
+func (i *injection) cdi(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	cache, err := cdi.NewCache(cdi.WithAutoRefresh(false))
+	if err != nil {
+		return wire.Errorf(wire.CodeDeviceUnavailable, "read the node's device specifications: %v", err)
+	}
+	spec := &specs.Spec{}
+	if missing, err := cache.InjectDevices(spec, names...); err != nil {
+		return wire.Errorf(wire.CodeDeviceUnavailable, "the node's device specifications lack %s (%v); write them again, for example by nvidia-ctk",
+			strings.Join(missing, ", "), err)
+	}
+	if spec.Process != nil {
+		i.env = append(i.env, spec.Process.Env...)
+	}
+	for _, mount := range spec.Mounts {
+		i.binds = append(i.binds, oci.Bind{Source: mount.Source, Target: mount.Destination, Options: mount.Options})
+	}
+	i.hooks = spec.Hooks
+	if spec.Linux == nil {
+		return nil
+	}
+	for _, device := range spec.Linux.Devices {
+		if device.Type != "c" && device.Type != "u" {
+			return wire.Errorf(wire.CodeDeviceUnavailable, "the specification brings %s, which is no character device", device.Path)
+		}
+		if err := i.add(oci.Device{Path: device.Path, Major: device.Major, Minor: device.Minor}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// InSpecifications returns the qualified name by which the node's specifications know a device: by its identity or its
+// number; empty when they do not.
+func InSpecifications(vendor string, keys ...string) string {
+	cache, err := cdi.NewCache(cdi.WithAutoRefresh(false))
+	if err != nil {
+		return ""
+	}
+	for _, key := range keys {
+		if name := vendor + "=" + key; key != "" && cache.GetDevice(name) != nil {
+			return name
+		}
+	}
+	return ""
+}
