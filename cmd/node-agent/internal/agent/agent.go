@@ -141,7 +141,7 @@ func (a *Agent) open(ctx context.Context) error {
 		return err
 	}
 	a.sandboxes, err = sandbox.NewManager(ctx, sandbox.Options{
-		StateDir: a.options.StateDir, ForceProcess: a.options.ForceProcess, Runtime: a.options.Runtime, Root: a.options.MemberRoot,
+		StateDir: a.options.StateDir, ForceProcess: a.options.ForceProcess, SingleTenant: a.options.SingleTenant, Runtime: a.options.Runtime, Root: a.options.MemberRoot,
 		IDFirst: a.options.IDFirst, CgroupParent: a.options.CgroupParent, Log: a.log,
 	})
 	if err != nil {
@@ -248,12 +248,27 @@ func (a *Agent) keepBeating(ctx context.Context) error {
 	}
 }
 
+// declared is the inventory as it is now.
+func (a *Agent) declared() gql.NodeInventoryInput {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.inventory
+}
+
 func (a *Agent) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatEvery)
 	defer cancel()
 	input := gql.NodeHeartbeatInput{AgentVersion: a.options.Version, BootId: a.bootID}
-	if !a.told.Load() { // the inventory may have changed since the node was enrolled, but not while the agent runs
-		input.Inventory = &a.inventory
+	if a.sandboxes.Recheck() {
+		a.mu.Lock()
+		a.inventory.Walls = offered(a.sandboxes.Isolation())
+		a.mu.Unlock()
+		a.told.Store(false)
+		a.log.WarnContext(ctx, "what the node offers to members has changed", "because", a.sandboxes.Isolation().Reason)
+	}
+	if !a.told.Load() { // the inventory may have changed since the node was enrolled
+		inventory := a.declared()
+		input.Inventory = &inventory
 	}
 	err := a.client.Heartbeat(ctx, a.credentials, input)
 	if err == nil {

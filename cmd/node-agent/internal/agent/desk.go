@@ -123,7 +123,7 @@ func (d *desk) again(held *job, sent gql.NodeWork) {
 func (d *desk) begin(sent gql.NodeWork, resumed bool, epoch string) {
 	work := task.Task{
 		ID: sent.Id, Fence: int64(sent.Fence), Kind: nodetask.Kind(sent.Kind), MemberID: sent.MemberId, InstanceID: sent.InstanceId,
-		Spec: sent.Spec, Timeout: timeout(sent.TimeoutSeconds),
+		Spec: sent.Spec, Timeout: timeout(sent.TimeoutSeconds), Walls: wallsOf(sent.Binding),
 	}
 	if !resumed {
 		if err := d.journal.Accept(work.ID, work.Fence, work.MemberID, string(work.Kind)); err != nil {

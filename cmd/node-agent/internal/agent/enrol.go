@@ -70,7 +70,7 @@ func (a *Agent) ensureEnrolled(ctx context.Context) error {
 func (a *Agent) enrol(ctx context.Context, token string) (credentialState, error) {
 	input := gql.EnrolNodeInput{
 		Name: a.options.Name, Address: a.options.Address, SealingKey: a.key.Public(),
-		AgentVersion: a.options.Version, BootId: a.bootID, Inventory: a.inventory,
+		AgentVersion: a.options.Version, BootId: a.bootID, Inventory: a.declared(),
 	}
 	retry := pace.New(maxBackoff)
 	for {

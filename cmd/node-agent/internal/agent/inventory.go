@@ -37,7 +37,7 @@ func (o Options) inventory(ctx context.Context, isolation sandbox.Isolation) gql
 	if o.GPUs < 0 {
 		found.Gpus = countGPUs("/dev")
 	}
-	found.Walls, found.Devices = o.offered(isolation), o.devices(ctx, found.Gpus)
+	found.Walls, found.Devices = offered(isolation), o.devices(ctx, found.Gpus)
 	return found
 }
 

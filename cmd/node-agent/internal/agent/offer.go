@@ -6,45 +6,52 @@ import (
 	"path/filepath"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/device"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// offered is what keeps members apart on this node. Plain processes are for one tenant at a time: such a node offers
-// itself as a whole, and slices of it only where the operator vouches that they are one tenant's.
-func (o Options) offered(isolation sandbox.Isolation) *gql.NodeWallsInput {
-	gap := func(wall gql.IsolationWall, reason string) gql.IsolationGapInput {
-		return gql.IsolationGapInput{Wall: wall, Reason: reason}
+// offered is what keeps members apart on this node.
+func offered(isolation sandbox.Isolation) *gql.NodeWallsInput {
+	walls := &gql.NodeWallsInput{
+		Classes: []gql.IsolationClass{}, Profiles: []gql.MemberProfile{}, Runtime: isolation.Runtime, RuntimeVersion: isolation.RuntimeVersion,
+		CgroupVersion: isolation.Cgroups, Gaps: []gql.IsolationGapInput{},
 	}
-	if isolation.Mode != memberinit.ModeNamespace {
-		classes := []gql.IsolationClass{gql.IsolationClassWholeNode}
-		if o.SingleTenant {
-			classes = append(classes, gql.IsolationClassContainer)
-		}
-		return &gql.NodeWallsInput{
-			Classes: classes, Profiles: []gql.MemberProfile{gql.MemberProfileService},
-			Gaps: []gql.IsolationGapInput{
-				gap(gql.IsolationWallUserNamespace, "members are plain processes of the agent's user: start the agent as root"),
-				gap(gql.IsolationWallFiles, "members are plain processes and read what the agent's user reads"),
-				gap(gql.IsolationWallEvidence, "only what the member's init adopts is found again"),
-			},
-		}
+	for _, class := range isolation.Classes {
+		walls.Classes = append(walls.Classes, gql.IsolationClass(class))
 	}
-	return &gql.NodeWallsInput{
-		Classes:  []gql.IsolationClass{gql.IsolationClassContainer, gql.IsolationClassWholeNode},
-		Profiles: []gql.MemberProfile{gql.MemberProfileService, gql.MemberProfileNesting},
-		Gaps: []gql.IsolationGapInput{
-			gap(gql.IsolationWallUserNamespace, "a member's root has the node's user id"),
-			gap(gql.IsolationWallSystemCalls, "system calls are not filtered"),
-			gap(gql.IsolationWallFiles, "members read the node's own files"),
-			gap(gql.IsolationWallDevices, "members see every GPU of the node"),
-			gap(gql.IsolationWallMemory, "memory is not bounded"),
-			gap(gql.IsolationWallCpu, "processor time is not bounded"),
-			gap(gql.IsolationWallProcesses, "processes are not bounded"),
-			gap(gql.IsolationWallNetwork, "members share the node's network"),
-		},
+	for _, profile := range isolation.Profiles {
+		walls.Profiles = append(walls.Profiles, gql.MemberProfile(profile))
 	}
+	for _, gap := range isolation.Gaps {
+		walls.Gaps = append(walls.Gaps, gql.IsolationGapInput{Wall: gql.IsolationWall(gap.Wall), Reason: text.Head(gap.Reason, maxReason)})
+	}
+	return walls
+}
+
+// maxReason bounds the reason of a gap, in bytes; the platform takes 500 characters.
+const maxReason = 500
+
+// wallsOf translates what a task says of its member's walls.
+func wallsOf(binding *gql.MemberBinding) sandbox.Walls {
+	if binding == nil {
+		return sandbox.Walls{}
+	}
+	walls := sandbox.Walls{AllocationID: binding.AllocationId, Profile: oci.Profile(binding.Profile), Pids: binding.Pids}
+	if binding.IsolationClass != nil {
+		walls.Class = string(*binding.IsolationClass)
+	}
+	if binding.MemoryMiB != nil {
+		walls.MemoryMiB = *binding.MemoryMiB
+	}
+	if binding.CpuMillis != nil {
+		walls.CPUMillis = *binding.CpuMillis
+	}
+	for _, one := range binding.Devices {
+		walls.Devices = append(walls.Devices, sandbox.Device{UUID: one.Uuid, CDI: one.Cdi, Path: one.Path, Minor: one.Minor, Simulated: one.Simulated})
+	}
+	return walls
 }
 
 // devices are the node's GPUs with their identities; nil when not every one that it declares has one.

@@ -106,7 +106,7 @@ func (a *Allocator) Take(member string) (Range, error) {
 		}
 		return a.at(index), a.write(index, member)
 	}
-	return Range{}, wire.Errorf(wire.CodeIDsExhausted,
+	return Range{}, wire.Errorf(wire.CodeMemberIDsExhausted,
 		"all %d id ranges of the node are in use; remove members of it, or start its agent with more ids", a.count)
 }
 

@@ -39,7 +39,7 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 	name := filepath.Base(program)
 	least, known := oldest[name]
 	if !known {
-		return nil, wire.Errorf(wire.CodeRuntimeUnknown, "runtime: %q is not one that the agent can call; use crun or runc", program)
+		return nil, wire.Errorf(wire.CodeRuntimeMissing, "runtime: %q is not one that the agent can call; use crun or runc", program)
 	}
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -55,14 +55,14 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 	}
 	found := versionForm.FindStringSubmatch(string(out))
 	if found == nil {
-		return nil, wire.Errorf(wire.CodeRuntimeOld, "the OCI runtime %s does not tell its version; install %s or later", path, dotted(least))
+		return nil, wire.Errorf(wire.CodeRuntimeTooOld, "the OCI runtime %s does not tell its version; install %s or later", path, dotted(least))
 	}
 	var version [3]int
 	for i := range version {
 		version[i], _ = strconv.Atoi(found[i+1])
 	}
 	if r.Version = dotted(version); older(version, least) {
-		return nil, wire.Errorf(wire.CodeRuntimeOld, "the OCI runtime %s is of version %s; install %s or later", path, r.Version, dotted(least))
+		return nil, wire.Errorf(wire.CodeRuntimeTooOld, "the OCI runtime %s is of version %s; install %s or later", path, r.Version, dotted(least))
 	}
 	return r, nil
 }

@@ -28,9 +28,9 @@ const (
 func (m *Manager) detect(ctx context.Context) Isolation {
 	switch {
 	case m.options.ForceProcess:
-		return plain("it was asked for")
+		return m.plain("it was asked for")
 	case os.Geteuid() != 0:
-		return plain("the agent does not run as root")
+		return m.plain("the agent does not run as root")
 	}
 	if err := m.openContainers(ctx); err != nil {
 		m.oci = nil
@@ -39,9 +39,14 @@ func (m *Manager) detect(ctx context.Context) Isolation {
 	return m.offers()
 }
 
-func plain(reason string) Isolation {
+// plain is the isolation of a node without walls: for one tenant at a time, as a whole, unless the operator vouches for more.
+func (m *Manager) plain(reason string) Isolation {
+	classes := []string{ClassWholeNode}
+	if m.options.SingleTenant {
+		classes = append(classes, ClassContainer)
+	}
 	return Isolation{
-		Mode: memberinit.ModeProcess, Reason: reason, Classes: []string{ClassContainer, ClassWholeNode}, Profiles: []oci.Profile{oci.Service},
+		Mode: memberinit.ModeProcess, Reason: reason, Classes: classes, Profiles: []oci.Profile{oci.Service},
 		Gaps: plainGaps(reason),
 	}
 }
@@ -137,7 +142,7 @@ func (i Isolation) refuses(walls Walls) error {
 	case i.Mode == "":
 		return wire.Errorf(wire.CodeRuntimeMissing, "the node can start no member: %s", i.Reason)
 	case walls.Class != "" && !slices.Contains(i.Classes, walls.Class):
-		return wire.Errorf(wire.CodeIsolationMissing, "the node offers no isolation of class %s; place the member on one that does", walls.Class)
+		return wire.Errorf(wire.CodeIsolationUnavailable, "the node offers no isolation of class %s; place the member on one that does", walls.Class)
 	case !slices.Contains(i.Profiles, walls.profile()):
 		return wire.Errorf(wire.CodeProfileUnavailable, "the node offers no profile %s; place the member on one that does", walls.profile())
 	}

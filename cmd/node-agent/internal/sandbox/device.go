@@ -69,7 +69,7 @@ func resolve(devices []Device, profile oci.Profile) (injection, error) {
 // add keeps a device node once. Its path is checked here, since it becomes a path in the member.
 func (i *injection) add(device oci.Device) error {
 	if !strings.HasPrefix(device.Path, "/dev/") || filepath.Clean(device.Path) != device.Path {
-		return wire.Errorf(wire.CodeDeviceUnavailable, "device %q is no path below /dev", device.Path)
+		return wire.Errorf(wire.CodeDeviceMissing, "device %q is no path below /dev", device.Path)
 	}
 	if !slices.ContainsFunc(i.devices, func(known oci.Device) bool { return known.Path == device.Path }) {
 		i.devices = append(i.devices, device)
@@ -92,10 +92,10 @@ func (i *injection) take(path string) error {
 // node adds a device by its device node, with what goes with it.
 func (i *injection) node(device Device) error {
 	if err := i.take(device.Path); err != nil {
-		return wire.Errorf(wire.CodeDeviceUnavailable, "device %s is not at %s: %v", device.UUID, device.Path, err)
+		return wire.Errorf(wire.CodeDeviceMissing, "device %s is not at %s: %v", device.UUID, device.Path, err)
 	}
 	if got := i.devices[len(i.devices)-1]; got.Path == device.Path && got.Minor != int64(device.Minor) {
-		return wire.Errorf(wire.CodeDeviceUnavailable, "%s has the number %d and not %d: device %s is another now; start the agent again",
+		return wire.Errorf(wire.CodeDeviceMissing, "%s has the number %d and not %d: device %s is another now; start the agent again",
 			device.Path, got.Minor, device.Minor, device.UUID)
 	}
 	for _, rule := range companions {
@@ -116,11 +116,11 @@ func (i *injection) cdi(names []string) error {
 	}
 	cache, err := cdi.NewCache(cdi.WithAutoRefresh(false))
 	if err != nil {
-		return wire.Errorf(wire.CodeDeviceUnavailable, "read the node's device specifications: %v", err)
+		return wire.Errorf(wire.CodeDeviceMissing, "read the node's device specifications: %v", err)
 	}
 	spec := &specs.Spec{}
 	if missing, err := cache.InjectDevices(spec, names...); err != nil {
-		return wire.Errorf(wire.CodeDeviceUnavailable, "the node's device specifications lack %s (%v); write them again, for example by nvidia-ctk",
+		return wire.Errorf(wire.CodeDeviceMissing, "the node's device specifications lack %s (%v); write them again, for example by nvidia-ctk",
 			strings.Join(missing, ", "), err)
 	}
 	if spec.Process != nil {
@@ -135,7 +135,7 @@ func (i *injection) cdi(names []string) error {
 	}
 	for _, device := range spec.Linux.Devices {
 		if device.Type != "c" && device.Type != "u" {
-			return wire.Errorf(wire.CodeDeviceUnavailable, "the specification brings %s, which is no character device", device.Path)
+			return wire.Errorf(wire.CodeDeviceMissing, "the specification brings %s, which is no character device", device.Path)
 		}
 		if err := i.add(oci.Device{Path: device.Path, Major: device.Major, Minor: device.Minor}); err != nil {
 			return err

@@ -46,6 +46,8 @@ type Options struct {
 	StateDir string
 	// ForceProcess asks for plain processes even where containers are possible.
 	ForceProcess bool
+	// SingleTenant offers plain processes as containers too: the operator vouches that the node has one tenant.
+	SingleTenant bool
 	// Runtime is the OCI runtime, a name or a path; empty is crun, or else runc where only that is installed.
 	Runtime string
 	// Root is a curated root that somebody else built and keeps; empty for versions of the agent's own.

@@ -20,15 +20,6 @@ const (
 	CodeCloudInitMissing    = "CLOUD_INIT_MISSING"
 	CodeCloudInitFailed     = "CLOUD_INIT_FAILED"
 
-	// Of the walls round members.
-	CodeRuntimeMissing     = "RUNTIME_MISSING"
-	CodeRuntimeOld         = "RUNTIME_TOO_OLD"
-	CodeRuntimeUnknown     = "RUNTIME_UNKNOWN"
-	CodeIsolationMissing   = "ISOLATION_UNAVAILABLE"
-	CodeProfileUnavailable = "PROFILE_UNAVAILABLE"
-	CodeDeviceUnavailable  = "DEVICE_UNAVAILABLE"
-	CodeIDsExhausted       = "IDS_EXHAUSTED"
-
 	CodeStartFailed     = "START_FAILED"
 	CodeUserUnknown     = "USER_UNKNOWN"
 	CodePathInvalid     = "PATH_INVALID"
