@@ -13,10 +13,7 @@ import (
 )
 
 // The longest that looking for residue, and tearing down, may take on a node, in seconds.
-const (
-	residueSeconds  = 60
-	teardownSeconds = 180
-)
+const residueSeconds, teardownSeconds = 60, 180
 
 // left is what an agent finds of a member on its node.
 type left struct {
@@ -29,21 +26,17 @@ type left struct {
 	Files  int      `json:"files"`
 	Bytes  int64    `json:"bytes"`
 	Names  []string `json:"names"`
-	// Cgroups and Network are what is left of its limits and of its network; older agents do not report them.
-	Cgroups []string `json:"cgroups"`
-	Network []string `json:"network"`
+	Groups []string `json:"cgroups,omitempty"` // of its limits
+	Net    []string `json:"network,omitempty"` // of its network on the node
 }
 
 func (l left) empty() bool {
-	return !l.Sandbox && len(l.Processes)+len(l.Mounts)+l.Files+len(l.Cgroups)+len(l.Network) == 0
+	return !l.Sandbox && len(l.Processes)+len(l.Mounts)+l.Files+len(l.Groups)+len(l.Net) == 0
 }
 
 // String says in a few words what is left.
 func (l left) String() string {
 	text := fmt.Sprintf("%d processes, %d mounts, %d files", len(l.Processes), len(l.Mounts), l.Files)
-	if len(l.Cgroups)+len(l.Network) > 0 {
-		text += fmt.Sprintf(", %d cgroups, %d network devices", len(l.Cgroups), len(l.Network))
-	}
 	if len(l.Processes) > 0 {
 		text += fmt.Sprintf(" (process %d: %.80s)", l.Processes[0].PID, l.Processes[0].Command)
 	} else if len(l.Names) > 0 {
@@ -52,9 +45,8 @@ func (l left) String() string {
 	return text
 }
 
-// Cleaned is the evidence of a step that looks for residue: for each member, the agent's report that
-// found nothing. Only where force is used, or something half done is taken back, members may be left
-// of which that is not proved.
+// Cleaned is the evidence of a step that looks for residue: for each member, the agent's report that found nothing. Only
+// where force is used, or something half done is taken back, members may be left of which that is not proved.
 type Cleaned struct {
 	Rounds   int            `json:"rounds"`
 	Residue  []ResidueProof `json:"residue"`

@@ -61,7 +61,8 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 	for i := range version {
 		version[i], _ = strconv.Atoi(found[i+1])
 	}
-	if r.Version = dotted(version); older(version, least) {
+	r.Version = dotted(version)
+	if older(version, least) {
 		return nil, wire.Errorf(wire.CodeRuntimeTooOld, "the OCI runtime %s is of version %s; install %s or later", path, r.Version, dotted(least))
 	}
 	return r, nil
