@@ -116,7 +116,8 @@ func (e *Engine) askBoth(ctx context.Context, v *verdict.Verdicts, correlation s
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { out.now, err = e.ask(ctx, v, correlation, false); return err })
 	group.Go(func() (err error) { out.atDeadline, err = e.ask(ctx, v, correlation, true); return err })
-	return out, group.Wait()
+	err = group.Wait() // before out is read
+	return out, err
 }
 
 // ask asks the adapter about the change. Whatever keeps it from answering is an unknown verdict.
